@@ -1,0 +1,135 @@
+// @ts-check
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+/**
+ * The import arrows of ARCHITECTURE.md: which rooms a room may import. Everything not listed is refused.
+ * @type {Record<string, readonly string[]>}
+ */
+const arrows = {
+  api: [],
+  admission: ['api'],
+  pki: ['api'],
+  restore: ['api'],
+  kube: [],
+  config: [],
+  controllers: ['admission', 'pki', 'restore', 'api'],
+  server: ['admission', 'api'],
+};
+
+/**
+ * One owner per package: the only rooms in which it may be imported.
+ * @type {Record<string, readonly string[]>}
+ */
+const owners = {
+  'node-forge': ['pki'],
+  '@kubernetes/client-node': ['kube'],
+  undici: ['kube'],
+  fastify: ['server'],
+  'prom-client': ['server'],
+  pino: ['commands'],
+  commander: ['commands'],
+  typebox: ['api'],
+  yaml: [],
+};
+
+const rooms = [...Object.keys(arrows), 'commands'];
+
+/** Node's own modules that reach the outside world; the pure rooms see none of them. */
+const outsideWorld = [
+  'fs',
+  'fs/promises',
+  'net',
+  'tls',
+  'http',
+  'https',
+  'http2',
+  'dns',
+  'os',
+  'process',
+  'child_process',
+  'timers',
+  'timers/promises',
+  'worker_threads',
+  'dgram',
+];
+const pureRooms = ['api', 'admission', 'pki', 'restore'];
+
+/** @param {string} room */
+function restrictions(room) {
+  const allowed = arrows[room];
+  const foreignRooms =
+    allowed === undefined ? [] : rooms.filter((other) => other !== room && !allowed.includes(other));
+  const foreignPackages = Object.entries(owners)
+    .filter(([, owning]) => !owning.includes(room))
+    .map(([name]) => name);
+  return {
+    patterns: [
+      ...foreignRooms.map((other) => ({
+        regex: `^(\\.\\./)+${other}/`,
+        message: `${room}/ may not import ${other}/: see the import arrows in ARCHITECTURE.md.`,
+      })),
+      { regex: '^(\\.\\./)+(test|scripts)/', message: 'src/ does not import tests or scripts.' },
+      ...(pureRooms.includes(room)
+        ? [{ regex: `^node:(${outsideWorld.join('|')})$`, message: `${room}/ is pure: it does no I/O.` }]
+        : []),
+    ],
+    paths: foreignPackages.map((name) => ({
+      name,
+      message: `${name} belongs to ${owners[name]?.join(', ') || 'scripts'}: see "one owner per package" in ARCHITECTURE.md.`,
+    })),
+  };
+}
+
+export default tseslint.config(
+  { ignores: ['dist/', 'coverage/'] },
+  js.configs.recommended,
+  ...tseslint.configs.strictTypeChecked,
+  ...tseslint.configs.stylisticTypeChecked,
+  {
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/no-unnecessary-condition': ['error', { allowConstantLoopConditions: true }],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'ExportDefaultDeclaration',
+          message: 'Named exports only; a handler module is the one exception.',
+        },
+      ],
+    },
+  },
+  ...rooms.map((room) => ({
+    files: [`src/${room}/**/*.ts`],
+    ignores: ['**/*.test.ts'],
+    rules: { 'no-restricted-imports': ['error', restrictions(room)] },
+  })),
+  {
+    files: pureRooms.map((room) => `src/${room}/**/*.ts`),
+    ignores: ['**/*.test.ts'],
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        ...['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch', 'console', 'performance'].map(
+          (name) => ({
+            name,
+            message: 'A pure room takes time, randomness and lookups as arguments.',
+          }),
+        ),
+      ],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: 'Take `now` as an argument.' },
+        { object: 'Math', property: 'random', message: 'Take randomness as an argument.' },
+      ],
+    },
+  },
+  { files: ['*.config.*', 'eslint.config.js'], rules: { 'no-restricted-syntax': 'off' } },
+  { files: ['**/*.js'], ...tseslint.configs.disableTypeChecked },
+);

@@ -1,0 +1,76 @@
+/** What every object of the Kubernetes API has in common. Only the fields that Gatehouse reads are named. */
+
+/** @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
+export interface ObjectMeta {
+  readonly name?: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  /** RFC 3339. */
+  readonly creationTimestamp?: string;
+  /** RFC 3339; set once deletion was asked for and finalizers hold the object back. */
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+  readonly ownerReferences?: readonly OwnerReference[];
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+/** An object of any kind, as it stands in JSON. */
+export interface KubernetesObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: ObjectMeta;
+}
+
+/** A condition of the API conventions: `reason` is one CamelCase word, `message` is for people. */
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  /** RFC 3339; moves only when `status` does. */
+  readonly lastTransitionTime: string;
+}
+
+/** A resource without its version: the version is the API server's business (discovery). */
+export interface GroupResource {
+  /** Empty for the core group. */
+  readonly group: string;
+  /** Plural, lower case, e.g. `datacenters`. */
+  readonly resource: string;
+}
+
+/** The namespace of a cluster-scoped object is undefined. */
+export interface ObjectRef extends GroupResource {
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/** `namespace/name`, or `name` for a cluster-scoped object. */
+export type ObjectKey = string;
+
+export function objectKey(meta: {
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+}): ObjectKey {
+  const name = meta.name ?? '';
+  return meta.namespace === undefined || meta.namespace === '' ? name : `${meta.namespace}/${name}`;
+}
+
+/** `datacenters.infra.example.com`, or `secrets` for the core group: how people and RBAC write a resource. */
+export function groupResourceName({ group, resource }: GroupResource): string {
+  return group === '' ? resource : `${resource}.${group}`;
+}

@@ -1,0 +1,76 @@
+/**
+ * TypeBox in the dialect of CustomResourceDefinitions (structural OpenAPI v3): one definition gives the TypeScript type and the
+ * schema that the API server enforces, so the two cannot disagree.
+ */
+import Type, { type Static, type TProperties, type TSchema } from 'typebox';
+
+/** A value as others hand it to us: never to be changed in place. */
+export type Immutable<T> = T extends (infer Item)[]
+  ? readonly Immutable<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Immutable<T[Key]> }
+    : T;
+
+export type TypeOf<Schema extends TSchema> = Immutable<Static<Schema>>;
+
+export const optional = Type.Optional;
+export const boolean = Type.Boolean;
+
+export const string = (options: {
+  readonly description: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: 'date-time';
+  readonly default?: string;
+}) => Type.String(options);
+
+export const integer = (options: {
+  readonly description: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly default?: number;
+  readonly format?: 'int32' | 'int64';
+}) => Type.Integer({ format: 'int32', ...options });
+
+export const object = <Properties extends TProperties>(
+  properties: Properties,
+  options: { readonly description: string; readonly default?: unknown },
+) => Type.Object(properties, options);
+
+export const array = <Item extends TSchema>(
+  items: Item,
+  options: {
+    readonly description: string;
+    readonly minItems?: number;
+    readonly maxItems?: number;
+    readonly default?: readonly unknown[];
+  },
+) => Type.Array(items, options);
+
+/** A list in which `keys` name an entry, so that server-side apply merges it entry by entry. */
+export const mapList = <Item extends TSchema>(
+  items: Item,
+  keys: readonly string[],
+  options: { readonly description: string; readonly maxItems?: number },
+) => Type.Array(items, { ...options, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys });
+
+export const oneOf = <const Values extends readonly string[]>(
+  values: Values,
+  options: { readonly description: string; readonly default?: Values[number] },
+) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options });
+
+export const stringMap = (options: { readonly description: string }) =>
+  Type.Unsafe<Record<string, string>>({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    ...options,
+  });
+
+/** Any JSON value, kept as it is. */
+export const anything = (options: { readonly description: string }) =>
+  Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, ...options });
+
+/** An object of which we know only that it is one, kept as it is. */
+export const anyObject = <T extends object>(options: { readonly description: string }) =>
+  Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, ...options });
