@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+
+import { ConfigError, resolveConfig } from './config.ts';
+
+test('without anything the defaults hold', () => {
+  expect(resolveConfig({}, {})).toMatchObject({
+    namespace: 'gatehouse-system',
+    port: 8443,
+    drainDelayMs: 10_000,
+    lease: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
+    kubeconfig: undefined,
+  });
+});
+
+test('a flag goes before the environment, and that before the file', () => {
+  const environment = { GATEHOUSE_PORT: '2', GATEHOUSE_SERVICE: 'from-environment' };
+  const config = resolveConfig({ port: '1' }, environment, {
+    port: '3',
+    service: 'from-file',
+    namespace: 'from-file',
+  });
+  expect(config).toMatchObject({ port: 1, service: 'from-environment', namespace: 'from-file' });
+});
+
+test('every problem is named at once', () => {
+  const broken = () => resolveConfig({ port: '99999', 'drain-delay': 'soon', 'log-level': 'loud' }, {});
+  expect(broken).toThrow(ConfigError);
+  expect(broken).toThrow(/--port: .*\n--drain-delay: .*\n--log-level: "loud" is none of debug/);
+});
+
+test('a lease that ends before it is renewed is refused', () => {
+  expect(() => resolveConfig({ 'lease-duration': '5s' }, {})).toThrow(/must be longer than --renew-deadline/);
+});
+
+test.each([
+  ['500ms', 500],
+  ['10s', 10_000],
+  ['1.5h', 5_400_000],
+  ['90d', 7_776_000_000],
+])('%s are %d ms', (written, expected) => {
+  expect(resolveConfig({ 'drain-delay': written }, {}).drainDelayMs).toBe(expected);
+});

@@ -1,0 +1,114 @@
+import { isRecord } from './object.ts';
+
+export interface StatusCause {
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly field: string | undefined;
+}
+
+export interface StatusDetails {
+  readonly group: string | undefined;
+  readonly kind: string | undefined;
+  readonly name: string | undefined;
+  readonly causes: readonly StatusCause[];
+}
+
+/** Which request failed. The path carries no query: selectors and tokens do not belong in logs. */
+export interface RequestLine {
+  readonly method: string;
+  readonly path: string;
+}
+
+/**
+ * The API server answered, and the answer is no.
+ * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
+ */
+export class ApiError extends Error {
+  override readonly name: string = 'ApiError';
+  readonly request: RequestLine;
+  /** The HTTP status. */
+  readonly code: number;
+  /** One CamelCase word, e.g. `AlreadyExists`; empty when what answered was no API server. */
+  readonly reason: string;
+  readonly details: StatusDetails;
+  /** From the header `Retry-After`: whoever answered wants the same request again, whatever its verb. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    request: RequestLine,
+    answer: { code: number; status: unknown; retryAfterSeconds?: number | undefined },
+  ) {
+    const status = isRecord(answer.status) ? answer.status : {};
+    const reason = stringOf(status['reason']) ?? '';
+    const said = [answer.code, reason].filter((part) => part !== '').join(' ');
+    super(`${request.method} ${request.path}: ${said}: ${stringOf(status['message']) ?? 'no message'}`);
+    this.request = request;
+    this.code = answer.code;
+    this.reason = reason;
+    this.details = detailsOf(status['details']);
+    this.retryAfterSeconds = answer.retryAfterSeconds;
+  }
+
+  get causes(): readonly StatusCause[] {
+    return this.details.causes;
+  }
+}
+
+/** A page of a list expired while its successor was asked for: the list has to start again. `isGone` holds for it. */
+export class ListExpiredError extends ApiError {
+  override readonly name = 'ListExpiredError';
+}
+
+/** No answer: the connection failed, broke, or the deadline passed. Whether a write took place is unknown. */
+export class NetworkError extends Error {
+  override readonly name = 'NetworkError';
+  readonly request: RequestLine;
+  readonly kind: 'connection' | 'deadline' | 'malformed';
+
+  constructor(
+    request: RequestLine,
+    kind: 'connection' | 'deadline' | 'malformed',
+    message: string,
+    cause?: unknown,
+  ) {
+    super(`${request.method} ${request.path}: ${message}`, { cause });
+    this.request = request;
+    this.kind = kind;
+  }
+}
+
+export const isNotFound = (error: unknown): error is ApiError => hasCode(error, 404);
+/** 409 because the name is taken. */
+export const isAlreadyExists = (error: unknown): error is ApiError =>
+  hasCode(error, 409) && error.reason === 'AlreadyExists';
+/** 409 because the object is no longer the one that was read: read it again, decide again. */
+export const isConflict = (error: unknown): error is ApiError =>
+  hasCode(error, 409) && error.reason !== 'AlreadyExists';
+/** 410: the resourceVersion or page asked for is too old. */
+export const isGone = (error: unknown): error is ApiError => hasCode(error, 410);
+export const isForbidden = (error: unknown): error is ApiError => hasCode(error, 403);
+/** 422: the object breaks a schema or a rule of its kind, or a JSON patch `test` failed. */
+export const isInvalid = (error: unknown): error is ApiError => hasCode(error, 422);
+
+function hasCode(error: unknown, code: number): error is ApiError {
+  return error instanceof ApiError && error.code === code;
+}
+
+function detailsOf(details: unknown): StatusDetails {
+  const { group, kind, name, causes } = isRecord(details) ? details : {};
+  return {
+    group: stringOf(group),
+    kind: stringOf(kind),
+    name: stringOf(name),
+    causes: Array.isArray(causes) ? causes.map(causeOf) : [],
+  };
+}
+
+function causeOf(cause: unknown): StatusCause {
+  const { reason, message, field } = isRecord(cause) ? cause : {};
+  return { reason: stringOf(reason), message: stringOf(message), field: stringOf(field) };
+}
+
+function stringOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

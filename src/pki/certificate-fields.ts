@@ -1,0 +1,74 @@
+import type { X509Certificate } from 'node:crypto';
+import { childrenOf, contentOf, decode, encode, isBoolean, isContext, objectIdOf, type DerNode } from './der.ts';
+
+/** Object identifiers of RFC 5280. */
+export const OID = {
+  commonName: '2.5.4.3',
+  subjectKeyIdentifier: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  subjectAltName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  authorityKeyIdentifier: '2.5.29.35',
+  extendedKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  anyExtendedKeyUsage: '2.5.29.37.0',
+} as const;
+
+/** Bits of KeyUsage as they stand in its first octet (RFC 5280 §4.2.1.3). */
+export const KEY_USAGE = {
+  digitalSignature: 0x80,
+  keyEncipherment: 0x20,
+  keyCertSign: 0x04,
+  crlSign: 0x02,
+} as const;
+
+/** What `X509Certificate` of Node does not tell. */
+export interface CertificateFields {
+  /** The DER of the subject: an issuer name is a copy of these very bytes. */
+  readonly subject: Uint8Array;
+  readonly subjectKeyId: Uint8Array | undefined;
+  /** DNS names only. */
+  readonly dnsNames: readonly string[];
+  /** Bits of {@link KEY_USAGE}; undefined if the certificate does not restrict its key. */
+  readonly keyUsage: number | undefined;
+  /** Object identifiers; undefined if the certificate does not restrict its purpose. */
+  readonly extendedKeyUsage: readonly string[] | undefined;
+}
+
+/** @throws Error if the certificate has another structure than RFC 5280 §4.1 asks for. */
+export function certificateFields(certificate: X509Certificate): CertificateFields {
+  const [tbs] = childrenOf(decode(certificate.raw));
+  const fields = childrenOf(tbs);
+  // version [0], serialNumber, signature, issuer, validity, subject; version is absent in a v1 certificate
+  const subject = fields[isContext(fields[0], 0) ? 5 : 4];
+  if (subject === undefined) throw new Error('the certificate has no subject');
+
+  const extensions = readExtensions(fields.find((field) => isContext(field, 3)));
+  const keyUsage = extensions.get(OID.keyUsage);
+  const extendedKeyUsage = extensions.get(OID.extendedKeyUsage);
+  return {
+    subject: encode(subject),
+    subjectKeyId: contentOrUndefined(extensions.get(OID.subjectKeyIdentifier)),
+    dnsNames: childrenOf(extensions.get(OID.subjectAltName))
+      .filter((name) => isContext(name, 2))
+      .map((name) => Buffer.from(contentOf(name)).toString('latin1')),
+    keyUsage: keyUsage === undefined ? undefined : (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
+    extendedKeyUsage:
+      extendedKeyUsage === undefined ? undefined : childrenOf(extendedKeyUsage).map(objectIdOf),
+  };
+}
+
+function readExtensions(field: DerNode | undefined): ReadonlyMap<string, DerNode> {
+  const [list] = childrenOf(field);
+  return new Map(
+    childrenOf(list).map((extension) => {
+      const [id, second, third] = childrenOf(extension);
+      const value = isBoolean(second) ? third : second; // `critical` is absent where it is false
+      return [objectIdOf(id), decode(contentOf(value))];
+    }),
+  );
+}
+
+function contentOrUndefined(node: DerNode | undefined): Uint8Array | undefined {
+  return node === undefined ? undefined : contentOf(node);
+}

@@ -1,0 +1,157 @@
+import { createHash, sign, type KeyObject, type X509Certificate } from 'node:crypto';
+import { certificateFields, KEY_USAGE, OID } from './certificate-fields.ts';
+import {
+  bitString,
+  boolean,
+  childrenOf,
+  contentOf,
+  decode,
+  encode,
+  explicit,
+  implicit,
+  integer,
+  nothing,
+  objectId,
+  octetString,
+  sequence,
+  setOf,
+  time,
+  utf8String,
+  type DerNode,
+} from './der.ts';
+import { privateKeyOf, toCertificatePem, type CertificatePem, type PrivateKeyPem } from './pem.ts';
+
+/** Who a certificate speaks of: the DER of a Name, and the id by which others point at the key. */
+export interface Subject {
+  readonly name: Uint8Array;
+  readonly keyId: Uint8Array;
+}
+
+export interface Issuer extends Subject {
+  readonly privateKey: PrivateKeyPem;
+}
+
+export type CertificatePurpose =
+  { readonly kind: 'authority' } | { readonly kind: 'serving'; readonly dnsNames: readonly string[] };
+
+export interface CertificateTemplate {
+  readonly subject: Subject;
+  readonly publicKey: KeyObject;
+  /** Content of a DER INTEGER: positive, minimal, at most 20 octets. */
+  readonly serial: Uint8Array;
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  readonly purpose: CertificatePurpose;
+}
+
+/** The Name that says nothing: the names of a serving cert stand in its SAN alone, which have no limit of 64 characters. */
+export const EMPTY_NAME = encode(sequence());
+
+/** @throws Error if `text` is longer than the 64 characters a common name may have (RFC 5280 appendix A, ub-common-name). */
+export function commonName(text: string): Uint8Array {
+  if (text.length > 64) throw new Error(`"${text}" is too long for a common name: at most 64 characters`);
+  return encode(sequence(setOf(sequence(objectId(OID.commonName), utf8String(text)))));
+}
+
+/** The id of a key: the leftmost 160 bits of the SHA-256 of the bits of the public key (RFC 7093 §2 method 1). */
+export function keyIdOf(publicKey: KeyObject): Uint8Array {
+  const spki = decode(publicKey.export({ type: 'spki', format: 'der' }));
+  const bits = 'bitStringContents' in spki ? undefined : childrenOf(spki)[1];
+  return createHash('sha256').update(bitsOf(bits)).digest().subarray(0, 20);
+}
+
+/**
+ * The subject of an existing certificate, both parts copied from it: a verifier compares the bytes of names and key ids, so
+ * what is computed anew (by another hash, in another string type) may not match.
+ * @throws Error if the certificate has no subject key id.
+ */
+export function subjectOf(certificate: X509Certificate): Subject {
+  const { subject, subjectKeyId } = certificateFields(certificate);
+  if (subjectKeyId === undefined) throw new Error('the certificate has no subject key identifier');
+  return { name: subject, keyId: subjectKeyId };
+}
+
+/**
+ * Builds and signs an X.509 v3 certificate after the profile of RFC 5280.
+ * @throws Error if the validity is empty, the serial is not allowed, or the key of `issuer` cannot sign.
+ */
+export function signCertificate(template: CertificateTemplate, issuer: Issuer): CertificatePem {
+  const { subject, publicKey, serial, notBefore, notAfter } = template;
+  if (notAfter <= notBefore)
+    throw new Error(`the certificate would end (${notAfter.toISOString()}) before it begins`);
+  if (!isSerial(serial))
+    throw new Error('the serial number must be positive, minimal and at most 20 octets long');
+
+  const key = privateKeyOf(issuer.privateKey);
+  const { hash, identifier } = signatureAlgorithm(key);
+  const tbs = sequence(
+    explicit(0, integer(Uint8Array.of(2))), // v3
+    integer(serial),
+    identifier(),
+    decode(issuer.name),
+    sequence(time(notBefore), time(notAfter)),
+    decode(subject.name),
+    decode(publicKey.export({ type: 'spki', format: 'der' })),
+    explicit(3, sequence(...extensions(template, issuer))),
+  );
+  const signature = sign(hash, encode(tbs), key);
+  return toCertificatePem([{ raw: encode(sequence(tbs, identifier(), bitString(signature))) }]);
+}
+
+function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer: Issuer): DerNode[] {
+  const isAuthority = purpose.kind === 'authority';
+  const keyIds = [
+    extension(OID.subjectKeyIdentifier, octetString(subject.keyId)),
+    // The key id alone: naming the issuer's issuer and serial as well would pin one certificate and shut out bridges.
+    extension(OID.authorityKeyIdentifier, sequence(implicit(0, issuer.keyId))),
+  ];
+  // No path length: Go counts every bridge against it, so a limit on a root would break the chains of its successors.
+  const constraints = critical(OID.basicConstraints, isAuthority ? sequence(boolean(true)) : sequence());
+  if (isAuthority)
+    return [constraints, critical(OID.keyUsage, usage(KEY_USAGE.keyCertSign | KEY_USAGE.crlSign)), ...keyIds];
+
+  const names = sequence(...purpose.dnsNames.map((name) => implicit(2, Buffer.from(name, 'latin1'))));
+  const hasSubject = childrenOf(decode(subject.name)).length > 0;
+  const isRsa = publicKey.asymmetricKeyType === 'rsa';
+  return [
+    constraints,
+    critical(OID.keyUsage, usage(KEY_USAGE.digitalSignature | (isRsa ? KEY_USAGE.keyEncipherment : 0))),
+    extension(OID.extendedKeyUsage, sequence(objectId(OID.serverAuth))),
+    ...keyIds,
+    hasSubject ? extension(OID.subjectAltName, names) : critical(OID.subjectAltName, names), // RFC 5280 §4.2.1.6
+  ];
+}
+
+const extension = (id: string, value: DerNode) => sequence(objectId(id), octetString(encode(value)));
+const critical = (id: string, value: DerNode) =>
+  sequence(objectId(id), boolean(true), octetString(encode(value)));
+
+/** A named bit list: DER wants the zero bits behind the last one counted as unused (X.690 §11.2.2). */
+function usage(bits: number): DerNode {
+  const unused = 31 - Math.clz32(bits & -bits);
+  return bitString(Uint8Array.of(bits), unused);
+}
+
+function isSerial([first, second, ...rest]: Uint8Array): boolean {
+  if (first === undefined || first >= 0x80 || rest.length > 18) return false;
+  return first !== 0 || (second !== undefined && second >= 0x80);
+}
+
+interface SignatureAlgorithm {
+  readonly hash: 'sha256' | 'sha384';
+  readonly identifier: () => DerNode;
+}
+
+/** RFC 5758 §3.2 (ECDSA: no parameters), RFC 4055 §5 (RSA: parameters NULL). */
+function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
+  if (key.asymmetricKeyType === 'rsa')
+    return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.113549.1.1.11'), nothing()) };
+  switch (key.asymmetricKeyDetails?.namedCurve) {
+    case 'prime256v1':
+      return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.10045.4.3.2')) };
+    case 'secp384r1':
+      return { hash: 'sha384', identifier: () => sequence(objectId('1.2.840.10045.4.3.3')) };
+    default:
+      throw new Error('only RSA, P-256 and P-384 keys can sign certificates');
+  }
+}

@@ -1,0 +1,70 @@
+/** The few ASN.1 shapes that certificates are made of (X.690 DER), on top of node-forge. */
+import forge from 'node-forge';
+
+const { asn1 } = forge;
+const { Class, Type } = asn1;
+
+export type DerNode = forge.asn1.Asn1;
+
+// node-forge keeps bytes in strings, one character a byte.
+const toBinary = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
+const ofBinary = (binary: string) => Buffer.from(binary, 'latin1');
+
+const primitive = (type: forge.asn1.Type, value: string) => asn1.create(Class.UNIVERSAL, type, false, value);
+const constructed = (type: forge.asn1.Type, value: DerNode[]) =>
+  asn1.create(Class.UNIVERSAL, type, true, value);
+
+export const encode = (node: DerNode): Uint8Array => ofBinary(asn1.toDer(node).getBytes());
+
+/** @throws Error if `der` is not exactly one DER value. */
+export const decode = (der: Uint8Array): DerNode => asn1.fromDer(toBinary(der));
+
+export const sequence = (...items: DerNode[]) => constructed(Type.SEQUENCE, items);
+export const setOf = (...items: DerNode[]) => constructed(Type.SET, items);
+export const objectId = (dotted: string) => primitive(Type.OID, asn1.oidToDer(dotted).getBytes());
+export const boolean = (value: boolean) => primitive(Type.BOOLEAN, value ? '\xff' : '\x00');
+export const nothing = () => primitive(Type.NULL, '');
+export const utf8String = (text: string) => primitive(Type.UTF8, toBinary(Buffer.from(text)));
+export const octetString = (content: Uint8Array) => primitive(Type.OCTETSTRING, toBinary(content));
+export const bitString = (content: Uint8Array, unusedBits = 0) =>
+  primitive(Type.BITSTRING, String.fromCharCode(unusedBits) + toBinary(content));
+
+/** `content`: two's complement, big-endian, minimal. */
+export const integer = (content: Uint8Array) => primitive(Type.INTEGER, toBinary(content));
+
+/** `[tag] EXPLICIT` */
+export const explicit = (tag: number, node: DerNode) => asn1.create(Class.CONTEXT_SPECIFIC, tag, true, [node]);
+
+/** `[tag] IMPLICIT` of a primitive type. */
+export const implicit = (tag: number, content: Uint8Array) =>
+  asn1.create(Class.CONTEXT_SPECIFIC, tag, false, toBinary(content));
+
+/**
+ * The Time of RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. Whole seconds; fractions are cut.
+ * @throws Error for a date that no certificate can hold.
+ */
+export function time(date: Date): DerNode {
+  const year = date.getUTCFullYear();
+  if (!(year >= 1950 && year <= 9999))
+    throw new Error(`a certificate cannot hold the date ${String(date)}: the year must be 1950 to 9999`);
+  return year < 2050
+    ? primitive(Type.UTCTIME, asn1.dateToUtcTime(date))
+    : primitive(Type.GENERALIZEDTIME, asn1.dateToGeneralizedTime(date));
+}
+
+/** The nodes inside a constructed node; none for a primitive one. */
+export const childrenOf = (node: DerNode | undefined): readonly DerNode[] =>
+  node !== undefined && Array.isArray(node.value) ? node.value : [];
+
+/** The bytes inside a primitive node; none for a constructed one. */
+export const contentOf = (node: DerNode | undefined): Uint8Array =>
+  typeof node?.value === 'string' ? ofBinary(node.value) : new Uint8Array();
+
+export const objectIdOf = (node: DerNode | undefined): string =>
+  typeof node?.value === 'string' && node.type === Type.OID ? asn1.derToOid(node.value) : '';
+
+export const isContext = (node: DerNode | undefined, tag: number): boolean =>
+  node?.tagClass === Class.CONTEXT_SPECIFIC && Number(node.type) === tag;
+
+export const isBoolean = (node: DerNode | undefined): boolean =>
+  node?.tagClass === Class.UNIVERSAL && node.type === Type.BOOLEAN;

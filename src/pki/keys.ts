@@ -1,0 +1,76 @@
+/** The one door of this room to randomness: keys and serial numbers. */
+import { generateKeyPair as generate, randomBytes, type KeyObject } from 'node:crypto';
+import { toPrivateKeyPem, type PrivateKeyPem } from './pem.ts';
+
+export const KEY_ALGORITHMS = ['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'RSA-3072'] as const;
+export type KeyAlgorithm = (typeof KEY_ALGORITHMS)[number];
+
+export const DEFAULT_KEY_ALGORITHM: KeyAlgorithm = 'ECDSA-P256';
+
+export const isKeyAlgorithm = (text: string): text is KeyAlgorithm =>
+  KEY_ALGORITHMS.some((algorithm) => algorithm === text);
+
+export interface KeyPair {
+  readonly algorithm: KeyAlgorithm;
+  readonly publicKey: KeyObject;
+  readonly privateKey: PrivateKeyPem;
+}
+
+/** A new key. Runs on a worker thread: RSA takes a tenth of a second and more, which the event loop must not wait for. */
+export function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair> {
+  const { promise, resolve, reject } = Promise.withResolvers<KeyPair>();
+  const done = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) => {
+    if (error === null) resolve({ algorithm, publicKey, privateKey: toPrivateKeyPem(privateKey) });
+    else reject(new Error(`could not make a key of type ${algorithm}`, { cause: error }));
+  };
+  switch (algorithm) {
+    case 'ECDSA-P256':
+      generate('ec', { namedCurve: 'prime256v1' }, done);
+      break;
+    case 'ECDSA-P384':
+      generate('ec', { namedCurve: 'secp384r1' }, done);
+      break;
+    case 'RSA-2048':
+      generate('rsa', { modulusLength: 2048 }, done);
+      break;
+    case 'RSA-3072':
+      generate('rsa', { modulusLength: 3072 }, done);
+      break;
+  }
+  return promise;
+}
+
+/** What a key is; undefined if Gatehouse does not make such keys. */
+export function keyAlgorithmOf(key: KeyObject): KeyAlgorithm | undefined {
+  const details = key.asymmetricKeyDetails;
+  switch (key.asymmetricKeyType) {
+    case 'ec':
+      if (details?.namedCurve === 'prime256v1') return 'ECDSA-P256';
+      return details?.namedCurve === 'secp384r1' ? 'ECDSA-P384' : undefined;
+    case 'rsa':
+      if (details?.modulusLength === 2048) return 'RSA-2048';
+      return details?.modulusLength === 3072 ? 'RSA-3072' : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * 128 random bits as a serial number: nobody can guess it, and no two replicas draw the same.
+ * @returns the content of a DER INTEGER, as {@link toSerial} makes it.
+ */
+export function randomSerial(): Uint8Array {
+  return toSerial(randomBytes(16));
+}
+
+/**
+ * Bytes as the content of a DER INTEGER that is positive and minimal, at most one octet longer than `bytes`
+ * (RFC 5280 §4.1.2.2 allows 20 octets and forbids zero).
+ */
+export function toSerial(bytes: Uint8Array): Uint8Array {
+  const firstUsed = bytes.findIndex((byte) => byte !== 0);
+  if (firstUsed === -1) return Uint8Array.of(1);
+  const magnitude = bytes.subarray(firstUsed);
+  const negative = (magnitude[0] ?? 0) >= 0x80; // without an octet in front, DER would read the top bit as a sign
+  return negative ? Uint8Array.of(0, ...magnitude) : Uint8Array.from(magnitude);
+}

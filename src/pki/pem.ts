@@ -1,0 +1,114 @@
+import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from 'node:crypto';
+
+/** One or more certificates as PEM: LF line ends, no text around them, the order kept. */
+export type CertificatePem = string & { readonly holds: 'certificate' };
+
+/** One private key as PEM, PKCS#8 and not encrypted. */
+export type PrivateKeyPem = string & { readonly holds: 'private key' };
+
+const BEGIN = '-----BEGIN CERTIFICATE-----';
+const END = '-----END CERTIFICATE-----';
+const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
+
+/**
+ * The certificates of a PEM text, in order. CRLF, and text before, between and behind them, is skipped (RFC 7468 §2).
+ * Reads each byte a bounded number of times, whoever wrote the text.
+ * @throws Error if a block is cut off or holds no certificate.
+ */
+export function splitCertificates(pem: string): X509Certificate[] {
+  const certificates: X509Certificate[] = [];
+  for (let begin = pem.indexOf(BEGIN); begin !== -1; ) {
+    const end = pem.indexOf(END, begin);
+    const ordinal = certificates.length + 1;
+    if (end === -1) throw new Error(`certificate ${ordinal} is cut off: it has no END line`);
+    certificates.push(parseBody(pem.slice(begin + BEGIN.length, end), ordinal));
+    begin = pem.indexOf(BEGIN, end);
+  }
+  return certificates;
+}
+
+function parseBody(body: string, ordinal: number): X509Certificate {
+  if (!BASE64.test(body)) throw new Error(`certificate ${ordinal} is not base64`);
+  try {
+    return new X509Certificate(Buffer.from(body, 'base64'));
+  } catch (cause) {
+    throw new Error(`certificate ${ordinal} cannot be parsed`, { cause });
+  }
+}
+
+/** Writes certificates the one way in which Gatehouse writes them. */
+export function toCertificatePem(certificates: readonly { readonly raw: Uint8Array }[]): CertificatePem {
+  return brandCertificates(certificates.map(({ raw }) => block(raw)).join(''));
+}
+
+function block(der: Uint8Array): string {
+  const lines = Buffer.from(der)
+    .toString('base64')
+    .match(/.{1,64}/g);
+  return `${BEGIN}\n${(lines ?? []).join('\n')}\n${END}\n`;
+}
+
+/**
+ * Reads PEM that others wrote: checked and normalised.
+ * @throws Error if it holds no certificate or a broken one.
+ */
+export function parseCertificatePem(text: string): CertificatePem {
+  return toCertificatePem(splitCertificates(text));
+}
+
+function brandCertificates(pem: string): CertificatePem {
+  if (!pem.startsWith(BEGIN)) throw new Error('there is no PEM certificate');
+  return pem as CertificatePem;
+}
+
+/** The first certificate of a PEM text: of a chain, the leaf. */
+export function firstCertificate(pem: CertificatePem): X509Certificate {
+  const [first] = splitCertificates(pem);
+  if (first === undefined) throw new Error('there is no PEM certificate');
+  return first;
+}
+
+/**
+ * Reads a private key in any PEM form that Node knows (PKCS#1, SEC1, PKCS#8) and writes it as PKCS#8.
+ * @throws Error if it is none, or encrypted. The message never holds a part of the key.
+ */
+export function parsePrivateKeyPem(text: string): PrivateKeyPem {
+  return toPrivateKeyPem(readPrivateKey(text));
+}
+
+export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
+  const pem = key.export({ type: 'pkcs8', format: 'pem' });
+  if (typeof pem !== 'string' || !pem.startsWith('-----BEGIN PRIVATE KEY-----'))
+    throw new Error('the private key cannot be written as PKCS#8');
+  return pem as PrivateKeyPem;
+}
+
+export const privateKeyOf = (pem: PrivateKeyPem): KeyObject => readPrivateKey(pem);
+export const publicKeyOf = (pem: PrivateKeyPem): KeyObject => createPublicKey(readPrivateKey(pem));
+
+function readPrivateKey(text: string): KeyObject {
+  // Node would also take JWK or a bare public key's text for some inputs: only PEM of a private key is meant here.
+  if (!text.includes('PRIVATE KEY-----')) throw new Error('there is no PEM private key');
+  try {
+    return createPrivateKey(text);
+  } catch (cause) {
+    throw new Error('the private key cannot be parsed', { cause });
+  }
+}
+
+/** Whether two PEM texts hold the same certificates, in any order and however they are laid out. Broken PEM equals nothing. */
+export function holdsSameCertificates(a: string, b: string): boolean {
+  const left = fingerprints(a);
+  const right = fingerprints(b);
+  return left !== undefined && right !== undefined && left.join() === right.join();
+}
+
+function fingerprints(pem: string): readonly string[] | undefined {
+  try {
+    return splitCertificates(pem)
+      .map(({ fingerprint256 }) => fingerprint256)
+      .sort();
+  } catch {
+    return undefined;
+  }
+}

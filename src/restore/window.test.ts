@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+
+import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
+import { openWindowFor, windowProblems, windowState } from './window.ts';
+
+const now = new Date('2026-11-21T12:00:00Z');
+const velero = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
+const alice = { username: 'alice', groups: ['system:authenticated'] };
+
+function window(spec: Partial<RestoreWindowSpec> = {}, status?: RestoreWindowStatus): RestoreWindow {
+  return {
+    metadata: { name: 'drill' },
+    spec: { principals: [{ user: velero.username }], expiresAt: '2026-11-21T13:00:00Z', ...spec },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+describe('a window is', () => {
+  test('open until it expires', () => {
+    expect(windowState(window(), now)).toEqual({ kind: 'open', until: new Date('2026-11-21T13:00:00Z') });
+  });
+
+  test.each([
+    ['it has expired', window({ expiresAt: '2026-11-21T12:00:00Z' }), 'Expired'],
+    ['its end cannot be read', window({ expiresAt: 'tomorrow' }), 'Expired'],
+    ['it was closed by hand', window({ close: true }), 'Manual'],
+    [
+      'it was closed before, whatever its spec says now',
+      window({}, { closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' }),
+      'Expired',
+    ],
+    [
+      'it is being deleted',
+      { ...window(), metadata: { name: 'drill', deletionTimestamp: '2026-11-21T11:59:00Z' } },
+      'Manual',
+    ],
+  ])('closed when %s', (_when, closed, reason) => {
+    expect(windowState(closed, now)).toMatchObject({ kind: 'closed', reason });
+  });
+});
+
+describe('a requester is a restorer', () => {
+  test.each([
+    ['by user', window()],
+    ['by group', window({ principals: [{ group: 'system:serviceaccounts:velero' }] })],
+  ])('%s', (_by, open) => {
+    expect(openWindowFor([open], velero, now)).toBe(open);
+    expect(openWindowFor([open], alice, now)).toBeUndefined();
+  });
+
+  test('never through a closed window', () => {
+    expect(openWindowFor([window({ close: true })], velero, now)).toBeUndefined();
+  });
+
+  test('never through a window for everybody', () => {
+    const everybody = window({ principals: [{ group: 'system:authenticated' }] });
+    expect(windowProblems(everybody)).toHaveLength(1);
+    expect(openWindowFor([everybody], alice, now)).toBeUndefined();
+  });
+
+  test('never through a principal that names both a user and a group, or neither', () => {
+    const both = window({ principals: [{ user: 'alice', group: 'x' }] });
+    const neither = window({ principals: [{}] });
+    expect(openWindowFor([both, neither], alice, now)).toBeUndefined();
+  });
+});

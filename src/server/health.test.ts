@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+
+import { runChecks } from './health.ts';
+
+const healthy = { certificate: () => undefined, policies: () => undefined };
+
+test('all is well when every check is', () => {
+  expect(runChecks(healthy)).toEqual({ ok: true, text: '[+]certificate ok\n[+]policies ok\ncheck passed\n' });
+});
+
+test('one failing check fails the report and says why', () => {
+  const report = runChecks({ ...healthy, stores: () => 'datacenters: not listed yet' });
+  expect(report.ok).toBe(false);
+  expect(report.text).toContain('[-]stores failed: datacenters: not listed yet');
+});
+
+test('an excluded check is not asked', () => {
+  const report = runChecks({ ...healthy, stores: () => 'never' }, ['stores']);
+  expect(report.ok).toBe(true);
+  expect(report.text).not.toContain('stores');
+});

@@ -1,0 +1,108 @@
+/** Child processes that cannot outlive the tests that started them. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * The pipe to our end closes however we die, SIGKILL included; then the child is killed too. `exec` keeps the child's
+ * pid equal to the shell's, so a signal to it reaches the program and not a wrapper.
+ */
+const TETHER =
+  '(exec 3<&0; cat <&3 >/dev/null; kill -KILL $$ 2>/dev/null) <&0 >/dev/null 2>&1 & exec "$@" </dev/null';
+
+export interface Program {
+  readonly pid: number;
+  /** Where stdout and stderr go. */
+  readonly logFile: string;
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  readonly isRunning: () => boolean;
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** SIGTERM, then SIGKILL after `graceMs`. Resolves when the process is gone. */
+  readonly stop: (graceMs?: number) => Promise<void>;
+}
+
+export interface ProgramOptions {
+  readonly logFile: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+}
+
+export function startProgram(command: string, args: readonly string[], options: ProgramOptions): Program {
+  const log = openSync(options.logFile, 'a');
+  const child = spawn('bash', ['-c', TETHER, command, command, ...args], {
+    stdio: ['pipe', log, log],
+    ...(options.env === undefined ? {} : { env: options.env }),
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
+  closeSync(log);
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`could not start ${command}`);
+
+  const exited = waitForExit(child);
+  const isRunning = () => child.exitCode === null && child.signalCode === null;
+  const kill = (signal: NodeJS.Signals) => void child.kill(signal);
+  return {
+    pid,
+    logFile: options.logFile,
+    exited,
+    isRunning,
+    kill,
+    stop: async (graceMs = 5_000) => {
+      if (isRunning()) kill('SIGTERM');
+      const force = setTimeout(() => {
+        kill('SIGKILL');
+      }, graceMs);
+      await exited;
+      clearTimeout(force);
+      child.stdin?.destroy();
+    },
+  };
+}
+
+function waitForExit(child: ChildProcess): Program['exited'] {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => {
+      resolve({ code, signal });
+    });
+  });
+}
+
+/** A TCP port on 127.0.0.1 that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  await new Promise((resolve) => server.close(resolve));
+  return address.port;
+}
+
+/** The last lines of a log, for the message of an error. */
+export function tail(logFile: string, lines = 20): string {
+  return readFileSync(logFile, 'utf8').split('\n').slice(-lines).join('\n');
+}
+
+/** Polls `probe` until it gives something other than undefined or false; throws with the last error after `timeoutMs`. */
+export async function eventually<T>(
+  what: string,
+  probe: () => Promise<T | undefined | false> | T | undefined | false,
+  { timeoutMs = 10_000, everyMs = 25 }: { readonly timeoutMs?: number; readonly everyMs?: number } = {},
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  let last: unknown;
+  for (;;) {
+    try {
+      const value = await probe();
+      if (value !== undefined && value !== false) return value;
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs} ms`, { cause: last });
+    await sleep(everyMs);
+  }
+}
