@@ -30,7 +30,7 @@ const owners = {
   pino: ['commands'],
   commander: ['commands'],
   typebox: ['api'],
-  yaml: [],
+  yaml: ['commands'],
 };
 
 const rooms = [...Object.keys(arrows), 'commands'];

@@ -39,13 +39,13 @@ export class ApiError extends Error {
     answer: { code: number; status: unknown; retryAfterSeconds?: number | undefined },
   ) {
     const status = isRecord(answer.status) ? answer.status : {};
-    const reason = stringOf(status['reason']) ?? '';
+    const reason = stringOf(status.reason) ?? '';
     const said = [answer.code, reason].filter((part) => part !== '').join(' ');
-    super(`${request.method} ${request.path}: ${said}: ${stringOf(status['message']) ?? 'no message'}`);
+    super(`${request.method} ${request.path}: ${said}: ${stringOf(status.message) ?? 'no message'}`);
     this.request = request;
     this.code = answer.code;
     this.reason = reason;
-    this.details = detailsOf(status['details']);
+    this.details = detailsOf(status.details);
     this.retryAfterSeconds = answer.retryAfterSeconds;
   }
 
@@ -57,6 +57,13 @@ export class ApiError extends Error {
 /** A page of a list expired while its successor was asked for: the list has to start again. `isGone` holds for it. */
 export class ListExpiredError extends ApiError {
   override readonly name = 'ListExpiredError';
+
+  constructor(expired: ApiError) {
+    const { code, reason, request } = expired;
+    const message = 'the list expired between two pages: start it again';
+    super(request, { code, status: { reason, message } });
+    this.cause = expired;
+  }
 }
 
 /** No answer: the connection failed, broke, or the deadline passed. Whether a write took place is unknown. */

@@ -1,5 +1,14 @@
 import type { X509Certificate } from 'node:crypto';
-import { childrenOf, contentOf, decode, encode, isBoolean, isContext, objectIdOf, type DerNode } from './der.ts';
+import {
+  childrenOf,
+  contentOf,
+  decode,
+  encode,
+  isBoolean,
+  isContext,
+  objectIdOf,
+  type DerNode,
+} from './der.ts';
 
 /** Object identifiers of RFC 5280. */
 export const OID = {

@@ -2,9 +2,9 @@ import { createHash, sign, type KeyObject, type X509Certificate } from 'node:cry
 import { certificateFields, KEY_USAGE, OID } from './certificate-fields.ts';
 import {
   bitString,
+  bitStringContent,
   boolean,
   childrenOf,
-  contentOf,
   decode,
   encode,
   explicit,
@@ -55,9 +55,9 @@ export function commonName(text: string): Uint8Array {
 
 /** The id of a key: the leftmost 160 bits of the SHA-256 of the bits of the public key (RFC 7093 §2 method 1). */
 export function keyIdOf(publicKey: KeyObject): Uint8Array {
-  const spki = decode(publicKey.export({ type: 'spki', format: 'der' }));
-  const bits = 'bitStringContents' in spki ? undefined : childrenOf(spki)[1];
-  return createHash('sha256').update(bitsOf(bits)).digest().subarray(0, 20);
+  const [, bits] = childrenOf(decode(publicKey.export({ type: 'spki', format: 'der' })));
+  if (bits === undefined) throw new Error('the public key has no key bits');
+  return createHash('sha256').update(bitStringContent(bits)).digest().subarray(0, 20);
 }
 
 /**
@@ -142,16 +142,14 @@ interface SignatureAlgorithm {
   readonly identifier: () => DerNode;
 }
 
-/** RFC 5758 §3.2 (ECDSA: no parameters), RFC 4055 §5 (RSA: parameters NULL). */
+/** RFC 4055 §5 (RSA: parameters NULL), RFC 5758 §3.2 (ECDSA: no parameters). */
 function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
+  const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === 'rsa')
     return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.113549.1.1.11'), nothing()) };
-  switch (key.asymmetricKeyDetails?.namedCurve) {
-    case 'prime256v1':
-      return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.10045.4.3.2')) };
-    case 'secp384r1':
-      return { hash: 'sha384', identifier: () => sequence(objectId('1.2.840.10045.4.3.3')) };
-    default:
-      throw new Error('only RSA, P-256 and P-384 keys can sign certificates');
-  }
+  if (curve === 'prime256v1')
+    return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.10045.4.3.2')) };
+  if (curve === 'secp384r1')
+    return { hash: 'sha384', identifier: () => sequence(objectId('1.2.840.10045.4.3.3')) };
+  throw new Error('only RSA, P-256 and P-384 keys can sign certificates');
 }

@@ -29,15 +29,28 @@ export const octetString = (content: Uint8Array) => primitive(Type.OCTETSTRING, 
 export const bitString = (content: Uint8Array, unusedBits = 0) =>
   primitive(Type.BITSTRING, String.fromCharCode(unusedBits) + toBinary(content));
 
+/** The bits of a BIT STRING, whether or not they happen to look like DER, into which node-forge would have parsed them. */
+export function bitStringContent(node: DerNode): Uint8Array {
+  const der = encode(node);
+  const length = der[1] ?? 0;
+  const header = length < 0x80 ? 2 : 2 + (length & 0x7f);
+  return der.subarray(header + 1); // one octet counts the unused bits
+}
+
 /** `content`: two's complement, big-endian, minimal. */
 export const integer = (content: Uint8Array) => primitive(Type.INTEGER, toBinary(content));
 
+/** Context-specific tags by number. node-forge's types name a tag after the universal type that has the same number. */
+const CONTEXT_TAGS = [Type.NONE, Type.BOOLEAN, Type.INTEGER, Type.BITSTRING] as const;
+type ContextTag = 0 | 1 | 2 | 3;
+
 /** `[tag] EXPLICIT` */
-export const explicit = (tag: number, node: DerNode) => asn1.create(Class.CONTEXT_SPECIFIC, tag, true, [node]);
+export const explicit = (tag: ContextTag, node: DerNode) =>
+  asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], true, [node]);
 
 /** `[tag] IMPLICIT` of a primitive type. */
-export const implicit = (tag: number, content: Uint8Array) =>
-  asn1.create(Class.CONTEXT_SPECIFIC, tag, false, toBinary(content));
+export const implicit = (tag: ContextTag, content: Uint8Array) =>
+  asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], false, toBinary(content));
 
 /**
  * The Time of RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. Whole seconds; fractions are cut.
@@ -63,8 +76,8 @@ export const contentOf = (node: DerNode | undefined): Uint8Array =>
 export const objectIdOf = (node: DerNode | undefined): string =>
   typeof node?.value === 'string' && node.type === Type.OID ? asn1.derToOid(node.value) : '';
 
-export const isContext = (node: DerNode | undefined, tag: number): boolean =>
-  node?.tagClass === Class.CONTEXT_SPECIFIC && Number(node.type) === tag;
+export const isContext = (node: DerNode | undefined, tag: ContextTag): boolean =>
+  node?.tagClass === Class.CONTEXT_SPECIFIC && node.type === CONTEXT_TAGS[tag];
 
 export const isBoolean = (node: DerNode | undefined): boolean =>
   node?.tagClass === Class.UNIVERSAL && node.type === Type.BOOLEAN;

@@ -41,18 +41,17 @@ export function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair> {
 }
 
 /** What a key is; undefined if Gatehouse does not make such keys. */
-export function keyAlgorithmOf(key: KeyObject): KeyAlgorithm | undefined {
-  const details = key.asymmetricKeyDetails;
-  switch (key.asymmetricKeyType) {
-    case 'ec':
-      if (details?.namedCurve === 'prime256v1') return 'ECDSA-P256';
-      return details?.namedCurve === 'secp384r1' ? 'ECDSA-P384' : undefined;
-    case 'rsa':
-      if (details?.modulusLength === 2048) return 'RSA-2048';
-      return details?.modulusLength === 3072 ? 'RSA-3072' : undefined;
-    default:
-      return undefined;
-  }
+export function keyAlgorithmOf({
+  asymmetricKeyType,
+  asymmetricKeyDetails,
+}: KeyObject): KeyAlgorithm | undefined {
+  const algorithm = `${asymmetricKeyType ?? ''} ${asymmetricKeyDetails?.namedCurve ?? asymmetricKeyDetails?.modulusLength ?? ''}`;
+  return new Map<string, KeyAlgorithm>([
+    ['ec prime256v1', 'ECDSA-P256'],
+    ['ec secp384r1', 'ECDSA-P384'],
+    ['rsa 2048', 'RSA-2048'],
+    ['rsa 3072', 'RSA-3072'],
+  ]).get(algorithm);
 }
 
 /**

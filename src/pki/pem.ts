@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 /** One or more certificates as PEM: LF line ends, no text around them, the order kept. */
 export type CertificatePem = string & { readonly holds: 'certificate' };
@@ -17,7 +17,7 @@ const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
  */
 export function splitCertificates(pem: string): X509Certificate[] {
   const certificates: X509Certificate[] = [];
-  for (let begin = pem.indexOf(BEGIN); begin !== -1; ) {
+  for (let begin = pem.indexOf(BEGIN); begin !== -1;) {
     const end = pem.indexOf(END, begin);
     const ordinal = certificates.length + 1;
     if (end === -1) throw new Error(`certificate ${ordinal} is cut off: it has no END line`);
@@ -78,17 +78,16 @@ export function parsePrivateKeyPem(text: string): PrivateKeyPem {
 
 export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
   const pem = key.export({ type: 'pkcs8', format: 'pem' });
-  if (typeof pem !== 'string' || !pem.startsWith('-----BEGIN PRIVATE KEY-----'))
-    throw new Error('the private key cannot be written as PKCS#8');
-  return pem as PrivateKeyPem;
+  if (!isPkcs8(pem)) throw new Error('the private key cannot be written as PKCS#8');
+  return pem;
 }
 
+const isPkcs8 = (pem: string | Buffer): pem is PrivateKeyPem =>
+  typeof pem === 'string' && pem.startsWith('-----BEGIN PRIVATE KEY-----');
+
 export const privateKeyOf = (pem: PrivateKeyPem): KeyObject => readPrivateKey(pem);
-export const publicKeyOf = (pem: PrivateKeyPem): KeyObject => createPublicKey(readPrivateKey(pem));
 
 function readPrivateKey(text: string): KeyObject {
-  // Node would also take JWK or a bare public key's text for some inputs: only PEM of a private key is meant here.
-  if (!text.includes('PRIVATE KEY-----')) throw new Error('there is no PEM private key');
   try {
     return createPrivateKey(text);
   } catch (cause) {
@@ -98,16 +97,16 @@ function readPrivateKey(text: string): KeyObject {
 
 /** Whether two PEM texts hold the same certificates, in any order and however they are laid out. Broken PEM equals nothing. */
 export function holdsSameCertificates(a: string, b: string): boolean {
-  const left = fingerprints(a);
-  const right = fingerprints(b);
-  return left !== undefined && right !== undefined && left.join() === right.join();
+  const fingerprints = fingerprintsOf(a);
+  return fingerprints !== undefined && fingerprints === fingerprintsOf(b);
 }
 
-function fingerprints(pem: string): readonly string[] | undefined {
+function fingerprintsOf(pem: string): string | undefined {
   try {
     return splitCertificates(pem)
       .map(({ fingerprint256 }) => fingerprint256)
-      .sort();
+      .sort()
+      .join();
   } catch {
     return undefined;
   }

@@ -1,0 +1,10 @@
+/** Removes the folders named on the command line, below the root of the project only. */
+import { rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+for (const name of process.argv.slice(2)) {
+  const folder = join(root, name);
+  if (relative(root, folder).startsWith('..')) throw new Error(`${name} is outside the project`);
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,193 @@
+import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
+import { applyPatch, pointerPart, type PatchOperation } from './json-patch.ts';
+
+/**
+ * A value with more operations than this below it is replaced as a whole. A user can send lists with thousands of elements; a
+ * patch with as many operations costs the API server more than one that repeats the list.
+ */
+const MOST_OPERATIONS = 256;
+/** The depth to which differences are sought; what differs only further down is replaced from there. */
+const DEEPEST = 64;
+
+/**
+ * A patch that turns `before` into `after`: few operations, in time linear in the size of both (times {@link DEEPEST} at worst).
+ *
+ * Identical references count as equal without a look, so the cost for a copy-on-write change is that of the copied parts alone.
+ */
+export function diff(before: JsonObject, after: JsonObject): readonly PatchOperation[] {
+  // The root is never replaced: the API server's patch library does not do that reliably.
+  return before === after ? [] : objectDiff(before, after, '', 0);
+}
+
+/**
+ * {@link diff}, applied to `before` and compared with `after` before anyone sees it: a patch that does not apply fails the user's
+ * request even under `failurePolicy: Ignore`. A patch that is wrong below one field gives way to replacing that field.
+ *
+ * @throws Error when no patch leads to `after`; that is a bug.
+ */
+export function verifiedDiff(
+  before: JsonObject,
+  after: JsonObject,
+  differ: typeof diff = diff,
+): readonly PatchOperation[] {
+  const patch = differ(before, after);
+  if (leadsTo(before, patch, after)) return patch;
+  const coarse = coarseDiff(before, after);
+  if (leadsTo(before, coarse, after)) return coarse;
+  throw new Error('no JSON patch leads from the object received to the object wanted');
+}
+
+function leadsTo(before: JsonObject, patch: readonly PatchOperation[], after: JsonObject): boolean {
+  try {
+    return isEqual(applyPatch(before, patch), after);
+  } catch {
+    return false; // it does not even apply
+  }
+}
+
+/** Replaces the smallest field that holds all differences between the objects, without looking into lists. */
+function coarseDiff(before: JsonObject, after: JsonObject, path = '', depth = 0): readonly PatchOperation[] {
+  const operations = memberDiff(before, after, path, depth, replace);
+  const [only] = operations;
+  if (operations.length !== 1 || only?.op !== 'replace' || depth >= DEEPEST) return operations;
+  const key = Object.keys(after).find((name) => path + pointerPart(name) === only.path) ?? '';
+  const [inner, wanted] = [ownValue(before, key), ownValue(after, key)];
+  return isJsonObject(inner) && isJsonObject(wanted) ? coarseDiff(inner, wanted, only.path, depth + 1) : operations;
+}
+
+type ValueDiff = (before: JsonValue, after: JsonValue, path: string, depth: number) => readonly PatchOperation[];
+
+const replace: ValueDiff = (before, after, path) =>
+  isEqual(before, after) ? [] : [{ op: 'replace', path, value: after }];
+
+const valueDiff: ValueDiff = (before, after, path, depth) => {
+  if (before === after) return [];
+  if (depth < DEEPEST) {
+    if (isJsonObject(before) && isJsonObject(after)) {
+      return orWhole(objectDiff(before, after, path, depth), path, after);
+    }
+    if (isJsonArray(before) && isJsonArray(after)) {
+      return orWhole(listDiff(before, after, path, depth), path, after);
+    }
+  }
+  return replace(before, after, path, depth);
+};
+
+function orWhole(operations: readonly PatchOperation[], path: string, value: JsonValue): readonly PatchOperation[] {
+  return operations.length > MOST_OPERATIONS ? [{ op: 'replace', path, value }] : operations;
+}
+
+function objectDiff(before: JsonObject, after: JsonObject, path: string, depth: number): readonly PatchOperation[] {
+  return memberDiff(before, after, path, depth, valueDiff);
+}
+
+function memberDiff(
+  before: JsonObject,
+  after: JsonObject,
+  path: string,
+  depth: number,
+  differ: ValueDiff,
+): readonly PatchOperation[] {
+  const operations: PatchOperation[] = [];
+  for (const key of Object.keys(before)) {
+    if (!Object.hasOwn(after, key)) operations.push({ op: 'remove', path: path + pointerPart(key) });
+  }
+  for (const [key, value] of Object.entries(after)) {
+    const place = path + pointerPart(key);
+    const old = Object.hasOwn(before, key) ? before[key] : undefined;
+    if (old === undefined) operations.push({ op: 'add', path: place, value });
+    else append(operations, differ(old, value, place, depth + 1));
+  }
+  return operations;
+}
+
+function listDiff(before: JsonArray, after: JsonArray, path: string, depth: number): readonly PatchOperation[] {
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && isEqual(before[start], after[start])) start += 1;
+  let end = 0;
+  while (end < shorter - start && isEqual(before.at(-1 - end), after.at(-1 - end))) end += 1;
+
+  const was = before.slice(start, before.length - end);
+  const is = after.slice(start, after.length - end);
+  const list: ListDiff = { was, is, start, path, depth };
+  if (was.length === 0 || is.length === 0) return [...removals(list, () => true), ...additions(list, () => true)];
+  return namedDiff(list) ?? (was.length === is.length ? elementDiff(list) : [{ op: 'replace', path, value: after }]);
+}
+
+/** The parts of two lists between their common start and end. */
+interface ListDiff {
+  readonly was: JsonArray;
+  readonly is: JsonArray;
+  /** The index of the first of them. */
+  readonly start: number;
+  readonly path: string;
+  readonly depth: number;
+}
+
+/**
+ * Elements matched by `name`, the merge key of most lists in Kubernetes. Undefined when an element has none, when two share one, or
+ * when those that stay change their order.
+ */
+function namedDiff(list: ListDiff): readonly PatchOperation[] | undefined {
+  const was = byName(list.was);
+  const is = byName(list.is);
+  if (was === undefined || is === undefined) return undefined;
+  const staying = [...was.keys()].filter((name) => is.has(name));
+  if ([...is.keys()].filter((name) => was.has(name)).some((name, index) => name !== staying[index])) return undefined;
+
+  // Removals from the back and additions from the front: no index is shifted by an operation before it.
+  const operations = [
+    ...removals(list, (element) => !is.has(nameOf(element) ?? '')),
+    ...additions(list, (element) => !was.has(nameOf(element) ?? '')),
+  ];
+  for (const [index, element] of list.is.entries()) {
+    const old = was.get(nameOf(element) ?? '');
+    if (old === undefined) continue;
+    append(operations, valueDiff(old, element, list.path + pointerPart(list.start + index), list.depth + 1));
+  }
+  return operations;
+}
+
+function byName(list: JsonArray): ReadonlyMap<string, JsonValue> | undefined {
+  const elements = new Map<string, JsonValue>();
+  for (const element of list) {
+    const name = nameOf(element);
+    if (name === undefined || elements.has(name)) return undefined;
+    elements.set(name, element);
+  }
+  return elements;
+}
+
+function nameOf(element: JsonValue): string | undefined {
+  const name = isJsonObject(element) ? ownValue(element, 'name') : undefined;
+  return typeof name === 'string' ? name : undefined;
+}
+
+function removals({ was, start, path }: ListDiff, isGone: (element: JsonValue) => boolean): PatchOperation[] {
+  return was
+    .map((element, index) => ({ element, place: path + pointerPart(start + index) }))
+    .filter(({ element }) => isGone(element))
+    .map(({ place }): PatchOperation => ({ op: 'remove', path: place }))
+    .reverse();
+}
+
+function additions({ is, start, path }: ListDiff, isNew: (element: JsonValue) => boolean): PatchOperation[] {
+  return is
+    .map((value, index) => ({ value, place: path + pointerPart(start + index) }))
+    .filter(({ value }) => isNew(value))
+    .map(({ value, place }) => ({ op: 'add', path: place, value }));
+}
+
+function elementDiff({ was, is, start, path, depth }: ListDiff): readonly PatchOperation[] {
+  const operations: PatchOperation[] = [];
+  for (const [index, element] of is.entries()) {
+    append(operations, valueDiff(was[index] ?? null, element, path + pointerPart(start + index), depth + 1));
+  }
+  return operations;
+}
+
+/** Not `push(...more)`: that would put every operation on the stack. */
+function append(operations: PatchOperation[], more: readonly PatchOperation[]): void {
+  for (const operation of more) operations.push(operation);
+}

@@ -1,0 +1,83 @@
+import { parseExact } from './json-exact.ts';
+
+/** What JSON text holds. An integer beyond 2^53 is a bigint, so that it keeps the value that was written. */
+export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
+export type JsonArray = readonly JsonValue[];
+/** Read a key with {@link ownValue}: `object['constructor']` would read the prototype. */
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isJsonArray(value: unknown): value is JsonArray {
+  return Array.isArray(value);
+}
+
+/** The value of a key that the object itself has; undefined when it has none, whatever its prototype says. */
+export function ownValue(object: object, key: string): unknown {
+  return Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined;
+}
+
+/** 2^53 has 16 digits: text without such a run holds no integer that a double would change. */
+const LONG_RUN_OF_DIGITS = /\d{16}/;
+
+/**
+ * Text → value, without loss. The keys `__proto__` and `constructor` are plain data.
+ *
+ * @throws SyntaxError when `text` is not JSON.
+ */
+export function parseJson(text: string): JsonValue {
+  const value = JSON.parse(text) as JsonValue; // whatever JSON.parse returns is a JsonValue
+  return LONG_RUN_OF_DIGITS.test(text) ? parseExact(text) : value;
+}
+
+/** Value → text, the inverse of {@link parseJson}: a bigint is written as the integer that it is. */
+export function stringifyJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) =>
+    typeof item === 'bigint' ? JSON.rawJSON(item.toString()) : item,
+  );
+}
+
+/**
+ * Whether two JSON values say the same; the order of keys does not count.
+ *
+ * Iterative: the API server accepts objects 10,000 levels deep, and a stack overflow in a check would be a refusal (or, under
+ * `failurePolicy: Ignore`, a way around the policy).
+ */
+export function isEqual(left: unknown, right: unknown): boolean {
+  const lefts: unknown[] = [left];
+  const rights: unknown[] = [right];
+  while (lefts.length > 0) {
+    const a = lefts.pop();
+    const b = rights.pop();
+    if (a === b) continue;
+    if (isJsonArray(a) && isJsonArray(b)) {
+      if (a.length !== b.length) return false;
+      for (const [index, item] of a.entries()) {
+        lefts.push(item);
+        rights.push(b[index]);
+      }
+    } else if (isJsonObject(a) && isJsonObject(b)) {
+      const keys = Object.keys(a);
+      if (keys.length !== Object.keys(b).length) return false;
+      for (const key of keys) {
+        if (!Object.hasOwn(b, key)) return false;
+        lefts.push(ownValue(a, key));
+        rights.push(ownValue(b, key));
+      }
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+declare global {
+  interface JSON {
+    /** Text that JSON.stringify writes as it stands (in V8 since 11.4, not yet in TypeScript's ES2024 library). */
+    rawJSON(text: string): unknown;
+  }
+}

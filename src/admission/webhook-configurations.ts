@@ -1,0 +1,154 @@
+import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../api/group.ts';
+import type { KubernetesObject } from '../api/meta.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import { NAMESPACE_NAME_LABEL, type NormalSelector } from './label-selector.ts';
+import type { Operation } from './request.ts';
+import type { MatchCondition } from './scope.ts';
+
+/** Where the API server finds Gatehouse. */
+export interface WebhookTarget {
+  readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
+  /** Base64 of PEM. */
+  readonly caBundle: string;
+  /** Left out of every webhook, and nothing else is: Gatehouse has to start while it is down. */
+  readonly ownNamespace: string;
+  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
+  readonly matchConditions: boolean;
+}
+
+export interface WebhookRule {
+  readonly apiGroups: readonly string[];
+  readonly apiVersions: readonly string[];
+  readonly operations: readonly Operation[];
+  readonly resources: readonly string[];
+  readonly scope: '*';
+}
+
+/** Every field that the API server would default is written out, so that a comparison with the live object finds no difference. */
+export interface Webhook {
+  readonly name: string;
+  readonly clientConfig: {
+    readonly service: WebhookTarget['service'] & { readonly path: string };
+    readonly caBundle: string;
+  };
+  readonly rules: readonly WebhookRule[];
+  readonly failurePolicy: 'Fail' | 'Ignore';
+  readonly matchPolicy: 'Equivalent';
+  readonly namespaceSelector: NormalSelector;
+  readonly objectSelector: NormalSelector;
+  readonly matchConditions?: readonly MatchCondition[];
+  readonly sideEffects: 'None';
+  readonly timeoutSeconds: number;
+  readonly admissionReviewVersions: readonly string[];
+  /** Of mutating webhooks alone. */
+  readonly reinvocationPolicy?: 'IfNeeded';
+}
+
+/** A Mutating- or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1. */
+export interface WebhookConfiguration extends KubernetesObject {
+  readonly webhooks: readonly Webhook[];
+}
+
+export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
+
+/** What the API server has to know so that it asks Gatehouse about what the policies govern, and about nothing else. */
+export function webhookConfigurations(
+  policies: readonly CompiledPolicy[],
+  target: WebhookTarget,
+): { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration } {
+  return {
+    mutating: configuration(
+      'MutatingWebhookConfiguration',
+      webhooks('mutate', policies, mutatedOperations, target).map((webhook) => ({
+        ...webhook,
+        reinvocationPolicy: 'IfNeeded',
+      })),
+    ),
+    validating: configuration(
+      'ValidatingWebhookConfiguration',
+      webhooks('validate', policies, validatedOperations, target),
+    ),
+  };
+}
+
+/** The operations of a policy on which it may change the object. */
+function mutatedOperations({ defaults, match }: CompiledPolicy): readonly Operation[] {
+  return match.operations.filter((operation) => defaults.length > 0 && isWrite(operation));
+}
+
+/** The operations of a policy at which one of its checks looks. */
+function validatedOperations({ immutable, references, match }: CompiledPolicy): readonly Operation[] {
+  return match.operations.filter(
+    (operation) =>
+      (immutable.length > 0 && operation === 'UPDATE') || (references.length > 0 && isWrite(operation)),
+  );
+}
+
+function isWrite(operation: Operation): boolean {
+  return operation === 'CREATE' || operation === 'UPDATE';
+}
+
+function configuration(kind: string, entries: readonly Webhook[]): WebhookConfiguration {
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind,
+    metadata: {
+      name: WEBHOOK_CONFIGURATION_NAME,
+      labels: { 'app.kubernetes.io/managed-by': 'gatehouse', [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+    },
+    webhooks: entries,
+  };
+}
+
+function webhooks(
+  phase: 'mutate' | 'validate',
+  policies: readonly CompiledPolicy[],
+  operationsOf: (policy: CompiledPolicy) => readonly Operation[],
+  target: WebhookTarget,
+): readonly Webhook[] {
+  const asked = policies.filter((policy) => operationsOf(policy).length > 0);
+  const entries = Map.groupBy(asked, ({ entryId }) => entryId);
+  return [...entries.keys()].sort().flatMap((entryId) => {
+    const [policy, ...others] = entries.get(entryId) ?? [];
+    if (policy === undefined) return [];
+    const rules = [policy, ...others].map((each) => ruleOf(each, operationsOf(each)));
+    return [webhook(phase, policy, uniqueRules(rules), target)];
+  });
+}
+
+/** All policies of an entry have the same scope: any of them speaks for it. */
+function webhook(
+  phase: 'mutate' | 'validate',
+  { entryId, match }: CompiledPolicy,
+  rules: readonly WebhookRule[],
+  { service, caBundle, ownNamespace, matchConditions }: WebhookTarget,
+): Webhook {
+  return {
+    name: `${entryId}.${phase}.${GROUP}`,
+    clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+    rules,
+    failurePolicy: match.failurePolicy,
+    matchPolicy: 'Equivalent',
+    namespaceSelector: withoutNamespace(match.namespaceSelector, ownNamespace),
+    objectSelector: match.objectSelector,
+    ...(matchConditions && match.matchConditions.length > 0 ? { matchConditions: match.matchConditions } : {}),
+    sideEffects: 'None',
+    timeoutSeconds: match.timeoutSeconds,
+    admissionReviewVersions: ['v1', 'v1beta1'],
+  };
+}
+
+function withoutNamespace(selector: NormalSelector, namespace: string): NormalSelector {
+  const exclusion = { key: NAMESPACE_NAME_LABEL, operator: 'NotIn', values: [namespace] } as const;
+  return { ...selector, matchExpressions: [...(selector.matchExpressions ?? []), exclusion] };
+}
+
+function ruleOf({ match }: CompiledPolicy, operations: readonly Operation[]): WebhookRule {
+  const { apiGroups, apiVersions, resources } = match;
+  return { apiGroups, apiVersions, operations, resources, scope: '*' };
+}
+
+function uniqueRules(rules: readonly WebhookRule[]): readonly WebhookRule[] {
+  const bySpelling = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
+  return [...bySpelling.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
+}

@@ -1,0 +1,92 @@
+/** The CustomResourceDefinitions of Gatehouse, made from the schemas in this folder. */
+import type { TSchema } from 'typebox';
+
+import { admissionPolicySchema } from './admission-policy.ts';
+import { GROUP, VERSION } from './group.ts';
+import { restoreWindowSchema } from './restore-window.ts';
+
+interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'date';
+  readonly jsonPath: string;
+  readonly priority?: number;
+}
+
+interface Definition {
+  readonly kind: string;
+  readonly plural: string;
+  readonly shortNames: readonly string[];
+  readonly schema: TSchema & { readonly properties: Record<string, unknown>; readonly required?: readonly string[] };
+  readonly columns: readonly PrinterColumn[];
+}
+
+const AGE: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+
+const condition = (type: string, field: 'status' | 'reason' | 'message') =>
+  `.status.conditions[?(@.type=="${type}")].${field}`;
+
+const definitions: readonly Definition[] = [
+  {
+    kind: 'AdmissionPolicy',
+    plural: 'admissionpolicies',
+    shortNames: ['ap'],
+    schema: admissionPolicySchema,
+    columns: [
+      { name: 'Ready', type: 'string', jsonPath: condition('Ready', 'status') },
+      { name: 'Reason', type: 'string', jsonPath: condition('Ready', 'reason') },
+      { name: 'Installed', type: 'string', jsonPath: condition('WebhooksInstalled', 'status') },
+      AGE,
+    ],
+  },
+  {
+    kind: 'RestoreWindow',
+    plural: 'restorewindows',
+    shortNames: ['rw'],
+    schema: restoreWindowSchema,
+    columns: [
+      { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+      { name: 'Violations', type: 'integer', jsonPath: '.status.violations.total' },
+      { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
+      { name: 'Reason', type: 'string', jsonPath: '.spec.reason', priority: 1 },
+      AGE,
+    ],
+  },
+];
+
+/** As plain JSON, in the order in which they are written to `deploy/base/crds`. */
+export function customResourceDefinitions(): readonly { readonly name: string; readonly manifest: object }[] {
+  return definitions.map((definition) => ({ name: definition.plural, manifest: toManifest(definition) }));
+}
+
+function toManifest({ kind, plural, shortNames, schema, columns }: Definition): object {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${GROUP}`, labels: { 'app.kubernetes.io/name': 'gatehouse' } },
+    spec: {
+      group: GROUP,
+      scope: 'Cluster',
+      names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames, categories: ['gatehouse'] },
+      versions: [
+        {
+          name: VERSION,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          additionalPrinterColumns: columns,
+          schema: {
+            openAPIV3Schema: {
+              ...schema,
+              properties: {
+                apiVersion: { type: 'string' },
+                kind: { type: 'string' },
+                metadata: { type: 'object' },
+                ...schema.properties,
+              },
+            },
+          },
+        },
+      ],
+    },
+  };
+}

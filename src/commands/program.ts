@@ -1,0 +1,89 @@
+/** The command line. */
+import { readFileSync } from 'node:fs';
+import { Command, Option } from 'commander';
+import { parse } from 'yaml';
+
+import {
+  ConfigError,
+  environmentName,
+  resolveConfig,
+  SETTINGS,
+  type Config,
+  type SettingName,
+  type Source,
+} from '../config/config.ts';
+import { serve } from './serve.ts';
+
+const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
+
+/** Runs the command that `argv` names. Errors of the user end in a sentence and exit code 2, never in a stack. */
+export async function run(argv: readonly string[]): Promise<void> {
+  const program = new Command('gatehouse')
+    .description('Admission webhooks, serving certificates and restore mode for Kubernetes')
+    .showHelpAfterError()
+    .configureHelp({ sortOptions: true });
+  const command = program
+    .command('serve')
+    .description('run one replica against a cluster')
+    .option('--config <file>', 'YAML file with settings, named as the flags are');
+  for (const name of NAMES) command.addOption(toOption(name));
+  command.action(async (options: Readonly<Record<string, string | undefined>>) => {
+    const config = configFrom(options, program);
+    await serve(config);
+  });
+  await program.parseAsync([...argv]);
+}
+
+function toOption(name: SettingName): Option {
+  const { description, default: fallback } = SETTINGS[name];
+  const shown = fallback === undefined ? '' : ` (default: ${fallback})`;
+  return new Option(`--${name} <value>`, `${description}${shown} [${environmentName(name)}]`);
+}
+
+function configFrom(options: Readonly<Record<string, string | undefined>>, program: Command): Config {
+  const flags: Source = Object.fromEntries(
+    NAMES.flatMap((name) => {
+      const value = options[camelCase(name)];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+  try {
+    return resolveConfig(
+      flags,
+      process.env,
+      options['config'] === undefined ? {} : readConfigFile(options['config']),
+    );
+  } catch (error) {
+    if (error instanceof ConfigError) program.error(error.message, { exitCode: 2 });
+    throw error;
+  }
+}
+
+/** @throws ConfigError when the file cannot be read or says something that no setting is called. */
+function readConfigFile(path: string): Source {
+  const content = parseFile(path);
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    throw new ConfigError(`--config: ${path} is not a map of settings`);
+  }
+  const unknown = Object.keys(content).filter((key) => !Object.hasOwn(SETTINGS, key));
+  if (unknown.length > 0) {
+    throw new ConfigError(
+      `--config: ${path} has ${unknown.join(', ')}, but there are only ${NAMES.join(', ')}`,
+    );
+  }
+  return Object.fromEntries(Object.entries(content).map(([key, value]) => [key, String(value)]));
+}
+
+function parseFile(path: string): unknown {
+  try {
+    return parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ConfigError(`--config: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** What commander calls `--drain-delay`. */
+const camelCase = (name: string): string =>
+  name.replaceAll(/-([a-z])/g, (_match, letter: string) => letter.toUpperCase());

@@ -1,0 +1,163 @@
+/**
+ * On every replica: AdmissionPolicy → compiled and enforced. A version that cannot be enforced leaves the one before it in
+ * force; a replica that has just started finds that one in `status.inForce`.
+ */
+import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../admission/compile.ts';
+import type { AdmissionPolicy } from '../api/admission-policy.ts';
+import { groupResourceName, type GroupResource } from '../api/meta.ts';
+import type { PolicyProblem, PolicyRegistry } from './policy-registry.ts';
+import { missingAccessMessage } from './policy-access.ts';
+import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
+
+export interface ResolvedResource extends GroupResource {
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+export interface PoliciesDeps {
+  readonly policy: (name: string) => AdmissionPolicy | undefined;
+  /** Through discovery; undefined when the API server does not serve it (yet). */
+  readonly resolve: (target: GroupResource, signal: AbortSignal) => Promise<ResolvedResource | undefined>;
+  /** Whether this process may get, list and watch it. */
+  readonly canRead: (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
+  /** Starts to watch `target` if nobody did, and waits until it has been listed. */
+  readonly watchTarget: (target: ResolvedResource, signal: AbortSignal) => Promise<void>;
+  readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
+  readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
+  readonly now: () => Date;
+  readonly log: Log;
+}
+
+/** A CRD or a ClusterRole that was missing may be there now; nothing tells us when it comes. */
+const RETRY_MS = 5_000;
+/** Permissions can be taken away again. */
+const RECHECK_MS = 5 * 60_000;
+
+export function createPoliciesReconciler(deps: PoliciesDeps): Reconcile {
+  return async (name, signal) => {
+    const policy = deps.policy(name);
+    if (policy === undefined) {
+      deps.registry.remove(name);
+      return AWAIT_CHANGE;
+    }
+    const before = deps.registry.get(name);
+    const judged = await judge(policy, deps, signal);
+    const inForce =
+      judged.kind === 'usable'
+        ? judged.policy
+        : (before?.inForce ?? (await lastInForce(policy, deps, signal)));
+    const problem = judged.kind === 'usable' ? undefined : judged.problem;
+    if (
+      isSame(before?.inForce, inForce) &&
+      before?.problem?.message === problem?.message &&
+      before?.generation === generationOf(policy)
+    ) {
+      return requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
+    }
+    deps.registry.set(name, { inForce, problem, generation: generationOf(policy) });
+    if (problem === undefined)
+      deps.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
+    else
+      deps.log.warn(
+        { policy: name, reason: problem.reason, problem: problem.message },
+        'policy cannot be enforced',
+      );
+    return requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
+  };
+}
+
+type Judgement =
+  | { readonly kind: 'usable'; readonly policy: CompiledPolicy }
+  | { readonly kind: 'unusable'; readonly problem: PolicyProblem };
+
+async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortSignal): Promise<Judgement> {
+  const targets = await resolveTargets(policy, deps, signal);
+  const result = compilePolicy(policy, {
+    ...deps.environment,
+    resolve: (target) => targets.get(groupResourceName(target)),
+  });
+  if (result.kind === 'rejected') {
+    const message = result.problems.map(({ where, message: what }) => `${where}: ${what}`).join('; ');
+    return { kind: 'unusable', problem: { reason: result.reason, message } };
+  }
+  const forbidden = await unreadable(result.policy, deps, signal);
+  if (forbidden.length > 0) {
+    return {
+      kind: 'unusable',
+      problem: { reason: 'Forbidden', message: missingAccessMessage(policy.metadata.name ?? '', forbidden) },
+    };
+  }
+  await Promise.all([...targets.values()].map((target) => deps.watchTarget(target, signal)));
+  return { kind: 'usable', policy: result.policy };
+}
+
+/** A restart must not end the enforcement of a version whose successor is broken. */
+async function lastInForce(
+  policy: AdmissionPolicy,
+  deps: PoliciesDeps,
+  signal: AbortSignal,
+): Promise<CompiledPolicy | undefined> {
+  const last = policy.status?.inForce;
+  if (last === undefined) return undefined;
+  const previous: AdmissionPolicy = {
+    ...policy,
+    metadata: { ...policy.metadata, generation: last.generation },
+    spec: last.spec as AdmissionPolicy['spec'], // compiled below, which checks it
+  };
+  const targets = await resolveTargets(previous, deps, signal);
+  const result = compilePolicy(previous, {
+    ...deps.environment,
+    resolve: (target) => targets.get(groupResourceName(target)),
+  });
+  if (result.kind === 'rejected') return undefined;
+  // Watching may be what is forbidden now: the checks then ask the API server, and say so when they cannot decide.
+  const readable = (await unreadable(result.policy, deps, signal)).length === 0;
+  if (readable) await Promise.all([...targets.values()].map((target) => deps.watchTarget(target, signal)));
+  return result.policy;
+}
+
+async function resolveTargets(
+  policy: AdmissionPolicy,
+  deps: PoliciesDeps,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, ResolvedResource>> {
+  const wanted = (policy.spec.validate?.references ?? []).map(({ target }) => ({
+    group: target.apiGroup,
+    resource: target.resource,
+  }));
+  const resolved = await Promise.all(wanted.map((target) => deps.resolve(target, signal)));
+  return new Map(
+    resolved.flatMap((target) => (target === undefined ? [] : [[groupResourceName(target), target]])),
+  );
+}
+
+/** References are looked up among the targets, and looked for among the governed objects when a restore is swept. */
+async function unreadable(
+  policy: CompiledPolicy,
+  deps: PoliciesDeps,
+  signal: AbortSignal,
+): Promise<readonly GroupResource[]> {
+  if (policy.references.length === 0) return [];
+  const needed = new Map(
+    [...policy.targets, ...governed(policy)].map((resource) => [groupResourceName(resource), resource]),
+  );
+  const answers = await Promise.all(
+    [...needed.values()].map(async (resource) => ({
+      resource,
+      readable: await deps.canRead(resource, signal),
+    })),
+  );
+  return answers.filter(({ readable }) => !readable).map(({ resource }) => resource);
+}
+
+/** The kinds whose objects the policy governs, without subresources. */
+export function governed({ match }: Pick<CompiledPolicy, 'match'>): readonly GroupResource[] {
+  const resources = match.resources.filter((resource) => !resource.includes('/'));
+  return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
+}
+
+function isSame(a: CompiledPolicy | undefined, b: CompiledPolicy | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && a.generation === b.generation);
+}
+
+const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;

@@ -1,0 +1,193 @@
+/** On the leader: a RestoreWindow opens, closes and is swept; its status is the report. */
+import type { Condition } from '../api/meta.ts';
+import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
+import { toSweepStatus, type SweepResult } from '../restore/report.ts';
+import { planWindow, type SweepTimes } from '../restore/window-plan.ts';
+import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
+
+export interface RestoreWindowsDeps {
+  readonly window: (name: string) => RestoreWindow | undefined;
+  /** Whether something that the last report depends on has changed since the last call for this window. */
+  readonly takeChanged: (name: string) => boolean;
+  readonly sweep: (interim: boolean, signal: AbortSignal) => Promise<SweepResult>;
+  readonly setCondition: (
+    conditions: readonly Condition[],
+    next: Omit<Condition, 'lastTransitionTime'>,
+    now: Date,
+  ) => readonly Condition[];
+  readonly writeStatus: (
+    window: RestoreWindow,
+    status: RestoreWindowStatus,
+    signal: AbortSignal,
+  ) => Promise<void>;
+  readonly record: RecordEvent;
+  readonly times: SweepTimes;
+  readonly now: () => Date;
+  readonly log: Log;
+}
+
+type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconcile {
+  return async (name, signal) => {
+    const window = deps.window(name);
+    if (window === undefined) return AWAIT_CHANGE;
+    const now = deps.now();
+    const plan = planWindow(window, now, deps.takeChanged(name), deps.times);
+    switch (plan.kind) {
+      case 'done':
+        return AWAIT_CHANGE;
+      case 'wait':
+        return { kind: 'requeue', at: plan.until };
+      case 'refuse':
+        await update(
+          window,
+          {},
+          [condition('Open', 'False', 'InvalidSpec', plan.problems.join('; '))],
+          deps,
+          signal,
+        );
+        return AWAIT_CHANGE;
+      case 'open':
+        await open(window, now, deps, signal);
+        return { kind: 'requeue', at: plan.until };
+      case 'close':
+        await close(window, plan, deps, signal);
+        return AWAIT_CHANGE; // the status that was written comes back as a change
+      case 'sweep':
+        await report(window, await deps.sweep(plan.interim, signal), deps, signal);
+        return requeueIn(plan.interim ? deps.times.settleMs : deps.times.recheckMs, deps.now());
+    }
+  };
+}
+
+async function open(
+  window: RestoreWindow,
+  now: Date,
+  deps: RestoreWindowsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const isNew = window.status?.openedAt === undefined;
+  const openedAt = window.status?.openedAt ?? now.toISOString();
+  const message = `references are deferred for ${principalsOf(window)} until ${window.spec.expiresAt}`;
+  await update(
+    window,
+    { phase: 'Open', openedAt },
+    [condition('Open', 'True', 'Opened', message)],
+    deps,
+    signal,
+  );
+  if (isNew) announce(window, 'Normal', 'WindowOpened', message, deps);
+}
+
+async function close(
+  window: RestoreWindow,
+  { at, reason }: { readonly at: Date; readonly reason: 'Manual' | 'Expired' },
+  deps: RestoreWindowsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const message = 'every check is enforced again; what is stored will be swept';
+  const change = { phase: 'Settling', closedAt: at.toISOString(), closeReason: reason } as const;
+  await update(window, change, [condition('Open', 'False', reason, message)], deps, signal);
+  announce(window, 'Normal', 'WindowClosed', message, deps);
+}
+
+async function report(
+  window: RestoreWindow,
+  result: SweepResult,
+  deps: RestoreWindowsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { violations, unreadable, objectsScanned, interim } = result;
+  const complete =
+    unreadable.length === 0
+      ? condition(
+          'SweepComplete',
+          'True',
+          interim ? 'Interim' : 'Swept',
+          `${objectsScanned} objects were read`,
+        )
+      : condition('SweepComplete', 'False', 'KindUnreadable', unreadable.join('; '));
+  const verified =
+    violations.length > 0
+      ? condition(
+          'IntegrityVerified',
+          'False',
+          'ViolationsFound',
+          `${violations.length} references name nothing; see status.violations`,
+        )
+      : unreadable.length > 0 || interim
+        ? condition(
+            'IntegrityVerified',
+            'Unknown',
+            interim ? 'Settling' : 'KindUnreadable',
+            'no violation so far',
+          )
+        : condition('IntegrityVerified', 'True', 'Clean', 'every reference has its target');
+  await update(window, toSweepStatus(result), [complete, verified], deps, signal);
+  deps.log.info(
+    { window: window.metadata.name, violations: violations.length, objectsScanned, interim },
+    'swept',
+  );
+  if (
+    violations.length !== (window.status?.violations?.total ?? 0) ||
+    window.status?.lastSweep === undefined
+  ) {
+    announce(window, violations.length > 0 ? 'Warning' : 'Normal', verified.reason, verified.message, deps);
+  }
+}
+
+async function update(
+  window: RestoreWindow,
+  change: RestoreWindowStatus,
+  conditions: readonly ConditionUpdate[],
+  deps: RestoreWindowsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = window.status?.conditions ?? [];
+  const generation = window.metadata.generation;
+  const after = conditions.reduce<readonly Condition[]>(
+    (all, next) =>
+      deps.setCondition(
+        all,
+        { ...next, ...(generation === undefined ? {} : { observedGeneration: generation }) },
+        deps.now(),
+      ),
+    before,
+  );
+  const changed =
+    after !== before || Object.entries(change).some(([key, value]) => !isSame(window.status, key, value));
+  if (changed) await deps.writeStatus(window, { ...change, conditions: [...after] }, signal);
+}
+
+/** Only plain values are compared: a new sweep is always news. */
+function isSame(status: RestoreWindowStatus | undefined, key: string, value: unknown): boolean {
+  return Object.entries(status ?? {}).some(([name, current]) => name === key && current === value);
+}
+
+const condition = (
+  type: string,
+  status: Condition['status'],
+  reason: string,
+  message: string,
+): ConditionUpdate => ({ type, status, reason, message });
+
+const principalsOf = ({ spec }: RestoreWindow): string =>
+  spec.principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
+
+function announce(
+  { apiVersion, kind, metadata }: RestoreWindow,
+  type: 'Normal' | 'Warning',
+  reason: string,
+  message: string,
+  { record }: RestoreWindowsDeps,
+): void {
+  const { name = '', uid } = metadata;
+  const regarding = {
+    apiVersion: apiVersion ?? 'gatehouse.dev/v1alpha1',
+    kind: kind ?? 'RestoreWindow',
+    name,
+    ...(uid === undefined ? {} : { uid }),
+  };
+  record({ regarding, type, reason, message });
+}

@@ -1,0 +1,178 @@
+/**
+ * The scan after a restore: every stored object that a policy governs, read from the API server, against every target that
+ * it names. Each finding is confirmed by live reads before it is reported, so a stale page accuses nobody.
+ */
+import type { CompiledPolicy } from '../admission/compile.ts';
+import { matchesSelector } from '../admission/label-selector.ts';
+import { referencesOf, type FoundReference } from '../admission/references.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type GroupResource,
+  type KubernetesObject,
+  type ObjectRef,
+} from '../api/meta.ts';
+import type { Violation } from '../api/restore-window.ts';
+import type { SweepResult } from '../restore/report.ts';
+import { governed } from './policies.ts';
+
+export interface SweepDeps {
+  readonly policies: () => readonly CompiledPolicy[];
+  /** Every object of a kind, page by page, straight from storage. Throws when the kind cannot be read. */
+  readonly pages: (
+    resource: GroupResource,
+    signal: AbortSignal,
+  ) => AsyncIterable<readonly KubernetesObject[]>;
+  /** The keys of every object of a kind, straight from storage. */
+  readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  /** The labels of each namespace. */
+  readonly namespaceLabels: (
+    signal: AbortSignal,
+  ) => Promise<ReadonlyMap<string, Readonly<Record<string, string>>>>;
+  readonly now: () => Date;
+}
+
+interface Finding {
+  readonly policy: CompiledPolicy;
+  readonly object: KubernetesObject;
+  readonly self: ObjectRef;
+  readonly found: FoundReference;
+}
+
+export function createSweep(
+  deps: SweepDeps,
+): (interim: boolean, signal: AbortSignal) => Promise<SweepResult> {
+  return async (interim, signal) => {
+    const startedAt = deps.now();
+    const policies = deps.policies().filter((policy) => policy.references.length > 0);
+    const targets = createTargets(deps, signal);
+    const namespaces = await deps.namespaceLabels(signal);
+    const unreadable: string[] = [];
+    const violations: Violation[] = [];
+    let objectsScanned = 0;
+
+    for (const [resource, governing] of byResource(policies)) {
+      try {
+        for await (const page of deps.pages(resource, signal)) {
+          objectsScanned += page.length;
+          const findings = await findingsOf(page, resource, governing, namespaces, targets);
+          violations.push(...(await confirm(findings, deps, signal)));
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        unreadable.push(
+          `${groupResourceName(resource)}: ${error instanceof Error ? error.message : String(error)}`,
+        );
+      }
+    }
+    return { startedAt, finishedAt: deps.now(), interim, objectsScanned, violations, unreadable };
+  };
+}
+
+function byResource(
+  policies: readonly CompiledPolicy[],
+): readonly (readonly [GroupResource, readonly CompiledPolicy[]])[] {
+  const all = new Map<string, { readonly resource: GroupResource; readonly policies: CompiledPolicy[] }>();
+  for (const policy of policies) {
+    for (const resource of governed(policy)) {
+      const name = groupResourceName(resource);
+      const entry = all.get(name) ?? { resource, policies: [] };
+      entry.policies.push(policy);
+      all.set(name, entry);
+    }
+  }
+  return [...all.values()].map(({ resource, policies: governing }) => [resource, governing]);
+}
+
+/** Which targets there are, listed once a kind and sweep. */
+function createTargets({ keys }: SweepDeps, signal: AbortSignal): (ref: ObjectRef) => Promise<boolean> {
+  const listed = new Map<string, Promise<ReadonlySet<string>>>();
+  return async (ref) => {
+    const name = groupResourceName(ref);
+    const known = listed.get(name) ?? keys({ group: ref.group, resource: ref.resource }, signal);
+    listed.set(name, known);
+    return (await known).has(objectKey(ref));
+  };
+}
+
+async function findingsOf(
+  page: readonly KubernetesObject[],
+  resource: GroupResource,
+  policies: readonly CompiledPolicy[],
+  namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>,
+  exists: (ref: ObjectRef) => Promise<boolean>,
+): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for (const object of page) {
+    if (object.metadata?.deletionTimestamp !== undefined) continue;
+    for (const policy of policies.filter((candidate) => isInScope(candidate, object, namespaces))) {
+      for (const found of referencesOf(policy, object)) {
+        if (await exists(found.target)) continue;
+        const { name = '', namespace } = object.metadata ?? {};
+        findings.push({ policy, object, self: { ...resource, name, namespace }, found });
+      }
+    }
+  }
+  return findings;
+}
+
+/** `matchConditions` are not evaluated here: what they leave out of admission is still swept. */
+function isInScope(
+  { match }: CompiledPolicy,
+  { metadata }: KubernetesObject,
+  namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>,
+): boolean {
+  const namespaceLabels =
+    metadata?.namespace === undefined ? undefined : (namespaces.get(metadata.namespace) ?? {});
+  return (
+    matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
+    // A namespaceSelector never leaves out cluster-scoped objects, as in the API server.
+    (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels))
+  );
+}
+
+async function confirm(
+  findings: readonly Finding[],
+  { read }: SweepDeps,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const confirmed: Violation[] = [];
+  for (const { policy, self, found } of findings) {
+    const live = await read(self, signal);
+    if (live === undefined || live.metadata?.deletionTimestamp !== undefined) continue;
+    const still = referencesOf(policy, live).find(
+      ({ field, target }) => field === found.field && objectKey(target) === objectKey(found.target),
+    );
+    if (still === undefined || (await read(still.target, signal)) !== undefined) continue;
+    confirmed.push(toViolation(policy, live, still));
+  }
+  return confirmed;
+}
+
+function toViolation(
+  policy: CompiledPolicy,
+  object: KubernetesObject,
+  { reference, field, target }: FoundReference,
+): Violation {
+  const { name = '', namespace, uid } = object.metadata ?? {};
+  return {
+    policy: policy.name,
+    reference: reference.name,
+    object: {
+      apiVersion: object.apiVersion ?? '',
+      kind: object.kind ?? '',
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+    },
+    field,
+    reason: 'TargetMissing',
+    target: {
+      group: target.group,
+      resource: target.resource,
+      name: target.name,
+      ...(target.namespace === undefined ? {} : { namespace: target.namespace }),
+    },
+  };
+}

@@ -1,0 +1,80 @@
+/** On the leader: the two webhook configurations named `gatehouse` are what the policies in force make them. */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { CompiledPolicy } from '../admission/compile.ts';
+import { webhookConfigurations, type WebhookConfiguration } from '../admission/webhook-configurations.ts';
+import type { KubernetesObject } from '../api/meta.ts';
+import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
+
+export type WebhookResource = 'mutatingwebhookconfigurations' | 'validatingwebhookconfigurations';
+
+export interface WebhookConfigurationsDeps {
+  readonly policies: () => readonly CompiledPolicy[];
+  /** Base64 PEM; undefined until there is an authority. */
+  readonly caBundle: () => string | undefined;
+  readonly target: {
+    readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
+    readonly ownNamespace: string;
+    readonly matchConditions: boolean;
+  };
+  readonly read: (
+    resource: WebhookResource,
+    signal: AbortSignal,
+  ) => Promise<WebhookConfiguration | undefined>;
+  readonly create: (
+    resource: WebhookResource,
+    object: WebhookConfiguration,
+    signal: AbortSignal,
+  ) => Promise<void>;
+  /** Writes `object` if it still has the resourceVersion in its metadata. */
+  readonly replace: (
+    resource: WebhookResource,
+    object: WebhookConfiguration,
+    signal: AbortSignal,
+  ) => Promise<void>;
+  /** Both configurations in the API server carry these policies. */
+  readonly onInstalled: (policies: readonly CompiledPolicy[]) => void;
+  readonly now: () => Date;
+  readonly log: Log;
+}
+
+export function createWebhookConfigurationsReconciler(deps: WebhookConfigurationsDeps): Reconcile {
+  return async (_key, signal) => {
+    const caBundle = deps.caBundle();
+    if (caBundle === undefined) return requeueIn(500, deps.now());
+    const policies = deps.policies();
+    const { mutating, validating } = webhookConfigurations(policies, { ...deps.target, caBundle });
+    await ensure('mutatingwebhookconfigurations', mutating, deps, signal);
+    await ensure('validatingwebhookconfigurations', validating, deps, signal);
+    deps.onInstalled(policies);
+    return AWAIT_CHANGE;
+  };
+}
+
+async function ensure(
+  resource: WebhookResource,
+  desired: WebhookConfiguration,
+  { read, create, replace, log }: WebhookConfigurationsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const live = await read(resource, signal);
+  if (live === undefined) {
+    await create(resource, desired, signal);
+    log.info({ resource, webhooks: desired.webhooks.length }, 'created webhook configuration');
+    return;
+  }
+  if (isDeepStrictEqual(live.webhooks, desired.webhooks) && hasLabels(live, desired)) return;
+  const labels = { ...live.metadata?.labels, ...desired.metadata?.labels };
+  await replace(
+    resource,
+    { ...live, metadata: { ...live.metadata, labels }, webhooks: desired.webhooks },
+    signal,
+  );
+  log.info({ resource, webhooks: desired.webhooks.length }, 'replaced webhook configuration');
+}
+
+function hasLabels(live: KubernetesObject, desired: KubernetesObject): boolean {
+  return Object.entries(desired.metadata?.labels ?? {}).every(
+    ([key, value]) => live.metadata?.labels?.[key] === value,
+  );
+}

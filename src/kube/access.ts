@@ -1,0 +1,33 @@
+import type { CallOptions, KubeClient } from './client.ts';
+import type { KubeObject } from './object.ts';
+import { selfSubjectAccessReviews } from './well-known.ts';
+
+export interface AccessQuestion {
+  readonly verb: string;
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  /** Without it: in all namespaces, or cluster-scoped. */
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+interface SelfSubjectAccessReview extends KubeObject {
+  readonly spec: { readonly resourceAttributes: AccessQuestion };
+  readonly status?: { readonly allowed: boolean };
+}
+
+/** Whether the API server would let this client do that. */
+export async function canI(
+  client: Pick<KubeClient, 'create'>,
+  question: AccessQuestion,
+  options?: CallOptions,
+): Promise<boolean> {
+  const review = await client.create<SelfSubjectAccessReview>(
+    selfSubjectAccessReviews,
+    { metadata: {}, spec: { resourceAttributes: question } },
+    options,
+  );
+  return review.status?.allowed === true;
+}

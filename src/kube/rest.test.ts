@@ -1,0 +1,336 @@
+import { expect, test } from 'vitest';
+import { ApiError, isConflict, NetworkError } from './api-error.ts';
+import { REQUEST_CONNECTIONS } from './connection.ts';
+import type { Clock } from './clock.ts';
+import { systemClock } from './clock.ts';
+import { headerLines, selfSigned, sendJson, startServer, status } from './fake-api-server.test-support.ts';
+
+/** Waits pass at once, but count. */
+function quickClock(): Clock & { readonly waited: number[] } {
+  const waited: number[] = [];
+  let skipped = 0;
+  return {
+    waited,
+    now: () => Date.now() + skipped,
+    monotonic: () => systemClock.monotonic() + skipped,
+    after: (ms, run) => {
+      if (ms >= 30_000) return systemClock.after(ms, run);
+      waited.push(ms);
+      skipped += ms;
+      return systemClock.after(0, run);
+    },
+  };
+}
+
+test('twenty calls in a row share one TLS connection, twenty at once stay within the pool', async () => {
+  const server = await startServer(
+    (_request, response) =>
+      setTimeout(() => {
+        sendJson(response, {});
+      }, 5),
+    selfSigned(),
+  );
+  const rest = server.rest();
+  for (let i = 0; i < 20; i++) await rest.request({ method: 'GET', path: '/version' });
+  expect(server.connections()).toBe(1);
+
+  await Promise.all(Array.from({ length: 20 }, () => rest.request({ method: 'GET', path: '/version' })));
+  expect(server.connections()).toBeLessThanOrEqual(REQUEST_CONNECTIONS);
+  expect(server.requests).toHaveLength(40);
+});
+
+test('a server whose certificate the CA did not sign is refused', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  }, selfSigned());
+  const stranger = await startServer(() => undefined, selfSigned());
+  const rest = stranger.rest({ connection: { ...stranger.connection, server: server.url } });
+  await expect(rest.request({ method: 'PUT', path: '/version' })).rejects.toThrow(/self-signed certificate/);
+});
+
+test('every group to impersonate has a header line of its own', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  });
+  const rest = server.rest().impersonate({
+    user: 'zoë',
+    groups: ['system:authenticated', 'a,b'],
+    uid: 'u1',
+    extra: { 'example.com/scopes (x)': ['one', 'two'] },
+  });
+  await rest.request({ method: 'GET', path: '/version' });
+  const headers = server.requests[0]?.headers ?? [];
+  expect(headerLines(headers, 'Impersonate-Group')).toEqual(['system:authenticated', 'a,b']);
+  expect(Buffer.from(headerLines(headers, 'Impersonate-User')[0] ?? '', 'latin1').toString('utf8')).toBe(
+    'zoë',
+  );
+  expect(headerLines(headers, 'Impersonate-Uid')).toEqual(['u1']);
+  expect(headerLines(headers, 'Impersonate-Extra-example.com%2Fscopes%20%28x%29')).toEqual(['one', 'two']);
+});
+
+test('somebody impersonated by hand keeps nothing of whom the kubeconfig impersonates', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  });
+  const headers = () =>
+    Promise.resolve({ Authorization: 'Bearer t', 'Impersonate-User': 'a', 'Impersonate-Group': ['admins'] });
+  const rest = server.rest({ connection: { ...server.connection, headers } }).impersonate({ user: 'b' });
+  await rest.request({ method: 'GET', path: '/version' });
+  const sent = server.requests[0]?.headers ?? [];
+  expect(headerLines(sent, 'Impersonate-User')).toEqual(['b']);
+  expect(headerLines(sent, 'Impersonate-Group')).toEqual([]);
+  expect(headerLines(sent, 'Authorization')).toEqual(['Bearer t']);
+});
+
+test('a POST that is told to come back later comes back, and not too early', async () => {
+  const server = await startServer((_request, response, n) => {
+    if (n < 2) sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '3' });
+    else sendJson(response, { done: true });
+  });
+  const clock = quickClock();
+  await expect(server.rest({ clock }).request({ method: 'POST', path: '/x', body: {} })).resolves.toEqual({
+    done: true,
+  });
+  expect(clock.waited).toHaveLength(2);
+  for (const ms of clock.waited) expect(ms).toBeGreaterThanOrEqual(3_000);
+});
+
+test('a server that says "later" for ever is believed eleven times', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '0' });
+  });
+  const result = server.rest({ clock: quickClock() }).request({ method: 'GET', path: '/x' });
+  await expect(result).rejects.toMatchObject({ code: 429, reason: 'TooManyRequests' });
+  expect(server.requests).toHaveLength(11);
+});
+
+test('a wait that would outlast the deadline is not begun: the caller learns what the server said', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '50' });
+  });
+  await expect(server.rest().request({ method: 'GET', path: '/x', timeoutMs: 5_000 })).rejects.toMatchObject({
+    code: 429,
+    retryAfterSeconds: 50,
+  });
+  expect(server.requests).toHaveLength(1);
+});
+
+test.each([
+  ['GET', 4],
+  ['PUT', 4],
+  ['DELETE', 4],
+  ['POST', 1],
+  ['PATCH', 1],
+] as const)('a 500 nobody explains makes a %s go out %i times', async (method, times) => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, status(500, 'InternalError'), 500);
+  });
+  const result = server.rest({ clock: quickClock() }).request({ method, path: '/x' });
+  await expect(result).rejects.toBeInstanceOf(ApiError);
+  expect(server.requests).toHaveLength(times);
+});
+
+test('a GET survives a connection that breaks, a POST does not hide it', async () => {
+  const server = await startServer((request, response, n) => {
+    if (request.method === 'POST' || n === 0) response.destroy();
+    else sendJson(response, { n });
+  });
+  const rest = server.rest({ clock: quickClock() });
+  await expect(rest.request({ method: 'GET', path: '/x' })).resolves.toEqual({ n: 1 });
+  await expect(rest.request({ method: 'POST', path: '/x' })).rejects.toMatchObject({
+    name: 'NetworkError',
+    kind: 'connection',
+  });
+  expect(server.requests).toHaveLength(3);
+});
+
+test('a server that never answers meets the deadline', async () => {
+  const server = await startServer(() => undefined);
+  const result = server
+    .rest()
+    .request({ method: 'GET', path: '/api/v1/secrets', query: { fieldSelector: 'hidden' }, timeoutMs: 20 });
+  await expect(result).rejects.toThrow('GET /api/v1/secrets: no answer within 20 ms');
+  await expect(result).rejects.toBeInstanceOf(NetworkError);
+});
+
+test('a body that stops in the middle meets the deadline too', async () => {
+  const server = await startServer((_request, response) => {
+    response.writeHead(200);
+    response.write('{"items": [');
+  });
+  await expect(server.rest().request({ method: 'GET', path: '/x', timeoutMs: 30 })).rejects.toMatchObject({
+    kind: 'deadline',
+  });
+});
+
+test('an abort ends the request with its reason', async () => {
+  const server = await startServer(() => undefined);
+  const controller = new AbortController();
+  const result = server.rest().request({ method: 'GET', path: '/x', signal: controller.signal });
+  controller.abort(new Error('leadership lost'));
+  await expect(result).rejects.toThrow('leadership lost');
+});
+
+test('credentials that never come meet the deadline', async () => {
+  const server = await startServer(() => undefined);
+  const rest = server.rest({
+    connection: { ...server.connection, headers: () => new Promise(() => undefined) },
+  });
+  await expect(rest.request({ method: 'GET', path: '/x', timeoutMs: 20 })).rejects.toMatchObject({
+    kind: 'deadline',
+  });
+});
+
+test('a 401 is answered once with fresh credentials', async () => {
+  const server = await startServer((request, response) => {
+    if (request.headers.authorization === 'Bearer new') sendJson(response, { ok: true });
+    else sendJson(response, status(401, 'Unauthorized'), 401);
+  });
+  let token = 'old';
+  const connection = {
+    ...server.connection,
+    headers: () => Promise.resolve({ Authorization: `Bearer ${token}` }),
+    dropCredentials: () => {
+      token = 'new';
+    },
+  };
+  await expect(server.rest({ connection }).request({ method: 'GET', path: '/x' })).resolves.toEqual({
+    ok: true,
+  });
+  connection.dropCredentials = () => {
+    token = 'wrong';
+  };
+  token = 'old';
+  await expect(server.rest({ connection }).request({ method: 'GET', path: '/x' })).rejects.toMatchObject({
+    code: 401,
+  });
+  expect(server.requests).toHaveLength(4);
+});
+
+test('a retry that may no longer be sent is not sent', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, status(500, 'InternalError'), 500);
+  });
+  let leader = true;
+  const beforeSend = () => {
+    if (!leader) throw new Error('not the leader');
+    leader = false;
+  };
+  await expect(
+    server.rest({ clock: quickClock() }).request({ method: 'PUT', path: '/x', beforeSend }),
+  ).rejects.toThrow('not the leader');
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a refusal carries reason, details and causes', async () => {
+  const details = {
+    kind: 'servers',
+    name: 'db',
+    causes: [{ reason: 'FieldValueInvalid', message: 'bad', field: 'spec.x' }],
+  };
+  const server = await startServer((_request, response) => {
+    sendJson(response, status(409, 'Conflict', { details }), 409);
+  });
+  const error: unknown = await server
+    .rest()
+    .request({ method: 'PUT', path: '/x' })
+    .catch((e: unknown) => e);
+  expect(isConflict(error)).toBe(true);
+  expect(error).toMatchObject({
+    message: 'PUT /x: 409 Conflict: Conflict said the fake server',
+    details: { name: 'db' },
+    causes: [{ field: 'spec.x' }],
+  });
+});
+
+test('a page of HTML is called what it is', async () => {
+  const server = await startServer((_request, response, n) => {
+    response.writeHead(n === 0 ? 200 : 403).end('<h1>Please\n log in</h1>');
+  });
+  await expect(server.rest().request({ method: 'GET', path: '/x' })).rejects.toMatchObject({
+    kind: 'malformed',
+  });
+  await expect(server.rest().request({ method: 'GET', path: '/x' })).rejects.toThrow(
+    'GET /x: 403: <h1>Please log in</h1>',
+  );
+});
+
+test('every attempt is observed', async () => {
+  const server = await startServer((_request, response, n) => {
+    if (n === 0) response.destroy();
+    else sendJson(response, {});
+  });
+  const codes: unknown[] = [];
+  const rest = server.rest({
+    clock: quickClock(),
+    observe: ({ method, code }) => codes.push(`${method} ${code}`),
+  });
+  await rest.request({ method: 'GET', path: '/x' });
+  expect(codes).toEqual(['GET connection', 'GET 200']);
+});
+
+test('a stream yields events however their bytes are cut', async () => {
+  const events = [
+    { type: 'ADDED', object: { name: 'žluťoučký 🐎' } },
+    { type: 'BOOKMARK', object: {} },
+  ];
+  const bytes = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join('\n'));
+  const server = await startServer((_request, response) => {
+    response.writeHead(200);
+    let i = 0;
+    const next = (): void => {
+      if (i === bytes.length) response.end();
+      else response.write(bytes.subarray(i, ++i), () => setImmediate(next));
+    };
+    next();
+  });
+  const seen: unknown[] = [];
+  for await (const event of server.rest().stream({ path: '/watch' })) seen.push(event);
+  expect(seen).toEqual(events);
+});
+
+test('a stream that breaks throws, a stream that is left frees its connection', async () => {
+  let closed = 0;
+  const server = await startServer((request, response) => {
+    response.on('close', () => closed++);
+    response.writeHead(200);
+    response.write('{"n":1}\n');
+    if (request.url.pathname === '/break') setTimeout(() => response.destroy(), 5);
+  });
+  const rest = server.rest();
+  await expect(async () => {
+    for await (const event of rest.stream({ path: '/break' })) expect(event).toEqual({ n: 1 });
+  }).rejects.toBeInstanceOf(NetworkError);
+  for await (const event of rest.stream({ path: '/leave' })) {
+    expect(event).toEqual({ n: 1 });
+    break;
+  }
+  await expect.poll(() => closed).toBe(2);
+});
+
+test('watches take no connection from requests', async () => {
+  const server = await startServer((request, response) => {
+    if (request.url.pathname === '/watch') response.writeHead(200).write('{}\n');
+    else sendJson(response, { ok: true });
+  });
+  const rest = server.rest();
+  const watches = Array.from({ length: 20 }, () => rest.stream({ path: '/watch' })[Symbol.asyncIterator]());
+  await Promise.all(watches.map((watch) => watch.next()));
+  await expect(rest.request({ method: 'GET', path: '/x', timeoutMs: 1_000 })).resolves.toEqual({ ok: true });
+  for (const watch of watches) await watch.return?.();
+});
+
+test('a path of the server stays in front', async () => {
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  });
+  const rest = server.rest({
+    connection: { ...server.connection, server: `${server.url}/k8s/clusters/c1/` },
+  });
+  await rest.request({
+    method: 'GET',
+    path: '/api/v1/pods',
+    query: { limit: 5, labelSelector: 'a in (b,c)', absent: undefined },
+  });
+  expect(server.requests[0]?.url).toBe('/k8s/clusters/c1/api/v1/pods?limit=5&labelSelector=a+in+%28b%2Cc%29');
+});

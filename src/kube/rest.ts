@@ -1,0 +1,204 @@
+import { ApiError, NetworkError, type RequestLine } from './api-error.ts';
+import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
+import type { Connection } from './connection.ts';
+import { impersonationHeaders, type Headers, type Impersonation } from './impersonation.ts';
+import { splitLines } from './ndjson.ts';
+import { planRetry } from './retry.ts';
+import {
+  parseJson,
+  readAll,
+  send,
+  toFailure,
+  type Query,
+  type RestObservation,
+  type Transport,
+} from './transport.ts';
+
+export type { Query, RestObservation } from './transport.ts';
+
+export interface RestRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Absolute and encoded: see `resourcePath`. */
+  readonly path: string;
+  readonly query?: Query | undefined;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default: application/json. */
+  readonly contentType?: string | undefined;
+  readonly headers?: Headers | undefined;
+  /** For all attempts together, in milliseconds. Default: 30 s. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called right before each attempt; what it throws is the result. A retry may come long after the call. */
+  readonly beforeSend?: (() => void) | undefined;
+}
+
+export interface StreamRequest {
+  readonly path: string;
+  readonly query?: Query | undefined;
+  readonly headers?: Headers | undefined;
+  /** How long to wait for the beginning of the answer, in milliseconds. Default: 30 s. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The API server over JSON. */
+export interface Rest {
+  /**
+   * Sends a request, and again where that is safe (`retry.ts`).
+   * @throws {ApiError} when the API server refuses, {NetworkError} when there is no answer, the reason of `signal` on abort
+   */
+  readonly request: <T>(request: RestRequest) => Promise<T>;
+  /**
+   * The lines of an endless answer, parsed. Ends when the server ends it; never retries.
+   * @throws as `request`
+   */
+  readonly stream: (request: StreamRequest) => AsyncIterable<unknown>;
+  /** The same API server, seen as somebody else. Needs the RBAC verb `impersonate`. */
+  readonly impersonate: (who: Impersonation) => Rest;
+}
+
+export interface RestOptions {
+  readonly connection: Connection;
+  /** E.g. `gatehouse/1.0.0`: it stands in audit logs. */
+  readonly userAgent: string;
+  readonly observe?: (observation: RestObservation) => void;
+  /** Uses the connection that is kept free for leases. */
+  readonly urgent?: boolean;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/** An admission request lives 30 s at most, and the API server gives up on a request of ours after 60. */
+export const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** The content type of server-side apply; JSON is YAML. Applying twice is the same as once. */
+export const APPLY_PATCH = 'application/apply-patch+yaml';
+
+export function createRest(options: RestOptions): Rest {
+  return restAs(undefined, options);
+}
+
+function restAs(identity: Headers | undefined, options: RestOptions): Rest {
+  const { connection, userAgent, observe = () => undefined, urgent = false } = options;
+  const { clock = systemClock, random = Math.random } = options;
+  const transport: Transport = { connection, userAgent, identity, observe, clock };
+  const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
+
+  const attempt = (line: RequestLine, request: RestRequest, signal: AbortSignal): Promise<unknown> => {
+    const { body, contentType = 'application/json', headers, query, beforeSend } = request;
+    return send(
+      transport,
+      {
+        dispatcher,
+        line,
+        query,
+        headers: body === undefined ? { ...headers } : { 'content-type': contentType, ...headers },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        beforeSend,
+        signal,
+      },
+      async (response) => parseJson(line, await readAll(response)),
+    );
+  };
+
+  return {
+    // The one place where JSON from the API server takes the type that the caller named.
+    request: async <T>(request: RestRequest) =>
+      (await withRetries({ connection, clock, random }, request, attempt)) as T,
+    stream: (request) => stream(transport, request),
+    impersonate: (who) => restAs(impersonationHeaders(who), options),
+  };
+}
+
+interface RetryDeps {
+  readonly connection: Pick<Connection, 'dropCredentials'>;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+async function withRetries(
+  { connection, clock, random }: RetryDeps,
+  request: RestRequest,
+  attempt: (line: RequestLine, request: RestRequest, signal: AbortSignal) => Promise<unknown>,
+): Promise<unknown> {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, method, path } = request;
+  const line: RequestLine = { method, path };
+  const reads = method === 'GET';
+  const idempotent = reads || method === 'PUT' || method === 'DELETE' || request.contentType === APPLY_PATCH;
+  const { signal, end, left } = deadlineFor(line, timeoutMs, clock, request.signal);
+  try {
+    for (let failures = 1, renewed = false; ; failures++) {
+      try {
+        return await attempt(line, request, signal);
+      } catch (error) {
+        if (!(error instanceof ApiError || error instanceof NetworkError) || signal.aborted) throw error;
+        if (error instanceof ApiError && error.code === 401 && !renewed) {
+          renewed = true;
+          connection.dropCredentials();
+          continue;
+        }
+        const wait = planRetry({ error, idempotent, reads, failures }, random);
+        // Waiting past the deadline would only replace what the server said by "no answer".
+        if (wait === undefined || wait >= left()) throw error;
+        await sleep(clock, wait, signal);
+      }
+    }
+  } finally {
+    end();
+  }
+}
+
+async function* stream(
+  transport: Transport,
+  request: StreamRequest,
+): AsyncGenerator<unknown, void, undefined> {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, path, query, headers = {} } = request;
+  const line: RequestLine = { method: 'GET', path };
+  const opening = deadlineFor(line, timeoutMs, transport.clock, request.signal);
+  const { signal } = opening;
+  try {
+    const body = await send(
+      transport,
+      {
+        dispatcher: transport.connection.watchDispatcher,
+        line,
+        query,
+        headers,
+        body: undefined,
+        beforeSend: undefined,
+        signal,
+      },
+      (response) => response.body,
+    );
+    opening.lift();
+    try {
+      for await (const text of splitLines(body)) yield parseJson(line, text);
+    } catch (error) {
+      throw toFailure(line, signal, error);
+    }
+  } finally {
+    // Also when the reader leaves early: the connection is of no use to anybody else.
+    opening.abort(new Error('the reader of the stream left'));
+    opening.end();
+  }
+}
+
+function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent: AbortSignal | undefined) {
+  const { signal, abort, release } = linkedController(parent);
+  const at = clock.monotonic() + timeoutMs;
+  const lift = clock.after(timeoutMs, () => {
+    abort(new NetworkError(line, 'deadline', `no answer within ${timeoutMs} ms`));
+  });
+  return {
+    signal,
+    abort,
+    /** The deadline no longer holds; the parent still does. */
+    lift,
+    left: () => at - clock.monotonic(),
+    end: () => {
+      lift();
+      release();
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Dispatcher } from 'undici';
+import { ApiError, NetworkError, type RequestLine } from './api-error.ts';
+import { abortError, type Clock } from './clock.ts';
+import type { Connection } from './connection.ts';
+import type { Headers } from './impersonation.ts';
+import { parseRetryAfter } from './retry.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** One attempt, as metrics see it. The path holds names of objects: too many values for a label. */
+export interface RestObservation extends RequestLine {
+  /** The HTTP status, or why there is none. */
+  readonly code: number | 'connection' | 'deadline' | 'malformed' | 'aborted';
+  readonly seconds: number;
+}
+
+export interface Transport {
+  readonly connection: Connection;
+  readonly userAgent: string;
+  /** Who the requests are made as, if not as the connection's own user. */
+  readonly identity: Headers | undefined;
+  readonly observe: (observation: RestObservation) => void;
+  readonly clock: Clock;
+}
+
+export interface Attempt {
+  readonly dispatcher: Dispatcher;
+  readonly line: RequestLine;
+  readonly query: Query | undefined;
+  readonly headers: Headers;
+  readonly body: string | undefined;
+  readonly beforeSend: (() => void) | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends once, checks the status, then hands the body to `read`.
+ * @throws {ApiError} for a status of 300 and more, {NetworkError} when there is no answer, the reason of `signal` on abort
+ */
+export async function send<T>(
+  transport: Transport,
+  attempt: Attempt,
+  read: (response: Dispatcher.ResponseData) => T | Promise<T>,
+): Promise<T> {
+  const { line, signal } = attempt;
+  // An exec plugin may hang; the deadline holds for it too.
+  const credentials = await orAborted(transport.connection.headers(), signal);
+  attempt.beforeSend?.();
+  const started = transport.clock.monotonic();
+  let code: RestObservation['code'] = 'connection';
+  try {
+    const response = await attempt.dispatcher.request(toDispatch(transport, attempt, credentials));
+    code = response.statusCode;
+    if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
+    return await read(response);
+  } catch (error) {
+    const known = toFailure(line, signal, error);
+    if (known instanceof NetworkError) code = known.kind;
+    else if (signal.aborted) code = 'aborted';
+    throw known;
+  } finally {
+    transport.observe({ ...line, code, seconds: (transport.clock.monotonic() - started) / 1_000 });
+  }
+}
+
+/** undici frees the connection one turn after the end of the body; who asks earlier gets another TLS handshake. */
+export async function readAll({ body }: Dispatcher.ResponseData): Promise<string> {
+  const text = await body.text();
+  await setImmediate();
+  return text;
+}
+
+/** What undici throws, told apart: stopped by us, refused by us, or broken. */
+export function toFailure(line: RequestLine, signal: AbortSignal, error: unknown): Error {
+  if (signal.aborted) return abortError(signal);
+  if (error instanceof ApiError || error instanceof NetworkError) return error;
+  if (error instanceof Error && codeOf(error) === 'UND_ERR_INVALID_ARG') return error;
+  const message = error instanceof Error ? error.message || codeOf(error) : String(error);
+  return new NetworkError(line, 'connection', `no complete answer: ${message}`, error);
+}
+
+export function parseJson(line: RequestLine, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new NetworkError(
+      line,
+      'malformed',
+      'the answer is not JSON: is this the address of an API server?',
+      cause,
+    );
+  }
+}
+
+function toDispatch(
+  { connection, identity, userAgent }: Transport,
+  { line, query, headers, body, signal }: Attempt,
+  credentials: Headers,
+): Dispatcher.RequestOptions {
+  const server = new URL(connection.server);
+  const own = Object.entries(credentials).filter(
+    // Two identities must not mix: the groups of one would become those of the other.
+    ([name]) => identity === undefined || !/^impersonate-/i.test(name),
+  );
+  return {
+    origin: server.origin,
+    path: `${server.pathname.replace(/\/+$/, '')}${line.path}${queryString(query)}`,
+    method: line.method,
+    headers: mutable([
+      ['user-agent', userAgent],
+      ['accept', 'application/json'],
+      ...own,
+      ...Object.entries(identity ?? {}),
+      ...Object.entries(headers),
+    ]),
+    signal,
+    body: body ?? null,
+  };
+}
+
+/** Later ones replace earlier ones, whatever their case. undici writes one line per value of an array. */
+function mutable(
+  entries: readonly (readonly [string, Headers[string]])[],
+): Record<string, string | string[]> {
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name.toLowerCase(), typeof value === 'string' ? value : [...value]]),
+  );
+}
+
+function queryString(query: Query | undefined): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) parameters.append(name, String(value));
+  }
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`;
+}
+
+async function apiErrorOf(
+  { clock }: Transport,
+  line: RequestLine,
+  response: Dispatcher.ResponseData,
+): Promise<ApiError> {
+  const { statusCode, headers } = response;
+  const text = await readAll(response);
+  const retryAfter = headers['retry-after'];
+  const header = Array.isArray(retryAfter) ? retryAfter[0] : retryAfter;
+  return new ApiError(line, {
+    code: statusCode,
+    status: statusOf(text),
+    retryAfterSeconds: parseRetryAfter(header, clock.now()),
+  });
+}
+
+/** Proxies answer with text or HTML: a glimpse of it says more than "no message". */
+function statusOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { message: text.replace(/\s+/g, ' ').trim().slice(0, 200) };
+  }
+}
+
+function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      reject(abortError(signal));
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort);
+    });
+  });
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

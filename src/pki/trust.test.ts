@@ -1,0 +1,215 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, createServer } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Authority } from './authority.ts';
+import { caBundle } from './bundle.ts';
+import {
+  activated,
+  firstAuthority,
+  prepared,
+  rotated,
+  SERVER_NAME,
+  serverOf,
+  type Server,
+} from './fixtures.ts';
+import { splitCertificates, toCertificatePem, type CertificatePem } from './pem.ts';
+
+const now = new Date();
+const directory = mkdtempSync(join(tmpdir(), 'gatehouse-pki-'));
+afterAll(() => {
+  rmSync(directory, { recursive: true });
+});
+
+/** The verdict of a TLS client that trusts `bundle` on a server that presents `chain`: `ok` or the code of the error. */
+async function handshake({ chain, keyPair }: Server, bundle: string): Promise<string> {
+  const server = createServer({ cert: chain, key: keyPair.privateKey });
+  server.on('tlsClientError', () => undefined); // the client's verdict is the one that counts
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('the server has no port');
+    const { port } = address;
+    const socket = connect({ host: '127.0.0.1', port, servername: SERVER_NAME, ca: bundle });
+    try {
+      await once(socket, 'secureConnect');
+      return 'ok';
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    } finally {
+      socket.destroy();
+    }
+  } finally {
+    server.close();
+  }
+}
+
+const hasOpenssl = (() => {
+  try {
+    return execFileSync('openssl', ['version']).length > 0;
+  } catch {
+    return false;
+  }
+})();
+
+function openssl(...args: readonly string[]): string {
+  try {
+    return execFileSync('openssl', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  } catch (error) {
+    return `failed: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** The verdict of `openssl verify` in its strict mode. */
+function opensslVerify({ chain }: Server, bundle: string): boolean {
+  const write = (name: string, text: string) => {
+    const path = join(directory, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const [leaf, ...bridges] = splitCertificates(chain);
+  if (leaf === undefined) throw new Error('the chain is empty');
+  const trusted = ['-CAfile', write('bundle.pem', bundle), '-no-CApath', '-no-CAstore'];
+  const untrusted =
+    bridges.length === 0 ? [] : ['-untrusted', write('bridges.pem', toCertificatePem(bridges))];
+  const strict = ['-x509_strict', '-purpose', 'sslserver', '-verify_hostname', SERVER_NAME];
+  const leafFile = write('leaf.pem', toCertificatePem([leaf]));
+  return openssl('verify', ...strict, ...trusted, ...untrusted, leafFile)
+    .trim()
+    .endsWith('OK');
+}
+
+describe('three generations', () => {
+  const bundles = new Map<string, CertificatePem>();
+  const servers = new Map<string, Server>();
+
+  beforeAll(async () => {
+    const one = await firstAuthority(now);
+    const two = await rotated(one, now);
+    const three = await rotated(two, now);
+    const [third, second] = three.generations;
+    if (third === undefined || second === undefined) throw new Error('the authority is too short');
+
+    const bundle = (name: string, authority: Authority) => bundles.set(name, caBundle(authority, now));
+    bundle('B1', one);
+    bundle('U12', two);
+    bundle('C2', { generations: [second] });
+    bundle('U123', three);
+    bundle('U23', { generations: [third, second] });
+    bundle('C3', { generations: [third] });
+    servers.set('S1', await serverOf(one, now));
+    servers.set('S2', await serverOf(two, now));
+    servers.set('S3', await serverOf(three, now));
+  });
+
+  const cells = (
+    [
+      ['S1', ['B1', 'U12', 'U123'], ['C2', 'U23', 'C3']],
+      ['S2', ['B1', 'U12', 'C2', 'U123', 'U23'], ['C3']],
+      ['S3', ['B1', 'U12', 'C2', 'U123', 'U23', 'C3'], []],
+    ] as const
+  ).flatMap(([server, trusting, refusing]) => [
+    ...trusting.map((bundle) => ({ server, bundle, trusted: true })),
+    ...refusing.map((bundle) => ({ server, bundle, trusted: false })),
+  ]);
+
+  const get = <Value>(map: ReadonlyMap<string, Value>, name: string): Value => {
+    const value = map.get(name);
+    if (value === undefined) throw new Error(`there is no ${name}`);
+    return value;
+  };
+
+  test.each(cells)('a client with $bundle trusts $server over TLS: $trusted', async (cell) => {
+    const verdict = await handshake(get(servers, cell.server), get(bundles, cell.bundle));
+    expect(verdict === 'ok', verdict).toBe(cell.trusted);
+  });
+
+  test.skipIf(!hasOpenssl)('openssl in strict mode comes to the same verdicts', () => {
+    const verdicts = cells.map(({ server, bundle }) => ({
+      server,
+      bundle,
+      trusted: opensslVerify(get(servers, server), get(bundles, bundle)),
+    }));
+    expect(verdicts).toEqual(cells);
+  });
+
+  test('a client that trusts another authority refuses the server', async () => {
+    const stranger = caBundle(await firstAuthority(now), now);
+    expect(await handshake(get(servers, 'S3'), stranger)).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+  });
+
+  test('a server that skips a bridge is refused by a client two generations behind', async () => {
+    const server = get(servers, 'S3');
+    const [leaf, bridge] = splitCertificates(server.chain);
+    if (leaf === undefined || bridge === undefined) throw new Error('the chain is too short');
+    const skipping = { ...server, chain: toCertificatePem([leaf, bridge]) };
+    expect(await handshake(skipping, get(bundles, 'B1'))).not.toBe('ok');
+    expect(await handshake(skipping, get(bundles, 'U12'))).toBe('ok');
+  });
+
+  test('no served chain holds a root, and each certificate issues the one before it', () => {
+    for (const { chain } of servers.values()) {
+      const certificates = splitCertificates(chain);
+      for (const [index, certificate] of certificates.entries()) {
+        expect(certificate.checkIssued(certificate)).toBe(false);
+        const issuer = certificates[index + 1];
+        if (issuer !== undefined) expect(certificate.checkIssued(issuer)).toBe(true);
+      }
+    }
+    expect([...servers.values()].map(({ chain }) => splitCertificates(chain).length)).toEqual([1, 2, 3]);
+  });
+});
+
+test('old and new clients and servers trust each other at every step of a rotation', async () => {
+  const before = await firstAuthority(now);
+  const pending = await prepared(before, now);
+  const steps = [before, pending, activated(pending, now)];
+  const servers = await Promise.all(steps.map((authority) => serverOf(authority, now)));
+  for (const server of servers)
+    for (const authority of steps) expect(await handshake(server, caBundle(authority, now))).toBe('ok');
+});
+
+test.each(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'RSA-3072'] as const)(
+  'a server with a key of type %s is trusted, also when the authority has one',
+  async (algorithm) => {
+    const authority = await firstAuthority(now, algorithm);
+    const server = await serverOf(authority, now, algorithm);
+    expect(await handshake(server, caBundle(authority, now))).toBe('ok');
+    if (hasOpenssl) expect(opensslVerify(server, caBundle(authority, now))).toBe(true);
+  },
+);
+
+test('generations of different key types bridge each other', async () => {
+  const old = await firstAuthority(now, 'RSA-2048');
+  const server = await serverOf(await rotated(old, now), now, 'ECDSA-P384');
+  expect(await handshake(server, caBundle(old, now))).toBe('ok');
+});
+
+test.skipIf(!hasOpenssl)('openssl reads the extensions that the profile asks for', async () => {
+  const authority = await firstAuthority(now);
+  const show = (name: string, pem: string) => {
+    writeFileSync(join(directory, name), pem);
+    return openssl('x509', '-noout', '-text', '-in', join(directory, name)).replace(/\s+/g, ' ');
+  };
+  const leaf = show('leaf.pem', (await serverOf(authority, now)).chain);
+  expect(leaf).toContain('Version: 3');
+  expect(leaf).toContain('Subject: Subject Public Key Info');
+  expect(leaf).toContain(`X509v3 Subject Alternative Name: critical DNS:${SERVER_NAME}`);
+  expect(leaf).toContain('X509v3 Basic Constraints: critical CA:FALSE');
+  expect(leaf).toContain('X509v3 Key Usage: critical Digital Signature X509v3 Extended');
+  expect(leaf).toContain('Extended Key Usage: TLS Web Server Authentication');
+  expect(leaf).not.toContain('serial:');
+
+  const rsaLeaf = show('rsa.pem', (await serverOf(authority, now, 'RSA-2048')).chain);
+  expect(rsaLeaf).toContain('X509v3 Key Usage: critical Digital Signature, Key Encipherment');
+
+  const root = show('root.pem', caBundle(authority, now));
+  expect(root).toMatch(/Subject: CN = gatehouse-serving-ca-[0-9a-f]{8} /);
+  expect(root).toContain('X509v3 Basic Constraints: critical CA:TRUE X509v3');
+  expect(root).toContain('X509v3 Key Usage: critical Certificate Sign, CRL Sign');
+  expect(root).not.toContain('Extended Key Usage');
+});

@@ -1,0 +1,76 @@
+/** Replicas of `gatehouse serve` as processes of their own, against a control plane. */
+import { join } from 'node:path';
+
+import type { SettingName } from '../../src/config/config.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
+
+const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+
+export interface Replica {
+  readonly name: string;
+  readonly program: Program;
+  readonly port: number;
+  readonly operationsPort: number;
+  readonly readyz: () => Promise<{ readonly ok: boolean; readonly text: string }>;
+  readonly metrics: () => Promise<string>;
+  /** The parsed lines of its log. */
+  readonly whenReady: (timeoutMs?: number) => Promise<void>;
+}
+
+export interface ReplicaOptions {
+  readonly name: string;
+  /** What the webhook configurations name: the replica's own port unless a balancer stands before it. */
+  readonly servicePort?: number;
+  readonly settings?: Partial<Record<SettingName, string>>;
+}
+
+export async function startReplica(
+  plane: ControlPlane,
+  { name, servicePort, settings = {} }: ReplicaOptions,
+): Promise<Replica> {
+  const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
+  const all: Partial<Record<SettingName, string>> = {
+    kubeconfig: plane.kubeconfig('gatehouse'),
+    identity: name,
+    host: '127.0.0.1',
+    port: String(port),
+    'operations-port': String(operationsPort),
+    'service-port': String(servicePort ?? port),
+    'cluster-domain': 'cluster.local',
+    'restore-settle': '2s',
+    ...settings,
+  };
+  const flags = Object.entries(all).flatMap(([flag, value]) => [`--${flag}`, value]);
+  const program = startProgram(process.execPath, [MAIN, 'serve', ...flags], {
+    logFile: join(plane.folder, `${name}.log`),
+  });
+  const get = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${operationsPort}${path}`);
+    return { ok: response.ok, text: await response.text() };
+  };
+  return {
+    name,
+    program,
+    port,
+    operationsPort,
+    readyz: () => get('/readyz?verbose'),
+    metrics: async () => (await get('/metrics')).text,
+    whenReady: async (timeoutMs = 20_000) => {
+      await eventually(
+        `${name} is ready`,
+        async () => {
+          if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
+          const { ok, text } = await get('/readyz');
+          if (!ok) throw new Error(text);
+          return true;
+        },
+        { timeoutMs, everyMs: 25 },
+      ).catch((error: unknown) => {
+        throw new Error(`${name} did not get ready; its last lines:\n${tail(program.logFile)}`, {
+          cause: error,
+        });
+      });
+    },
+  };
+}
