@@ -27,7 +27,10 @@ export function compileDefaults(
     });
     return [];
   });
-  if (defaults.length > 0 && !match.operations.some((operation) => operation === 'CREATE' || operation === 'UPDATE')) {
+  if (
+    defaults.length > 0 &&
+    !match.operations.some((operation) => operation === 'CREATE' || operation === 'UPDATE')
+  ) {
     problems.push({
       reason: 'InvalidPolicy',
       where: 'spec.match.operations',
@@ -37,12 +40,23 @@ export function compileDefaults(
   return { defaults: compiled, problems };
 }
 
-function targetProblems(path: FieldPath, value: unknown, match: CompiledMatch, where: string): readonly Problem[] {
+function targetProblems(
+  path: FieldPath,
+  value: unknown,
+  match: CompiledMatch,
+  where: string,
+): readonly Problem[] {
   const [first] = path.segments;
   const last = path.segments.at(-1);
-  if (first?.kind !== 'field') return [pathProblem(`${where}.path`, 'starts inside a list: start with a field such as spec')];
+  if (first?.kind !== 'field')
+    return [pathProblem(`${where}.path`, 'starts inside a list: start with a field such as spec')];
   if (last?.kind !== 'field') {
-    return [pathProblem(`${where}.path`, 'ends in an element of a list, and defaults never add elements: end it in a field')];
+    return [
+      pathProblem(
+        `${where}.path`,
+        'ends in an element of a list, and defaults never add elements: end it in a field',
+      ),
+    ];
   }
   switch (first.name) {
     case 'apiVersion':
@@ -71,12 +85,19 @@ function metadataProblems(path: FieldPath, value: unknown, where: string): reado
     return [pathProblem(`${where}.path`, 'of metadata, only labels and annotations can be defaulted')];
   }
   const entries =
-    key?.kind === 'field' ? [[key.name, value] as const] : isJsonObject(value) ? Object.entries(value) : undefined;
-  const isValue = (text: unknown) => typeof text === 'string' && (map.name === 'annotations' || isLabelValue(text));
+    key?.kind === 'field'
+      ? [[key.name, value] as const]
+      : isJsonObject(value)
+        ? Object.entries(value)
+        : undefined;
+  const isValue = (text: unknown) =>
+    typeof text === 'string' && (map.name === 'annotations' || isLabelValue(text));
   const wrong = entries?.find(([name, text]) => !isQualifiedName(name) || !isValue(text));
   if (entries !== undefined && wrong === undefined) return [];
   const shown = wrong === undefined ? quote(value) : `${quote(wrong[0])}: ${quote(wrong[1])}`;
-  return [{ reason: 'InvalidPolicy', where, message: `${shown} is not a valid entry of metadata.${map.name}` }];
+  return [
+    { reason: 'InvalidPolicy', where, message: `${shown} is not a valid entry of metadata.${map.name}` },
+  ];
 }
 
 /** Policies are read as plain JSON, where a larger integer has already lost its last digits. Null is what "absent" looks like. */

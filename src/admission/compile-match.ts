@@ -41,7 +41,12 @@ export function compileMatch(
   return {
     match,
     problems: [
-      ...malformed('spec.match.apiGroups', match.apiGroups, isGroup, 'an API group such as infra.example.com'),
+      ...malformed(
+        'spec.match.apiGroups',
+        match.apiGroups,
+        isGroup,
+        'an API group such as infra.example.com',
+      ),
       ...malformed('spec.match.apiVersions', match.apiVersions, isVersion, 'an API version such as v1, or *'),
       ...malformed('spec.match.resources', match.resources, isResourcePattern, 'a plural such as servers'),
       ...namespaces.problems,

@@ -44,4 +44,9 @@ export type Decision =
       readonly cause?: unknown;
     };
 
-export const ALLOWED: Decision = { kind: 'allow', patch: [], warnings: [], auditAnnotations: {} };
+export const ALLOWED = {
+  kind: 'allow',
+  patch: [],
+  warnings: [],
+  auditAnnotations: {},
+} as const satisfies Decision;

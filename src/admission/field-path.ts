@@ -1,4 +1,11 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from './json.ts';
 import { quote } from './shown.ts';
 
 export type Segment =
@@ -63,7 +70,11 @@ function segmentAt(text: string, at: number): readonly [Segment, number] {
   const start = at === 0 ? 0 : at + 1;
   const name = matchAt(PLAIN_NAME, text, start);
   if (name === undefined) {
-    throw wrong(text, start, 'expected a field name; other characters need brackets: labels["example.com/rack"]');
+    throw wrong(
+      text,
+      start,
+      'expected a field name; other characters need brackets: labels["example.com/rack"]',
+    );
   }
   return [{ kind: 'field', name }, start + name.length];
 }
@@ -74,7 +85,8 @@ function bracketAt(text: string, at: number): readonly [Segment, number] {
   const index = matchAt(INDEX, text, start);
   if (index !== undefined) return [{ kind: 'index', index: Number(index) }, start + index.length + 1];
   const quoted = matchAt(QUOTED, text, start);
-  if (quoted === undefined) throw wrong(text, start, 'expected *, an index or a name in double quotes, then ]');
+  if (quoted === undefined)
+    throw wrong(text, start, 'expected *, an index or a name in double quotes, then ]');
   return [{ kind: 'field', name: unquote(text, start, quoted) }, start + quoted.length + 1];
 }
 
@@ -124,7 +136,10 @@ export function valuesAt(object: object, path: FieldPath): readonly FieldValue[]
 export function valueAt(object: object, keys: ConcretePath): JsonValue | undefined {
   let value: unknown = object;
   for (const key of keys) {
-    const [found] = step(value, typeof key === 'number' ? { kind: 'index', index: key } : { kind: 'field', name: key });
+    const [found] = step(
+      value,
+      typeof key === 'number' ? { kind: 'index', index: key } : { kind: 'field', name: key },
+    );
     if (found === undefined) return undefined;
     value = found[1];
   }
@@ -138,7 +153,9 @@ function step(value: unknown, segment: Segment): readonly (readonly [string | nu
         ? [[segment.name, ownValue(value, segment.name)]]
         : [];
     case 'index':
-      return isJsonArray(value) && segment.index < value.length ? [[segment.index, value[segment.index]]] : [];
+      return isJsonArray(value) && segment.index < value.length
+        ? [[segment.index, value[segment.index]]]
+        : [];
     case 'each':
       return isJsonArray(value) ? [...value.entries()] : [];
   }
@@ -155,7 +172,12 @@ export function fill(object: JsonObject, path: FieldPath, value: JsonValue): Jso
   return isJsonObject(filled) ? filled : object;
 }
 
-function fillFrom(current: JsonValue | undefined, segments: readonly Segment[], depth: number, value: JsonValue): JsonValue | undefined {
+function fillFrom(
+  current: JsonValue | undefined,
+  segments: readonly Segment[],
+  depth: number,
+  value: JsonValue,
+): JsonValue | undefined {
   const segment = segments[depth];
   if (segment === undefined) return current === undefined ? value : current;
   switch (segment.kind) {
@@ -163,7 +185,9 @@ function fillFrom(current: JsonValue | undefined, segments: readonly Segment[], 
       return fillField(current, segment.name, segments, depth, value);
     case 'index':
       return isJsonArray(current)
-        ? mapShared(current, (item, index) => (index === segment.index ? fillItem(item, segments, depth, value) : item))
+        ? mapShared(current, (item, index) =>
+            index === segment.index ? fillItem(item, segments, depth, value) : item,
+          )
         : current;
     case 'each':
       return isJsonArray(current)

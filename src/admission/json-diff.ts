@@ -1,4 +1,12 @@
-import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from './json.ts';
 import { applyPatch, pointerPart, type PatchOperation } from './json-patch.ts';
 
 /**
@@ -52,10 +60,17 @@ function coarseDiff(before: JsonObject, after: JsonObject, path = '', depth = 0)
   if (operations.length !== 1 || only?.op !== 'replace' || depth >= DEEPEST) return operations;
   const key = Object.keys(after).find((name) => path + pointerPart(name) === only.path) ?? '';
   const [inner, wanted] = [ownValue(before, key), ownValue(after, key)];
-  return isJsonObject(inner) && isJsonObject(wanted) ? coarseDiff(inner, wanted, only.path, depth + 1) : operations;
+  return isJsonObject(inner) && isJsonObject(wanted)
+    ? coarseDiff(inner, wanted, only.path, depth + 1)
+    : operations;
 }
 
-type ValueDiff = (before: JsonValue, after: JsonValue, path: string, depth: number) => readonly PatchOperation[];
+type ValueDiff = (
+  before: JsonValue,
+  after: JsonValue,
+  path: string,
+  depth: number,
+) => readonly PatchOperation[];
 
 const replace: ValueDiff = (before, after, path) =>
   isEqual(before, after) ? [] : [{ op: 'replace', path, value: after }];
@@ -73,11 +88,20 @@ const valueDiff: ValueDiff = (before, after, path, depth) => {
   return replace(before, after, path, depth);
 };
 
-function orWhole(operations: readonly PatchOperation[], path: string, value: JsonValue): readonly PatchOperation[] {
+function orWhole(
+  operations: readonly PatchOperation[],
+  path: string,
+  value: JsonValue,
+): readonly PatchOperation[] {
   return operations.length > MOST_OPERATIONS ? [{ op: 'replace', path, value }] : operations;
 }
 
-function objectDiff(before: JsonObject, after: JsonObject, path: string, depth: number): readonly PatchOperation[] {
+function objectDiff(
+  before: JsonObject,
+  after: JsonObject,
+  path: string,
+  depth: number,
+): readonly PatchOperation[] {
   return memberDiff(before, after, path, depth, valueDiff);
 }
 
@@ -101,7 +125,12 @@ function memberDiff(
   return operations;
 }
 
-function listDiff(before: JsonArray, after: JsonArray, path: string, depth: number): readonly PatchOperation[] {
+function listDiff(
+  before: JsonArray,
+  after: JsonArray,
+  path: string,
+  depth: number,
+): readonly PatchOperation[] {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
   while (start < shorter && isEqual(before[start], after[start])) start += 1;
@@ -111,8 +140,12 @@ function listDiff(before: JsonArray, after: JsonArray, path: string, depth: numb
   const was = before.slice(start, before.length - end);
   const is = after.slice(start, after.length - end);
   const list: ListDiff = { was, is, start, path, depth };
-  if (was.length === 0 || is.length === 0) return [...removals(list, () => true), ...additions(list, () => true)];
-  return namedDiff(list) ?? (was.length === is.length ? elementDiff(list) : [{ op: 'replace', path, value: after }]);
+  if (was.length === 0 || is.length === 0)
+    return [...removals(list, () => true), ...additions(list, () => true)];
+  return (
+    namedDiff(list) ??
+    (was.length === is.length ? elementDiff(list) : [{ op: 'replace', path, value: after }])
+  );
 }
 
 /** The parts of two lists between their common start and end. */
@@ -134,7 +167,8 @@ function namedDiff(list: ListDiff): readonly PatchOperation[] | undefined {
   const is = byName(list.is);
   if (was === undefined || is === undefined) return undefined;
   const staying = [...was.keys()].filter((name) => is.has(name));
-  if ([...is.keys()].filter((name) => was.has(name)).some((name, index) => name !== staying[index])) return undefined;
+  if ([...is.keys()].filter((name) => was.has(name)).some((name, index) => name !== staying[index]))
+    return undefined;
 
   // Removals from the back and additions from the front: no index is shifted by an operation before it.
   const operations = [

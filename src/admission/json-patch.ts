@@ -60,7 +60,8 @@ function apply(container: Draft, key: string, operation: PatchOperation): void {
   }
   if (Array.isArray(container)) {
     const index = indexOf(key);
-    if (index === undefined || index > container.length) throw doesNotApply(operation, 'the list has no such index');
+    if (index === undefined || index > container.length)
+      throw doesNotApply(operation, 'the list has no such index');
     if (operation.op === 'remove') container.splice(index, 1);
     else container.splice(index, operation.op === 'replace' ? 1 : 0, operation.value);
   } else if (operation.op === 'remove') {

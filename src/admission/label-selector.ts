@@ -1,4 +1,3 @@
-import type { LabelSelector } from '../api/admission-policy.ts';
 import { isJsonArray, isJsonObject, ownValue } from './json.ts';
 import { isLabelValue, isQualifiedName } from './names.ts';
 import type { Problem } from './problem.ts';
@@ -50,14 +49,14 @@ export function matchesSelector(selector: NormalSelector, labels: Labels): boole
  * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/label-selector/
  */
 export function normaliseSelector(
-  selector: LabelSelector | undefined,
+  given: unknown,
   where: string,
 ): { readonly selector: NormalSelector; readonly problems: readonly Problem[] } {
   const problems: Problem[] = [];
   const report = (place: string, message: string) => {
     problems.push({ reason: 'InvalidPolicy', where: `${where}${place}`, message });
   };
-  const given: unknown = selector ?? {};
+  if (given === undefined) return { selector: {}, problems };
   if (!isJsonObject(given)) {
     report('', 'write an object with matchLabels or matchExpressions');
     return { selector: {}, problems };
@@ -86,7 +85,8 @@ function labelsOf(given: unknown, report: Report): readonly (readonly [string, s
     return [];
   }
   const labels = Object.entries(given).flatMap(([key, value]) => {
-    if (isQualifiedName(key) && typeof value === 'string' && isLabelValue(value)) return [[key, value] as const];
+    if (isQualifiedName(key) && typeof value === 'string' && isLabelValue(value))
+      return [[key, value] as const];
     report('.matchLabels', `${quote(key)}: ${quote(value)} is not a label`);
     return [];
   });

@@ -48,7 +48,9 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
 
 function keysOf({ match }: CompiledPolicy): readonly string[] {
   return match.apiGroups.flatMap((group) =>
-    match.resources.flatMap((pattern) => match.operations.map((operation) => keyOf(group, pattern, operation))),
+    match.resources.flatMap((pattern) =>
+      match.operations.map((operation) => keyOf(group, pattern, operation)),
+    ),
   );
 }
 

@@ -75,7 +75,9 @@ export function toAdmissionRequest(request: JsonObject): AdmissionRequest {
     resource,
     subResource: optionalText(request, 'subResource'),
     requestKind: isPresent(request, 'requestKind') ? kindOf(request, 'requestKind') : kind,
-    requestResource: isPresent(request, 'requestResource') ? resourceOf(request, 'requestResource') : resource,
+    requestResource: isPresent(request, 'requestResource')
+      ? resourceOf(request, 'requestResource')
+      : resource,
     name: optionalText(request, 'name') || nameOf(object) || nameOf(oldObject) || undefined,
     namespace: isNamespace(resource) ? undefined : optionalText(request, 'namespace') || undefined,
     operation,

@@ -25,19 +25,22 @@ const PROTECTED: readonly Protected[] = [
     group: 'admissionregistration.k8s.io',
     resources: undefined,
     refused: 'always',
-    because: 'the API server never asks a webhook about them, so the policy would seem to be in force and never be',
+    because:
+      'the API server never asks a webhook about them, so the policy would seem to be in force and never be',
   },
   {
     group: 'coordination.k8s.io',
     resources: ['leases'],
     refused: 'always',
-    because: 'nodes and controllers renew leases every few seconds, and lose their work when an answer is late',
+    because:
+      'nodes and controllers renew leases every few seconds, and lose their work when an answer is late',
   },
   {
     group: '',
     resources: ['nodes', 'nodes/status'],
     refused: 'Fail',
-    because: 'no node could join or report itself while Gatehouse is down, so there might be none to start it on',
+    because:
+      'no node could join or report itself while Gatehouse is down, so there might be none to start it on',
   },
   {
     group: 'certificates.k8s.io',
@@ -47,7 +50,8 @@ const PROTECTED: readonly Protected[] = [
       'certificatesigningrequests/status',
     ],
     refused: 'Fail',
-    because: 'no node could get its certificate while Gatehouse is down, so there might be none to start it on',
+    because:
+      'no node could get its certificate while Gatehouse is down, so there might be none to start it on',
   },
   {
     group: 'authentication.k8s.io',

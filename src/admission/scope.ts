@@ -27,7 +27,8 @@ const HASH_LENGTH = 10;
 
 /** A DNS label such as `fail-5s-3fa9c2e07b`: part of the webhook's name and of its path. Equal scopes have equal ids. */
 export function entryIdOf(scope: Scope): string {
-  const { apiVersions, namespaceSelector, objectSelector, matchConditions, failurePolicy, timeoutSeconds } = scope;
+  const { apiVersions, namespaceSelector, objectSelector, matchConditions, failurePolicy, timeoutSeconds } =
+    scope;
   const canonical = JSON.stringify([
     apiVersions,
     canonicalSelector(namespaceSelector),

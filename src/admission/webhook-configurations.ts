@@ -131,7 +131,9 @@ function webhook(
     matchPolicy: 'Equivalent',
     namespaceSelector: withoutNamespace(match.namespaceSelector, ownNamespace),
     objectSelector: match.objectSelector,
-    ...(matchConditions && match.matchConditions.length > 0 ? { matchConditions: match.matchConditions } : {}),
+    ...(matchConditions && match.matchConditions.length > 0
+      ? { matchConditions: match.matchConditions }
+      : {}),
     sideEffects: 'None',
     timeoutSeconds: match.timeoutSeconds,
     admissionReviewVersions: ['v1', 'v1beta1'],

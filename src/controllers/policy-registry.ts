@@ -2,6 +2,7 @@
 import type { CompiledPolicy } from '../admission/compile.ts';
 import { buildPolicySet, type PolicySet } from '../admission/policy-set.ts';
 import type { AdmissionRequest } from '../admission/request.ts';
+import { createListeners, type Listeners } from './listeners.ts';
 
 export interface PolicyState {
   /** The version that is enforced: not always the newest, and absent when there never was a usable one. */
@@ -27,7 +28,7 @@ export interface PolicyRegistry {
   /** Whether a policy that governed this request has gone a moment ago, so that the API server may not know it yet. */
   readonly wasRetired: (entry: string, request: AdmissionRequest) => boolean;
   /** Called after each change of what is enforced or reported. */
-  readonly subscribe: (listener: (name: string) => void) => void;
+  readonly subscribe: Listeners<[name: string]>['add'];
 }
 
 /** How long the API server may go on asking for a policy that is gone, in milliseconds: its watch lags by far less. */
@@ -35,7 +36,7 @@ const RETIRED_MS = 60_000;
 
 export function createPolicyRegistry(now: () => number): PolicyRegistry {
   const states = new Map<string, PolicyState>();
-  const listeners: ((name: string) => void)[] = [];
+  const listeners = createListeners<[name: string]>();
   let retired: { readonly policy: CompiledPolicy; readonly until: number }[] = [];
   let current: PolicySet = buildPolicySet([]);
 
@@ -46,7 +47,7 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
       if (before?.inForce !== undefined) retired.push({ policy: before.inForce, until: now() + RETIRED_MS });
       current = buildPolicySet(inForce());
     }
-    for (const listener of listeners) listener(name);
+    listeners.tell(name);
   };
 
   return {
@@ -66,8 +67,6 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
       const recent = retired.filter(({ until }) => until > now()).map(({ policy }) => policy);
       return recent.length > 0 && buildPolicySet(recent).select(entry, request).kind === 'governed';
     },
-    subscribe: (listener) => {
-      listeners.push(listener);
-    },
+    subscribe: listeners.add,
   };
 }

@@ -93,7 +93,7 @@ async function repair(work: Case, deps: ServingCertsDeps, signal: AbortSignal) {
     case 'keep': {
       if (live === undefined) return AWAIT_CHANGE; // there is nothing to keep: the plan is to issue
       const refreshed = next.kind === 'keep' ? live : withBundle(live, signingOf(work.authority, now).bundle);
-      const secret = withMarks(refreshed, identity);
+      const secret = withMarks(refreshed, identity, order.labels);
       if (!isDeepStrictEqual(secret, live)) {
         await deps.replaceSecret(secret, signal);
         deps.log.info({ key, secret: order.secretName, reason: next.kind }, 'mended serving secret');
@@ -109,7 +109,7 @@ async function issue(
   deps: ServingCertsDeps,
 ): Promise<Secret> {
   const keyPair = await deps.generateKeyPair(order.algorithm);
-  const { dnsNames, lifetimeMs, secretName } = order;
+  const { dnsNames, lifetimeMs, secretName, labels = {} } = order;
   const { chain } = issueServingCert({
     authority,
     dnsNames,
@@ -121,6 +121,7 @@ async function issue(
   const { bundle } = signingOf(authority, now);
   return withServingCert(existing, {
     service: identity,
+    labels,
     secretName,
     chain,
     privateKey: keyPair.privateKey,
@@ -134,7 +135,6 @@ function plan(secret: Secret | undefined, { identity, order, authority, now }: C
     serviceUid: identity.uid,
     dnsNames: order.dnsNames,
     algorithm: order.algorithm,
-    lifetimeMs: order.lifetimeMs,
     signing: signingOf(authority, now),
     current: readServingCert(secret?.data, authority),
   });
@@ -144,7 +144,7 @@ function isSettled(secret: Secret, work: Case): boolean {
   return (
     ownership(secret, work.identity) === 'ours' &&
     plan(secret, work).kind === 'keep' &&
-    isDeepStrictEqual(withMarks(secret, work.identity), secret)
+    isDeepStrictEqual(withMarks(secret, work.identity, work.order.labels), secret)
   );
 }
 

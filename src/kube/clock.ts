@@ -60,6 +60,20 @@ export function abortError(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error('stopped', { cause: reason });
 }
 
+/** What `promise` gives. @throws the reason of `signal` as soon as it aborts; the promise goes on unheard */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      reject(abortError(signal));
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort);
+    });
+  });
+}
+
 /** A signal that also aborts with `parent`, and can be aborted by itself. `release` it, or `parent` keeps it for ever. */
 export function linkedController(parent: AbortSignal | undefined): {
   readonly signal: AbortSignal;

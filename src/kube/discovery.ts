@@ -30,7 +30,10 @@ const FOUND_MS = 10 * 60_000;
 const ABSENT_MS = 5_000;
 
 export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discovery {
-  const answers = new Map<string, { readonly until: number; readonly answer: Promise<Resource | undefined> }>();
+  const answers = new Map<
+    string,
+    { readonly until: number; readonly answer: Promise<Resource | undefined> }
+  >();
 
   const ask = (name: string, wanted: Pick<Resource, 'group' | 'resource'>): Promise<Resource | undefined> => {
     // Not with the signal of the first caller: others may wait for the same answer.
@@ -76,11 +79,12 @@ async function lookUp(
   { group, resource }: Pick<Resource, 'group' | 'resource'>,
 ): Promise<Resource | undefined> {
   for (const version of await versionsOf(rest, group)) {
-    const path = group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
+    const path =
+      group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
     const served = await getIfThere(rest, path);
     for (const entry of listIn(served, 'resources')) {
-      if (!isRecord(entry) || entry['name'] !== resource) continue;
-      return { group, version, resource, kind: textOf(entry['kind']), namespaced: entry['namespaced'] === true };
+      if (!isRecord(entry) || entry.name !== resource) continue;
+      return { group, version, resource, kind: textOf(entry.kind), namespaced: entry.namespaced === true };
     }
   }
   return undefined;
@@ -90,7 +94,7 @@ async function lookUp(
 async function versionsOf(rest: Rest, group: string): Promise<readonly string[]> {
   if (group === '') return ['v1'];
   const found = await getIfThere(rest, `/apis/${encodeURIComponent(group)}`);
-  const preferred = isRecord(found) ? versionIn(found['preferredVersion']) : undefined;
+  const preferred = isRecord(found) ? versionIn(found.preferredVersion) : undefined;
   const all = listIn(found, 'versions').map(versionIn);
   return [...new Set([preferred, ...all])].filter((version) => version !== undefined);
 }
@@ -110,7 +114,7 @@ function listIn(value: unknown, field: string): readonly unknown[] {
 }
 
 function versionIn(entry: unknown): string | undefined {
-  return isRecord(entry) && typeof entry['version'] === 'string' ? entry['version'] : undefined;
+  return isRecord(entry) && typeof entry.version === 'string' ? entry.version : undefined;
 }
 
 function textOf(value: unknown): string {

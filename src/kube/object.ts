@@ -93,6 +93,11 @@ export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'versi
   return group === '' ? version : `${group}/${version}`;
 }
 
+/** The object with the apiVersion and kind of its resource. */
+export function withKind<T extends KubeObject>(resource: Resource, object: T): T {
+  return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
+}
+
 /** `datacenters.infra.example.com`, or `secrets` for the core group: how people and RBAC write a resource. */
 export function resourceName({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
   return group === '' ? resource : `${resource}.${group}`;

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { ApiError, NetworkError, type RequestLine } from './api-error.ts';
-import { abortError, type Clock } from './clock.ts';
+import { abortError, orAborted, type Clock } from './clock.ts';
 import type { Connection } from './connection.ts';
 import type { Headers } from './impersonation.ts';
 import { parseRetryAfter } from './retry.ts';
@@ -159,19 +159,6 @@ function statusOf(text: string): unknown {
   } catch {
     return { message: text.replace(/\s+/g, ' ').trim().slice(0, 200) };
   }
-}
-
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(abortError(signal));
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
-  });
 }
 
 function codeOf(error: Error): string {

@@ -31,7 +31,7 @@ export interface Issuer extends Subject {
   readonly privateKey: PrivateKeyPem;
 }
 
-export type CertificatePurpose =
+type CertificatePurpose =
   { readonly kind: 'authority' } | { readonly kind: 'serving'; readonly dnsNames: readonly string[] };
 
 export interface CertificateTemplate {

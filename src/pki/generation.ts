@@ -87,7 +87,7 @@ export function issuerOf(generation: Generation): Issuer {
   return { ...subjectOf(rootOf(generation)), privateKey: key };
 }
 
-export function generationId(publicKey: KeyObject): string {
+function generationId(publicKey: KeyObject): string {
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(spki).digest('hex').slice(0, 8);
 }

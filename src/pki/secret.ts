@@ -42,8 +42,12 @@ export function ownership(secret: Secret, service: ServiceIdentity): SecretOwner
   return secret.immutable === true ? 'immutable' : 'ours';
 }
 
+type Labels = Readonly<Record<string, string>>;
+
 export interface ServingCertContent {
   readonly service: ServiceIdentity;
+  /** Beside the one that our watch selects by. */
+  readonly labels?: Labels;
   readonly secretName: string;
   readonly chain: CertificatePem;
   readonly privateKey: PrivateKeyPem;
@@ -55,17 +59,33 @@ export interface ServingCertContent {
  * stays: data, labels, annotations, owners. `metadata.resourceVersion` stays too, so that the write fails if it was overtaken.
  */
 export function withServingCert(existing: Secret | undefined, content: ServingCertContent): Secret {
-  const { service, secretName, chain, privateKey, bundle } = content;
-  const metadata = existing?.metadata;
-  return {
+  const { service, labels, secretName, chain, privateKey, bundle } = content;
+  const placed = {
     ...existing,
+    metadata: { ...existing?.metadata, namespace: service.namespace, name: secretName },
+  };
+  return {
+    ...withMarks(placed, service, labels),
     apiVersion: 'v1',
     kind: 'Secret',
+    type: TLS_SECRET_TYPE,
+    data: {
+      ...existing?.data,
+      [TLS_CERT_KEY]: base64(chain),
+      [TLS_PRIVATE_KEY_KEY]: base64(privateKey),
+      [CA_BUNDLE_KEY]: base64(bundle),
+    },
+  };
+}
+
+/** `secret` with all that says whose it is: the label that our watch selects by, the annotations, the owner. */
+export function withMarks(secret: Secret, service: ServiceIdentity, labels: Labels = {}): Secret {
+  const { metadata } = secret;
+  return {
+    ...secret,
     metadata: {
       ...metadata,
-      namespace: service.namespace,
-      name: secretName,
-      labels: { ...metadata?.labels, [SERVING_CERT_LABEL.name]: SERVING_CERT_LABEL.value },
+      labels: { ...metadata?.labels, ...labels, [SERVING_CERT_LABEL.name]: SERVING_CERT_LABEL.value },
       annotations: {
         ...metadata?.annotations,
         [SERVING_CERT_SERVICE]: service.name,
@@ -76,13 +96,6 @@ export function withServingCert(existing: Secret | undefined, content: ServingCe
         ...(metadata?.ownerReferences ?? []).filter((reference) => !refersTo(reference, service)),
         ownerReference(service),
       ],
-    },
-    type: TLS_SECRET_TYPE,
-    data: {
-      ...existing?.data,
-      [TLS_CERT_KEY]: base64(chain),
-      [TLS_PRIVATE_KEY_KEY]: base64(privateKey),
-      [CA_BUNDLE_KEY]: base64(bundle),
     },
   };
 }

@@ -14,7 +14,7 @@ import {
 
 export type UnusableReason = 'Unreadable' | 'KeyMismatch' | 'WrongUsage';
 
-export interface UnusableServingCert {
+interface UnusableServingCert {
   readonly kind: 'unusable';
   readonly reason: UnusableReason;
   /** For people: what is wrong. */
@@ -76,7 +76,7 @@ function factsOf(
   authority: Authority,
 ): ServingCertFacts {
   const { dnsNames, extendedKeyUsage } = certificateFields(leaf);
-  if (leaf.ca || extendedKeyUsage?.includes(OID.serverAuth) !== true)
+  if (extendedKeyUsage?.includes(OID.serverAuth) !== true)
     return unusable('WrongUsage', `${TLS_CERT_KEY}: the first certificate is not that of a server`);
   return {
     kind: 'usable',

@@ -25,6 +25,8 @@ export type ServingCertRequest =
       readonly algorithm: KeyAlgorithm;
       /** Milliseconds. */
       readonly lifetimeMs: number;
+      /** Labels that the Secret has to carry. */
+      readonly labels?: Readonly<Record<string, string>>;
     };
 
 const MIN_LIFETIME = HOUR;
@@ -40,10 +42,6 @@ export function servingCertRequest(service: Service, clusterDomain: string): Ser
     return invalid(
       `${SERVING_CERT_SECRET_NAME}: "${secretName}" cannot be the name of a Secret: use lower-case letters, digits, "-" and ".", ` +
         'at most 253, beginning and ending with a letter or digit',
-    );
-  if (service.spec?.type === 'ExternalName')
-    return invalid(
-      `${SERVING_CERT_SECRET_NAME}: an ExternalName Service gets no serving cert: what it names is outside of the cluster`,
     );
 
   const algorithm = annotations[SERVING_CERT_KEY_ALGORITHM] ?? DEFAULT_KEY_ALGORITHM;

@@ -139,7 +139,7 @@ describe('three generations', () => {
 
   test('a client that trusts another authority refuses the server', async () => {
     const stranger = caBundle(await firstAuthority(now), now);
-    expect(await handshake(get(servers, 'S3'), stranger)).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+    expect(await handshake(get(servers, 'S3'), stranger)).toMatch(/^UNABLE_TO_/);
   });
 
   test('a server that skips a bridge is refused by a client two generations behind', async () => {

@@ -5,13 +5,17 @@ export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
 
 /** What a workqueue reports, under the names that client-go gave these metrics. */
 export interface QueueMetrics {
-  readonly depth: (value: number) => void;
-  readonly add: () => void;
-  readonly retry: () => void;
+  readonly depth: (keys: number) => void;
+  readonly added: () => void;
+  readonly retried: () => void;
   readonly queueDuration: (seconds: number) => void;
   readonly workDuration: (seconds: number) => void;
-  readonly unfinishedWork: (seconds: number) => void;
-  readonly longestRunning: (seconds: number) => void;
+}
+
+/** What is in flight in a workqueue at the moment of a scrape. */
+export interface QueueLoad {
+  readonly unfinishedWorkSeconds: number;
+  readonly longestRunningProcessorSeconds: number;
 }
 
 export interface Metrics {
@@ -25,6 +29,8 @@ export interface Metrics {
   readonly apiRequest: (labels: { method: string; code: string }, seconds: number) => void;
   readonly leader: (isLeader: boolean) => void;
   readonly queue: (name: string) => QueueMetrics;
+  /** `load` is asked at each scrape, until it is replaced by a later queue of the same name. */
+  readonly queueLoad: (name: string, load: () => QueueLoad) => void;
 }
 
 /** Seconds: an admission that needs no live read takes well under a millisecond, one that does a few. */
@@ -79,53 +85,71 @@ export function createMetrics(): Metrics {
     leader: (isLeader) => {
       leader.set({ name: 'gatehouse' }, isLeader ? 1 : 0);
     },
-    queue: queues,
+    ...queues,
   };
 }
 
 /** @see https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go */
-function createQueueMetrics(registers: Registry[]): (name: string) => QueueMetrics {
+function createQueueMetrics(registers: Registry[]): Pick<Metrics, 'queue' | 'queueLoad'> {
   const labelNames = ['name'];
-  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames, registers });
+  const loads = new Map<string, () => QueueLoad>();
   const counter = (name: string, help: string) => new Counter({ name, help, labelNames, registers });
   const histogram = (name: string, help: string) =>
     new Histogram({ name, help, labelNames, buckets: WORK_BUCKETS, registers });
 
-  const depth = gauge('workqueue_depth', 'Keys waiting in the queue.');
+  const loadGauge = (name: string, help: string, value: (load: QueueLoad) => number) => {
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        for (const [queue, load] of loads) this.set({ name: queue }, value(load()));
+      },
+    });
+  };
+
+  const depth = new Gauge({
+    name: 'workqueue_depth',
+    help: 'Keys waiting in the queue.',
+    labelNames,
+    registers,
+  });
   const adds = counter('workqueue_adds_total', 'Keys added.');
   const retries = counter('workqueue_retries_total', 'Keys added again after a failure.');
   const waited = histogram('workqueue_queue_duration_seconds', 'How long a key waited.');
   const worked = histogram('workqueue_work_duration_seconds', 'How long a reconcile took.');
-  const unfinished = gauge(
+  loadGauge(
     'workqueue_unfinished_work_seconds',
     'Time spent on reconciles that have not ended, in total.',
+    (load) => load.unfinishedWorkSeconds,
   );
-  const longest = gauge(
+  loadGauge(
     'workqueue_longest_running_processor_seconds',
     'How long the longest reconcile has been running.',
+    (load) => load.longestRunningProcessorSeconds,
   );
 
-  return (name) => ({
-    depth: (value) => {
-      depth.set({ name }, value);
+  return {
+    queue: (name) => ({
+      depth: (keys) => {
+        depth.set({ name }, keys);
+      },
+      added: () => {
+        adds.inc({ name });
+      },
+      retried: () => {
+        retries.inc({ name });
+      },
+      queueDuration: (seconds) => {
+        waited.observe({ name }, seconds);
+      },
+      workDuration: (seconds) => {
+        worked.observe({ name }, seconds);
+      },
+    }),
+    queueLoad: (name, load) => {
+      loads.set(name, load);
     },
-    add: () => {
-      adds.inc({ name });
-    },
-    retry: () => {
-      retries.inc({ name });
-    },
-    queueDuration: (seconds) => {
-      waited.observe({ name }, seconds);
-    },
-    workDuration: (seconds) => {
-      worked.observe({ name }, seconds);
-    },
-    unfinishedWork: (seconds) => {
-      unfinished.set({ name }, seconds);
-    },
-    longestRunning: (seconds) => {
-      longest.set({ name }, seconds);
-    },
-  });
+  };
 }

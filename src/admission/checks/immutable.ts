@@ -1,0 +1,38 @@
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import { valuesAt, type FieldPath } from '../field-path.ts';
+import { isEqual, type JsonObject, type JsonValue } from '../json.ts';
+import type { AdmissionRequest } from '../request.ts';
+import { quote } from '../shown.ts';
+import type { Violation } from './violation.ts';
+
+/**
+ * A field that is set keeps its value. To set one that is absent or null is allowed, once.
+ *
+ * Also while the object is being deleted: what its finalizers clean up is found by such fields, and removing a finalizer changes
+ * none of them.
+ */
+export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest): readonly Violation[] {
+  const { operation, object, oldObject } = request;
+  if (operation !== 'UPDATE' || object === undefined || oldObject === undefined) return [];
+  return policy.immutable.flatMap((path) => {
+    const before = setValue(oldObject, path);
+    const after = setValue(object, path);
+    if (before === undefined || isEqual(before, after)) return [];
+    const what =
+      after === undefined
+        ? 'was set and cannot be removed'
+        : `was set and cannot be changed${isSecret(request) ? '' : ` to ${quote(after)}`}`;
+    const message = `${what}: keep the value it has, or delete the object and create it anew`;
+    return [{ policy, field: path.text, reason: 'FieldValueForbidden', message }];
+  });
+}
+
+/** Null is how the API writes a field that is not set. */
+function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {
+  return valuesAt(object, path)[0]?.value ?? undefined;
+}
+
+/** Messages end up in logs and events, where the data of a Secret has no place. */
+function isSecret({ resource }: AdmissionRequest): boolean {
+  return resource.group === '' && resource.resource === 'secrets';
+}

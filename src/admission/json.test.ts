@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import { isEqual, ownValue, parseJson, stringifyJson } from './json.ts';
+import { parseExact } from './json-exact.ts';
+
+const deep = (levels: number, leaf: string) => `${'{"a":['.repeat(levels)}${leaf}${']}'.repeat(levels)}`;
+
+describe('parseJson', () => {
+  test.each([
+    ['9007199254740991', 9007199254740991],
+    ['9007199254740992', 9007199254740992n],
+    ['9007199254740993', 9007199254740993n],
+    ['-9007199254740993', -9007199254740993n],
+    ['9223372036854775807', 9223372036854775807n],
+    ['9223372036854775808', 2 ** 63], // beyond int64 the API server reads a double as well
+    ['0.12345678901234567', Number('0.12345678901234567')],
+    ['1e20', 1e20],
+    ['1234567890123456e-3', Number('1234567890123456e-3')],
+    ['"9007199254740993"', '9007199254740993'],
+    ['"a \\"9007199254740993\\\\"', 'a "9007199254740993\\'],
+  ])('%s is read exactly', (text, value) => {
+    expect(parseJson(` [ ${text} , {"n":${text}} ] `)).toEqual([value, { n: value }]);
+  });
+
+  test('an integer beyond 2^53 is written as it was read', () => {
+    expect(stringifyJson(parseJson('{"a":[9007199254740993,1.5]}'))).toBe('{"a":[9007199254740993,1.5]}');
+  });
+
+  test.each([
+    '{"__proto__":{"x":1},"constructor":2}',
+    '{"__proto__":{"x":9007199254740993},"constructor":2}',
+  ])('__proto__ and constructor are keys like any other: %s', (text) => {
+    const value = parseJson(text);
+    expect(Object.keys(value as object)).toEqual(['__proto__', 'constructor']);
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    expect(stringifyJson(value)).toBe(text);
+  });
+
+  test('objects as deep as the API server takes them keep their integers', () => {
+    const value = parseJson(deep(5_000, '9007199254740993'));
+    expect(isEqual(value, parseJson(deep(5_000, '9007199254740993')))).toBe(true);
+    expect(isEqual(value, parseJson(deep(5_000, '9007199254740992')))).toBe(false);
+  });
+
+  test.each(['', '{', '{"a":1234567890123456', '[1234567890123456,]'])('%s is refused', (text) => {
+    expect(() => parseJson(text)).toThrow(SyntaxError);
+  });
+
+  test('reads what JSON.parse reads', () => {
+    fc.assert(
+      fc.property(fc.json(), fc.nat(4), (text, indent) => {
+        const spaced = JSON.stringify(JSON.parse(text), undefined, indent);
+        expect(parseExact(spaced)).toEqual(JSON.parse(spaced));
+      }),
+    );
+  });
+});
+
+describe('isEqual', () => {
+  test('agrees with a comparison of sorted text', () => {
+    const small = fc.jsonValue({ maxDepth: 3 });
+    fc.assert(
+      fc.property(small, small, (a, b) => {
+        expect(isEqual(a, structuredClone(a))).toBe(true);
+        expect(isEqual(a, b)).toBe(sorted(a) === sorted(b));
+      }),
+    );
+  });
+
+  test.each([
+    [{ a: 1, b: 2 }, { b: 2, a: 1 }, true],
+    [{ a: undefined }, { b: undefined }, false],
+    [{}, { toString: 1 }, false],
+    [{ toString: 1 }, {}, false],
+    [[], {}, false],
+    [null, {}, false],
+    [[1, 2], [2, 1], false],
+    [9007199254740993n, 9007199254740993n, true],
+    [1, '1', false],
+  ])('%o and %o: %o', (a, b, expected) => {
+    expect(isEqual(a, b)).toBe(expected);
+  });
+});
+
+test('ownValue never reads the prototype', () => {
+  expect(['constructor', '__proto__', 'toString'].map((key) => ownValue({}, key))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) =>
+    typeof item === 'object' && item !== null && !Array.isArray(item)
+      ? { sorted: Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)) }
+      : item,
+  );
+}

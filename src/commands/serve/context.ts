@@ -1,0 +1,25 @@
+/** What the parts of a running replica share. */
+import type { Logger } from 'pino';
+
+import type { Config } from '../../config/config.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { Rest } from '../../kube/rest.ts';
+import type { Metrics } from '../../server/metrics.ts';
+
+export interface Context {
+  readonly config: Config;
+  /** The name of this replica in the lease. */
+  readonly identity: string;
+  readonly rest: Rest;
+  readonly client: KubeClient;
+  readonly discovery: Discovery;
+  readonly capabilities: Capabilities;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** What this API server can do; found out once, at start. */
+export interface Capabilities {
+  readonly matchConditions: boolean;
+}

@@ -1,0 +1,112 @@
+/** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing. */
+import type { WebhookDeps } from '../../server/webhook-server.ts';
+import type { HealthChecks } from '../../server/health.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { createPoliciesReconciler } from '../../controllers/policies.ts';
+import { createPolicyRegistry, type PolicyRegistry } from '../../controllers/policy-registry.ts';
+import { createListeners, type Listeners } from '../../controllers/listeners.ts';
+import { canI } from '../../kube/access.ts';
+import { createAdmission } from './admission.ts';
+import type { Context } from './context.ts';
+import { startController } from './controller.ts';
+import { ADMISSION_POLICIES, RESTORE_WINDOWS } from './resources.ts';
+import { createTargets, type Targets } from './targets.ts';
+import { watch, type Watched } from './watch.ts';
+import { createWorld } from './world.ts';
+
+export interface ReplicaParts {
+  readonly registry: PolicyRegistry;
+  readonly policies: Watched<AdmissionPolicy>;
+  readonly windows: Watched<RestoreWindow>;
+  readonly targets: Targets;
+  readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
+  readonly checks: HealthChecks;
+  /** Called with the name of a policy or window whose object has changed. */
+  readonly onPolicyChange: Listeners<[name: string]>['add'];
+  readonly onWindowChange: Listeners<[name: string]>['add'];
+}
+
+export function startReplica(context: Context, signal: AbortSignal): ReplicaParts {
+  const { client, discovery, capabilities, config, log } = context;
+  const now = () => new Date();
+  const registry = createPolicyRegistry(() => performance.now());
+  const targets = createTargets(context, signal);
+  const policyListeners = createListeners<[name: string]>();
+  const windowListeners = createListeners<[name: string]>();
+
+  const policies = watch<AdmissionPolicy>(
+    context,
+    { resource: ADMISSION_POLICIES, onChange: policyListeners.tell },
+    signal,
+  );
+  const windows = watch<RestoreWindow>(
+    context,
+    { resource: RESTORE_WINDOWS, onChange: windowListeners.tell },
+    signal,
+  );
+  const controller = startController(
+    context,
+    {
+      name: 'policies',
+      reconcile: createPoliciesReconciler({
+        policy: (name) => policies.store.get(name),
+        resolve: (target, waiting) => discovery.resolve(target, waiting),
+        canRead: async (resource, waiting) => {
+          const answers = await Promise.all(
+            ['get', 'list', 'watch'].map((verb) => canI(client, { verb, ...resource }, { signal: waiting })),
+          );
+          return answers.every(Boolean);
+        },
+        watchTarget: async (target, waiting) => {
+          const resource = await discovery.resolve(target, waiting);
+          if (resource !== undefined) await targets.ensure(resource, waiting);
+        },
+        environment: { ownNamespace: config.namespace, ...capabilities },
+        registry,
+        now,
+        log,
+      }),
+    },
+    signal,
+  );
+  policyListeners.add(controller.add);
+  registry.subscribe(() => {
+    // Also what policies name that are not in force yet: one of them may be waiting for just that list.
+    const named = policies.store.list().flatMap(({ spec }) => spec.validate?.references ?? []);
+    targets.keepOnly([
+      ...registry.inForce().flatMap((policy) => policy.targets),
+      ...named.map(({ target }) => ({ group: target.apiGroup, resource: target.resource })),
+    ]);
+  });
+
+  const world = createWorld({ client, discovery, targets, windows, now });
+  return {
+    registry,
+    policies,
+    windows,
+    targets,
+    admission: createAdmission(registry, world),
+    checks: {
+      policies: () => policiesProblem(policies, registry),
+      stores: () => {
+        const unsynced = targets.unsynced();
+        return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
+      },
+      windows: () =>
+        windows.hasSynced() ? undefined : 'RestoreWindows have not been listed yet: are the CRDs installed?',
+    },
+    onPolicyChange: policyListeners.add,
+    onWindowChange: windowListeners.add,
+  };
+}
+
+function policiesProblem(policies: Watched<AdmissionPolicy>, registry: PolicyRegistry): string | undefined {
+  if (!policies.hasSynced()) return 'AdmissionPolicies have not been listed yet: are the CRDs installed?';
+  const unjudged = policies.store
+    .list()
+    .filter(({ metadata }) => registry.get(metadata.name ?? '') === undefined);
+  return unjudged.length === 0
+    ? undefined
+    : `not judged yet: ${unjudged.map(({ metadata }) => metadata.name).join(', ')}`;
+}

@@ -1,0 +1,14 @@
+/** The kinds of Gatehouse, as the API server serves them. */
+import { GROUP, VERSION } from '../../api/group.ts';
+import type { Resource } from '../../kube/object.ts';
+
+const own = (resource: string, kind: string): Resource => ({
+  group: GROUP,
+  version: VERSION,
+  resource,
+  kind,
+  namespaced: false,
+});
+
+export const ADMISSION_POLICIES = own('admissionpolicies', 'AdmissionPolicy');
+export const RESTORE_WINDOWS = own('restorewindows', 'RestoreWindow');

@@ -1,0 +1,103 @@
+/** Leader: restore windows and the sweep after them. */
+import type { RecordEvent } from '../../controllers/reconcile.ts';
+import { createRestoreWindowsReconciler } from '../../controllers/restore-windows.ts';
+import { createSweep } from '../../controllers/sweep.ts';
+import { groupResourceName, objectKey, type GroupResource } from '../../api/meta.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import { keyOf, type KubeObject } from '../../kube/object.ts';
+import { namespaces } from '../../kube/well-known.ts';
+import type { Context } from './context.ts';
+import { startController } from './controller.ts';
+import type { ReplicaParts } from './replica.ts';
+import { RESTORE_WINDOWS } from './resources.ts';
+import { served } from './world.ts';
+
+/** How often an unclean report is looked at again when no watch says that something changed, in milliseconds. */
+const RECHECK_MS = 60_000;
+/** A sweep reads everything that is governed: 100,000 objects take a minute or two. */
+const SWEEP_MS = 10 * 60_000;
+
+export function startRestores(
+  context: Context & { readonly client: KubeClient },
+  { registry, targets, windows, onWindowChange }: ReplicaParts,
+  record: RecordEvent,
+  signal: AbortSignal,
+): { readonly stopped: Promise<void> } {
+  const { client, log, config } = context;
+  const changed = new Set<string>();
+  const controller = startController(
+    context,
+    {
+      name: 'restore-windows',
+      timeoutMs: SWEEP_MS,
+      reconcile: createRestoreWindowsReconciler({
+        window: (name) => windows.store.get(name),
+        takeChanged: (name) => changed.delete(name),
+        sweep: createSweep({ ...sweepAccess(context), policies: registry.inForce, now: () => new Date() }),
+        setCondition,
+        writeStatus: async ({ metadata }, status, waiting) => {
+          const { name = '', resourceVersion } = metadata;
+          await client.patchStatus(
+            RESTORE_WINDOWS,
+            { name },
+            { metadata: { resourceVersion }, status },
+            { signal: waiting },
+          );
+        },
+        record,
+        times: { settleMs: config.restoreSettleMs, recheckMs: RECHECK_MS },
+        now: () => new Date(),
+        log,
+      }),
+    },
+    signal,
+  );
+
+  onWindowChange(controller.add, signal);
+  for (const window of windows.store.list()) controller.add(keyOf(window));
+  targets.onChange((target, key) => {
+    for (const window of windows.store.list()) {
+      if (!isWaitingFor(window, target, key)) continue;
+      changed.add(keyOf(window));
+      controller.add(keyOf(window));
+    }
+  }, signal);
+  return { stopped: controller.stopped };
+}
+
+/** Whether the report of a window would change with this target. Beyond the listed violations one cannot know. */
+function isWaitingFor({ status }: RestoreWindow, target: GroupResource, key: string): boolean {
+  const { total = 0, items = [] } = status?.violations ?? {};
+  if (total === 0) return false;
+  return (
+    total > items.length ||
+    items.some(
+      (violation) =>
+        groupResourceName(violation.target) === groupResourceName(target) &&
+        objectKey(violation.target) === key,
+    )
+  );
+}
+
+type SweepAccess = Omit<Parameters<typeof createSweep>[0], 'policies' | 'now'>;
+
+function sweepAccess({ client, discovery }: Pick<Context, 'client' | 'discovery'>): SweepAccess {
+  return {
+    pages: async function* (resource, signal) {
+      const kind = await served(discovery, resource, signal);
+      for await (const page of client.pages<KubeObject>(kind, { signal })) yield page.items;
+    },
+    keys: async (resource, signal) => {
+      const kind = await served(discovery, resource, signal);
+      const { items } = await client.listAll(kind, { metadataOnly: true, signal });
+      return new Set(items.map(keyOf));
+    },
+    read: async (ref, signal) => await client.get(await served(discovery, ref, signal), ref, { signal }),
+    namespaceLabels: async (signal) => {
+      const { items } = await client.listAll(namespaces, { metadataOnly: true, signal });
+      return new Map(items.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** What admission checks see of the cluster: stores that may be behind, and live reads that may not. */
+import type { World } from '../../admission/world.ts';
+import { groupResourceName, objectKey, type GroupResource, type ObjectRef } from '../../api/meta.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { Resource } from '../../kube/object.ts';
+import { openWindowFor } from '../../restore/window.ts';
+import { RESTORE_WINDOWS } from './resources.ts';
+import type { Targets } from './targets.ts';
+import type { Watched } from './watch.ts';
+
+export interface WorldParts {
+  readonly client: Pick<KubeClient, 'getMetadata' | 'listAll'>;
+  readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
+  readonly targets: Pick<Targets, 'store'>;
+  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
+  readonly now: () => Date;
+}
+
+export function createWorld({ client, discovery, targets, windows, now }: WorldParts): World {
+  return {
+    find: (ref) => targets.store(ref)?.get(objectKey(ref)),
+    confirm: async (ref, signal) =>
+      await client.getMetadata(await served(discovery, ref, signal), ref, { signal }),
+    restoreEvidence: async (user, signal) => {
+      const known = openWindowFor(windows.store.list(), user, now());
+      // A window may have been opened a moment ago: a restorer that is refused does not ask twice.
+      const window =
+        known ??
+        openWindowFor((await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal })).items, user, now());
+      return window === undefined ? undefined : { window: window.metadata.name ?? '' };
+    },
+  };
+}
+
+/** @throws when the API server does not serve the kind: then nobody can say whether an object of it exists. */
+export async function served(
+  discovery: Pick<Discovery, 'resolve'>,
+  { group, resource }: GroupResource | ObjectRef,
+  signal: AbortSignal,
+): Promise<Resource> {
+  const found = await discovery.resolve({ group, resource }, signal);
+  if (found === undefined)
+    throw new Error(`the API server does not serve ${groupResourceName({ group, resource })}`);
+  return found;
+}

@@ -1,0 +1,125 @@
+import { isConflict } from './api-error.ts';
+import { linkedController, systemClock, type Clock } from './clock.ts';
+import { NotLeaderError } from './fence.ts';
+import type { Log } from './log.ts';
+import type { Workqueue } from './workqueue.ts';
+
+/** How a reconcile ends when it does not throw. */
+export type ReconcileResult =
+  /** Nothing more to do until a watch says so. */
+  | { readonly kind: 'await-change' }
+  /** Look again at that time. */
+  | { readonly kind: 'requeue'; readonly at: Date };
+
+/** Brings one object towards what it should be; doing it twice is the same as doing it once. */
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+
+/** A failure that trying again cannot mend: the key rests until its object changes. */
+export class TerminalError extends Error {
+  override readonly name = 'TerminalError';
+}
+
+export interface ControllerOptions {
+  /** For logs. */
+  readonly name: string;
+  readonly queue: Workqueue;
+  /** How many keys at once. Default: 1. */
+  readonly concurrency?: number;
+  readonly reconcile: Reconcile;
+  readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
+  /** How long one reconcile may take, in milliseconds. Default: 2 min. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+}
+
+/** Four requests that each meet their deadline. */
+const TIMEOUT_MS = 120_000;
+/** A reconcile that ignores its signal loses its worker after this long; its key stays taken until it ends. */
+const GRACE_MS = 5_000;
+/** `requeue` at a time that has passed must not become a loop without a pause. */
+const MIN_REQUEUE_MS = 1_000;
+
+/** Works until `signal` aborts, then waits for what is in flight, which is aborted too. */
+export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
+  const { queue, concurrency = 1, clock = systemClock } = options;
+  const stopped = Promise.withResolvers<undefined>();
+  const stop = (): void => {
+    const giveUp = clock.after(GRACE_MS, () => {
+      stopped.resolve(undefined);
+    });
+    void queue.shutdown().then(() => {
+      giveUp();
+      stopped.resolve(undefined);
+    });
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+
+  const worker = async (): Promise<void> => {
+    for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
+      await work(options, key, signal);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  await stopped.promise;
+}
+
+/** Resolves when the key is done, or when its worker has waited long enough for a reconcile that ignores its signal. */
+async function work(options: ControllerOptions, key: string, parent: AbortSignal): Promise<void> {
+  const { name, queue, log, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
+  const { signal, abort, release } = linkedController(parent);
+  const over = Promise.withResolvers<undefined>();
+  const cancelDeadline = clock.after(timeoutMs, () => {
+    abort(new Error(`the reconcile took longer than ${timeoutMs} ms`));
+  });
+  let cancelGrace: () => void = () => undefined;
+  signal.addEventListener('abort', () => {
+    cancelGrace = clock.after(GRACE_MS, () => {
+      log.error({ controller: name, key }, 'a reconcile goes on although it was told to stop');
+      over.resolve(undefined);
+    });
+  });
+
+  const settled = reconcileOnce(options, key, signal, parent).finally(() => {
+    cancelDeadline();
+    cancelGrace();
+    release();
+    queue.done(key);
+  });
+  await Promise.race([settled, over.promise]);
+}
+
+async function reconcileOnce(
+  { name, queue, reconcile, log, clock = systemClock }: ControllerOptions,
+  key: string,
+  signal: AbortSignal,
+  parent: AbortSignal,
+): Promise<void> {
+  try {
+    const result = await reconcile(key, signal);
+    // Not a success: work that was cut short may have returned early.
+    signal.throwIfAborted();
+    switch (result.kind) {
+      case 'await-change':
+        queue.forget(key);
+        return;
+      case 'requeue':
+        queue.forget(key);
+        queue.addAfter(key, Math.max(MIN_REQUEUE_MS, result.at.getTime() - clock.now()));
+        return;
+    }
+  } catch (error) {
+    const fields = { controller: name, key, err: error };
+    if (parent.aborted) {
+      log.debug(fields, 'reconcile stopped');
+    } else if (error instanceof TerminalError) {
+      queue.forget(key);
+      log.error(fields, 'reconcile failed for good: it waits for a change');
+    } else {
+      const retryInMs = Math.round(queue.retry(key));
+      // Somebody else was faster, or leads now: the ordinary course of things, and the retry sorts it out.
+      const level = isConflict(error) || error instanceof NotLeaderError ? 'debug' : 'warn';
+      log[level]({ ...fields, retryInMs }, 'reconcile failed');
+    }
+  }
+}

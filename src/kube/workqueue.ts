@@ -1,0 +1,176 @@
+import { backoffMs, type BackoffOptions } from './backoff.ts';
+import { systemClock, type Clock } from './clock.ts';
+
+/** What a workqueue reports as it happens; the names are those of client-go's metrics. */
+export interface WorkqueueMetrics {
+  /** `workqueue_depth` */
+  readonly depth: (keys: number) => void;
+  /** `workqueue_adds_total` */
+  readonly added: () => void;
+  /** `workqueue_queue_duration_seconds` */
+  readonly queueDuration: (seconds: number) => void;
+  /** `workqueue_work_duration_seconds` */
+  readonly workDuration: (seconds: number) => void;
+  /** `workqueue_retries_total` */
+  readonly retried: () => void;
+}
+
+/** What is in flight now, to be read when metrics are scraped. */
+export interface WorkqueueLoad {
+  /** `workqueue_depth` */
+  readonly depth: number;
+  readonly inFlight: number;
+  /** `workqueue_unfinished_work_seconds`: of all keys in flight together. */
+  readonly unfinishedWorkSeconds: number;
+  /** `workqueue_longest_running_processor_seconds` */
+  readonly longestRunningProcessorSeconds: number;
+}
+
+/** Keys to be worked on: each at most once in the queue and at most once in flight, as client-go's workqueue. */
+export interface Workqueue {
+  /** Now; while the key is in flight: again as soon as it is done. */
+  readonly add: (key: string) => void;
+  /** After `ms`. An earlier date that is already set for the key stays. */
+  readonly addAfter: (key: string, ms: number) => void;
+  /** After a delay that doubles with each call since the last `forget`. Returns it, in milliseconds. */
+  readonly retry: (key: string) => number;
+  /** The key went well: the next failure is a first one. */
+  readonly forget: (key: string) => void;
+  /** The next key, in flight from here on until `done`; undefined once the queue shuts down. */
+  readonly next: () => Promise<string | undefined>;
+  readonly done: (key: string) => void;
+  readonly load: () => WorkqueueLoad;
+  /**
+   * Takes nothing more and gives nothing more; resolves when nothing is in flight. Keys that wait are dropped: state lives
+   * in the API server, and whoever starts next begins with a complete list.
+   */
+  readonly shutdown: () => Promise<void>;
+}
+
+export interface WorkqueueOptions {
+  /** Delays of `retry`. Default: 1 s doubling to 5 min. */
+  readonly backoff?: BackoffOptions;
+  readonly metrics?: WorkqueueMetrics;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+const BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 300_000 };
+
+const SILENT: WorkqueueMetrics = {
+  depth: () => undefined,
+  added: () => undefined,
+  queueDuration: () => undefined,
+  workDuration: () => undefined,
+  retried: () => undefined,
+};
+
+export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
+  const { backoff = BACKOFF, metrics = SILENT, clock = systemClock, random = Math.random } = options;
+  /** In order of arrival, with the time they came. */
+  const waiting = new Map<string, number>();
+  /** With the time the work began. */
+  const inFlight = new Map<string, number>();
+  /** Added while in flight. */
+  const dirty = new Set<string>();
+  const later = new Map<string, { readonly at: number; readonly cancel: () => void }>();
+  const failures = new Map<string, number>();
+  const workers: ((key: string | undefined) => void)[] = [];
+  const drained = Promise.withResolvers<undefined>();
+  let open = true;
+
+  const start = (key: string, since: number): string => {
+    const now = clock.monotonic();
+    waiting.delete(key);
+    inFlight.set(key, now);
+    metrics.depth(waiting.size);
+    metrics.queueDuration((now - since) / 1_000);
+    return key;
+  };
+
+  const enqueue = (key: string): void => {
+    const now = clock.monotonic();
+    waiting.set(key, now);
+    metrics.depth(waiting.size);
+    const worker = workers.shift();
+    worker?.(start(key, now));
+  };
+
+  const add = (key: string): void => {
+    if (!open) return;
+    const waits = inFlight.has(key) ? dirty.has(key) : waiting.has(key);
+    if (waits) return;
+    metrics.added();
+    if (inFlight.has(key)) dirty.add(key);
+    else enqueue(key);
+  };
+
+  const addAfter = (key: string, ms: number): void => {
+    if (!open) return;
+    if (Number.isNaN(ms)) throw new Error(`cannot add ${key} after NaN ms: give a number of milliseconds`);
+    if (ms <= 0) {
+      add(key);
+      return;
+    }
+    const at = clock.monotonic() + ms;
+    const set = later.get(key);
+    if (set !== undefined && set.at <= at) return;
+    set?.cancel();
+    const cancel = clock.after(ms, () => {
+      later.delete(key);
+      add(key);
+    });
+    later.set(key, { at, cancel });
+  };
+
+  return {
+    add,
+    addAfter,
+    retry: (key) => {
+      const count = (failures.get(key) ?? 0) + 1;
+      failures.set(key, count);
+      metrics.retried();
+      const ms = backoffMs(count, backoff, random);
+      addAfter(key, ms);
+      return ms;
+    },
+    forget: (key) => {
+      failures.delete(key);
+    },
+    next: async () => {
+      if (!open) return undefined;
+      const [first] = waiting;
+      if (first !== undefined) return start(...first);
+      return new Promise((resolve) => workers.push(resolve));
+    },
+    done: (key) => {
+      const began = inFlight.get(key);
+      if (began === undefined) return;
+      inFlight.delete(key);
+      metrics.workDuration((clock.monotonic() - began) / 1_000);
+      if (dirty.delete(key) && open) enqueue(key);
+      if (!open && inFlight.size === 0) drained.resolve(undefined);
+    },
+    load: () => {
+      const running = [...inFlight.values()].map((began) => (clock.monotonic() - began) / 1_000);
+      return {
+        depth: waiting.size,
+        inFlight: inFlight.size,
+        unfinishedWorkSeconds: running.reduce((sum, seconds) => sum + seconds, 0),
+        longestRunningProcessorSeconds: Math.max(0, ...running),
+      };
+    },
+    shutdown: async () => {
+      open = false;
+      waiting.clear();
+      dirty.clear();
+      failures.clear();
+      for (const { cancel } of later.values()) cancel();
+      later.clear();
+      metrics.depth(0);
+      for (const worker of workers.splice(0)) worker(undefined);
+      if (inFlight.size === 0) drained.resolve(undefined);
+      await drained.promise;
+    },
+  };
+}

@@ -1,0 +1,227 @@
+/** A control plane with what `deploy/` puts into a cluster, and clients to look at it with. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+
+import { createClient, type KubeClient } from '../../src/kube/client.ts';
+import { systemClock } from '../../src/kube/clock.ts';
+import { loadConnection, type Connection } from '../../src/kube/connection.ts';
+import { createDiscovery } from '../../src/kube/discovery.ts';
+import type { Impersonation } from '../../src/kube/impersonation.ts';
+import type { KubeObject, NamedRef, Resource } from '../../src/kube/object.ts';
+import { createRest, type Rest } from '../../src/kube/rest.ts';
+import { namespaces, services } from '../../src/kube/well-known.ts';
+import {
+  startControlPlane,
+  type ControlPlane,
+  type ControlPlaneOptions,
+  type User,
+} from './control-plane.ts';
+import { eventually } from './processes.ts';
+
+const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
+export const SYSTEM_NAMESPACE = 'gatehouse-system';
+
+export const SERVERS: Resource = {
+  group: 'infra.example.com',
+  version: 'v1',
+  resource: 'servers',
+  kind: 'Server',
+  namespaced: true,
+};
+export const DATACENTERS: Resource = {
+  group: 'infra.example.com',
+  version: 'v1',
+  resource: 'datacenters',
+  kind: 'Datacenter',
+  namespaced: false,
+};
+export const ADMISSION_POLICIES: Resource = {
+  group: 'gatehouse.dev',
+  version: 'v1alpha1',
+  resource: 'admissionpolicies',
+  kind: 'AdmissionPolicy',
+  namespaced: false,
+};
+export const RESTORE_WINDOWS: Resource = {
+  group: 'gatehouse.dev',
+  version: 'v1alpha1',
+  resource: 'restorewindows',
+  kind: 'RestoreWindow',
+  namespaced: false,
+};
+
+export interface Cluster {
+  readonly plane: ControlPlane;
+  readonly admin: KubeClient;
+  readonly adminRest: Rest;
+  readonly as: (user: User) => KubeClient;
+  readonly impersonate: (who: Impersonation) => KubeClient;
+  /** Server-side apply, as a person with kubectl would. */
+  readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
+  /** Everything in the YAML files of a folder of `deploy/`. */
+  readonly applyFolder: (folder: string, only?: (manifest: KubeObject) => boolean) => Promise<void>;
+  /** Reads until `accept` likes what it sees. */
+  readonly see: <T extends KubeObject>(
+    what: string,
+    resource: Resource,
+    ref: NamedRef,
+    accept?: (object: T) => boolean,
+    timeoutMs?: number,
+  ) => Promise<T>;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startCluster(options: ControlPlaneOptions = {}): Promise<Cluster> {
+  const plane = await startControlPlane(options);
+  const connections: Connection[] = [];
+  const restFor = (user: User): Rest => {
+    const connection = loadConnection({ kubeconfig: plane.kubeconfig(user) });
+    connections.push(connection);
+    return createRest({ connection, userAgent: 'gatehouse-test' });
+  };
+  const adminRest = restFor('admin');
+  const admin = createClient(adminRest);
+  const discovery = createDiscovery(adminRest, systemClock);
+
+  const apply = async (...manifests: readonly KubeObject[]) => {
+    for (const manifest of manifests) {
+      const resource = await eventually(`${manifest.kind ?? ''} is served`, () =>
+        resourceOf(discovery, manifest),
+      );
+      await admin.apply(resource, placed(resource, manifest), { fieldManager: 'kubectl', force: true });
+    }
+  };
+  return {
+    plane,
+    admin,
+    adminRest,
+    as: (user) => createClient(restFor(user)),
+    impersonate: (who) => createClient(adminRest.impersonate(who)),
+    apply,
+    applyFolder: async (folder, only = () => true) => {
+      await apply(...readManifests(join(DEPLOY, folder)).filter(only));
+    },
+    see: async <T extends KubeObject>(
+      what: string,
+      resource: Resource,
+      ref: NamedRef,
+      accept: (object: T) => boolean = () => true,
+      timeoutMs = 10_000,
+    ) => {
+      let last: T | undefined;
+      return await eventually(
+        what,
+        async () => {
+          last = await admin.get<T>(resource, ref);
+          return last !== undefined && accept(last) ? last : undefined;
+        },
+        { timeoutMs },
+      ).catch((error: unknown) => {
+        throw new Error(`${what}: not seen; last: ${JSON.stringify(last, undefined, 1)}`, { cause: error });
+      });
+    },
+    stop: async () => {
+      await Promise.all(connections.map((connection) => connection.close()));
+      await plane.stop();
+    },
+  };
+}
+
+/** A cluster with CRDs, RBAC and namespace of Gatehouse, whose Service leads to `port` on this machine. */
+export async function startClusterFor(port: number, options: ControlPlaneOptions = {}): Promise<Cluster> {
+  const cluster = await startCluster(options);
+  try {
+    await cluster.applyFolder('base/crds');
+    await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
+    await cluster.apply(localService(SYSTEM_NAMESPACE, 'gatehouse', port));
+    await established(cluster, 'admissionpolicies.gatehouse.dev');
+    await established(cluster, 'restorewindows.gatehouse.dev');
+    return cluster;
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+}
+
+/** The examples; what Gatehouse may read is bound directly where no controller fills aggregated roles. */
+export async function applyExamples(cluster: Cluster): Promise<void> {
+  await cluster.applyFolder('examples', ({ kind }) => kind !== 'AdmissionPolicy');
+  await established(cluster, 'servers.infra.example.com');
+  await established(cluster, 'datacenters.infra.example.com');
+  await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
+}
+
+/** kube-apiserver dials `localhost:<port>` for it, and verifies `<name>.<namespace>.svc`: the production path. */
+export function localService(
+  namespace: string,
+  name: string,
+  port: number,
+  annotations: Record<string, string> = {},
+): KubeObject {
+  const spec = {
+    type: 'ExternalName',
+    externalName: 'localhost',
+    ports: [{ name: 'https', protocol: 'TCP', port }],
+  };
+  const service: KubeObject & { readonly spec: typeof spec } = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { namespace, name, annotations },
+    spec,
+  };
+  return service;
+}
+
+export async function createNamespace(cluster: Cluster, name: string): Promise<string> {
+  await cluster.admin.create(namespaces, { metadata: { name } });
+  return name;
+}
+
+export { services };
+
+async function established(cluster: Cluster, crd: string): Promise<void> {
+  const definitions: Resource = {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    resource: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    namespaced: false,
+  };
+  await cluster.see<KubeObject & { status?: { conditions?: readonly { type: string; status: string }[] } }>(
+    `${crd} is established`,
+    definitions,
+    { name: crd },
+    ({ status }) =>
+      status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True') ?? false,
+  );
+}
+
+function readManifests(folder: string): readonly KubeObject[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.yaml') && file !== 'kustomization.yaml')
+    .flatMap((file) => parseAllDocuments(readFileSync(join(folder, file), 'utf8')))
+    .map((document) => document.toJS() as KubeObject) // our own files, which a test applies with kubectl too
+    .toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** Namespaces before what is in them. */
+const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
+
+async function resourceOf(
+  discovery: ReturnType<typeof createDiscovery>,
+  { apiVersion = '', kind = '' }: KubeObject,
+) {
+  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
+  const plural = kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
+  const wanted = { group, resource: plural.toLowerCase() };
+  const found = await discovery.resolve(wanted);
+  if (found === undefined) discovery.forget(wanted);
+  return found;
+}
+
+/** As kustomize does it: what is namespaced and says nothing goes into the system namespace. */
+function placed(resource: Resource, manifest: KubeObject): KubeObject {
+  if (!resource.namespaced || manifest.metadata?.namespace !== undefined) return manifest;
+  return { ...manifest, metadata: { ...manifest.metadata, namespace: SYSTEM_NAMESPACE } };
+}
