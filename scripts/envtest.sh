@@ -36,7 +36,7 @@ is_debian_12() {
 
 install_build_tools() {
   apt-get update
-  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends golang-1.19-go etcd-server dpkg-dev rsync make
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends golang-1.19-go golang-github-modern-go-reflect2-dev etcd-server dpkg-dev rsync make
 }
 
 # Debian's sources, fetched with a sources list of our own: the machine's list seldom names source packages.
@@ -50,6 +50,14 @@ fetch_source() { # work folder
     -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work" -o APT::Sandbox::User=root)
   "${apt[@]}" update
   (cd "$work" && "${apt[@]}" source --download-only "kubernetes=$package_version" && dpkg-source -x ./*.dsc source)
+}
+
+# Kubernetes 1.20 brings reflect2 1.0.1, which calls a runtime function whose signature changed with Go 1.18: a
+# kube-apiserver built like that corrupts its memory and dies on custom resources, sooner or later. Debian has 1.0.2.
+mend_for_go_1_18() { # work folder
+  local vendored=$1/source/vendor/github.com/modern-go/reflect2
+  rm -r "$vendored"
+  cp -r /usr/share/gocode/src/github.com/modern-go/reflect2 "$vendored"
 }
 
 compile() { # work folder
@@ -75,7 +83,7 @@ build_on_debian() {
   # Expanded now: the trap runs when `work` is out of scope.
   # shellcheck disable=SC2064
   trap "chmod -R u+w '$work'; rm -rf '$work'" EXIT
-  if ! (set -e; install_build_tools; fetch_source "$work"; compile "$work") >"$work/log" 2>&1; then
+  if ! (set -e; install_build_tools; fetch_source "$work"; mend_for_go_1_18 "$work"; compile "$work") >"$work/log" 2>&1; then
     tail -n 40 "$work/log" >&2
     fail "the build failed; its last lines are above. It needs Debian's package mirror and about 5 GB of free disk."
   fi

@@ -7,7 +7,7 @@ import type { CompiledPolicy, CompiledReference } from './compiled-policy.ts';
 import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
 import { entryIdOf } from './scope.ts';
 
-export type { CompiledPolicy, CompiledReference } from './compiled-policy.ts';
+export type { CompiledPolicy } from './compiled-policy.ts';
 
 /** What a policy is judged against. */
 export interface CompileEnvironment {

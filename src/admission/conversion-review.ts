@@ -2,7 +2,7 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject } from './json.ts'
 import { InvalidReview, uidOf } from './request.ts';
 import { quote } from './shown.ts';
 
-export type ConversionVersion = 'v1' | 'v1beta1';
+type ConversionVersion = 'v1' | 'v1beta1';
 
 /** A ConversionReview of apiextensions.k8s.io that asks. */
 export interface ConversionRequest {

@@ -12,7 +12,7 @@ export interface Cause {
 }
 
 /** The name of an audit annotation: the API server puts the name of the webhook in front of it. */
-export type AuditKey = 'violations' | 'unchecked' | 'deferred' | 'restore-window';
+type AuditKey = 'violations' | 'unchecked' | 'deferred' | 'restore-window';
 export type AuditAnnotations = Readonly<Partial<Record<AuditKey, string>>>;
 
 /** What Gatehouse says about a request. */

@@ -7,9 +7,9 @@ import { quote } from './shown.ts';
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';
 
 type Labels = Readonly<Record<string, string>>;
-export type LabelOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+type LabelOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
 
-export interface LabelExpression {
+interface LabelExpression {
   readonly key: string;
   readonly operator: LabelOperator;
   /** Absent with Exists and DoesNotExist. */

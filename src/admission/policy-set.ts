@@ -2,7 +2,7 @@ import type { CompiledPolicy } from './compiled-policy.ts';
 import { patternsFor } from './resource-pattern.ts';
 import type { AdmissionRequest } from './request.ts';
 
-export type Selection =
+type Selection =
   | { readonly kind: 'governed'; readonly policies: readonly CompiledPolicy[] }
   /** A webhook entry that no policy here has: a newer configuration than this replica knows, or an older one. */
   | { readonly kind: 'unknown-entry' }

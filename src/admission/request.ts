@@ -10,13 +10,13 @@ export interface UserInfo {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-export interface GroupVersionKind {
+interface GroupVersionKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
 }
 
-export interface GroupVersionResource {
+interface GroupVersionResource {
   readonly group: string;
   readonly version: string;
   readonly resource: string;

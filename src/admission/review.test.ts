@@ -238,7 +238,7 @@ describe('what a kube-apiserver 1.36 sent', () => {
   const bodies = recorded.map(
     ({ step, body }, index) => [`${index} ${step}`, parseJson(body) as JsonObject] as const,
   );
-  const isConversion = (body: JsonObject) => body['kind'] === 'ConversionReview';
+  const isConversion = (body: JsonObject) => body.kind === 'ConversionReview';
 
   test('are 76 requests, of which some hold integers beyond 2^53', () => {
     expect(bodies).toHaveLength(76);
@@ -252,7 +252,7 @@ describe('what a kube-apiserver 1.36 sent', () => {
     (_step, body) => {
       const asked = parseConversionReview(body);
       expect(refuseConversion(asked)).toMatchObject({
-        apiVersion: body['apiVersion'],
+        apiVersion: body.apiVersion,
         kind: 'ConversionReview',
         response: { uid: asked.uid, convertedObjects: [], result: { status: 'Failed' } },
       });
@@ -276,7 +276,7 @@ describe('what a kube-apiserver 1.36 sent', () => {
         toValidatingReview(version, admission, verdict),
       ]) {
         expect(answer).toMatchObject({
-          apiVersion: body['apiVersion'],
+          apiVersion: body.apiVersion,
           kind: 'AdmissionReview',
           response: { uid: admission.uid },
         });

@@ -16,7 +16,7 @@ export interface AdmissionReview {
   readonly response: AdmissionResponse;
 }
 
-export interface AdmissionResponse {
+interface AdmissionResponse {
   readonly uid: string;
   readonly allowed: boolean;
   /** The Go field is called Result, the JSON key is this. */
@@ -28,7 +28,7 @@ export interface AdmissionResponse {
   readonly auditAnnotations?: AuditAnnotations;
 }
 
-export interface Status {
+interface Status {
   readonly status: 'Failure';
   readonly code: number;
   readonly reason: string;

@@ -359,9 +359,9 @@ describe('referencesOf', () => {
   });
 
   test('a namespaced target of an object without namespace is no target', () => {
-    expect(
-      referencesOf(policy(), { metadata: { name: 'a' }, spec: { disks: [{ class: 'a' }] } } as object),
-    ).toEqual([]);
+    expect(referencesOf(policy(), { metadata: { name: 'a' }, spec: { disks: [{ class: 'a' }] } })).toEqual(
+      [],
+    );
   });
 });
 

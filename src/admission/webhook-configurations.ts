@@ -16,7 +16,7 @@ export interface WebhookTarget {
   readonly matchConditions: boolean;
 }
 
-export interface WebhookRule {
+interface WebhookRule {
   readonly apiGroups: readonly string[];
   readonly apiVersions: readonly string[];
   readonly operations: readonly Operation[];
@@ -25,7 +25,7 @@ export interface WebhookRule {
 }
 
 /** Every field that the API server would default is written out, so that a comparison with the live object finds no difference. */
-export interface Webhook {
+interface Webhook {
   readonly name: string;
   readonly clientConfig: {
     readonly service: WebhookTarget['service'] & { readonly path: string };

@@ -47,12 +47,9 @@ function configFrom(options: Readonly<Record<string, string | undefined>>, progr
       return value === undefined ? [] : [[name, value]];
     }),
   );
+  const { config: file } = options;
   try {
-    return resolveConfig(
-      flags,
-      process.env,
-      options['config'] === undefined ? {} : readConfigFile(options['config']),
-    );
+    return resolveConfig(flags, process.env, file === undefined ? {} : readConfigFile(file));
   } catch (error) {
     if (error instanceof ConfigError) program.error(error.message, { exitCode: 2 });
     throw error;

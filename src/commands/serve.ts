@@ -107,7 +107,7 @@ async function connect(
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ method, code: String(code) }, seconds);
   };
-  const options = { connection, userAgent: 'gatehouse/0.1.0', observe };
+  const options = { connection, userAgent: `gatehouse/0.1.0 (${identity})`, observe };
   const rest = createRest(options);
   const discovery = createDiscovery(rest, systemClock);
   const { gitVersion, major, minor } = await discovery.serverVersion(signal);

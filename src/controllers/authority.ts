@@ -17,7 +17,7 @@ export interface AuthorityDeps {
   /** From the API server, never from a store: "absent" leads to a new authority. */
   readonly readSecret: (name: string, signal: AbortSignal) => Promise<Secret | undefined>;
   /** Fails when the Secret exists. */
-  readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<void>;
+  readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
   readonly randomSerial: () => Uint8Array;
   /** The authority as it is stored, for those who sign and publish. */

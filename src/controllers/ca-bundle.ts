@@ -12,9 +12,9 @@ export interface CaBundleDeps {
   readonly namespace: string;
   readonly bundle: () => string | undefined;
   readonly readConfigMap: (name: string, signal: AbortSignal) => Promise<ConfigMap | undefined>;
-  readonly createConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<void>;
+  readonly createConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<unknown>;
   /** Writes the object if it still has the resourceVersion in its metadata. */
-  readonly replaceConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<void>;
+  readonly replaceConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<unknown>;
   readonly now: () => Date;
   readonly log: Log;
 }

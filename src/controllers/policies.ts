@@ -157,7 +157,7 @@ export function governed({ match }: Pick<CompiledPolicy, 'match'>): readonly Gro
 }
 
 function isSame(a: CompiledPolicy | undefined, b: CompiledPolicy | undefined): boolean {
-  return a === b || (a !== undefined && b !== undefined && a.generation === b.generation);
+  return a?.generation === b?.generation;
 }
 
 const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;

@@ -19,7 +19,7 @@ export interface PolicyStatusDeps {
     policy: AdmissionPolicy,
     status: AdmissionPolicyStatus,
     signal: AbortSignal,
-  ) => Promise<void>;
+  ) => Promise<unknown>;
   readonly now: () => Date;
 }
 

@@ -19,7 +19,7 @@ export interface RestoreWindowsDeps {
     window: RestoreWindow,
     status: RestoreWindowStatus,
     signal: AbortSignal,
-  ) => Promise<void>;
+  ) => Promise<unknown>;
   readonly record: RecordEvent;
   readonly times: SweepTimes;
   readonly now: () => Date;

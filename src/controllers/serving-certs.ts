@@ -26,9 +26,9 @@ export interface ServingCertsDeps {
   readonly storedSecret: (key: string) => Secret | undefined;
   /** From the API server: what is written is decided on this. */
   readonly readSecret: (namespace: string, name: string, signal: AbortSignal) => Promise<Secret | undefined>;
-  readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<void>;
+  readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   /** Writes the Secret if it still has the resourceVersion in its metadata. */
-  readonly replaceSecret: (secret: Secret, signal: AbortSignal) => Promise<void>;
+  readonly replaceSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   readonly authority: () => Authority | undefined;
   readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
   readonly randomSerial: () => Uint8Array;

@@ -8,6 +8,10 @@ import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.t
 
 export type WebhookResource = 'mutatingwebhookconfigurations' | 'validatingwebhookconfigurations';
 
+/** The API server leaves an empty list out. */
+export type LiveWebhookConfiguration = Omit<WebhookConfiguration, 'webhooks'> &
+  Partial<Pick<WebhookConfiguration, 'webhooks'>>;
+
 export interface WebhookConfigurationsDeps {
   readonly policies: () => readonly CompiledPolicy[];
   /** Base64 PEM; undefined until there is an authority. */
@@ -20,18 +24,18 @@ export interface WebhookConfigurationsDeps {
   readonly read: (
     resource: WebhookResource,
     signal: AbortSignal,
-  ) => Promise<WebhookConfiguration | undefined>;
+  ) => Promise<LiveWebhookConfiguration | undefined>;
   readonly create: (
     resource: WebhookResource,
     object: WebhookConfiguration,
     signal: AbortSignal,
-  ) => Promise<void>;
+  ) => Promise<unknown>;
   /** Writes `object` if it still has the resourceVersion in its metadata. */
   readonly replace: (
     resource: WebhookResource,
     object: WebhookConfiguration,
     signal: AbortSignal,
-  ) => Promise<void>;
+  ) => Promise<unknown>;
   /** Both configurations in the API server carry these policies. */
   readonly onInstalled: (policies: readonly CompiledPolicy[]) => void;
   readonly now: () => Date;
@@ -63,7 +67,7 @@ async function ensure(
     log.info({ resource, webhooks: desired.webhooks.length }, 'created webhook configuration');
     return;
   }
-  if (isDeepStrictEqual(live.webhooks, desired.webhooks) && hasLabels(live, desired)) return;
+  if (isDeepStrictEqual(live.webhooks ?? [], desired.webhooks) && hasLabels(live, desired)) return;
   const labels = { ...live.metadata?.labels, ...desired.metadata?.labels };
   await replace(
     resource,

@@ -1,5 +1,3 @@
-import { performance } from 'node:perf_hooks';
-
 /** Time as kube/ sees it. A parameter, so that tests can hold it still. */
 export interface Clock {
   /** Milliseconds since 1970; may jump when somebody sets the clock. */

@@ -23,7 +23,7 @@ export interface EventNote {
   readonly type: 'Normal' | 'Warning';
   /** One CamelCase word: why. */
   readonly reason: string;
-  /** For people. Cut at 1024 characters, the most the API server takes. */
+  /** For people. Cut at 1024 characters. */
   readonly message: string;
   /** One CamelCase word: what was done. */
   readonly action?: string;
@@ -70,7 +70,7 @@ const MAX_WAITING = 1_000;
 /** Events share etcd with everything else: a burst passes, a stream is slowed to one in five per second. */
 const BURST = 50;
 const REFILL_MS = 200;
-/** Longer ones are refused (core/v1 validation, noteLengthLimit). */
+/** What events.k8s.io/v1 allows; core/v1 has no limit of its own, but `kubectl describe` has a reader. */
 const MAX_MESSAGE = 1_024;
 /** An event is worth less than what it reports: it must not hold anything up. */
 const TIMEOUT_MS = 10_000;
@@ -161,6 +161,14 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   };
 
+  const start = (): void => {
+    draining ??= drain().finally(() => {
+      draining = undefined;
+      // Recorded between the last look and here.
+      if (waiting.size > 0) start();
+    });
+  };
+
   return {
     record: (note) => {
       const name = eventName(note, component);
@@ -171,9 +179,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         dropped++;
       } else {
         waiting.set(name, { note, times: 1 });
-        draining ??= drain().finally(() => {
-          draining = undefined;
-        });
+        start();
       }
     },
     flush: async () => {

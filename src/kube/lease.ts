@@ -170,15 +170,17 @@ export function createElection(options: ElectionOptions): Election {
   return {
     isLeader,
     run: async (callbacks, signal) => {
+      const stopped = (): boolean => signal.aborted;
       onNewLeader = callbacks.onNewLeader ?? (() => undefined);
       try {
-        while (!signal.aborted) {
+        while (!stopped()) {
           await acquire(signal);
+          signal.throwIfAborted();
           if ((await lead(callbacks, signal)) === 'finished') return;
-          if (!signal.aborted) log.warn(fields, 'lost the lease');
+          if (!stopped()) log.warn(fields, 'lost the lease');
         }
       } catch (error) {
-        if (!signal.aborted || error !== signal.reason) throw error;
+        if (!stopped() || error !== signal.reason) throw error;
       } finally {
         await release();
       }

@@ -44,6 +44,7 @@ export interface AuditEvent {
   readonly requestURI: string;
   readonly stageTimestamp: string;
   readonly user: { readonly username: string };
+  readonly userAgent?: string;
   readonly impersonatedUser?: { readonly username: string };
   readonly objectRef?: {
     readonly apiGroup?: string;

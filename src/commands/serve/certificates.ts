@@ -55,10 +55,10 @@ export function startCertificates(
   const listeners = createListeners<[]>();
   const bundle = () => (authority === undefined ? undefined : caBundle(authority, now()));
   const secretAccess = {
-    createSecret: async (secret: Secret, waiting: AbortSignal) =>
-      void (await client.create(secrets, secret, { signal: waiting })),
-    replaceSecret: async (secret: Secret, waiting: AbortSignal) =>
-      void (await client.replace(secrets, secret, { signal: waiting })),
+    createSecret: (secret: Secret, waiting: AbortSignal) =>
+      client.create(secrets, secret, { signal: waiting }),
+    replaceSecret: (secret: Secret, waiting: AbortSignal) =>
+      client.replace(secrets, secret, { signal: waiting }),
     readSecret: (inNamespace: string, name: string, waiting: AbortSignal) =>
       client.get<Secret>(secrets, { namespace: inNamespace, name }, { signal: waiting }),
   };
@@ -105,10 +105,8 @@ export function startCertificates(
         bundle,
         readConfigMap: (name, waiting) =>
           client.get<ConfigMap>(configMaps, { namespace, name }, { signal: waiting }),
-        createConfigMap: async (object, waiting) =>
-          void (await client.create(configMaps, object, { signal: waiting })),
-        replaceConfigMap: async (object, waiting) =>
-          void (await client.replace(configMaps, object, { signal: waiting })),
+        createConfigMap: (object, waiting) => client.create(configMaps, object, { signal: waiting }),
+        replaceConfigMap: (object, waiting) => client.replace(configMaps, object, { signal: waiting }),
         now,
         log,
       }),

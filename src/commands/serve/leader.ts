@@ -1,11 +1,11 @@
 /** What only the leader runs: everything that writes. Its client refuses to write once the lease may have run out. */
 import type { CompiledPolicy } from '../../admission/compile.ts';
-import {
-  WEBHOOK_CONFIGURATION_NAME,
-  type WebhookConfiguration,
-} from '../../admission/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
 import { createPolicyStatusReconciler } from '../../controllers/policy-status.ts';
-import { createWebhookConfigurationsReconciler } from '../../controllers/webhook-configurations.ts';
+import {
+  createWebhookConfigurationsReconciler,
+  type LiveWebhookConfiguration,
+} from '../../controllers/webhook-configurations.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { fenced } from '../../kube/fence.ts';
@@ -51,7 +51,7 @@ async function whenJudged({ policies, checks, registry }: ReplicaParts, signal: 
   await policies.whenSynced(signal);
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   const look = () => {
-    if (checks['policies']?.() === undefined) resolve(undefined);
+    if (checks.policies() === undefined) resolve(undefined);
   };
   registry.subscribe(look, signal);
   signal.addEventListener('abort', () => {
@@ -118,15 +118,15 @@ function startPolicies(
           matchConditions: capabilities.matchConditions,
         },
         read: (resource, waiting) =>
-          client.get<WebhookConfiguration>(
+          client.get<LiveWebhookConfiguration>(
             CONFIGURATIONS[resource],
             { name: WEBHOOK_CONFIGURATION_NAME },
             { signal: waiting },
           ),
-        create: async (resource, object, waiting) =>
-          void (await client.create(CONFIGURATIONS[resource], object, { signal: waiting })),
-        replace: async (resource, object, waiting) =>
-          void (await client.replace(CONFIGURATIONS[resource], object, { signal: waiting })),
+        create: (resource, object, waiting) =>
+          client.create(CONFIGURATIONS[resource], object, { signal: waiting }),
+        replace: (resource, object, waiting) =>
+          client.replace(CONFIGURATIONS[resource], object, { signal: waiting }),
         onInstalled,
         now: () => new Date(),
         log,

@@ -1,6 +1,6 @@
 /** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing. */
 import type { WebhookDeps } from '../../server/webhook-server.ts';
-import type { HealthChecks } from '../../server/health.ts';
+import type { HealthCheck } from '../../server/health.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { createPoliciesReconciler } from '../../controllers/policies.ts';
@@ -21,7 +21,7 @@ export interface ReplicaParts {
   readonly windows: Watched<RestoreWindow>;
   readonly targets: Targets;
   readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
-  readonly checks: HealthChecks;
+  readonly checks: Record<'policies' | 'stores' | 'windows', HealthCheck>;
   /** Called with the name of a policy or window whose object has changed. */
   readonly onPolicyChange: Listeners<[name: string]>['add'];
   readonly onWindowChange: Listeners<[name: string]>['add'];

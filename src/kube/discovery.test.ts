@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { createDiscovery } from './discovery.ts';
+import { sendJson, startServer, status } from './fake-api-server.test-support.ts';
+
+const group = (preferred: string, ...versions: string[]) => ({
+  versions: versions.map((version) => ({ groupVersion: `g/${version}`, version })),
+  preferredVersion: { version: preferred },
+});
+const resources = (...names: string[]) => ({
+  resources: names.flatMap((name) => [{ name: `${name}/status`, kind: 'X', namespaced: false }, { name, kind: 'Kind', namespaced: true }]),
+});
+
+const answers: Readonly<Record<string, object>> = {
+  '/apis/infra.example.com': group('v2', 'v1', 'v2'),
+  '/apis/infra.example.com/v1': resources('servers', 'racks'),
+  '/apis/infra.example.com/v2': resources('servers'),
+  '/api/v1': resources('secrets'),
+  '/version': { major: '1', minor: '20+', gitVersion: 'v1.20.2' },
+};
+
+async function start(down?: () => string) {
+  const server = await startServer(({ url }, response) => {
+    const found = answers[url.pathname];
+    if (url.pathname === down?.()) sendJson(response, status(503, 'ServiceUnavailable'), 503, { 'retry-after': '9' });
+    else if (found === undefined) sendJson(response, status(404, 'NotFound'), 404);
+    else sendJson(response, found);
+  });
+  let now = 0;
+  const rest = server.rest();
+  const discovery = createDiscovery({ ...rest, request: (request) => rest.request({ ...request, timeoutMs: 500 }) }, { now: () => now });
+  return { discovery, requests: server.requests, pass: (ms: number) => { now += ms; } };
+}
+
+test('a resource is found in the preferred version, or in the one that has it', async () => {
+  const { discovery } = await start();
+  const of = { group: 'infra.example.com', kind: 'Kind', namespaced: true };
+  expect(await discovery.resolve({ group: of.group, resource: 'servers' })).toEqual({ ...of, version: 'v2', resource: 'servers' });
+  expect(await discovery.resolve({ group: of.group, resource: 'racks' })).toEqual({ ...of, version: 'v1', resource: 'racks' });
+  expect(await discovery.resolve({ group: '', resource: 'secrets' })).toMatchObject({ group: '', version: 'v1' });
+});
+
+test('many who ask at once cost one look, and the answer is kept', async () => {
+  const { discovery, requests } = await start();
+  const wanted = { group: 'infra.example.com', resource: 'servers' };
+  await Promise.all([1, 2, 3].map(() => discovery.resolve(wanted)));
+  await discovery.resolve(wanted);
+  expect(requests).toHaveLength(2);
+  discovery.forget(wanted);
+  await discovery.resolve(wanted);
+  expect(requests).toHaveLength(4);
+});
+
+test('what does not exist is asked for again after some seconds, not at once', async () => {
+  const { discovery, requests, pass } = await start();
+  const wanted = { group: 'none.example.com', resource: 'servers' };
+  expect(await discovery.resolve(wanted)).toBeUndefined();
+  expect(await discovery.resolve(wanted)).toBeUndefined();
+  expect(requests).toHaveLength(1);
+  pass(5_000);
+  await discovery.resolve(wanted);
+  expect(requests).toHaveLength(2);
+});
+
+test('a version that is down is not taken for absent, and the failure is not kept', async () => {
+  let down = '/apis/infra.example.com/v2';
+  const { discovery } = await start(() => down);
+  const wanted = { group: 'infra.example.com', resource: 'servers' };
+  await expect(discovery.resolve(wanted)).rejects.toMatchObject({ code: 503 });
+  down = '';
+  expect(await discovery.resolve(wanted)).toMatchObject({ version: 'v2' });
+});
+
+test('the version of the server is two numbers', async () => {
+  const { discovery } = await start();
+  expect(await discovery.serverVersion()).toEqual({ major: 1, minor: 20, gitVersion: 'v1.20.2' });
+});

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import { ApiError } from './api-error.ts';
+import type { KubeClient } from './client.ts';
+import { systemClock } from './clock.ts';
+import { createEventRecorder, type EventNote } from './events.ts';
+import type { KubeObject } from './object.ts';
+
+const note: EventNote = {
+  regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'prod', name: 'db', uid: 'u1' },
+  type: 'Normal',
+  reason: 'Issued',
+  message: 'issued a serving cert',
+};
+
+function fakeEvents() {
+  const objects = new Map<string, KubeObject & Record<string, unknown>>();
+  const fault = { kind: 'none' as 'none' | 'down' };
+  const check = () => { if (fault.kind === 'down') throw new Error('down'); };
+  const client = {
+    create: async (_resource: unknown, object: KubeObject) => {
+      await Promise.resolve();
+      check();
+      const name = object.metadata?.name ?? '';
+      if (objects.has(name)) throw new ApiError({ method: 'POST', path: '/events' }, { code: 409, status: { reason: 'AlreadyExists' } });
+      objects.set(name, { ...object });
+      return object;
+    },
+    get: async (_resource: unknown, { name }: { name: string }) => { await Promise.resolve(); return objects.get(name); },
+    patchMerge: async (_resource: unknown, { name }: { name: string }, patch: object) => {
+      await Promise.resolve();
+      const object = { ...objects.get(name), ...patch };
+      objects.set(name, object);
+      return object;
+    },
+  } as unknown as Pick<KubeClient, 'create' | 'get' | 'patchMerge'>;
+  return { client, objects, fault };
+}
+
+function start() {
+  const fake = fakeEvents();
+  const warnings: unknown[] = [];
+  let wall = Date.parse('2026-01-01T00:00:00Z');
+  const clock = { ...systemClock, now: () => wall };
+  const recorder = createEventRecorder({ client: fake.client, component: 'gatehouse', instance: 'pod-1', log: { warn: (fields) => warnings.push(fields) }, clock });
+  return { ...fake, recorder, warnings, pass: (ms: number) => { wall += ms; } };
+}
+
+test('an event is written beside its object', async () => {
+  const { recorder, objects } = start();
+  recorder.record({ ...note, action: 'Issue' });
+  await recorder.flush();
+  const [event] = objects.values();
+  expect(event).toMatchObject({
+    metadata: { namespace: 'prod', name: expect.stringMatching(/^db\.[0-9a-f]{16}$/) as string },
+    involvedObject: note.regarding, reason: 'Issued', type: 'Normal', action: 'Issue', count: 1,
+    firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:00:00Z',
+    source: { component: 'gatehouse', host: 'pod-1' }, reportingComponent: 'gatehouse', reportingInstance: 'pod-1',
+  });
+});
+
+test('the same again raises a count, now and later, and anything else is another event', async () => {
+  const { recorder, objects, pass } = start();
+  for (let i = 0; i < 3; i++) recorder.record(note);
+  await recorder.flush();
+  pass(60_000);
+  recorder.record(note);
+  recorder.record({ ...note, message: 'issued another' });
+  await recorder.flush();
+  expect([...objects.values()]).toMatchObject([
+    { count: 4, firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:01:00Z' },
+    { count: 1 },
+  ]);
+});
+
+test('events of cluster-scoped objects stand in the namespace default; odd names do no harm', async () => {
+  const { recorder, objects } = start();
+  recorder.record({ ...note, regarding: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'system:Admin' } });
+  await recorder.flush();
+  const [event] = objects.values();
+  expect(event?.metadata).toEqual({ namespace: 'default', name: expect.stringMatching(/^clusterrole\.[0-9a-f]{16}$/) as string });
+});
+
+test('a failure is logged and harms nobody', async () => {
+  const { recorder, fault, warnings, objects } = start();
+  fault.kind = 'down';
+  recorder.record(note);
+  await recorder.flush();
+  fault.kind = 'none';
+  recorder.record(note);
+  await recorder.flush();
+  expect([warnings.length, objects.size]).toEqual([1, 1]);
+});
+
+test('a flood is bounded', () => {
+  const { recorder } = start();
+  for (let i = 0; i < 1_500; i++) recorder.record({ ...note, message: String(i) });
+  expect(recorder.dropped()).toBeGreaterThanOrEqual(500 - 50);
+});
+
+test('a stop drops what waits', async () => {
+  const { client, objects } = fakeEvents();
+  const controller = new AbortController();
+  const recorder = createEventRecorder({ client, component: 'g', instance: 'i', log: { warn: () => undefined }, signal: controller.signal });
+  for (let i = 0; i < 100; i++) recorder.record({ ...note, message: String(i) });
+  setTimeout(() => { controller.abort(); }, 20);
+  await recorder.flush();
+  expect(objects.size).toBe(50);
+});

@@ -1,0 +1,463 @@
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  sendJson,
+  startServer,
+  status,
+  until,
+  type FakeServer,
+  type Handler,
+} from './fake-api-server.test-support.ts';
+import type { KubeObject, Resource } from './object.ts';
+import { createReflector, type Change, type ReflectorOptions } from './reflector.ts';
+import { createStore } from './store.ts';
+import type { ServerResponse } from 'node:http';
+
+const servers: Resource = {
+  group: 'infra.example.com',
+  version: 'v1',
+  resource: 'servers',
+  kind: 'Server',
+  namespaced: true,
+};
+
+interface Item extends KubeObject {
+  readonly spec?: { readonly n: number };
+}
+
+const item = (name: string, version: number, n = 0, uid = `uid-${name}`): Item => ({
+  metadata: { name, namespace: 'a', uid, resourceVersion: String(version) },
+  spec: { n },
+});
+
+const listOf = (version: number, ...items: Item[]): object => ({
+  metadata: { resourceVersion: String(version) },
+  items,
+});
+
+const event = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
+const bookmark = (version: number): string =>
+  event('BOOKMARK', { metadata: { resourceVersion: String(version) } });
+
+const quiet = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+interface Script {
+  /** The nth list. */
+  readonly list: (n: number, response: ServerResponse, url: URL) => void;
+  /** The nth watch. */
+  readonly watch?: (n: number, response: ServerResponse, url: URL) => void;
+  /** The small read before a watch goes on; it says `probe` unless it has to show a rollback. */
+  readonly probe?: (n: number) => number;
+}
+
+function scripted({
+  list,
+  watch,
+  probe = () => 1_000_000,
+}: Script): Handler & { readonly lists: () => number; readonly watches: () => number } {
+  const count = { list: 0, watch: 0, probe: 0 };
+  const handler: Handler = ({ url }, response) => {
+    if (url.searchParams.get('watch') === 'true') {
+      response.writeHead(200);
+      response.flushHeaders();
+      const n = count.watch++;
+      watch?.(n, response, url);
+    } else if (url.searchParams.get('limit') === '1') {
+      sendJson(response, listOf(probe(count.probe++)));
+    } else {
+      list(count.list++, response, url);
+    }
+  };
+  return Object.assign(handler, { lists: () => count.list, watches: () => count.watch });
+}
+
+interface Running {
+  readonly changes: string[];
+  readonly store: ReturnType<typeof createStore<Item>>;
+  readonly reflector: ReturnType<typeof createReflector<Item>>;
+  readonly stop: () => Promise<void>;
+}
+
+function start(server: FakeServer, options: Partial<ReflectorOptions<Item>> = {}): Running {
+  const store = createStore<Item>();
+  const changes: string[] = [];
+  const tell = (key: string, change: Change<Item>): void => {
+    const of = change.object.metadata;
+    changes.push(`${change.kind} ${key} ${of?.resourceVersion ?? ''}`);
+  };
+  const reflector = createReflector<Item>({
+    rest: server.rest({ random: () => 0 }),
+    resource: servers,
+    store,
+    onChange: tell,
+    log: quiet,
+    timing: { backoff: { baseMs: 2, maxMs: 8 }, stableMs: 50 },
+    ...options,
+  });
+  const controller = new AbortController();
+  const running = reflector.run(controller.signal);
+  const stop = async (): Promise<void> => {
+    controller.abort();
+    await running;
+  };
+  onTestFinished(stop);
+  return { changes, store, reflector, stop };
+}
+
+test('a list becomes the store, a watch keeps it so', async () => {
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10, item('one', 5), item('two', 6)));
+    },
+    watch: (n, response) => {
+      if (n > 0) return;
+      response.write(event('MODIFIED', item('one', 11)) + event('ADDED', item('three', 12)));
+      response.write(event('DELETED', item('two', 13)) + bookmark(20));
+    },
+  });
+  const server = await startServer(script);
+  const { changes, store, reflector } = start(server);
+  expect(reflector.hasSynced()).toBe(false);
+  await reflector.whenSynced(AbortSignal.timeout(1_000));
+  await until(() => changes.length === 5);
+  expect(changes).toEqual([
+    'added a/one 5',
+    'added a/two 6',
+    'changed a/one 11',
+    'added a/three 12',
+    'deleted a/two 6',
+  ]);
+  expect(store.keys()).toEqual(['a/one', 'a/three']);
+  expect(store.get('a/one')).toMatchObject({ apiVersion: 'infra.example.com/v1', kind: 'Server' });
+  expect(reflector.state().kind).toBe('watching');
+  expect(reflector.lastActivity()).toBeInstanceOf(Date);
+});
+
+test('lists are read from etcd page by page, watches ask for bookmarks and an end between five and ten minutes', async () => {
+  const script = scripted({
+    list: (n, response, url) => {
+      if (n === 0)
+        sendJson(response, { metadata: { resourceVersion: '10', continue: 'c1' }, items: [item('one', 5)] });
+      else sendJson(response, { ...listOf(10, item('two', 6)), continued: url.searchParams.get('continue') });
+    },
+  });
+  const server = await startServer(script);
+  const { store } = start(server, { labelSelector: 'a=b', namespace: 'a', metadataOnly: true });
+  await until(() => script.watches() === 1);
+  const [first, second, watch] = server.requests.map(({ url }) => new URL(url, server.url).searchParams);
+  expect(Object.fromEntries(first ?? [])).toEqual({ labelSelector: 'a=b', limit: '500' });
+  expect(second?.get('continue')).toBe('c1');
+  expect(watch?.get('resourceVersion')).toBe('10');
+  expect(watch?.get('allowWatchBookmarks')).toBe('true');
+  expect(watch?.get('labelSelector')).toBe('a=b');
+  const seconds = Number(watch?.get('timeoutSeconds'));
+  expect(seconds).toBeGreaterThanOrEqual(300);
+  expect(seconds).toBeLessThanOrEqual(600);
+  expect(server.requests[0]?.headers.join()).toContain('as=PartialObjectMetadataList;g=meta.k8s.io;v=v1');
+  expect(server.requests[2]?.headers.join()).toContain('as=PartialObjectMetadata;g=meta.k8s.io;v=v1');
+  expect(store.size()).toBe(2);
+});
+
+test('a watch that ends goes on where it ended, bookmarks included, without another list', async () => {
+  const since: (string | null)[] = [];
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10));
+    },
+    watch: (n, response, url) => {
+      since.push(url.searchParams.get('resourceVersion'));
+      if (n === 0) response.end(event('ADDED', item('one', 11)));
+      if (n === 1) response.end(bookmark(40));
+    },
+  });
+  start(await startServer(script));
+  await until(() => script.watches() === 3);
+  expect(since).toEqual(['10', '11', '40']);
+  expect(script.lists()).toBe(1);
+});
+
+test('a watch that breaks goes on where it broke, and nothing is told twice', async () => {
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10, item('one', 5)));
+    },
+    watch: (n, response) => {
+      if (n === 0) response.write(event('ADDED', item('two', 11)), () => response.destroy());
+      // A server may say again what we know already.
+      if (n === 1) response.write(event('ADDED', item('two', 11)) + event('ADDED', item('three', 12)));
+    },
+  });
+  const { changes } = start(await startServer(script));
+  await until(() => changes.length === 3);
+  expect(changes).toEqual(['added a/one 5', 'added a/two 11', 'added a/three 12']);
+  expect(script.lists()).toBe(1);
+});
+
+test.each([
+  ['an ERROR event 410', event('ERROR', status(410, 'Expired'))],
+  ['an ERROR event 500', event('ERROR', status(500, 'InternalError'))],
+])('%s leads to a list, and the list to the difference', async (_what, line) => {
+  const script = scripted({
+    list: (n, response) => {
+      if (n === 0)
+        sendJson(
+          response,
+          listOf(10, item('kept', 1), item('changed', 2), item('gone', 3), item('reborn', 4)),
+        );
+      else
+        sendJson(
+          response,
+          listOf(30, item('kept', 1), item('changed', 20), item('reborn', 25, 0, 'uid-2'), item('new', 26)),
+        );
+    },
+    watch: (n, response) => {
+      if (n === 0) response.end(line);
+    },
+  });
+  const { changes } = start(await startServer(script));
+  await until(() => changes.length >= 9);
+  expect(changes.slice(4)).toEqual([
+    'deleted a/gone 3',
+    'changed a/changed 20',
+    'deleted a/reborn 4',
+    'added a/reborn 25',
+    'added a/new 26',
+  ]);
+});
+
+test('a 410 as the answer leads to a list, and a server that always says it is not asked in a loop', async () => {
+  let watches = 0;
+  let lists = 0;
+  const server = await startServer(({ url }, response) => {
+    if (url.searchParams.has('watch')) {
+      watches++;
+      sendJson(response, status(410, 'Expired'), 410);
+    } else {
+      if (url.searchParams.get('limit') !== '1') lists++;
+      sendJson(response, listOf(10));
+    }
+  });
+  const { reflector } = start(server, { timing: { backoff: { baseMs: 60_000, maxMs: 60_000 } } });
+  await until(() => reflector.state().kind === 'backing-off');
+  expect([lists, watches]).toEqual([2, 2]);
+});
+
+test('errors of the server are survived, also while listing', async () => {
+  const script = scripted({
+    list: (n, response) => {
+      if (n < 6) sendJson(response, status(500, 'InternalError'), 500, { 'retry-after': '0' });
+      else if (n === 6) sendJson(response, status(403, 'Forbidden'), 403);
+      else sendJson(response, listOf(10, item('one', 5)));
+    },
+    watch: (n, response) => {
+      if (n < 3) response.destroy();
+      else response.write(event('ADDED', item('two', 11)));
+    },
+  });
+  const { changes } = start(await startServer(script));
+  await until(() => changes.length === 2);
+  expect(changes).toEqual(['added a/one 5', 'added a/two 11']);
+});
+
+test('a page that expired leads to a list without pages', async () => {
+  const limits: (string | null)[] = [];
+  const script = scripted({
+    list: (n, response, url) => {
+      limits.push(url.searchParams.get('limit'));
+      if (n === 0)
+        sendJson(response, { metadata: { resourceVersion: '10', continue: 'c1' }, items: [item('one', 5)] });
+      else if (n === 1) sendJson(response, status(410, 'Expired'), 410);
+      else sendJson(response, listOf(12, item('one', 5)));
+    },
+  });
+  const { changes } = start(await startServer(script));
+  await until(() => script.watches() === 1);
+  expect(limits).toEqual(['500', '500', null]);
+  expect(changes).toEqual(['added a/one 5']);
+});
+
+test('a watch that falls silent is given up and taken up again', async () => {
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10));
+    },
+    watch: (n, response) => {
+      if (n === 0) response.write(bookmark(20));
+      if (n === 1) response.write(event('ADDED', item('one', 21)));
+    },
+  });
+  const { changes } = start(await startServer(script), {
+    timing: { silenceMs: 30, stableMs: 10, backoff: { baseMs: 2, maxMs: 8 } },
+  });
+  await until(() => changes.length === 1);
+  expect(script.lists()).toBe(1);
+});
+
+test('where no bookmarks come, silence is only suspicious after the end that was asked for', async () => {
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10));
+    },
+    watch: (n, response) => {
+      if (n === 1) response.write(event('ADDED', item('one', 11)));
+    },
+  });
+  const began = performance.now();
+  const timing = {
+    minSeconds: 0,
+    maxSeconds: 0,
+    marginMs: 80,
+    silenceMs: 5,
+    backoff: { baseMs: 2, maxMs: 8 },
+  };
+  const { changes } = start(await startServer(script), { timing });
+  await until(() => changes.length === 1);
+  expect(performance.now() - began).toBeGreaterThan(75);
+});
+
+test('a cluster that went back in time is listed anew, and everything in it is told', async () => {
+  const rollbacks: string[] = [];
+  const script = scripted({
+    list: (n, response) => {
+      if (n === 0) sendJson(response, listOf(100, item('one', 50, 1), item('two', 90)));
+      // The same name and resourceVersion as before the rollback, and yet another object state.
+      else sendJson(response, listOf(60, item('one', 50, 2)));
+    },
+    watch: (n, response) => {
+      if (n === 0) response.destroy();
+    },
+    probe: () => 60,
+  });
+  const { changes, store } = start(await startServer(script), {
+    onRollback: (from, to) => rollbacks.push(`${from} → ${to}`),
+  });
+  await until(() => changes.length === 4);
+  expect(changes.slice(2)).toEqual(['deleted a/two 90', 'changed a/one 50']);
+  expect(store.get('a/one')?.spec?.n).toBe(2);
+  expect(rollbacks).toEqual(['100 → 60']);
+});
+
+test('an event or bookmark older than the last one is not believed', async () => {
+  const script = scripted({
+    list: (n, response) => {
+      sendJson(response, n === 0 ? listOf(100) : listOf(101, item('two', 101)));
+    },
+    watch: (n, response) => {
+      if (n === 0) response.write(event('ADDED', item('one', 99)));
+      if (n === 1) response.write(bookmark(9));
+    },
+  });
+  const { changes } = start(await startServer(script));
+  await until(() => script.lists() === 3);
+  expect(changes).toEqual(['added a/two 101']);
+});
+
+test('nonsense on the wire is survived', async () => {
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10));
+    },
+    watch: (n, response) => {
+      const lines = ['{"type":', '[]\n', event('SURPRISE', {}), '\n\n'];
+      if (n < lines.length) response.end(lines[n]);
+      else response.write(event('ADDED', item('one', 11)));
+    },
+  });
+  const { changes } = start(await startServer(script));
+  await until(() => changes.length === 1);
+});
+
+test('a consumer that throws or rejects loses nothing and stops nothing', async () => {
+  const script = scripted({
+    list: (_n, response) => {
+      sendJson(response, listOf(10, item('one', 5)));
+    },
+    watch: (n, response) => {
+      if (n === 0) response.write(event('ADDED', item('two', 11)));
+    },
+  });
+  const errors: unknown[] = [];
+  const seen: string[] = [];
+  const log = {
+    ...quiet,
+    error: (fields: object) => {
+      errors.push(fields);
+    },
+  };
+  const onChange = (key: string): unknown => {
+    seen.push(key);
+    if (key === 'a/one') throw new Error('sync');
+    return Promise.reject(new Error('async'));
+  };
+  start(await startServer(script), { onChange: onChange, log });
+  await until(() => errors.length === 2);
+  expect(seen).toEqual(['a/one', 'a/two']);
+});
+
+test('stopped while listing, it never watches', async () => {
+  const held: ServerResponse[] = [];
+  const script = scripted({
+    list: (_n, response) => {
+      held.push(response);
+    },
+  });
+  const { stop, reflector, changes } = start(await startServer(script));
+  await until(() => held.length === 1);
+  const stopping = stop();
+  for (const response of held) sendJson(response, listOf(10, item('one', 5)));
+  await stopping;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect([script.watches(), changes.length, reflector.hasSynced()]).toEqual([0, 0, false]);
+  expect(reflector.state()).toEqual({ kind: 'stopped' });
+});
+
+test('stopped while backing off or watching, it ends at once', async () => {
+  const failing = start(
+    await startServer((_request, response) => {
+      sendJson(response, status(403, 'Forbidden'), 403);
+    }),
+    { timing: { backoff: { baseMs: 60_000, maxMs: 60_000 } } },
+  );
+  await until(() => failing.reflector.state().kind === 'backing-off');
+  await failing.stop();
+  const watching = start(
+    await startServer(
+      scripted({
+        list: (_n, response) => {
+          sendJson(response, listOf(10));
+        },
+      }),
+    ),
+  );
+  await until(() => watching.reflector.state().kind === 'watching');
+  await watching.stop();
+  await expect(watching.reflector.whenSynced(AbortSignal.abort(new Error('over')))).rejects.toThrow('over');
+});
+
+test('two runs at once are a mistake', async () => {
+  const { reflector } = start(await startServer(scripted({ list: () => undefined })));
+  await expect(reflector.run(new AbortController().signal)).rejects.toThrow('runs already');
+});
+
+test('managedFields do not reach the store, unless the transform keeps them', async () => {
+  const managed = {
+    ...item('one', 5),
+    metadata: { ...item('one', 5).metadata, managedFields: [{ manager: 'kubectl' }] },
+  };
+  const script = () =>
+    scripted({
+      list: (_n, response) => {
+        sendJson(response, listOf(10, managed));
+      },
+    });
+  const plain = start(await startServer(script()));
+  await plain.reflector.whenSynced(AbortSignal.timeout(1_000));
+  expect(JSON.stringify(plain.store.list())).not.toContain('kubectl');
+  const keeping = start(await startServer(script()), { transform: (object) => object });
+  await keeping.reflector.whenSynced(AbortSignal.timeout(1_000));
+  expect(JSON.stringify(keeping.store.list())).toContain('kubectl');
+});

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import type { KubeObject } from './object.ts';
+import { createStore } from './store.ts';
+
+interface Server extends KubeObject {
+  readonly spec: { readonly datacenter: string; readonly tags: string[] };
+}
+
+const server = (name: string, datacenter: string): Server => ({
+  metadata: { name, namespace: 'a' },
+  spec: { datacenter, tags: ['x'] },
+});
+
+const servers = () => createStore<Server>({ indexes: { datacenter: ({ spec }) => [spec.datacenter] } });
+
+test('an object is found by its key and by its indexes, and moves with its values', () => {
+  const store = servers();
+  store.set('a/one', server('one', 'prague'));
+  store.set('a/two', server('two', 'prague'));
+  store.set('a/one', server('one', 'brno'));
+  expect(store.byIndex('datacenter', 'prague').map((o) => o.metadata?.name)).toEqual(['two']);
+  expect(store.byIndex('datacenter', 'brno')).toEqual([store.get('a/one')]);
+  store.delete('a/one');
+  expect(store.byIndex('datacenter', 'brno')).toEqual([]);
+  expect([store.size(), store.get('a/one'), store.list().length]).toEqual([1, undefined, 1]);
+});
+
+test('nobody can change what is in the store, however deep', () => {
+  const store = servers();
+  store.set('a/one', server('one', 'prague'));
+  expect(() => store.get('a/one')?.spec.tags.push('y')).toThrow(TypeError);
+});
+
+test('an object that is ten thousand levels deep is frozen to the bottom', () => {
+  let bottom: object = { leaf: true };
+  const leaf = bottom;
+  for (let i = 0; i < 10_000; i++) bottom = { inner: bottom };
+  createStore().set('deep', { metadata: { name: 'deep' }, ...bottom });
+  expect(Object.isFrozen(leaf)).toBe(true);
+});
+
+test('keys of every kind are just keys', () => {
+  const store = createStore<Server>({ indexes: { d: ({ spec }) => [spec.datacenter] } });
+  store.set('__proto__', server('__proto__', 'constructor'));
+  expect(store.byIndex('d', 'constructor')).toHaveLength(1);
+  expect(store.byIndex('d', '__proto__')).toEqual([]);
+});
+
+test('an index that does not exist is a mistake, not an empty answer', () => {
+  expect(() => servers().byIndex('rack', '1')).toThrow('no index "rack"; it has: datacenter');
+});
+
+test('an index function that throws leaves store and indexes in agreement', () => {
+  const store = createStore<Server>({
+    indexes: {
+      datacenter: ({ spec }) => [spec.datacenter],
+      picky: ({ spec }) => {
+        if (spec.datacenter === 'brno') throw new Error('no');
+        return [];
+      },
+    },
+  });
+  store.set('a/one', server('one', 'prague'));
+  expect(() => store.set('a/one', server('one', 'brno'))).toThrow('no');
+  expect(store.byIndex('datacenter', 'prague')).toEqual([store.get('a/one')]);
+});

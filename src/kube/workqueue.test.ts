@@ -1,0 +1,184 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createWorkqueue } from './workqueue.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const flush = () => vi.advanceTimersByTimeAsync(0);
+
+test('a key waits once, however often it is added', async () => {
+  const queue = createWorkqueue();
+  for (let i = 0; i < 3; i++) queue.add('a');
+  queue.add('b');
+  expect([await queue.next(), await queue.next()]).toEqual(['a', 'b']);
+  expect(queue.load()).toMatchObject({ depth: 0, inFlight: 2 });
+});
+
+test('a key that is added while in flight comes again, but only once done', async () => {
+  const queue = createWorkqueue();
+  queue.add('a');
+  await queue.next();
+  queue.add('a');
+  queue.add('a');
+  const next = vi.fn();
+  void queue.next().then(next);
+  await flush();
+  expect(next).not.toHaveBeenCalled();
+  queue.done('a');
+  await flush();
+  expect(next).toHaveBeenCalledExactlyOnceWith('a');
+  queue.done('a');
+  expect(queue.load()).toMatchObject({ depth: 0, inFlight: 0 });
+});
+
+test('of two dates for a key the earlier one wins, in either order', async () => {
+  const queue = createWorkqueue();
+  queue.addAfter('a', 1_000);
+  queue.addAfter('a', 5_000);
+  queue.addAfter('b', 5_000);
+  queue.addAfter('b', 1_000);
+  await vi.advanceTimersByTimeAsync(999);
+  expect(queue.load().depth).toBe(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(queue.load().depth).toBe(2);
+  expect([await queue.next(), await queue.next()]).toEqual(['a', 'b']);
+  queue.done('a');
+  queue.done('b');
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(queue.load().depth).toBe(0);
+});
+
+test('a date beyond what a timer can hold is kept', async () => {
+  const queue = createWorkqueue();
+  const days = 86_400_000;
+  queue.addAfter('a', 60 * days);
+  await vi.advanceTimersByTimeAsync(60 * days - 1);
+  expect(queue.load().depth).toBe(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(queue.load().depth).toBe(1);
+});
+
+test('retries wait twice as long each time, until the key is forgotten', () => {
+  const queue = createWorkqueue({ random: () => 0.999_999 });
+  const wait = () => Math.round(queue.retry('a'));
+  expect([wait(), wait(), wait()]).toEqual([1_000, 2_000, 4_000]);
+  for (let i = 0; i < 20; i++) wait();
+  expect(wait()).toBe(300_000);
+  queue.forget('a');
+  expect(wait()).toBe(1_000);
+});
+
+test('shutdown waits for what is in flight and drops the rest', async () => {
+  const queue = createWorkqueue();
+  queue.add('a');
+  queue.add('b');
+  queue.addAfter('c', 10);
+  await queue.next();
+  queue.add('a');
+  const down = vi.fn();
+  void queue.shutdown().then(down);
+  expect(await queue.next()).toBeUndefined();
+  await flush();
+  expect(down).not.toHaveBeenCalled();
+  queue.done('a');
+  await flush();
+  expect(down).toHaveBeenCalledOnce();
+  queue.add('d');
+  expect(await queue.next()).toBeUndefined();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a worker that waits is told of the shutdown', async () => {
+  const queue = createWorkqueue();
+  const next = queue.next();
+  await queue.shutdown();
+  expect(await next).toBeUndefined();
+});
+
+test('metrics tell how long keys wait and work', async () => {
+  const seen: unknown[] = [];
+  const queue = createWorkqueue({
+    metrics: {
+      depth: (keys) => seen.push(['depth', keys]),
+      added: () => seen.push(['added']),
+      queueDuration: (s) => seen.push(['queued', s]),
+      workDuration: (s) => seen.push(['worked', s]),
+      retried: () => seen.push(['retried']),
+    },
+  });
+  queue.add('a');
+  await vi.advanceTimersByTimeAsync(2_000);
+  await queue.next();
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(queue.load()).toEqual({
+    depth: 0,
+    inFlight: 1,
+    unfinishedWorkSeconds: 3,
+    longestRunningProcessorSeconds: 3,
+  });
+  queue.done('a');
+  queue.retry('a');
+  expect(seen).toEqual([['added'], ['depth', 1], ['depth', 0], ['queued', 2], ['worked', 3], ['retried']]);
+});
+
+const keys = fc.constantFrom('a', 'b', 'c');
+const step = fc.oneof(
+  fc.record({ do: fc.constant('add' as const), key: keys }),
+  fc.record({ do: fc.constant('addAfter' as const), key: keys, ms: fc.integer({ min: -1, max: 50 }) }),
+  fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 40 }) }),
+);
+
+test('never two workers on a key, and every add after the start of its work leads to another run', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 60 }),
+      fc.array(fc.record({ ms: fc.integer({ min: 0, max: 30 }), fails: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 10,
+      }),
+      async (steps, works) => {
+        const queue = createWorkqueue({ backoff: { baseMs: 5, maxMs: 20 } });
+        const running = new Set<string>();
+        const addedAt = new Map<string, number>();
+        const startedAt = new Map<string, number>();
+        // A counter, not the clock: two things may happen in one millisecond.
+        let tick = 0;
+        let runs = 0;
+        const worker = async (): Promise<void> => {
+          for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
+            expect(running.has(key)).toBe(false);
+            running.add(key);
+            startedAt.set(key, ++tick);
+            const { ms, fails } = works[runs++ % works.length] ?? { ms: 0, fails: false };
+            await new Promise((resolve) => setTimeout(resolve, ms));
+            if (fails && runs < 200) queue.retry(key);
+            else queue.forget(key);
+            running.delete(key);
+            queue.done(key);
+          }
+        };
+        const workers = [worker(), worker(), worker()];
+        for (const one of steps) {
+          if (one.do === 'pass') {
+            await vi.advanceTimersByTimeAsync(one.ms);
+          } else {
+            addedAt.set(one.key, ++tick);
+            if (one.do === 'add') queue.add(one.key);
+            else queue.addAfter(one.key, one.ms);
+          }
+        }
+        await vi.advanceTimersByTimeAsync(60_000);
+        for (const [key, at] of addedAt) expect(startedAt.get(key)).toBeGreaterThan(at);
+        expect(queue.load()).toMatchObject({ depth: 0, inFlight: 0 });
+        await queue.shutdown();
+        await Promise.all(workers);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});

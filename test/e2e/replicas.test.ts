@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { leases, secrets, services } from '../../src/kube/well-known.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  createNamespace,
+  localService,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+
+let balancer: Balancer;
+let cluster: Cluster;
+let replicas: readonly Replica[] = [];
+const readyAfterMs: number[] = [];
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port);
+  await createNamespace(cluster, 'shop');
+  replicas = await Promise.all(
+    ['one', 'two'].map((name) => startReplica(cluster.plane, { name, servicePort: balancer.port })),
+  );
+  balancer.setBackends(replicas.map(({ port }) => port));
+  const started = performance.now();
+  await Promise.all(
+    replicas.map(async (replica) => {
+      await replica.whenReady(30_000);
+      readyAfterMs.push(performance.now() - started);
+    }),
+  );
+});
+
+afterAll(async () => {
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+const isLeading = async (replica: Replica) =>
+  /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics());
+
+async function leaderAmong(candidates: readonly Replica[]): Promise<Replica | undefined> {
+  const leading = await Promise.all(candidates.map(isLeading));
+  expect(leading.filter(Boolean).length, 'leaders at a time').toBeLessThanOrEqual(1);
+  return candidates.find((_replica, index) => leading[index]);
+}
+
+const askForCert = (name: string) =>
+  cluster.admin.create(
+    services,
+    localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` }),
+  );
+
+const issued = (name: string, timeoutMs?: number) =>
+  cluster.see(
+    `the certificate of ${name}`,
+    secrets,
+    { namespace: 'shop', name: `${name}-tls` },
+    undefined,
+    timeoutMs,
+  );
+
+test('both replicas are ready within 10 s, and one of them leads', async () => {
+  console.log(`ready after ${readyAfterMs.map((ms) => `${Math.round(ms)} ms`).join(' and ')}`);
+  for (const ms of readyAfterMs) expect(ms).toBeLessThan(10_000);
+  expect(await leaderAmong(replicas)).toBeDefined();
+});
+
+test('two replicas that start at once end with one authority', () => {
+  const created = countByTarget(writesOf(cluster.plane))[`secrets ${SYSTEM_NAMESPACE}/gatehouse-authority`];
+  expect(created).toBe(1);
+});
+
+test('state of ours is left out of backups', async () => {
+  const own = ['gatehouse-authority', 'gatehouse-serving'];
+  const objects = await Promise.all([
+    ...own.map((name) => cluster.admin.get(secrets, { namespace: SYSTEM_NAMESPACE, name })),
+    cluster.admin.get(leases, { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' }),
+  ]);
+  for (const object of objects)
+    expect(object?.metadata?.labels).toMatchObject({ 'velero.io/exclude-from-backup': 'true' });
+});
+
+test('after kill -9 of the leader the other one leads within 20 s, and nothing is written twice', async () => {
+  await askForCert('before');
+  await issued('before');
+  const leader = await leaderAmong(replicas);
+  if (leader === undefined) throw new Error('nobody leads');
+  const heir = replicas.find((replica) => replica !== leader);
+  if (heir === undefined) throw new Error('there is one other replica');
+
+  leader.program.kill('SIGKILL');
+  const killed = performance.now();
+  await askForCert('meanwhile'); // nobody is there to see it happen
+  await eventually('the heir leads', () => isLeading(heir), { timeoutMs: 20_000 });
+  const took = performance.now() - killed;
+  console.log(`the other replica leads after ${(took / 1000).toFixed(1)} s`);
+  await issued('meanwhile', 5_000);
+
+  const twice = Object.entries(countByTarget(writesOf(cluster.plane))).filter(([, count]) => count > 1);
+  expect(twice).toEqual([]);
+  expect(countByTarget(writesOf(cluster.plane, heir.name))).toEqual({ 'secrets shop/meanwhile-tls': 1 });
+});
+
+test('a leader that was frozen while another took over writes nothing more', async () => {
+  const [frozen] = (
+    await Promise.all(
+      replicas.map(async (replica) => ({
+        replica,
+        leads: replica.program.isRunning() && (await isLeading(replica)),
+      })),
+    )
+  )
+    .filter(({ leads }) => leads)
+    .map(({ replica }) => replica);
+  if (frozen === undefined) throw new Error('nobody leads');
+  const next = await startReplica(cluster.plane, { name: 'three', servicePort: balancer.port });
+  replicas = [...replicas, next];
+  await next.whenReady();
+
+  frozen.program.kill('SIGSTOP');
+  await eventually('the next one leads', () => isLeading(next), { timeoutMs: 20_000 });
+  await askForCert('after-the-freeze');
+  await issued('after-the-freeze', 5_000);
+  const before = writesOf(cluster.plane, frozen.name).length;
+  frozen.program.kill('SIGCONT');
+  await eventually('the frozen one knows', async () => !(await isLeading(frozen)), { timeoutMs: 10_000 });
+
+  expect(writesOf(cluster.plane, frozen.name)).toHaveLength(before);
+  const lease = await cluster.admin.get<KubeObject & { spec: { holderIdentity: string } }>(leases, {
+    namespace: SYSTEM_NAMESPACE,
+    name: 'gatehouse',
+  });
+  expect(lease?.spec.holderIdentity).toBe('three');
+});
+
+test('an idle replica is small', async () => {
+  const metrics = await eventually('metrics', () =>
+    replicas.findLast(({ program }) => program.isRunning())?.metrics(),
+  );
+  const bytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
+  console.log(`an idle replica has ${Math.round(bytes / 2 ** 20)} MiB resident`);
+  expect(bytes).toBeLessThan(300 * 2 ** 20);
+});

@@ -1,0 +1,157 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { events, secrets, services } from '../../src/kube/well-known.ts';
+import { createNamespace, localService, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { text, type SecretObject } from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import { handshake, opensslVerify } from '../support/tls.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port);
+  await createNamespace(cluster, 'shop');
+  replica = await startReplica(cluster.plane, {
+    name: 'one',
+    settings: { port: String(port) },
+    servicePort: port,
+  });
+  await replica.whenReady();
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const WITHIN_MS = 2_000;
+const db = { namespace: 'shop', name: 'db-tls' };
+
+const isWhole = (secret: SecretObject) => text(secret, 'tls.crt') !== '' && text(secret, 'tls.key') !== '';
+
+async function timed<T>(what: string, action: () => Promise<unknown>, outcome: () => Promise<T>): Promise<T> {
+  await action();
+  const started = performance.now();
+  const result = await outcome();
+  console.log(`${what}: ${Math.round(performance.now() - started)} ms`);
+  return result;
+}
+
+const annotated = (name: string, secretName: string) =>
+  localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': secretName });
+
+async function expectAcceptedByClients(secret: SecretObject): Promise<void> {
+  const [chain, key, ca] = [text(secret, 'tls.crt'), text(secret, 'tls.key'), text(secret, 'ca.crt')];
+  for (const host of ['db.shop.svc', 'db.shop.svc.cluster.local']) {
+    expect(await opensslVerify(chain, ca, host)).toMatch(/: OK$/);
+    expect(await handshake(chain, key, ca, host)).toEqual({ authorized: true });
+  }
+  await expect(handshake(chain, key, ca, 'db.other.svc')).rejects.toThrow(/altnames/i);
+}
+
+test('an annotated Service has its certificate within 2 s, and OpenSSL and Node accept it', async () => {
+  const secret = await timed(
+    'issued after',
+    () => cluster.admin.create(services, annotated('db', 'db-tls')),
+    () => cluster.see<SecretObject>('the Secret', secrets, db, isWhole, WITHIN_MS),
+  );
+  expect(secret.type).toBe('kubernetes.io/tls');
+  expect(secret.metadata?.ownerReferences).toMatchObject([{ kind: 'Service', name: 'db', controller: true }]);
+  await expectAcceptedByClients(secret);
+});
+
+test.each<[string, () => Promise<unknown>]>([
+  ['deleted', () => cluster.admin.delete(secrets, db)],
+  [
+    'emptied',
+    () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.crt': '', 'tls.key': '', 'ca.crt': null } }),
+  ],
+  [
+    'its key swapped for another',
+    () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.key': foreignKey() } }),
+  ],
+  ['its bundle garbled', () => cluster.admin.patchMerge(secrets, db, { data: { 'ca.crt': 'Z2FyYmFnZQ==' } })],
+  [
+    'its label and owner removed',
+    () =>
+      cluster.admin.patchMerge(secrets, db, {
+        metadata: { labels: { 'gatehouse.dev/serving-cert': null }, ownerReferences: null },
+      }),
+  ],
+])('a Secret that is %s is repaired within 2 s', async (_what, damage) => {
+  const before = await cluster.admin.get<SecretObject>(secrets, db);
+  const repaired = await timed(`${_what}, repaired after`, damage, () =>
+    cluster.see<SecretObject>(
+      'the repaired Secret',
+      secrets,
+      db,
+      (secret) =>
+        secret.metadata?.resourceVersion !== before?.metadata?.resourceVersion &&
+        isWhole(secret) &&
+        text(secret, 'tls.key') !== Buffer.from(foreignKey(), 'base64').toString() &&
+        text(secret, 'ca.crt').includes('BEGIN CERTIFICATE') &&
+        secret.metadata?.labels?.['gatehouse.dev/serving-cert'] === 'true' &&
+        secret.metadata.ownerReferences?.length === 1,
+      WITHIN_MS,
+    ),
+  );
+  await expectAcceptedByClients(repaired);
+});
+
+test('what others keep in the Secret stays there', async () => {
+  await cluster.admin.patchMerge(secrets, db, {
+    metadata: { labels: { team: 'data' }, annotations: { note: 'ours' } },
+    data: { 'keystore.p12': 'AAEC', 'tls.crt': '' },
+  });
+  const repaired = await cluster.see<SecretObject>('the repaired Secret', secrets, db, isWhole, WITHIN_MS);
+  expect(repaired.data?.['keystore.p12']).toBe('AAEC');
+  expect(repaired.metadata).toMatchObject({ labels: { team: 'data' }, annotations: { note: 'ours' } });
+});
+
+test('a Secret that someone else owns is never touched, and an Event on the Service says so', async () => {
+  const theirs = { namespace: 'shop', name: 'theirs' };
+  await cluster.admin.create<SecretObject>(secrets, {
+    metadata: theirs,
+    type: 'Opaque',
+    data: { password: 'aHVudGVyMg==' },
+  });
+  const before = await cluster.admin.get(secrets, theirs);
+  const service = await cluster.admin.create(services, annotated('greedy', 'theirs'));
+
+  const event = await eventually('the Event', async () => {
+    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
+    return items.find(
+      ({ reason, involvedObject }) => reason === 'ForeignSecret' && involvedObject.name === 'greedy',
+    );
+  });
+  expect(event).toMatchObject({
+    type: 'Warning',
+    involvedObject: { kind: 'Service', uid: service.metadata?.uid },
+  });
+  expect(event.message).toContain('theirs');
+  expect(await cluster.admin.get(secrets, theirs)).toEqual(before);
+});
+
+interface EventObject extends KubeObject {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly involvedObject: { readonly kind: string; readonly name: string; readonly uid?: string };
+}
+
+let key: string | undefined;
+/** The private key of nobody we know, in base64. */
+function foreignKey(): string {
+  key ??= Buffer.from(
+    generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey.export({
+      type: 'pkcs8',
+      format: 'pem',
+    }),
+  ).toString('base64');
+  return key;
+}

@@ -1,0 +1,64 @@
+/** Judges certificates as clients do: OpenSSL, and a TLS connection of Node. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, createServer, type Server } from 'node:tls';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** What `openssl verify` says of a served chain (leaf first) for this host name; throws with its complaint. */
+export async function opensslVerify(chain: string, ca: string, host: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openssl-'));
+  try {
+    const [caFile, chainFile] = [join(folder, 'ca.pem'), join(folder, 'chain.pem')];
+    writeFileSync(caFile, ca);
+    writeFileSync(chainFile, chain);
+    const args = [
+      'verify',
+      '-x509_strict',
+      '-purpose',
+      'sslserver',
+      '-verify_hostname',
+      host,
+      '-CAfile',
+      caFile,
+      '-untrusted',
+      chainFile,
+      chainFile,
+    ];
+    return (await run('openssl', args)).stdout.trim();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Serves with this chain and key, and connects as a client that trusts `ca` and asks for `host`. Throws what the client throws. */
+export async function handshake(
+  chain: string,
+  key: string,
+  ca: string,
+  host: string,
+): Promise<{ readonly authorized: boolean }> {
+  const server = createServer({ cert: chain, key }, (socket) => socket.end());
+  const port = await listen(server);
+  try {
+    return await new Promise((resolve, reject) => {
+      const socket = connect({ host: '127.0.0.1', port, ca, servername: host }, () => {
+        resolve({ authorized: socket.authorized });
+        socket.end();
+      });
+      socket.on('error', reject);
+    });
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+export async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  return address.port;
+}
