@@ -11,7 +11,9 @@ import { createRest } from './rest.ts';
 
 function directory(files: Readonly<Record<string, string>>): string {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'));
-  onTestFinished(() => { rmSync(dir, { recursive: true }); });
+  onTestFinished(() => {
+    rmSync(dir, { recursive: true });
+  });
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
   return dir;
 }
@@ -35,7 +37,9 @@ const kubeconfig = (server: string, user: object, cluster: object = {}) =>
 
 test('a kubeconfig gives server, namespace, CA and token', async () => {
   const tls = selfSigned();
-  const server = await startServer((_request, response) => { sendJson(response, {}); }, tls);
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  }, tls);
   const config = kubeconfig(server.url, { token: 'secret' }, { 'certificate-authority': 'ca.crt' });
   const dir = directory({ config, 'ca.crt': tls.cert });
   const connection = open({ kubeconfig: join(dir, 'config') });
@@ -46,30 +50,51 @@ test('a kubeconfig gives server, namespace, CA and token', async () => {
 });
 
 test('a kubeconfig that impersonates does so with every group, uid and extra', async () => {
-  const user = { token: 't', as: 'jane', 'as-uid': 'u-1', 'as-groups': ['dev', 'ops'], 'as-user-extra': { scopes: ['a', 'b'] } };
+  const user = {
+    token: 't',
+    as: 'jane',
+    'as-uid': 'u-1',
+    'as-groups': ['dev', 'ops'],
+    'as-user-extra': { scopes: ['a', 'b'] },
+  };
   const dir = directory({ config: kubeconfig('https://127.0.0.1:1', user) });
   expect(await open({ kubeconfig: join(dir, 'config') }).headers()).toEqual({
-    Authorization: 'Bearer t', 'Impersonate-User': 'jane', 'Impersonate-Uid': 'u-1',
-    'Impersonate-Group': ['dev', 'ops'], 'Impersonate-Extra-scopes': ['a', 'b'],
+    Authorization: 'Bearer t',
+    'Impersonate-User': 'jane',
+    'Impersonate-Uid': 'u-1',
+    'Impersonate-Group': ['dev', 'ops'],
+    'Impersonate-Extra-scopes': ['a', 'b'],
   });
 });
 
 test('a context can be chosen; one without a user still knows its CA', async () => {
   const tls = selfSigned();
-  const server = await startServer((_request, response) => { sendJson(response, {}); }, tls);
-  const config = kubeconfig(server.url, {}, { 'certificate-authority-data': Buffer.from(tls.cert).toString('base64') });
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  }, tls);
+  const config = kubeconfig(
+    server.url,
+    {},
+    { 'certificate-authority-data': Buffer.from(tls.cert).toString('base64') },
+  );
   const dir = directory({ config });
   const connection = open({ kubeconfig: join(dir, 'config'), context: 'other' });
   expect(connection.namespace).toBeUndefined();
   await createRest({ connection, userAgent: 'test' }).request({ method: 'GET', path: '/version' });
-  expect(() => open({ kubeconfig: join(dir, 'config'), context: 'none' })).toThrow('no context "none"; it has: main, other');
+  expect(() => open({ kubeconfig: join(dir, 'config'), context: 'none' })).toThrow(
+    'no context "none"; it has: main, other',
+  );
 });
 
 test('in a pod the service account is used, and its token is read again after a minute', async () => {
   const dir = directory({ token: 'one\n', 'ca.crt': 'CA', namespace: 'gatehouse-system\n' });
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
-  const connection = open({ environment: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' }, serviceAccountDir: dir, clock });
+  const connection = open({
+    environment: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
+    serviceAccountDir: dir,
+    clock,
+  });
   expect(connection).toMatchObject({ server: 'https://[fd00::1]:6443', namespace: 'gatehouse-system' });
   const token = async () => (await connection.headers()).Authorization;
   expect(await token()).toBe('Bearer one');
@@ -85,17 +110,28 @@ test('in a pod the service account is used, and its token is read again after a 
 });
 
 test('several files are one configuration in which the first wins', async () => {
-  const first = JSON.stringify({ 'current-context': 'main', users: [{ name: 'u', user: { token: 'first' } }] });
+  const first = JSON.stringify({
+    'current-context': 'main',
+    users: [{ name: 'u', user: { token: 'first' } }],
+  });
   const dir = directory({ first, second: kubeconfig('https://127.0.0.1:1', { token: 'second' }) });
-  const connection = open({ environment: { KUBECONFIG: ['first', 'missing', 'second'].map((name) => join(dir, name)).join(':') } });
+  const connection = open({
+    environment: { KUBECONFIG: ['first', 'missing', 'second'].map((name) => join(dir, name)).join(':') },
+  });
   expect(await connection.headers()).toEqual({ Authorization: 'Bearer first' });
 });
 
 test('whoever finds no cluster is told where it was looked for', () => {
   const dir = directory({});
-  expect(() => open({ environment: { HOME: dir } })).toThrow(/set KUBECONFIG, or write .*\.kube\/config, or run in a pod/);
-  expect(() => open({ environment: { KUBECONFIG: join(dir, 'none') } })).toThrow('KUBECONFIG names no existing file');
-  expect(() => open({ kubeconfig: join(dir, 'none') })).toThrow(`could not load the kubeconfig ${join(dir, 'none')}`);
+  expect(() => open({ environment: { HOME: dir } })).toThrow(
+    /set KUBECONFIG, or write .*\.kube\/config, or run in a pod/,
+  );
+  expect(() => open({ environment: { KUBECONFIG: join(dir, 'none') } })).toThrow(
+    'KUBECONFIG names no existing file',
+  );
+  expect(() => open({ kubeconfig: join(dir, 'none') })).toThrow(
+    `could not load the kubeconfig ${join(dir, 'none')}`,
+  );
 });
 
 test('a token does not travel in the clear', () => {
@@ -104,7 +140,9 @@ test('a token does not travel in the clear', () => {
 });
 
 test('a plain server without credentials works, e.g. that of `kubectl proxy`', async () => {
-  const server = await startServer((_request, response) => { sendJson(response, { ok: true }); });
+  const server = await startServer((_request, response) => {
+    sendJson(response, { ok: true });
+  });
   const dir = directory({ config: kubeconfig(server.url, {}) });
   const rest = createRest({ connection: open({ kubeconfig: join(dir, 'config') }), userAgent: 'test' });
   expect(await rest.request({ method: 'GET', path: '/version' })).toEqual({ ok: true });
@@ -112,11 +150,17 @@ test('a plain server without credentials works, e.g. that of `kubectl proxy`', a
 
 test('a CA that rotates is known at the next connection', async () => {
   const [old, next] = [selfSigned(), selfSigned()];
-  const server = await startServer((_request, response) => { sendJson(response, {}); }, next);
+  const server = await startServer((_request, response) => {
+    sendJson(response, {});
+  }, next);
   let ca = old.cert;
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
-  const connection = createConnection({ server: server.url, credentials: () => Promise.resolve({ headers: {}, tls: { ca } }), clock });
+  const connection = createConnection({
+    server: server.url,
+    credentials: () => Promise.resolve({ headers: {}, tls: { ca } }),
+    clock,
+  });
   onTestFinished(() => connection.close());
   const rest = createRest({ connection, userAgent: 'test' });
   await expect(rest.request({ method: 'POST', path: '/x' })).rejects.toThrow('self-signed');
@@ -127,7 +171,9 @@ test('a CA that rotates is known at the next connection', async () => {
 
 test('an HTTP proxy is tunnelled through, TLS to the end', async () => {
   const tls = selfSigned();
-  const server = await startServer((_request, response) => { sendJson(response, { ok: true }); }, tls);
+  const server = await startServer((_request, response) => {
+    sendJson(response, { ok: true });
+  }, tls);
   const tunnels: unknown[] = [];
   const proxy = createServer().on('connect', (request, socket, head) => {
     tunnels.push([request.url, request.headers['proxy-authorization']]);
@@ -137,12 +183,22 @@ test('an HTTP proxy is tunnelled through, TLS to the end', async () => {
       upstream.write(head);
       upstream.pipe(socket).pipe(upstream);
     });
-    for (const end of [socket, upstream]) end.on('error', () => { socket.destroy(); upstream.destroy(); });
+    for (const end of [socket, upstream])
+      end.on('error', () => {
+        socket.destroy();
+        upstream.destroy();
+      });
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => { proxy.close(); });
+  onTestFinished(() => {
+    proxy.close();
+  });
   const proxyUrl = `http://me:pass@127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  const connection = createConnection({ server: server.url, proxyUrl, credentials: () => Promise.resolve({ headers: {}, tls: { ca: tls.cert } }) });
+  const connection = createConnection({
+    server: server.url,
+    proxyUrl,
+    credentials: () => Promise.resolve({ headers: {}, tls: { ca: tls.cert } }),
+  });
   onTestFinished(() => connection.close());
   const rest = createRest({ connection, userAgent: 'test' });
   for (let i = 0; i < 3; i++) expect(await rest.request({ method: 'GET', path: '/x' })).toEqual({ ok: true });

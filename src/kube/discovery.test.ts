@@ -7,7 +7,10 @@ const group = (preferred: string, ...versions: string[]) => ({
   preferredVersion: { version: preferred },
 });
 const resources = (...names: string[]) => ({
-  resources: names.flatMap((name) => [{ name: `${name}/status`, kind: 'X', namespaced: false }, { name, kind: 'Kind', namespaced: true }]),
+  resources: names.flatMap((name) => [
+    { name: `${name}/status`, kind: 'X', namespaced: false },
+    { name, kind: 'Kind', namespaced: true },
+  ]),
 });
 
 const answers: Readonly<Record<string, object>> = {
@@ -21,22 +24,43 @@ const answers: Readonly<Record<string, object>> = {
 async function start(down?: () => string) {
   const server = await startServer(({ url }, response) => {
     const found = answers[url.pathname];
-    if (url.pathname === down?.()) sendJson(response, status(503, 'ServiceUnavailable'), 503, { 'retry-after': '9' });
+    if (url.pathname === down?.())
+      sendJson(response, status(503, 'ServiceUnavailable'), 503, { 'retry-after': '9' });
     else if (found === undefined) sendJson(response, status(404, 'NotFound'), 404);
     else sendJson(response, found);
   });
   let now = 0;
   const rest = server.rest();
-  const discovery = createDiscovery({ ...rest, request: (request) => rest.request({ ...request, timeoutMs: 500 }) }, { now: () => now });
-  return { discovery, requests: server.requests, pass: (ms: number) => { now += ms; } };
+  const discovery = createDiscovery(
+    { ...rest, request: (request) => rest.request({ ...request, timeoutMs: 500 }) },
+    { now: () => now },
+  );
+  return {
+    discovery,
+    requests: server.requests,
+    pass: (ms: number) => {
+      now += ms;
+    },
+  };
 }
 
 test('a resource is found in the preferred version, or in the one that has it', async () => {
   const { discovery } = await start();
   const of = { group: 'infra.example.com', kind: 'Kind', namespaced: true };
-  expect(await discovery.resolve({ group: of.group, resource: 'servers' })).toEqual({ ...of, version: 'v2', resource: 'servers' });
-  expect(await discovery.resolve({ group: of.group, resource: 'racks' })).toEqual({ ...of, version: 'v1', resource: 'racks' });
-  expect(await discovery.resolve({ group: '', resource: 'secrets' })).toMatchObject({ group: '', version: 'v1' });
+  expect(await discovery.resolve({ group: of.group, resource: 'servers' })).toEqual({
+    ...of,
+    version: 'v2',
+    resource: 'servers',
+  });
+  expect(await discovery.resolve({ group: of.group, resource: 'racks' })).toEqual({
+    ...of,
+    version: 'v1',
+    resource: 'racks',
+  });
+  expect(await discovery.resolve({ group: '', resource: 'secrets' })).toMatchObject({
+    group: '',
+    version: 'v1',
+  });
 });
 
 test('many who ask at once cost one look, and the answer is kept', async () => {

@@ -15,17 +15,26 @@ const note: EventNote = {
 function fakeEvents() {
   const objects = new Map<string, KubeObject & Record<string, unknown>>();
   const fault = { kind: 'none' as 'none' | 'down' };
-  const check = () => { if (fault.kind === 'down') throw new Error('down'); };
+  const check = () => {
+    if (fault.kind === 'down') throw new Error('down');
+  };
   const client = {
     create: async (_resource: unknown, object: KubeObject) => {
       await Promise.resolve();
       check();
       const name = object.metadata?.name ?? '';
-      if (objects.has(name)) throw new ApiError({ method: 'POST', path: '/events' }, { code: 409, status: { reason: 'AlreadyExists' } });
+      if (objects.has(name))
+        throw new ApiError(
+          { method: 'POST', path: '/events' },
+          { code: 409, status: { reason: 'AlreadyExists' } },
+        );
       objects.set(name, { ...object });
       return object;
     },
-    get: async (_resource: unknown, { name }: { name: string }) => { await Promise.resolve(); return objects.get(name); },
+    get: async (_resource: unknown, { name }: { name: string }) => {
+      await Promise.resolve();
+      return objects.get(name);
+    },
     patchMerge: async (_resource: unknown, { name }: { name: string }, patch: object) => {
       await Promise.resolve();
       const object = { ...objects.get(name), ...patch };
@@ -41,8 +50,21 @@ function start() {
   const warnings: unknown[] = [];
   let wall = Date.parse('2026-01-01T00:00:00Z');
   const clock = { ...systemClock, now: () => wall };
-  const recorder = createEventRecorder({ client: fake.client, component: 'gatehouse', instance: 'pod-1', log: { warn: (fields) => warnings.push(fields) }, clock });
-  return { ...fake, recorder, warnings, pass: (ms: number) => { wall += ms; } };
+  const recorder = createEventRecorder({
+    client: fake.client,
+    component: 'gatehouse',
+    instance: 'pod-1',
+    log: { warn: (fields) => warnings.push(fields) },
+    clock,
+  });
+  return {
+    ...fake,
+    recorder,
+    warnings,
+    pass: (ms: number) => {
+      wall += ms;
+    },
+  };
 }
 
 test('an event is written beside its object', async () => {
@@ -52,9 +74,16 @@ test('an event is written beside its object', async () => {
   const [event] = objects.values();
   expect(event).toMatchObject({
     metadata: { namespace: 'prod', name: expect.stringMatching(/^db\.[0-9a-f]{16}$/) as string },
-    involvedObject: note.regarding, reason: 'Issued', type: 'Normal', action: 'Issue', count: 1,
-    firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:00:00Z',
-    source: { component: 'gatehouse', host: 'pod-1' }, reportingComponent: 'gatehouse', reportingInstance: 'pod-1',
+    involvedObject: note.regarding,
+    reason: 'Issued',
+    type: 'Normal',
+    action: 'Issue',
+    count: 1,
+    firstTimestamp: '2026-01-01T00:00:00Z',
+    lastTimestamp: '2026-01-01T00:00:00Z',
+    source: { component: 'gatehouse', host: 'pod-1' },
+    reportingComponent: 'gatehouse',
+    reportingInstance: 'pod-1',
   });
 });
 
@@ -74,10 +103,16 @@ test('the same again raises a count, now and later, and anything else is another
 
 test('events of cluster-scoped objects stand in the namespace default; odd names do no harm', async () => {
   const { recorder, objects } = start();
-  recorder.record({ ...note, regarding: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'system:Admin' } });
+  recorder.record({
+    ...note,
+    regarding: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'system:Admin' },
+  });
   await recorder.flush();
   const [event] = objects.values();
-  expect(event?.metadata).toEqual({ namespace: 'default', name: expect.stringMatching(/^clusterrole\.[0-9a-f]{16}$/) as string });
+  expect(event?.metadata).toEqual({
+    namespace: 'default',
+    name: expect.stringMatching(/^clusterrole\.[0-9a-f]{16}$/) as string,
+  });
 });
 
 test('a failure is logged and harms nobody', async () => {
@@ -100,9 +135,17 @@ test('a flood is bounded', () => {
 test('a stop drops what waits', async () => {
   const { client, objects } = fakeEvents();
   const controller = new AbortController();
-  const recorder = createEventRecorder({ client, component: 'g', instance: 'i', log: { warn: () => undefined }, signal: controller.signal });
+  const recorder = createEventRecorder({
+    client,
+    component: 'g',
+    instance: 'i',
+    log: { warn: () => undefined },
+    signal: controller.signal,
+  });
   for (let i = 0; i < 100; i++) recorder.record({ ...note, message: String(i) });
-  setTimeout(() => { controller.abort(); }, 20);
+  setTimeout(() => {
+    controller.abort();
+  }, 20);
   await recorder.flush();
   expect(objects.size).toBe(50);
 });

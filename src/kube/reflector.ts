@@ -158,7 +158,12 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     enter('watching');
     return watchOnce(
       {
-        ...{ rest, scope, sink, timing, clock, random },
+        rest,
+        scope,
+        sink,
+        timing,
+        clock,
+        random,
         onLine: heard,
         onProgress: (version) => {
           progress.position = version;

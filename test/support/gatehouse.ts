@@ -39,6 +39,7 @@ export async function startReplica(
     'service-port': String(servicePort ?? port),
     'cluster-domain': 'cluster.local',
     'restore-settle': '2s',
+    'drain-delay': '200ms',
     ...settings,
   };
   const flags = Object.entries(all).flatMap(([flag, value]) => [`--${flag}`, value]);

@@ -1,0 +1,290 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  startClusterFor,
+  type Cluster,
+} from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import {
+  condition,
+  datacenter,
+  isTrue,
+  server,
+  type Conditioned,
+  type Server,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port, { controllers: ['garbagecollector', 'clusterrole-aggregation'] });
+  replica = await startReplica(cluster.plane, {
+    name: 'one',
+    settings: { port: String(port) },
+    servicePort: port,
+  });
+  await replica.whenReady();
+  await applyExamples(cluster);
+  await policyIs('servers', (policy) => isTrue('Ready')(policy) && isTrue('WebhooksInstalled')(policy));
+  await whenEnforced();
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await createNamespace(cluster, 'shop');
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const policyIs = (name: string, accept: (policy: Conditioned) => boolean) =>
+  cluster.see<Conditioned>(`policy ${name}`, ADMISSION_POLICIES, { name }, accept, 20_000);
+
+/** The API server learns of a new webhook configuration by a watch of its own. */
+const whenEnforced = () =>
+  eventually('the policy is enforced', async () =>
+    refusal(() =>
+      cluster.admin.create(SERVERS, server('default', 'probe', 'nowhere'), { dryRun: true }),
+    ).then(
+      () => true,
+      () => false,
+    ),
+  );
+
+/** The error with which the API server refuses; throws when it does not. */
+async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
+  try {
+    await attempt();
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+
+const ref = (name: string) => ({ namespace: 'shop', name });
+
+test('a Server without tier is stored with the default', async () => {
+  await cluster.admin.create(SERVERS, server('shop', 'plain', 'fra1'));
+  expect((await cluster.admin.get<Server>(SERVERS, ref('plain')))?.spec).toEqual({
+    datacenter: 'fra1',
+    tier: 'standard',
+  });
+  await cluster.admin.create(SERVERS, {
+    ...server('shop', 'golden', 'fra1'),
+    spec: { datacenter: 'fra1', tier: 'gold' },
+  });
+  expect((await cluster.admin.get<Server>(SERVERS, ref('golden')))?.spec.tier).toBe('gold');
+});
+
+test('an unknown datacenter is refused; message and causes name the field', async () => {
+  const error = await refusal(() => cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')));
+  expect(error.message).toContain('spec.datacenter');
+  expect(error.message).toContain('atlantis');
+  expect(error.message).toContain('datacenters.infra.example.com');
+  expect(error.causes).toMatchObject([{ field: 'spec.datacenter', reason: 'FieldValueNotFound' }]);
+  expect(await cluster.admin.get(SERVERS, ref('lost'))).toBeUndefined();
+});
+
+test('Datacenter and Server created back to back 200 times are never refused', async () => {
+  for (let n = 0; n < 200; n++) {
+    await cluster.admin.create(DATACENTERS, datacenter(`dc-${n}`));
+    await cluster.admin.create(SERVERS, server('shop', `in-dc-${n}`, `dc-${n}`));
+  }
+});
+
+test('changing the datacenter of a Server is refused', async () => {
+  await cluster.admin.create(SERVERS, server('shop', 'settled', 'fra1'));
+  const error = await refusal(() =>
+    cluster.admin.patchMerge(SERVERS, ref('settled'), { spec: { datacenter: 'dc-1' } }),
+  );
+  expect(error.message).toContain('spec.datacenter');
+  expect(error.causes).toMatchObject([{ field: 'spec.datacenter', reason: 'FieldValueForbidden' }]);
+  await cluster.admin.patchMerge(SERVERS, ref('settled'), { spec: { tier: 'gold' } });
+});
+
+test('a Server whose datacenter is gone can be edited, loses its finalizer and is deleted', async () => {
+  await cluster.admin.create(DATACENTERS, datacenter('doomed'));
+  await cluster.admin.create(
+    SERVERS,
+    server('shop', 'orphan', 'doomed', { finalizers: ['example.com/hold'] }),
+  );
+  await cluster.admin.delete(DATACENTERS, { name: 'doomed' });
+  await eventually(
+    'the datacenter is gone',
+    async () => (await cluster.admin.get(DATACENTERS, { name: 'doomed' })) === undefined,
+  );
+
+  await cluster.admin.patchMerge(SERVERS, ref('orphan'), { metadata: { labels: { touched: 'true' } } });
+  await cluster.admin.delete(SERVERS, ref('orphan'));
+  await cluster.admin.patchMerge(SERVERS, ref('orphan'), { metadata: { finalizers: null } });
+  expect(await cluster.admin.get(SERVERS, ref('orphan'))).toBeUndefined();
+});
+
+test('a dry run is judged as the real thing', async () => {
+  await refusal(() => cluster.admin.create(SERVERS, server('shop', 'dry', 'atlantis'), { dryRun: true }));
+  expect(
+    await cluster.admin.create<Server>(SERVERS, server('shop', 'dry', 'fra1'), { dryRun: true }),
+  ).toMatchObject({
+    spec: { tier: 'standard' },
+  });
+});
+
+test('a collection can be deleted', async () => {
+  await createNamespace(cluster, 'short-lived');
+  for (const name of ['a', 'b']) await cluster.admin.create(SERVERS, server('short-lived', name, 'fra1'));
+  await cluster.adminRest.request({
+    method: 'DELETE',
+    path: '/apis/infra.example.com/v1/namespaces/short-lived/servers',
+  });
+  expect((await cluster.admin.listAll(SERVERS, { namespace: 'short-lived' })).items).toEqual([]);
+});
+
+test('policies of equal scope share one webhook entry', async () => {
+  await cluster.apply(policy('servers-too', { validate: { immutable: ['spec.serial'] } }));
+  await policyIs('servers-too', isTrue('WebhooksInstalled'));
+  const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  expect(live?.webhooks).toHaveLength(1);
+  const mutating = await cluster.admin.get<WebhookConfigurationObject>(mutatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  expect(mutating?.webhooks).toHaveLength(1);
+});
+
+test('a webhook configuration that somebody changes or deletes is as it was within 2 s', async () => {
+  const read = () =>
+    cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, { name: 'gatehouse' });
+  const before = await read();
+  await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
+  await eventually('mended', async () => expect((await read())?.webhooks).toEqual(before?.webhooks) ?? true, {
+    timeoutMs: 2_000,
+  });
+  await cluster.admin.delete(validatingWebhookConfigurations, { name: 'gatehouse' });
+  await eventually(
+    'made again',
+    async () => expect((await read())?.webhooks).toEqual(before?.webhooks) ?? true,
+    { timeoutMs: 2_000 },
+  );
+});
+
+test('a policy that does not compile says where and why, and the version before stays in force', async () => {
+  const good = await cluster.admin.get<Conditioned & { spec: object }>(ADMISSION_POLICIES, {
+    name: 'servers',
+  });
+  await cluster.admin.patchMerge(
+    ADMISSION_POLICIES,
+    { name: 'servers' },
+    { spec: { validate: { immutable: ['spec..datacenter'] } } },
+  );
+  const broken = await policyIs('servers', (object) => condition(object, 'Ready')?.status === 'False');
+  expect(condition(broken, 'Ready')).toMatchObject({ reason: 'InvalidPath' });
+  expect(condition(broken, 'Ready')?.message).toContain('spec.validate.immutable[0]');
+  expect(
+    (await refusal(() => cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
+  ).toContain('atlantis');
+
+  await replica.program.stop(15_000); // the version before must survive a restart
+  replica = await startReplica(cluster.plane, {
+    name: 'again',
+    settings: { port: String(replica.port) },
+    servicePort: replica.port,
+  });
+  await replica.whenReady(40_000);
+  expect(
+    (await refusal(() => cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
+  ).toContain('atlantis');
+
+  await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'servers' }, { spec: good?.spec ?? {} });
+  await policyIs('servers', isTrue('Ready'));
+});
+
+test('a policy whose kinds may not be read names the ClusterRole to add, and is in force once it is there', async () => {
+  const widgets = { group: 'apps.example.com', resource: 'widgets' };
+  await cluster.apply(crd(widgets.group, 'Widget', 'widgets'));
+  await cluster.apply(
+    policy('widgets', {
+      validate: {
+        references: [
+          {
+            name: 'widget',
+            path: 'spec.serial',
+            target: { apiGroup: widgets.group, resource: widgets.resource },
+          },
+        ],
+      },
+    }),
+  );
+  const forbidden = await policyIs('widgets', (object) => condition(object, 'Ready')?.reason === 'Forbidden');
+  const role = condition(forbidden, 'Ready')?.message ?? '';
+  expect(role).toContain('kind: ClusterRole');
+  expect(role).toContain('widgets');
+
+  await cluster.apply({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: 'gatehouse-references-widgets',
+      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+    },
+    rules: [{ apiGroups: [widgets.group], resources: [widgets.resource], verbs: ['get', 'list', 'watch'] }],
+  } as KubeObject);
+  await policyIs('widgets', isTrue('Ready'));
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'widgets' });
+});
+
+test.each([
+  ['its own kinds', { apiGroups: ['gatehouse.dev'], resources: ['admissionpolicies'] }],
+  ['leases', { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }],
+  ['everything', { apiGroups: ['*'], resources: ['*'] }],
+])('a policy that would govern %s is refused', async (_what, match) => {
+  await cluster.apply(policy('lockout', { match, validate: { immutable: ['spec.x'] } }));
+  const refused = await policyIs('lockout', (object) => condition(object, 'Ready')?.status === 'False');
+  expect(condition(refused, 'Ready')?.reason).toBe('LockoutScope');
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'lockout' });
+});
+
+function policy(name: string, spec: object): KubeObject {
+  return {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+      ...spec,
+    },
+  } as KubeObject;
+}
+
+function crd(group: string, kind: string, plural: string): KubeObject {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Cluster',
+      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+        },
+      ],
+    },
+  } as KubeObject;
+}

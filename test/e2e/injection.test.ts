@@ -1,0 +1,177 @@
+import { createServer, type Server } from 'node:https';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { configMaps, secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { createNamespace, localService, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
+import { freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let webhook: Server;
+const asked: string[] = [];
+
+const WITHIN_MS = 2_000;
+const NAME = { name: 'third-party' };
+
+/** A webhook of somebody else: refuses ConfigMaps that are named `refused`. */
+async function startThirdParty(port: number, secret: SecretObject): Promise<Server> {
+  const server = createServer(
+    { cert: text(secret, 'tls.crt'), key: text(secret, 'tls.key') },
+    (request, response) => {
+      let body = '';
+      request.setEncoding('utf8');
+      request.on('data', (chunk: string) => (body += chunk));
+      request.on('end', () => {
+        const { request: review } = JSON.parse(body) as { request: { uid: string; name: string } };
+        asked.push(review.name);
+        const answer = {
+          uid: review.uid,
+          allowed: review.name !== 'refused',
+          status: { message: 'third party says no' },
+        };
+        response.setHeader('content-type', 'application/json');
+        response.end(
+          JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }),
+        );
+      });
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return server;
+}
+
+function configuration(port: number): KubeObject {
+  const entry = (name: string, path: string) => ({
+    name: `${name}.example.com`,
+    clientConfig: { service: { namespace: 'shop', name: 'third-party', port, path } },
+    rules: [
+      { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'], scope: '*' },
+    ],
+    namespaceSelector: { matchLabels: { watched: 'true' } },
+    failurePolicy: 'Fail',
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+  });
+  const object: KubeObject & { readonly webhooks: readonly object[] } = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'third-party', annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
+    webhooks: [entry('one', '/one'), entry('two', '/two')],
+  };
+  return object;
+}
+
+beforeAll(async () => {
+  const [port, theirPort] = await Promise.all([freePort(), freePort()]);
+  cluster = await startClusterFor(port);
+  await cluster.apply({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'shop', labels: { watched: 'true' } },
+  });
+  await createNamespace(cluster, 'unwatched');
+  replica = await startReplica(cluster.plane, {
+    name: 'one',
+    settings: { port: String(port) },
+    servicePort: port,
+  });
+  await replica.whenReady();
+
+  const service = localService('shop', 'third-party', theirPort, {
+    'gatehouse.dev/serving-cert-secret-name': 'third-party-tls',
+  });
+  await cluster.admin.create(services, service);
+  const secret = await cluster.see<SecretObject>('their Secret', secrets, {
+    namespace: 'shop',
+    name: 'third-party-tls',
+  });
+  webhook = await startThirdParty(theirPort, secret);
+  await cluster.admin.create(validatingWebhookConfigurations, configuration(theirPort), {
+    fieldManager: 'their-installer',
+  });
+});
+
+afterAll(async () => {
+  await new Promise((resolve) => webhook.close(resolve));
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const hasBundles = ({ webhooks = [] }: WebhookConfigurationObject) =>
+  webhooks.length === 2 && webhooks.every(({ clientConfig }) => (clientConfig.caBundle ?? '').length > 100);
+
+const seeInjected = () =>
+  cluster.see<WebhookConfigurationObject>(
+    'the bundle',
+    validatingWebhookConfigurations,
+    NAME,
+    hasBundles,
+    WITHIN_MS,
+  );
+
+const configMap = (name: string): KubeObject => ({ metadata: { namespace: 'shop', name } });
+
+test('a webhook configuration of a third party gets the bundle, and the API server then calls the webhook', async () => {
+  await seeInjected();
+  await expect(cluster.admin.create(configMaps, configMap('refused'))).rejects.toThrow(/third party says no/);
+  await cluster.admin.create(configMaps, configMap('welcome'));
+  expect(asked).toContain('refused');
+  expect(asked).toContain('welcome');
+});
+
+test('a wiped bundle is back within 2 s, and nothing else in the object has changed', async () => {
+  const before = await seeInjected();
+  const wiped = {
+    ...before,
+    webhooks: (before.webhooks ?? []).map(({ clientConfig, ...entry }) => {
+      const { caBundle: _wiped, ...rest } = clientConfig;
+      return { ...entry, clientConfig: rest };
+    }),
+  };
+  const started = performance.now();
+  await cluster.admin.replace(validatingWebhookConfigurations, wiped, { fieldManager: 'their-installer' });
+  const after = await seeInjected();
+  console.log(`injected again after ${Math.round(performance.now() - started)} ms`);
+
+  expect(after.webhooks).toEqual(before.webhooks);
+  expect(after.metadata?.annotations).toEqual(before.metadata?.annotations);
+  await cluster.admin.create(configMaps, configMap('welcome-again'));
+});
+
+test('managedFields show that we own caBundle and nothing more', async () => {
+  const object = await seeInjected();
+  expect(managedBy(object, 'gatehouse-cabundle')).toEqual([
+    {
+      'f:webhooks': {
+        'k:{"name":"one.example.com"}': { '.': {}, 'f:name': {}, 'f:clientConfig': { 'f:caBundle': {} } },
+        'k:{"name":"two.example.com"}': { '.': {}, 'f:name': {}, 'f:clientConfig': { 'f:caBundle': {} } },
+      },
+    },
+  ]);
+});
+
+test('an entry that is removed by its owner does not come back', async () => {
+  const before = await seeInjected();
+  const [first] = before.webhooks ?? [];
+  await cluster.admin.replace(
+    validatingWebhookConfigurations,
+    { ...before, webhooks: [first] },
+    { fieldManager: 'their-installer' },
+  );
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const after = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, NAME);
+  expect(after?.webhooks).toEqual([first]);
+});
+
+/** The field sets of one manager, without the bookkeeping keys `.` that differ between releases. */
+function managedBy(object: KubeObject, manager: string): readonly unknown[] {
+  const { metadata } = object as {
+    readonly metadata?: { readonly managedFields?: readonly { manager: string; fieldsV1: unknown }[] };
+  };
+  return (metadata?.managedFields ?? [])
+    .filter((entry) => entry.manager === manager)
+    .map(({ fieldsV1 }) => fieldsV1);
+}

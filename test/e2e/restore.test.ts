@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  RESTORE_WINDOWS,
+  SERVERS,
+  startClusterFor,
+  type Cluster,
+} from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { condition, datacenter, isTrue, server, type Conditioned } from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let restorer: KubeClient;
+let alice: KubeClient;
+
+const VELERO = {
+  user: 'system:serviceaccount:velero:velero',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'],
+};
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port, { controllers: ['garbagecollector', 'clusterrole-aggregation'] });
+  replica = await startReplica(cluster.plane, {
+    name: 'one',
+    settings: { port: String(port) },
+    servicePort: port,
+  });
+  await replica.whenReady();
+  await applyExamples(cluster);
+  await cluster.see<Conditioned>(
+    'the policy',
+    ADMISSION_POLICIES,
+    { name: 'servers' },
+    isTrue('WebhooksInstalled'),
+    20_000,
+  );
+  await createNamespace(cluster, 'shop');
+  await cluster.apply(clusterAdmin('velero', VELERO.user), clusterAdmin('alice', 'alice'));
+  restorer = cluster.impersonate(VELERO);
+  alice = cluster.as('alice');
+  await eventually('the policy is enforced', async () => (await verdict(alice, 'probe', true)) !== 'allowed');
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+interface Window extends Conditioned {
+  readonly spec: { readonly close?: boolean };
+  readonly status?: NonNullable<Conditioned['status']> & {
+    readonly phase?: string;
+    readonly closeReason?: string;
+    readonly violations?: { readonly total: number; readonly items: readonly object[] };
+  };
+}
+
+const window = (name: string, expiresInMs: number) =>
+  ({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name },
+    spec: {
+      principals: [{ user: VELERO.user }],
+      expiresAt: new Date(Date.now() + expiresInMs).toISOString(),
+      reason: 'drill',
+    },
+  }) satisfies KubeObject & { readonly spec: object };
+
+const seeWindow = (name: string, what: string, accept: (window: Window) => boolean, timeoutMs = 15_000) =>
+  cluster.see<Window>(what, RESTORE_WINDOWS, { name }, accept, timeoutMs);
+
+/** What becomes of a Server without its datacenter: `allowed`, or the refusal. */
+async function verdict(client: KubeClient, name: string, dryRun = false): Promise<string> {
+  const label = { 'velero.io/restore-name': 'drill' };
+  try {
+    await client.create(SERVERS, server('shop', name, `dc-of-${name}`, { labels: label }), { dryRun });
+    return 'allowed';
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+test('without a window nobody may create a Server before its datacenter', async () => {
+  expect(await verdict(restorer, 'early')).toContain('spec.datacenter');
+});
+
+test('in a window the restorer may, at once; an ordinary user may not, even with a label of Velero', async () => {
+  await cluster.admin.create(RESTORE_WINDOWS, window('drill', 3_600_000));
+  // The replica may not have seen the window yet: the restorer gets a live look, not a refusal.
+  expect(await verdict(restorer, 'restored')).toBe('allowed');
+  expect(await verdict(alice, 'forged')).toContain('spec.datacenter');
+  await seeWindow('drill', 'the window is open', ({ status }) => status?.phase === 'Open');
+});
+
+test('each deferral is in the audit log', async () => {
+  const deferred = await eventually('the audit annotation', () =>
+    cluster.plane
+      .auditLog()
+      .find(
+        ({ objectRef, annotations }) =>
+          objectRef?.name === 'restored' &&
+          Object.keys(annotations ?? {}).some((key) => key.endsWith('/deferred')),
+      ),
+  );
+  const [key = '', value] =
+    Object.entries(deferred.annotations ?? {}).find(([name]) => name.endsWith('/deferred')) ?? [];
+  expect(key).toMatch(/\.validate\.gatehouse\.dev\/deferred$/);
+  expect(value).toContain('servers/datacenter');
+  expect(deferred.impersonatedUser?.username).toBe(VELERO.user);
+});
+
+test('in a window all else is enforced for the restorer too', async () => {
+  const change = restorer.patchMerge(
+    SERVERS,
+    { namespace: 'shop', name: 'restored' },
+    { spec: { datacenter: 'elsewhere' } },
+  );
+  await expect(change).rejects.toThrow(/spec\.datacenter/);
+  const stored = await cluster.admin.get<KubeObject & { spec: object }>(SERVERS, {
+    namespace: 'shop',
+    name: 'restored',
+  });
+  expect(stored?.spec).toMatchObject({ tier: 'standard' });
+});
+
+test('closing ends the deferral, and the sweep reports the violation', async () => {
+  await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
+  await eventually(
+    'the restorer is refused again',
+    async () => (await verdict(restorer, 'late', true)) !== 'allowed',
+    { timeoutMs: 2_000 },
+  );
+
+  const closed = await seeWindow(
+    'drill',
+    'the report',
+    ({ status }) => status?.phase === 'CompletedWithViolations',
+  );
+  expect(closed.status?.violations).toMatchObject({
+    total: 1,
+    items: [
+      {
+        policy: 'servers',
+        reference: 'datacenter',
+        field: 'spec.datacenter',
+        object: { kind: 'Server', namespace: 'shop', name: 'restored' },
+        target: { group: 'infra.example.com', resource: 'datacenters', name: 'dc-of-restored' },
+      },
+    ],
+  });
+  expect(condition(closed, 'IntegrityVerified')).toMatchObject({
+    status: 'False',
+    reason: 'ViolationsFound',
+  });
+});
+
+test('an object with a violation can still be changed and annotated', async () => {
+  await alice.patchMerge(
+    SERVERS,
+    { namespace: 'shop', name: 'restored' },
+    { metadata: { annotations: { seen: 'yes' } } },
+  );
+});
+
+test('the violation goes when the datacenter appears', async () => {
+  await cluster.admin.create(DATACENTERS, datacenter('dc-of-restored'));
+  const clean = await seeWindow('drill', 'a clean report', ({ status }) => status?.phase === 'Completed');
+  expect(clean.status?.violations).toMatchObject({ total: 0, items: [] });
+  expect(condition(clean, 'IntegrityVerified')?.status).toBe('True');
+});
+
+test('a window ends by itself when it expires', async () => {
+  await cluster.admin.create(RESTORE_WINDOWS, window('short', 2_000));
+  expect(await verdict(restorer, 'in-time', true)).toBe('allowed');
+  await eventually(
+    'the restorer is refused',
+    async () => (await verdict(restorer, 'too-late', true)) !== 'allowed',
+    { timeoutMs: 3_000 },
+  );
+  const expired = await seeWindow(
+    'short',
+    'the window is over',
+    ({ status }) => status?.phase === 'Completed',
+  );
+  expect(expired.status?.closeReason).toBe('Expired');
+});
+
+test('a window for everybody is refused and defers nothing', async () => {
+  const everybody = window('everybody', 3_600_000);
+  await cluster.admin.create(RESTORE_WINDOWS, {
+    ...everybody,
+    spec: { ...everybody.spec, principals: [{ group: 'system:authenticated' }] },
+  });
+  const refused = await seeWindow(
+    'everybody',
+    'the refusal',
+    (object) => condition(object, 'Open')?.reason === 'InvalidSpec',
+  );
+  expect(condition(refused, 'Open')?.message).toContain('everybody');
+  expect(await verdict(alice, 'still-not')).toContain('spec.datacenter');
+});
+
+function clusterAdmin(name: string, user: string): KubeObject {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `test-${name}` },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+  } as KubeObject;
+}
