@@ -2,10 +2,12 @@
  * On every replica: AdmissionPolicy → compiled and enforced. A version that cannot be enforced leaves the one before it in
  * force; a replica that has just started finds that one in `status.inForce`.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../admission/compile.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
-import type { PolicyProblem, PolicyRegistry } from './policy-registry.ts';
+import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './policy-access.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
 
@@ -47,14 +49,11 @@ export function createPoliciesReconciler(deps: PoliciesDeps): Reconcile {
         ? judged.policy
         : (before?.inForce ?? (await lastInForce(policy, deps, signal)));
     const problem = judged.kind === 'usable' ? undefined : judged.problem;
-    if (
-      isSame(before?.inForce, inForce) &&
-      before?.problem?.message === problem?.message &&
-      before?.generation === generationOf(policy)
-    ) {
-      return requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
-    }
-    deps.registry.set(name, { inForce, problem, generation: generationOf(policy) });
+    const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
+    const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
+    // Not by generation alone: it is the same again for a policy that was made anew, or whose target changed its scope.
+    if (isDeepStrictEqual(before, state)) return again;
+    deps.registry.set(name, state);
     if (problem === undefined)
       deps.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
     else
@@ -62,7 +61,7 @@ export function createPoliciesReconciler(deps: PoliciesDeps): Reconcile {
         { policy: name, reason: problem.reason, problem: problem.message },
         'policy cannot be enforced',
       );
-    return requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
+    return again;
   };
 }
 
@@ -71,10 +70,10 @@ type Judgement =
   | { readonly kind: 'unusable'; readonly problem: PolicyProblem };
 
 async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortSignal): Promise<Judgement> {
-  const targets = await resolveTargets(policy, deps, signal);
+  const kinds = await resolveKinds(policy, deps, signal);
   const result = compilePolicy(policy, {
     ...deps.environment,
-    resolve: (target) => targets.get(groupResourceName(target)),
+    resolve: (resource) => kinds.get(groupResourceName(resource)),
   });
   if (result.kind === 'rejected') {
     const message = result.problems.map(({ where, message: what }) => `${where}: ${what}`).join('; ');
@@ -87,7 +86,7 @@ async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortS
       problem: { reason: 'Forbidden', message: missingAccessMessage(policy.metadata.name ?? '', forbidden) },
     };
   }
-  await Promise.all([...targets.values()].map((target) => deps.watchTarget(target, signal)));
+  await watchTargets(result.policy, kinds, deps, signal);
   return { kind: 'usable', policy: result.policy };
 }
 
@@ -104,31 +103,44 @@ async function lastInForce(
     metadata: { ...policy.metadata, generation: last.generation },
     spec: last.spec as AdmissionPolicy['spec'], // compiled below, which checks it
   };
-  const targets = await resolveTargets(previous, deps, signal);
+  const kinds = await resolveKinds(previous, deps, signal);
   const result = compilePolicy(previous, {
     ...deps.environment,
-    resolve: (target) => targets.get(groupResourceName(target)),
+    resolve: (resource) => kinds.get(groupResourceName(resource)),
   });
   if (result.kind === 'rejected') return undefined;
   // Watching may be what is forbidden now: the checks then ask the API server, and say so when they cannot decide.
   const readable = (await unreadable(result.policy, deps, signal)).length === 0;
-  if (readable) await Promise.all([...targets.values()].map((target) => deps.watchTarget(target, signal)));
+  if (readable) await watchTargets(result.policy, kinds, deps, signal);
   return result.policy;
 }
 
-async function resolveTargets(
-  policy: AdmissionPolicy,
+type Kinds = ReadonlyMap<string, ResolvedResource>;
+
+/** The targets, and the governed kinds too: an object without a namespace cannot name a target in its own. */
+async function resolveKinds(
+  { spec }: AdmissionPolicy,
   deps: PoliciesDeps,
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, ResolvedResource>> {
-  const wanted = (policy.spec.validate?.references ?? []).map(({ target }) => ({
-    group: target.apiGroup,
-    resource: target.resource,
-  }));
-  const resolved = await Promise.all(wanted.map((target) => deps.resolve(target, signal)));
-  return new Map(
-    resolved.flatMap((target) => (target === undefined ? [] : [[groupResourceName(target), target]])),
+): Promise<Kinds> {
+  const references = spec.validate?.references ?? [];
+  if (references.length === 0) return new Map();
+  const targets = references.map(({ target }) => ({ group: target.apiGroup, resource: target.resource }));
+  const wanted = new Map(
+    [...targets, ...governed(spec)].map((resource) => [groupResourceName(resource), resource]),
   );
+  const resolved = await Promise.all([...wanted.values()].map((resource) => deps.resolve(resource, signal)));
+  return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
+}
+
+async function watchTargets(
+  { targets }: CompiledPolicy,
+  kinds: Kinds,
+  deps: PoliciesDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const known = targets.flatMap((target) => kinds.get(groupResourceName(target)) ?? []);
+  await Promise.all(known.map((target) => deps.watchTarget(target, signal)));
 }
 
 /** References are looked up among the targets, and looked for among the governed objects when a restore is swept. */
@@ -150,14 +162,14 @@ async function unreadable(
   return answers.filter(({ readable }) => !readable).map(({ resource }) => resource);
 }
 
-/** The kinds whose objects the policy governs, without subresources. */
-export function governed({ match }: Pick<CompiledPolicy, 'match'>): readonly GroupResource[] {
+/** The kinds whose objects a policy governs, without subresources. */
+export function governed({
+  match,
+}: {
+  readonly match: { readonly apiGroups: readonly string[]; readonly resources: readonly string[] };
+}): readonly GroupResource[] {
   const resources = match.resources.filter((resource) => !resource.includes('/'));
   return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
-}
-
-function isSame(a: CompiledPolicy | undefined, b: CompiledPolicy | undefined): boolean {
-  return a?.generation === b?.generation;
 }
 
 const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;

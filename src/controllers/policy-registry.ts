@@ -24,6 +24,10 @@ export interface PolicyRegistry {
   readonly remove: (name: string) => void;
   readonly get: (name: string) => PolicyState | undefined;
   readonly inForce: () => readonly CompiledPolicy[];
+  /**
+   * What answers requests. While the API server still asks by the scope that a policy had before its last change, the version
+   * of that scope is enforced: otherwise no version would be until it has learned of the new one.
+   */
   readonly policySet: () => PolicySet;
   /** Whether a policy that governed this request has gone a moment ago, so that the API server may not know it yet. */
   readonly wasRetired: (entry: string, request: AdmissionRequest) => boolean;
@@ -39,6 +43,7 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
   const listeners = createListeners<[name: string]>();
   let retired: { readonly policy: CompiledPolicy; readonly until: number }[] = [];
   let current: PolicySet = buildPolicySet([]);
+  const recentlyRetired = () => retired.filter(({ until }) => until > now()).map(({ policy }) => policy);
 
   const inForce = () => [...states.values()].flatMap((state) => state.inForce ?? []);
   const changed = (name: string, before: PolicyState | undefined, after: PolicyState | undefined) => {
@@ -48,6 +53,15 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
       current = buildPolicySet(inForce());
     }
     listeners.tell(name);
+  };
+
+  const select: PolicySet['select'] = (entry, request) => {
+    const selection = current.select(entry, request);
+    if (selection.kind === 'governed') return selection;
+    const superseded = recentlyRetired().filter(({ name }) => states.get(name)?.inForce !== undefined);
+    if (superseded.length === 0) return selection;
+    const before = buildPolicySet(superseded).select(entry, request);
+    return before.kind === 'governed' ? before : selection;
   };
 
   return {
@@ -62,9 +76,9 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
     },
     get: (name) => states.get(name),
     inForce,
-    policySet: () => current,
+    policySet: () => ({ select }),
     wasRetired: (entry, request) => {
-      const recent = retired.filter(({ until }) => until > now()).map(({ policy }) => policy);
+      const recent = recentlyRetired();
       return recent.length > 0 && buildPolicySet(recent).select(entry, request).kind === 'governed';
     },
     subscribe: listeners.add,

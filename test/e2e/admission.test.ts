@@ -32,8 +32,7 @@ beforeAll(async () => {
   cluster = await startClusterFor(port, { controllers: ['garbagecollector', 'clusterrole-aggregation'] });
   replica = await startReplica(cluster.plane, {
     name: 'one',
-    settings: { port: String(port) },
-    servicePort: port,
+    port,
   });
   await replica.whenReady();
   await applyExamples(cluster);
@@ -199,8 +198,7 @@ test('a policy that does not compile says where and why, and the version before 
   await replica.program.stop(15_000); // the version before must survive a restart
   replica = await startReplica(cluster.plane, {
     name: 'again',
-    settings: { port: String(replica.port) },
-    servicePort: replica.port,
+    port: replica.port,
   });
   await replica.whenReady(40_000);
   expect(

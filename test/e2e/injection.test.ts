@@ -75,8 +75,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'unwatched');
   replica = await startReplica(cluster.plane, {
     name: 'one',
-    settings: { port: String(port) },
-    servicePort: port,
+    port,
   });
   await replica.whenReady();
 

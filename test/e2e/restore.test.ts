@@ -32,8 +32,7 @@ beforeAll(async () => {
   cluster = await startClusterFor(port, { controllers: ['garbagecollector', 'clusterrole-aggregation'] });
   replica = await startReplica(cluster.plane, {
     name: 'one',
-    settings: { port: String(port) },
-    servicePort: port,
+    port,
   });
   await replica.whenReady();
   await applyExamples(cluster);

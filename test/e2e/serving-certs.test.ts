@@ -18,8 +18,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'shop');
   replica = await startReplica(cluster.plane, {
     name: 'one',
-    settings: { port: String(port) },
-    servicePort: port,
+    port,
   });
   await replica.whenReady();
 });

@@ -20,6 +20,8 @@ export interface Replica {
 
 export interface ReplicaOptions {
   readonly name: string;
+  /** Where it listens for webhooks. Default: any free port. */
+  readonly port?: number;
   /** What the webhook configurations name: the replica's own port unless a balancer stands before it. */
   readonly servicePort?: number;
   readonly settings?: Partial<Record<SettingName, string>>;
@@ -27,9 +29,9 @@ export interface ReplicaOptions {
 
 export async function startReplica(
   plane: ControlPlane,
-  { name, servicePort, settings = {} }: ReplicaOptions,
+  { name, port: wanted, servicePort, settings = {} }: ReplicaOptions,
 ): Promise<Replica> {
-  const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
+  const [port, operationsPort] = await Promise.all([wanted ?? freePort(), freePort()]);
   const all: Partial<Record<SettingName, string>> = {
     kubeconfig: plane.kubeconfig('gatehouse'),
     identity: name,
