@@ -9,6 +9,8 @@ export function renderCrds(): readonly { readonly file: string; readonly text: s
   return customResourceDefinitions().map(({ name, manifest }) => ({
     file: `${name}.yaml`,
     // Through JSON: TypeBox keeps markers of its own on a schema that are not part of it.
-    text: HEADER + stringify(JSON.parse(JSON.stringify(manifest)), { lineWidth: 120, aliasDuplicateObjects: false }),
+    text:
+      HEADER +
+      stringify(JSON.parse(JSON.stringify(manifest)), { lineWidth: 120, aliasDuplicateObjects: false }),
   }));
 }

@@ -1,4 +1,6 @@
 /** On the leader: the ConfigMap `gatehouse-cabundle` holds the CA bundle, for whoever wants to mount or copy it. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { KubernetesObject } from '../api/meta.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../pki/annotations.ts';
 import { ownStateLabels } from './authority.ts';
@@ -27,17 +29,27 @@ export function createCaBundleReconciler(deps: CaBundleDeps): Reconcile {
     const bundle = deps.bundle();
     if (bundle === undefined) return AWAIT_CHANGE;
     const live = await deps.readConfigMap(CABUNDLE_CONFIGMAP, signal);
-    if (live === undefined) {
-      const metadata = { namespace: deps.namespace, name: CABUNDLE_CONFIGMAP, labels: ownStateLabels };
-      await deps.createConfigMap(
-        { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { [CA_BUNDLE_KEY]: bundle } },
-        signal,
-      );
-      deps.log.info({}, 'published the CA bundle');
-    } else if (live.data?.[CA_BUNDLE_KEY] !== bundle) {
-      await deps.replaceConfigMap({ ...live, data: { ...live.data, [CA_BUNDLE_KEY]: bundle } }, signal);
+    const desired = withBundle(live, bundle, deps.namespace);
+    if (!isDeepStrictEqual(live, desired)) {
+      const write = live === undefined ? deps.createConfigMap : deps.replaceConfigMap;
+      await write(desired, signal);
       deps.log.info({}, 'published the CA bundle');
     }
     return requeueIn(RECHECK_MS, deps.now());
+  };
+}
+
+/** Beside what others put there. */
+function withBundle(existing: ConfigMap | undefined, bundle: string, namespace: string): ConfigMap {
+  const { metadata, data } = existing ?? {};
+  return {
+    ...(existing ?? { apiVersion: 'v1', kind: 'ConfigMap' }),
+    metadata: {
+      ...metadata,
+      namespace,
+      name: CABUNDLE_CONFIGMAP,
+      labels: { ...metadata?.labels, ...ownStateLabels },
+    },
+    data: { ...data, [CA_BUNDLE_KEY]: bundle },
   };
 }

@@ -60,7 +60,8 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
     if (selection.kind === 'governed') return selection;
     const superseded = recentlyRetired().filter(({ name }) => states.get(name)?.inForce !== undefined);
     if (superseded.length === 0) return selection;
-    const before = buildPolicySet(superseded).select(entry, request);
+    const newest = new Map(superseded.map((policy) => [`${policy.entryId} ${policy.name}`, policy]));
+    const before = buildPolicySet([...newest.values()]).select(entry, request);
     return before.kind === 'governed' ? before : selection;
   };
 

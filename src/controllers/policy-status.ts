@@ -1,4 +1,6 @@
 /** On the leader: what became of an AdmissionPolicy goes into its status. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../api/admission-policy.ts';
 import type { Condition } from '../api/meta.ts';
 import type { PolicyState } from './policy-registry.ts';
@@ -14,7 +16,7 @@ export interface PolicyStatusDeps {
     next: Omit<Condition, 'lastTransitionTime'>,
     now: Date,
   ) => readonly Condition[];
-  /** Writes the status if the object is still the one that was judged. */
+  /** Makes this the whole status, if the object is still the one that was judged. */
   readonly writeStatus: (
     policy: AdmissionPolicy,
     status: AdmissionPolicyStatus,
@@ -33,9 +35,9 @@ export function createPolicyStatusReconciler(deps: PolicyStatusDeps): Reconcile 
     const before = policy.status ?? {};
     const status: AdmissionPolicyStatus = {
       conditions: conditionsOf(state, deps.installed(name), before.conditions ?? [], deps),
-      ...inForceOf(state),
+      ...inForceOf(state, before),
     };
-    if (isSameStatus(before, status)) return AWAIT_CHANGE;
+    if (isDeepStrictEqual(before, status)) return AWAIT_CHANGE;
     await deps.writeStatus(policy, status, signal);
     return AWAIT_CHANGE;
   };
@@ -75,14 +77,11 @@ function conditionsOf(
   ];
 }
 
-function inForceOf({ inForce }: PolicyState): Pick<AdmissionPolicyStatus, 'inForce'> {
-  return inForce === undefined ? {} : { inForce: { generation: inForce.generation, spec: inForce.spec } };
-}
-
-function isSameStatus(before: AdmissionPolicyStatus, after: AdmissionPolicyStatus): boolean {
-  return (
-    before.inForce?.generation === after.inForce?.generation &&
-    before.conditions?.length === after.conditions?.length &&
-    (after.conditions ?? []).every((condition, index) => before.conditions?.[index] === condition)
-  );
+/** What was enforced stays noted when nothing can be just now: it is what a replica falls back on once it compiles again. */
+function inForceOf(
+  { inForce }: PolicyState,
+  before: AdmissionPolicyStatus,
+): Pick<AdmissionPolicyStatus, 'inForce'> {
+  if (inForce !== undefined) return { inForce: { generation: inForce.generation, spec: inForce.spec } };
+  return before.inForce === undefined ? {} : { inForce: before.inForce };
 }

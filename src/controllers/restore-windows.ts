@@ -15,6 +15,7 @@ export interface RestoreWindowsDeps {
     next: Omit<Condition, 'lastTransitionTime'>,
     now: Date,
   ) => readonly Condition[];
+  /** Makes this the whole status, if the object is still the one that was judged. */
   readonly writeStatus: (
     window: RestoreWindow,
     status: RestoreWindowStatus,
@@ -29,11 +30,17 @@ export interface RestoreWindowsDeps {
 type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconcile {
+  /** Windows whose report is behind a change: until it is written, for a sweep may fail and is then due again. */
+  const behind = new Set<string>();
   return async (name, signal) => {
+    if (deps.takeChanged(name)) behind.add(name);
     const window = deps.window(name);
-    if (window === undefined) return AWAIT_CHANGE;
+    if (window === undefined) {
+      behind.delete(name);
+      return AWAIT_CHANGE;
+    }
     const now = deps.now();
-    const plan = planWindow(window, now, deps.takeChanged(name), deps.times);
+    const plan = planWindow(window, now, behind.has(name), deps.times);
     switch (plan.kind) {
       case 'done':
         return AWAIT_CHANGE;
@@ -56,6 +63,7 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
         return AWAIT_CHANGE; // the status that was written comes back as a change
       case 'sweep':
         await report(window, await deps.sweep(plan.interim, signal), deps, signal);
+        behind.delete(name); // a change during the sweep counts as a new one
         return requeueIn(plan.interim ? deps.times.settleMs : deps.times.recheckMs, deps.now());
     }
   };
@@ -108,33 +116,34 @@ async function report(
           `${objectsScanned} objects were read`,
         )
       : condition('SweepComplete', 'False', 'KindUnreadable', unreadable.join('; '));
-  const verified =
-    violations.length > 0
-      ? condition(
-          'IntegrityVerified',
-          'False',
-          'ViolationsFound',
-          `${violations.length} references name nothing; see status.violations`,
-        )
-      : unreadable.length > 0 || interim
-        ? condition(
-            'IntegrityVerified',
-            'Unknown',
-            interim ? 'Settling' : 'KindUnreadable',
-            'no violation so far',
-          )
-        : condition('IntegrityVerified', 'True', 'Clean', 'every reference has its target');
+  const verified = verdict(result);
+  const before = window.status?.conditions?.find(({ type }) => type === 'IntegrityVerified');
   await update(window, toSweepStatus(result), [complete, verified], deps, signal);
   deps.log.info(
     { window: window.metadata.name, violations: violations.length, objectsScanned, interim },
     'swept',
   );
-  if (
-    violations.length !== (window.status?.violations?.total ?? 0) ||
-    window.status?.lastSweep === undefined
-  ) {
-    announce(window, violations.length > 0 ? 'Warning' : 'Normal', verified.reason, verified.message, deps);
+  if (before?.reason !== verified.reason || window.status?.violations?.total !== violations.length) {
+    const type = violations.length > 0 || unreadable.length > 0 ? 'Warning' : 'Normal';
+    announce(window, type, verified.reason, verified.message, deps);
   }
+}
+
+function verdict({ violations, unreadable, interim }: SweepResult): ConditionUpdate {
+  const verified = (status: Condition['status'], reason: string, message: string) =>
+    condition('IntegrityVerified', status, reason, message);
+  if (violations.length > 0) {
+    const message = `${violations.length} references name nothing; see status.violations`;
+    return verified('False', 'ViolationsFound', message);
+  }
+  if (unreadable.length > 0)
+    return verified(
+      'Unknown',
+      'KindUnreadable',
+      `no violation so far, but could not read ${unreadable.join('; ')}`,
+    );
+  if (interim) return verified('Unknown', 'Settling', 'no violation so far');
+  return verified('True', 'Clean', 'every reference has its target');
 }
 
 async function update(
@@ -157,7 +166,8 @@ async function update(
   );
   const changed =
     after !== before || Object.entries(change).some(([key, value]) => !isSame(window.status, key, value));
-  if (changed) await deps.writeStatus(window, { ...change, conditions: [...after] }, signal);
+  if (changed)
+    await deps.writeStatus(window, { ...window.status, ...change, conditions: [...after] }, signal);
 }
 
 /** Only plain values are compared: a new sweep is always news. */

@@ -1,6 +1,6 @@
 /**
  * The scan after a restore: every stored object that a policy governs, read from the API server, against every target that
- * it names. Each finding is confirmed by live reads before it is reported, so a stale page accuses nobody.
+ * it names. What seems wrong is read again, live, before it is reported, so a stale page accuses nobody.
  */
 import type { CompiledPolicy } from '../admission/compile.ts';
 import { matchesSelector } from '../admission/label-selector.ts';
@@ -33,12 +33,14 @@ export interface SweepDeps {
   readonly now: () => Date;
 }
 
-interface Finding {
+/** An object that seemed to name a target that is not there. */
+interface Suspect {
   readonly policy: CompiledPolicy;
-  readonly object: KubernetesObject;
   readonly self: ObjectRef;
-  readonly found: FoundReference;
 }
+
+/** Whether a target is among those that were listed. */
+type Exists = (ref: ObjectRef) => Promise<boolean>;
 
 export function createSweep(
   deps: SweepDeps,
@@ -46,7 +48,7 @@ export function createSweep(
   return async (interim, signal) => {
     const startedAt = deps.now();
     const policies = deps.policies().filter((policy) => policy.references.length > 0);
-    const targets = createTargets(deps, signal);
+    const exists = createTargets(deps, signal);
     const namespaces = await deps.namespaceLabels(signal);
     const unreadable: string[] = [];
     const violations: Violation[] = [];
@@ -56,8 +58,8 @@ export function createSweep(
       try {
         for await (const page of deps.pages(resource, signal)) {
           objectsScanned += page.length;
-          const findings = await findingsOf(page, resource, governing, namespaces, targets);
-          violations.push(...(await confirm(findings, deps, signal)));
+          const suspects = await suspectsOf(page, resource, governing, namespaces, exists);
+          violations.push(...(await confirm(suspects, exists, deps, signal)));
         }
       } catch (error) {
         signal.throwIfAborted();
@@ -86,7 +88,7 @@ function byResource(
 }
 
 /** Which targets there are, listed once a kind and sweep. */
-function createTargets({ keys }: SweepDeps, signal: AbortSignal): (ref: ObjectRef) => Promise<boolean> {
+function createTargets({ keys }: SweepDeps, signal: AbortSignal): Exists {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (ref) => {
     const name = groupResourceName(ref);
@@ -96,25 +98,33 @@ function createTargets({ keys }: SweepDeps, signal: AbortSignal): (ref: ObjectRe
   };
 }
 
-async function findingsOf(
+async function suspectsOf(
   page: readonly KubernetesObject[],
   resource: GroupResource,
   policies: readonly CompiledPolicy[],
   namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>,
-  exists: (ref: ObjectRef) => Promise<boolean>,
-): Promise<readonly Finding[]> {
-  const findings: Finding[] = [];
+  exists: Exists,
+): Promise<readonly Suspect[]> {
+  const suspects: Suspect[] = [];
   for (const object of page) {
     if (object.metadata?.deletionTimestamp !== undefined) continue;
     for (const policy of policies.filter((candidate) => isInScope(candidate, object, namespaces))) {
-      for (const found of referencesOf(policy, object)) {
-        if (await exists(found.target)) continue;
-        const { name = '', namespace } = object.metadata ?? {};
-        findings.push({ policy, object, self: { ...resource, name, namespace }, found });
-      }
+      if ((await dangling(policy, object, exists)).length === 0) continue;
+      const { name = '', namespace } = object.metadata ?? {};
+      suspects.push({ policy, self: { ...resource, name, namespace } });
     }
   }
-  return findings;
+  return suspects;
+}
+
+async function dangling(
+  policy: CompiledPolicy,
+  object: KubernetesObject,
+  exists: Exists,
+): Promise<readonly FoundReference[]> {
+  const missing: FoundReference[] = [];
+  for (const found of referencesOf(policy, object)) if (!(await exists(found.target))) missing.push(found);
+  return missing;
 }
 
 /** `matchConditions` are not evaluated here: what they leave out of admission is still swept. */
@@ -132,20 +142,20 @@ function isInScope(
   );
 }
 
+/** Judges a suspect as it is now: a reference may have moved within the object since, or may name something else. */
 async function confirm(
-  findings: readonly Finding[],
+  suspects: readonly Suspect[],
+  exists: Exists,
   { read }: SweepDeps,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const confirmed: Violation[] = [];
-  for (const { policy, self, found } of findings) {
+  for (const { policy, self } of suspects) {
     const live = await read(self, signal);
     if (live === undefined || live.metadata?.deletionTimestamp !== undefined) continue;
-    const still = referencesOf(policy, live).find(
-      ({ field, target }) => field === found.field && objectKey(target) === objectKey(found.target),
-    );
-    if (still === undefined || (await read(still.target, signal)) !== undefined) continue;
-    confirmed.push(toViolation(policy, live, still));
+    for (const found of await dangling(policy, live, exists)) {
+      if ((await read(found.target, signal)) === undefined) confirmed.push(toViolation(policy, live, found));
+    }
   }
   return confirmed;
 }

@@ -29,12 +29,18 @@ export function planWindow(
   changed: boolean,
   times: SweepTimes,
 ): WindowPlan {
+  const { openedAt, closedAt } = window.status ?? {};
   const problems = windowProblems(window);
-  if (problems.length > 0 && window.status?.closedAt === undefined) return { kind: 'refuse', problems };
+  if (problems.length > 0 && openedAt === undefined && closedAt === undefined)
+    return { kind: 'refuse', problems };
 
   const state = windowState(window, now);
-  if (state.kind === 'open') return { kind: 'open', until: state.until };
-  const closedAt = window.status?.closedAt;
+  if (state.kind === 'open') {
+    // Spoilt by an edit while it was open: what it has let in by then is swept all the same.
+    return problems.length > 0
+      ? { kind: 'close', at: now, reason: 'Manual' }
+      : { kind: 'open', until: state.until };
+  }
   if (closedAt === undefined) return { kind: 'close', at: state.at, reason: state.reason };
   return planSweep(window, new Date(closedAt), now, changed, times);
 }

@@ -1,15 +1,13 @@
 /** The webhook listener: it starts with the first serving certificate and takes each later one without a restart. */
 import { X509Certificate } from 'node:crypto';
-import { Server } from 'node:https';
-import type { FastifyInstance } from 'fastify';
 
 import type { Log } from './log.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
-import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
+import { buildWebhookServer, type WebhookDeps, type WebhookServer } from './webhook-server.ts';
 
 export interface Listener {
   /**
-   * Presents `certificate` from now on. The first one opens the port.
+   * Presents `certificate` from now on. The first one opens the port; after {@link close} none does.
    * @throws when key and certificate do not belong together; what was presented before still is.
    */
   readonly present: (certificate: ServingCertificate) => Promise<void>;
@@ -27,23 +25,32 @@ export interface ListenerOptions {
 }
 
 export function createListener({ host, port, deps, log }: ListenerOptions): Listener {
-  let app: FastifyInstance | undefined;
+  let app: WebhookServer | undefined;
   let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
+  let closed = false;
+  let last: Promise<void> = Promise.resolve();
+
+  const present = async (certificate: ServingCertificate): Promise<void> => {
+    const { chain, key } = certificate;
+    if (closed || (presented?.certificate.chain === chain && presented.certificate.key === key)) return;
+    const notAfter = new Date(new X509Certificate(chain).validTo);
+    if (app === undefined) {
+      const server = buildWebhookServer(certificate, deps);
+      await server.listen({ host, port });
+      app = server;
+    } else {
+      swapCertificate(app.server, certificate);
+    }
+    presented = { certificate, notAfter };
+    log.info({ notAfter: notAfter.toISOString() }, 'presenting serving certificate');
+  };
 
   return {
-    present: async (certificate) => {
-      if (presented?.certificate.chain === certificate.chain && presented.certificate.key === certificate.key)
-        return;
-      const notAfter = new Date(new X509Certificate(certificate.chain).validTo);
-      if (app === undefined) {
-        const server = buildWebhookServer(certificate, deps);
-        await server.listen({ host, port });
-        app = server;
-      } else if (app.server instanceof Server) {
-        swapCertificate(app.server, certificate);
-      }
-      presented = { certificate, notAfter };
-      log.info({ notAfter: notAfter.toISOString() }, 'presenting serving certificate');
+    present: (certificate) => {
+      // One after the other: a second certificate must not find the port taken by the first one's half-opened server.
+      const next = last.then(() => present(certificate));
+      last = next.catch(() => undefined);
+      return next;
     },
     problem: (now) => {
       if (presented === undefined) return 'there is no serving certificate yet';
@@ -52,6 +59,8 @@ export function createListener({ host, port, deps, log }: ListenerOptions): List
         : `the serving certificate ended at ${presented.notAfter.toISOString()}`;
     },
     close: async () => {
+      closed = true;
+      await last;
       await app?.close();
     },
   };

@@ -1,21 +1,31 @@
-/** The HTTPS listener that the API server talks to. */
+/** The HTTPS server that the API server talks to. */
+import type { Server } from 'node:https';
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
-  type FastifyReply,
   type FastifyRequest,
+  type RouteGenericInterface,
 } from 'fastify';
 
-import { refuseConversion } from '../admission/conversion-review.ts';
-import { parseConversionReview } from '../admission/conversion-review.ts';
+import { parseConversionReview, refuseConversion } from '../admission/conversion-review.ts';
 import type { Decision } from '../admission/decision.ts';
-import { parseJson, stringifyJson } from '../admission/json.ts';
+import { parseJson } from '../admission/json.ts';
 import type { AdmissionRequest } from '../admission/request.ts';
-import { InvalidReview, parseReview, toMutatingReview, toValidatingReview } from '../admission/review.ts';
+import {
+  InvalidReview,
+  parseReview,
+  toMutatingReview,
+  toValidatingReview,
+  type ReviewVersion,
+} from '../admission/review.ts';
+import { failure, INTERNAL_ERROR, okay, retry, send, type Answer, type Reply } from './answer.ts';
+import { prepareClosing } from './closing.ts';
 import { answerWithin } from './deadline.ts';
 import type { Log } from './log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
-import type { ServingCertificate } from './serving-certificate.ts';
+import { secureOptions, type ServingCertificate } from './serving-certificate.ts';
+
+export type WebhookServer = FastifyInstance<Server>;
 
 export interface WebhookDeps {
   /** Decide for the webhook entry `entry` (the last segment of the path). */
@@ -29,52 +39,78 @@ export interface WebhookDeps {
 /** A review carries the object twice, as it was and as it will be; the API server takes writes of up to 3 MiB. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 
-/** The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: we close later. */
-const KEEP_ALIVE_MS = 120_000;
+/** How long clients may take, in milliseconds. */
+export interface WebhookLimits {
+  /** For a handshake. */
+  readonly handshakeMs: number;
+  /** Without a request, and for sending one. */
+  readonly silenceMs: number;
+  /** For what is still to come when the server closes. */
+  readonly closeMs: number;
+}
 
-/** The longest `timeoutSeconds` of a webhook is 30: a request that is not here by then has no one waiting for it. */
-const REQUEST_MS = 30_000;
-const HEADERS_MS = 10_000;
+export const WEBHOOK_LIMITS: WebhookLimits = {
+  handshakeMs: 10_000,
+  // The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: we close later. That
+  // holds for those that it has never used too, which Node cannot tell from those whose first request is slow to come.
+  silenceMs: 120_000,
+  // The longest `timeoutSeconds` of a webhook is 30: after that no one waits for an answer.
+  closeMs: 30_000,
+};
 
 type Webhook = 'mutate' | 'validate';
 
-interface ReviewRoute {
+interface ReviewRoute extends RouteGenericInterface {
   Params: { entry: string };
   Querystring: { timeout?: string };
 }
 
+type Request<Route extends RouteGenericInterface = RouteGenericInterface> = FastifyRequest<Route, Server>;
+
 /** Wires the routes and listens to nothing: tests inject requests, `serve` calls `listen`. */
-export function buildWebhookServer(certificate: ServingCertificate, deps: WebhookDeps): FastifyInstance {
-  const app = Fastify({
+export function buildWebhookServer(
+  certificate: ServingCertificate,
+  deps: WebhookDeps,
+  { handshakeMs, silenceMs, closeMs }: WebhookLimits = WEBHOOK_LIMITS,
+): WebhookServer {
+  const app: WebhookServer = Fastify({
     logger: false,
     https: {
-      cert: certificate.chain,
-      key: certificate.key,
-      minVersion: 'TLSv1.2',
-      handshakeTimeout: HEADERS_MS,
-      headersTimeout: HEADERS_MS,
-      connectionsCheckingInterval: 1_000,
+      ...secureOptions(certificate),
+      handshakeTimeout: handshakeMs,
+      headersTimeout: silenceMs,
+      connectionsCheckingInterval: Math.min(1_000, silenceMs),
     },
     bodyLimit: BODY_LIMIT_BYTES,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: silenceMs,
+    requestTimeout: silenceMs,
     return503OnClosing: false, // a request that still reaches us gets its verdict
     forceCloseConnections: 'idle',
-  }) as unknown as FastifyInstance;
+  });
 
   readBodiesOurselves(app);
-  app.addHook('onSend', async (_request, reply) => {
-    if (deps.draining()) void reply.header('connection', 'close');
-  });
-  app.setErrorHandler((error: FastifyError, request, reply) => sendError(error, request, reply, deps));
+  closeConnectionsAtTheEnd(app, deps, closeMs);
+  const reject = (reply: Reply, code: number, message: string) => {
+    deps.metrics.rejectedRequest(code);
+    return send(reply, failure(code, message));
+  };
   app.setNotFoundHandler((request, reply) =>
-    sendStatus(reply, deps, 404, `there is no ${request.method} ${pathOf(request)} here`),
+    reject(reply, 404, `there is no ${request.method} ${pathOf(request)} here`),
   );
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const code = error instanceof InvalidReview ? 400 : (error.statusCode ?? 500);
+    if (code < 500) return reject(reply, code, error.message);
+    deps.log.error({ err: error, path: pathOf(request) }, 'could not answer');
+    return send(reply, INTERNAL_ERROR);
+  });
 
-  app.post<ReviewRoute>('/mutate/:entry', (request, reply) => review('mutate', request, reply, deps));
-  app.post<ReviewRoute>('/validate/:entry', (request, reply) => review('validate', request, reply, deps));
+  for (const webhook of ['mutate', 'validate'] as const) {
+    app.post<ReviewRoute>(`/${webhook}/:entry`, async (request, reply) =>
+      send(reply, await review(webhook, request, reply, deps)),
+    );
+  }
   app.post('/convert', (request, reply) =>
-    reply.send(stringifyJson(refuseConversion(parseConversionReview(request.body)))),
+    send(reply, okay(refuseConversion(parseConversionReview(request.body)))),
   );
   return app;
 }
@@ -83,7 +119,7 @@ export function buildWebhookServer(certificate: ServingCertificate, deps: Webhoo
  * Fastify's own JSON parser refuses objects with a key `__proto__`, which is a legal key of a ConfigMap: under
  * `failurePolicy: Ignore` that would be a way around every policy.
  */
-function readBodiesOurselves(app: FastifyInstance): void {
+function readBodiesOurselves(app: WebhookServer): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
     try {
@@ -94,50 +130,72 @@ function readBodiesOurselves(app: FastifyInstance): void {
       );
     }
   });
+}
+
+/** Every answer at the end of the process says that no further request should come this way. */
+function closeConnectionsAtTheEnd(app: WebhookServer, { draining }: WebhookDeps, closeMs: number): void {
+  const cutOff = prepareClosing(app.server, closeMs);
+  let closing = false;
+  app.addHook('preClose', (done) => {
+    closing = true;
+    cutOff();
+    done();
+  });
   app.addHook('onSend', async (_request, reply) => {
-    if (!reply.hasHeader('content-type')) void reply.type('application/json');
+    if (closing || draining()) void reply.header('connection', 'close');
   });
 }
 
 async function review(
   webhook: Webhook,
-  request: FastifyRequest<ReviewRoute>,
-  reply: FastifyReply,
+  request: Request<ReviewRoute>,
+  reply: Reply,
   deps: WebhookDeps,
-): Promise<FastifyReply> {
+): Promise<Answer> {
   const started = performance.now();
   const { version, request: admission } = parseReview(request.body);
-  const report = (outcome: Outcome, detail: object) => {
+  const { entry } = request.params;
+  const report = (outcome: Outcome) => {
     const seconds = (performance.now() - started) / 1_000;
     deps.metrics.admission({ webhook, operation: admission.operation, outcome }, seconds);
-    deps.log.info(
-      { ...describe(webhook, request.params.entry, admission), outcome, ms: round(seconds), ...detail },
-      'admission',
-    );
+    return { ...describe(webhook, entry, admission), outcome, ms: round(seconds) };
   };
   try {
-    const { entry } = request.params;
     const decision =
       webhook === 'mutate'
         ? deps.mutate(entry, admission)
         : await deps.validate(entry, admission, answerDeadline(request, reply));
-    report(decision.kind, detailOf(decision));
-    if (decision.kind === 'retry') return sendRetry(reply, decision.message, decision.afterSeconds);
-    const answer = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
-    return await reply.type('application/json').send(stringifyJson(answer(version, admission, decision)));
-  } catch (error) {
-    report('error', { err: error });
-    throw error;
+    const answer = toAnswer(webhook, version, admission, decision); // before it is reported: this too can fail
+    deps.log.info({ ...report(decision.kind), ...detailOf(decision) }, 'admission');
+    return answer;
+  } catch (err) {
+    deps.log.error({ ...report('error'), err }, 'admission');
+    return INTERNAL_ERROR;
   }
 }
 
+function toAnswer(
+  webhook: Webhook,
+  version: ReviewVersion,
+  request: AdmissionRequest,
+  decision: Decision,
+): Answer {
+  if (decision.kind === 'retry') return retry(decision.message, decision.afterSeconds);
+  const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
+  return okay(toReview(version, request, decision));
+}
+
 /** Aborts when the time to answer is over, or when the API server has hung up. */
-function answerDeadline(request: FastifyRequest<ReviewRoute>, reply: FastifyReply): AbortSignal {
-  const hungUp = new AbortController();
+function answerDeadline(request: Request<ReviewRoute>, reply: Reply): AbortSignal {
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    controller.abort(new Error('the time to answer is over'));
+  }, answerWithin(request.query.timeout));
   reply.raw.once('close', () => {
-    hungUp.abort(new Error('the API server hung up'));
+    clearTimeout(timer);
+    if (!reply.raw.writableFinished) controller.abort(new Error('the API server hung up'));
   });
-  return AbortSignal.any([AbortSignal.timeout(answerWithin(request.query.timeout)), hungUp.signal]);
+  return controller.signal;
 }
 
 function describe(webhook: Webhook, entry: string, request: AdmissionRequest): object {
@@ -166,43 +224,9 @@ function detailOf(decision: Decision): object {
     case 'deny':
       return { reason: decision.reason, message: decision.message };
     case 'retry':
-      return { message: decision.message };
+      return { message: decision.message, ...(decision.cause === undefined ? {} : { err: decision.cause }) };
   }
 }
 
-/** `Retry-After` has the API server ask again within the webhook's own timeout (k8s.io/client-go rest/with_retry.go). */
-function sendRetry(reply: FastifyReply, message: string, afterSeconds: number): FastifyReply {
-  return reply
-    .code(503)
-    .header('retry-after', String(afterSeconds))
-    .type('application/json')
-    .send(JSON.stringify(status(503, message)));
-}
-
-function sendError(
-  error: FastifyError,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  deps: WebhookDeps,
-): FastifyReply {
-  const code = error instanceof InvalidReview ? 400 : (error.statusCode ?? 500);
-  if (code < 500) return sendStatus(reply, deps, code, error.message);
-  deps.log.error({ err: error, path: pathOf(request) }, 'could not answer');
-  // What went wrong inside is for the log; the API server's failurePolicy judges the rest.
-  return sendStatus(reply, deps, 500, 'internal error; the log of Gatehouse says more');
-}
-
-function sendStatus(reply: FastifyReply, deps: WebhookDeps, code: number, message: string): FastifyReply {
-  deps.metrics.rejectedRequest(code);
-  return reply
-    .code(code)
-    .type('application/json')
-    .send(JSON.stringify(status(code, message)));
-}
-
-function status(code: number, message: string): object {
-  return { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, message };
-}
-
-const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0]?.slice(0, 200) ?? '';
+const pathOf = (request: Request): string => request.url.split('?', 1)[0]?.slice(0, 200) ?? '';
 const round = (seconds: number): number => Math.round(seconds * 1e6) / 1e3;

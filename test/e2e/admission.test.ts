@@ -166,17 +166,20 @@ test('policies of equal scope share one webhook entry', async () => {
 test('a webhook configuration that somebody changes or deletes is as it was within 2 s', async () => {
   const read = () =>
     cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, { name: 'gatehouse' });
+  const mended = (object: WebhookConfigurationObject | undefined) =>
+    eventually(
+      'mended',
+      async () => {
+        expect((await read())?.webhooks).toEqual(object?.webhooks);
+        return true;
+      },
+      { timeoutMs: 2_000 },
+    );
   const before = await read();
   await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
-  await eventually('mended', async () => expect((await read())?.webhooks).toEqual(before?.webhooks) ?? true, {
-    timeoutMs: 2_000,
-  });
+  await mended(before);
   await cluster.admin.delete(validatingWebhookConfigurations, { name: 'gatehouse' });
-  await eventually(
-    'made again',
-    async () => expect((await read())?.webhooks).toEqual(before?.webhooks) ?? true,
-    { timeoutMs: 2_000 },
-  );
+  await mended(before);
 });
 
 test('a policy that does not compile says where and why, and the version before stays in force', async () => {

@@ -126,8 +126,7 @@ test('a wiped bundle is back within 2 s, and nothing else in the object has chan
   const wiped = {
     ...before,
     webhooks: (before.webhooks ?? []).map(({ clientConfig, ...entry }) => {
-      const { caBundle: _wiped, ...rest } = clientConfig;
-      return { ...entry, clientConfig: rest };
+      return { ...entry, clientConfig: { service: clientConfig.service } };
     }),
   };
   const started = performance.now();

@@ -180,7 +180,7 @@ export async function createNamespace(cluster: Cluster, name: string): Promise<s
 
 export { services };
 
-async function established(cluster: Cluster, crd: string): Promise<void> {
+export async function established(cluster: Cluster, crd: string): Promise<void> {
   const definitions: Resource = {
     group: 'apiextensions.k8s.io',
     version: 'v1',

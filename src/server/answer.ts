@@ -1,0 +1,39 @@
+/** What goes back to the API server: JSON, whatever happens. */
+import type { Server } from 'node:https';
+import type { FastifyReply, RouteGenericInterface } from 'fastify';
+
+import { stringifyJson } from '../admission/json.ts';
+
+export type Reply = FastifyReply<RouteGenericInterface, Server>;
+
+export interface Answer {
+  /** An HTTP status. */
+  readonly code: number;
+  /** JSON. */
+  readonly body: string;
+  /** Has the API server ask again within the webhook's own timeout (k8s.io/client-go rest/with_retry.go). */
+  readonly retryAfterSeconds?: number;
+}
+
+/** @throws RangeError when `review` is nested too deeply to be written. */
+export function okay(review: object): Answer {
+  return { code: 200, body: stringifyJson(review) };
+}
+
+/** No review, but a Status of the API, for people to read. */
+export function failure(code: number, message: string): Answer {
+  const status = { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, message };
+  return { code, body: JSON.stringify(status) };
+}
+
+export function retry(message: string, retryAfterSeconds: number): Answer {
+  return { ...failure(503, message), retryAfterSeconds };
+}
+
+/** What went wrong inside is for the log; the API server's failurePolicy judges the rest. */
+export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse says more');
+
+export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): Reply {
+  if (retryAfterSeconds !== undefined) void reply.header('retry-after', String(retryAfterSeconds));
+  return reply.code(code).type('application/json').send(body);
+}

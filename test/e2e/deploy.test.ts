@@ -1,0 +1,122 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import {
+  ADMISSION_POLICIES,
+  established,
+  startCluster,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+
+const run = promisify(execFile);
+const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
+
+function kubectlVersion(): string | undefined {
+  try {
+    return execFileSync('kubectl', ['version', '--client', '-o', 'json'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+const hasKubectl = kubectlVersion() !== undefined;
+if (!hasKubectl)
+  console.log('skipped: deploy/ is not applied with kubectl, because there is no kubectl on the PATH');
+
+describe.skipIf(!hasKubectl)('the manifests in deploy/', () => {
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ controllers: ['clusterrole-aggregation'] });
+  });
+  afterAll(async () => {
+    await cluster.stop();
+  });
+
+  const kubectl = async (...args: readonly string[]) => {
+    const { stdout } = await run('kubectl', ['--kubeconfig', cluster.plane.kubeconfig('admin'), ...args]);
+    return stdout;
+  };
+  const overlay = () => join(DEPLOY, cluster.plane.version.minor < 21 ? 'overlays/kubernetes-1.20' : '');
+
+  const deployments: Resource = {
+    group: 'apps',
+    version: 'v1',
+    resource: 'deployments',
+    kind: 'Deployment',
+    namespaced: true,
+  };
+
+  test('apply with kubectl, client-side, and then there is nothing left to change', async () => {
+    await kubectl('apply', '-k', overlay());
+    expect(await kubectl('diff', '-k', overlay())).toBe('');
+    await kubectl('apply', '-k', overlay());
+  });
+
+  test('apply with kubectl, server-side, twice, without a conflict', async () => {
+    const args = ['apply', '--server-side', '--force-conflicts', '-k', overlay()];
+    await kubectl(...args);
+    await kubectl('apply', '--server-side', '-k', overlay());
+  });
+
+  test('ask for two replicas in a restricted namespace', async () => {
+    const deployment = await cluster.admin.get<KubeObject & { spec: { replicas: number } }>(deployments, {
+      namespace: SYSTEM_NAMESPACE,
+      name: 'gatehouse',
+    });
+    expect(deployment?.spec.replicas).toBe(2);
+  });
+
+  test('give no permission with a wildcard', async () => {
+    const roles = await kubectl(
+      'get',
+      'clusterroles,roles',
+      '-A',
+      '-l',
+      'app.kubernetes.io/name=gatehouse',
+      '-o',
+      'json',
+    );
+    const { items } = JSON.parse(roles) as {
+      readonly items: readonly { readonly rules: readonly object[] | null }[];
+    };
+    expect(items.length).toBeGreaterThanOrEqual(3);
+    expect(JSON.stringify(items.map(({ rules }) => rules))).not.toContain('"*"');
+  });
+
+  test('have examples that apply, whose policy the CRD accepts', async () => {
+    await kubectl(
+      'apply',
+      '-f',
+      join(DEPLOY, 'examples/server-crd.yaml'),
+      '-f',
+      join(DEPLOY, 'examples/datacenter-crd.yaml'),
+    );
+    await established(cluster, 'servers.infra.example.com');
+    await kubectl('apply', '-k', join(DEPLOY, 'examples'));
+    const policy = await cluster.admin.get<KubeObject & { spec: object }>(ADMISSION_POLICIES, {
+      name: 'servers',
+    });
+    expect(policy?.spec).toMatchObject({ failurePolicy: 'Fail', timeoutSeconds: 5, enforcement: 'Deny' }); // the CRD's defaults
+  });
+
+  test('are explained by kubectl', async () => {
+    expect(await kubectl('explain', 'admissionpolicy.spec.validate.references')).toContain('foreign key');
+  });
+
+  test.each([
+    ['an unknown operation', { match: { apiGroups: ['x.io'], resources: ['y'], operations: ['READ'] } }],
+    ['a timeout of a minute', { match: { apiGroups: ['x.io'], resources: ['y'] }, timeoutSeconds: 60 }],
+    ['no match', {}],
+  ])('have a CRD that refuses a policy with %s', async (_what, spec) => {
+    const policy: KubeObject & { readonly spec: object } = { metadata: { name: 'bad' }, spec };
+    await expect(cluster.admin.create(ADMISSION_POLICIES, policy)).rejects.toThrow(/422/);
+  });
+});

@@ -1,0 +1,210 @@
+import { request as httpsRequest } from 'node:https';
+import { connect } from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  DATACENTERS,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import {
+  datacenter,
+  isTrue,
+  text,
+  type Conditioned,
+  type SecretObject,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let ca: string;
+let path: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  replica = await startReplica(cluster.plane, { name: 'one', port });
+  await replica.whenReady();
+  await applyExamples(cluster);
+  await cluster.see<Conditioned>(
+    'the policy',
+    ADMISSION_POLICIES,
+    { name: 'servers' },
+    isTrue('WebhooksInstalled'),
+    20_000,
+  );
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  const serving = await cluster.see<SecretObject>('our Secret', secrets, {
+    namespace: SYSTEM_NAMESPACE,
+    name: 'gatehouse-serving',
+  });
+  ca = text(serving, 'ca.crt');
+  const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  path = `${live?.webhooks?.[0]?.clientConfig.service?.path ?? ''}?timeout=5s`;
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+const HOST = 'gatehouse.gatehouse-system.svc';
+
+interface PostOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly path?: string;
+}
+
+function post(body: string | Buffer, { headers = {}, ...options }: PostOptions = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const call = httpsRequest(
+      {
+        host: '127.0.0.1',
+        port: replica.port,
+        servername: HOST,
+        ca,
+        method: 'POST',
+        path,
+        agent: false,
+        headers: { 'content-type': 'application/json', ...headers },
+        ...options,
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => (text += chunk));
+        response.on('end', () => {
+          resolve({ status: response.statusCode ?? 0, body: text });
+        });
+      },
+    );
+    call.on('error', reject);
+    call.end(body);
+  });
+}
+
+/** The text of a review for a Server; `spec` and the rest are JSON texts, so that they may be what no parser would write. */
+function review({
+  uid = '"one"',
+  spec = '{"datacenter":"fra1"}',
+}: { readonly uid?: string; readonly spec?: string } = {}): string {
+  const object = `{"apiVersion":"infra.example.com/v1","kind":"Server","metadata":{"name":"a","namespace":"shop"},"spec":${spec}}`;
+  const resource =
+    '"kind":{"group":"infra.example.com","version":"v1","kind":"Server"},"resource":{"group":"infra.example.com","version":"v1","resource":"servers"}';
+  const request = `{${uid === '' ? '' : `"uid":${uid},`}${resource},"name":"a","namespace":"shop","operation":"CREATE","userInfo":{"username":"mallory"},"object":${object},"oldObject":null,"dryRun":false,"options":null}`;
+  return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":${request}}`;
+}
+
+const verdictOf = ({ body }: Answer) =>
+  (
+    JSON.parse(body) as {
+      readonly response: { readonly allowed: boolean; readonly status?: { readonly message: string } };
+    }
+  ).response;
+
+async function heapBytes(): Promise<number> {
+  const metrics = await replica.metrics();
+  const read = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+  return read('nodejs_heap_size_used_bytes') + read('nodejs_external_memory_bytes');
+}
+
+const healthyVerdict = async () => verdictOf(await post(review()));
+
+test.each<[string, () => Promise<Answer>, number]>([
+  ['what is not JSON', () => post('{"apiVersion": '), 400],
+  ['an empty body', () => post(''), 400],
+  ['another content type', () => post(review(), { headers: { 'content-type': 'text/plain' } }), 415],
+  ['9 MiB', () => post(Buffer.alloc(9 * 2 ** 20, 0x20)), 413],
+  ['a review without uid', () => post(review({ uid: '' })), 400],
+  ['something else than a review', () => post('{"apiVersion":"v1","kind":"Pod"}'), 400],
+  ['an unknown path', () => post(review(), { path: '/admin' }), 404],
+])('%s gets a clear status', async (_what, send, status) => {
+  const answer = await send();
+  expect(answer.status).toBe(status);
+  expect((JSON.parse(answer.body) as { readonly message: string }).message).not.toBe('');
+  expect(await healthyVerdict()).toMatchObject({ allowed: true });
+});
+
+test('keys named __proto__ and constructor are data like any other, and no way around a check', async () => {
+  const hidden =
+    '{"__proto__":{"datacenter":"fra1"},"constructor":{"prototype":{"datacenter":"fra1"}},"datacenter":"atlantis"}';
+  const denied = verdictOf(await post(review({ spec: hidden })));
+  expect(denied.allowed).toBe(false);
+  expect(denied.status?.message).toContain('atlantis');
+  expect(verdictOf(await post(review({ spec: hidden.replace('atlantis', 'fra1') }))).allowed).toBe(true);
+  expect(await healthyVerdict()).toMatchObject({ allowed: true });
+});
+
+test('an object 10,000 levels deep is judged', async () => {
+  const deep = `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`;
+  expect(verdictOf(await post(review({ spec: `{"datacenter":"fra1","deep":${deep}}` }))).allowed).toBe(true);
+  expect(verdictOf(await post(review({ spec: `{"datacenter":"atlantis","deep":${deep}}` }))).allowed).toBe(
+    false,
+  );
+});
+
+test('a client that sends a byte a second is cut off, and others are served meanwhile', async () => {
+  const started = performance.now();
+  const slow = connect({ host: '127.0.0.1', port: replica.port, servername: HOST, ca });
+  let answer = '';
+  slow.setEncoding('utf8');
+  slow.on('data', (chunk: string) => (answer += chunk));
+  const closed = new Promise((resolve) => slow.on('close', resolve));
+  slow.on('error', () => undefined);
+  await new Promise((resolve) => slow.once('secureConnect', resolve));
+  slow.write('POST /validate/x HTTP/1.1\r\nhost: gatehouse\r\n');
+  const dripping = setInterval(() => slow.writable && slow.write('x'), 1_000);
+  while (performance.now() - started < 3_000) {
+    expect(await healthyVerdict()).toMatchObject({ allowed: true });
+    await sleep(200);
+  }
+  await closed;
+  clearInterval(dripping);
+  const took = (performance.now() - started) / 1_000;
+  console.log(`cut off after ${took.toFixed(1)} s: ${answer.split('\r\n', 1)[0] ?? ''}`);
+  expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+  expect(took).toBeLessThan(15);
+});
+
+test('after 500 large and hostile requests the process lives and its memory is back', async () => {
+  for (let n = 0; n < 20; n++) await healthyVerdict();
+  const before = await heapBytes();
+  const filler = JSON.stringify('x'.repeat(3 * 2 ** 20));
+  for (let round = 0; round < 100; round++) {
+    await Promise.all([
+      post(review({ spec: `{"datacenter":"fra1","filler":${filler}}` })),
+      post(Buffer.alloc(9 * 2 ** 20, 0x7b)).catch(() => undefined),
+      post('[['.repeat(50_000)),
+      post(review({ spec: '{"__proto__":null}' })),
+      post(review({ uid: '7' })),
+    ]);
+  }
+  const after = await eventually(
+    'the memory is back',
+    async () => {
+      for (let n = 0; n < 200; n++) await healthyVerdict(); // something for the collector to run on
+      const now = await heapBytes();
+      return now < before + 32 * 2 ** 20 ? now : undefined;
+    },
+    { timeoutMs: 30_000, everyMs: 200 },
+  );
+  console.log(`heap: ${mebibytes(before)} before, ${mebibytes(after)} after`);
+  expect(replica.program.isRunning()).toBe(true);
+});
+
+const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;

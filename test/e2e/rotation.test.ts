@@ -1,0 +1,127 @@
+import { connect } from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { secrets } from '../../src/kube/well-known.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startLoad } from '../support/load.ts';
+import { datacenter, isTrue, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+let balancer: Balancer;
+let cluster: Cluster;
+let replica: Replica;
+
+const RATE = 50;
+const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  replica = await startReplica(cluster.plane, { name: 'one', servicePort: balancer.port });
+  balancer.setBackends([replica.port]);
+  await replica.whenReady();
+  await applyExamples(cluster);
+  await cluster.see<Conditioned>(
+    'the policy',
+    ADMISSION_POLICIES,
+    { name: 'servers' },
+    isTrue('WebhooksInstalled'),
+    20_000,
+  );
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await createNamespace(cluster, 'shop');
+  await eventually('the policy is enforced', async () => {
+    try {
+      await cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true });
+      return false;
+    } catch {
+      return true;
+    }
+  });
+});
+
+afterAll(async () => {
+  await replica.program.stop(30_000);
+  await cluster.stop();
+  await balancer.stop();
+});
+
+/** Through kube-apiserver, which calls both webhooks: a failed call there is a failed request here. */
+const admit = (n: number) =>
+  cluster.admin.create(SERVERS, server('shop', `load-${n}`, 'fra1'), { dryRun: true });
+
+/** The serial number that a new connection is shown. */
+function presentedSerial(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber);
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+test('rotating the certificate of the listener under 50 requests a second fails no request', async () => {
+  const serials = new Set([await presentedSerial(replica.port)]);
+  const load = startLoad(RATE, admit);
+  for (let rotation = 1; rotation <= 5; rotation++) {
+    await sleep(1_000);
+    const before = await cluster.admin.get<SecretObject>(secrets, SERVING);
+    await cluster.admin.delete(secrets, SERVING);
+    await cluster.see<SecretObject>(
+      'a new certificate',
+      secrets,
+      SERVING,
+      (secret) => before !== undefined && text(secret, 'tls.crt') !== text(before, 'tls.crt'),
+    );
+    await eventually('it is presented', async () => {
+      serials.add(await presentedSerial(replica.port));
+      return serials.size === rotation + 1;
+    });
+  }
+  await sleep(500);
+  const { sent, failures } = await load.stop();
+  console.log(`${sent} requests, ${failures.length} failed, ${serials.size} certificates`);
+  expect(failures).toEqual([]);
+  expect(sent).toBeGreaterThan(5 * RATE);
+});
+
+test('replacing a replica by another under load fails no request', async () => {
+  const load = startLoad(RATE, admit);
+  await sleep(500);
+  const next = await startReplica(cluster.plane, {
+    name: 'two',
+    servicePort: balancer.port,
+    settings: { 'drain-delay': '3s' },
+  });
+  await next.whenReady();
+  balancer.setBackends([replica.port, next.port]);
+  await sleep(1_000);
+
+  const leaving = replica;
+  leaving.program.kill('SIGTERM');
+  await eventually('it is not ready', async () => !(await leaving.readyz().catch(() => ({ ok: true }))).ok, {
+    timeoutMs: 1_000,
+  });
+  balancer.setBackends([next.port]); // what the endpoints controller does when readiness goes
+  const { code } = await leaving.program.exited;
+  expect(code).toBe(0);
+  replica = next;
+  await sleep(500);
+
+  const { sent, failures } = await load.stop();
+  console.log(`${sent} requests, ${failures.length} failed, while one replica replaced the other`);
+  expect(failures).toEqual([]);
+});

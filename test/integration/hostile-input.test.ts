@@ -1,0 +1,357 @@
+/** What anyone in the cluster network can send to the webhook port. Whatever it is, the next review is answered. */
+import { connect as connectTcp } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+
+import { bytesInUse } from '../support/heap.ts';
+import { judgeAdmission, patched } from '../support/review-checker.ts';
+import {
+  MUTATE,
+  openRaw,
+  post,
+  rawPost,
+  reviewOf,
+  serverObject,
+  VALIDATE,
+} from '../support/webhook-client.ts';
+import {
+  ENTRY,
+  governedBy,
+  policy,
+  runWebhookServer,
+  serversPolicy,
+  startWebhookServer,
+  type Running,
+} from '../support/webhook-server.ts';
+import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
+
+const MIB = 1024 * 1024;
+
+const configMaps = policy('configmaps', {
+  match: { apiGroups: [''], resources: ['configmaps'] },
+  defaults: [{ path: 'data.tier', value: 'standard' }],
+  validate: { immutable: ['data["__proto__"]', 'data["constructor"]'] },
+});
+
+let server: Running;
+beforeAll(async () => {
+  server = await runWebhookServer(governedBy([serversPolicy, configMaps]));
+});
+afterAll(() => server.app.close());
+
+afterEach(async () => {
+  await expectLife(server);
+});
+
+async function expectLife(running: Running): Promise<void> {
+  const body = reviewOf();
+  const answer = await post(running, MUTATE, body);
+  expect(answer.status).toBe(200);
+  expect(patched(serverObject(), judgeAdmission('mutate', body, answer.body).patch)).toEqual(
+    serverObject({ tier: 'standard' }),
+  );
+}
+
+async function verdict(webhook: 'mutate' | 'validate', body: string) {
+  const answer = await post(server, webhook === 'mutate' ? MUTATE : VALIDATE, body);
+  expect(answer.status).toBe(200);
+  return judgeAdmission(webhook, body, answer.body);
+}
+
+describe('what is no review is refused with a sentence', () => {
+  const without = (key: string) => reviewOf().replace(`"${key}"`, `"${key}X"`);
+
+  test.each<[string, string, number, RegExp]>([
+    ['not JSON', '{"apiVersion":', 400, /not JSON/],
+    ['an empty body', '', 400, /not JSON/],
+    ['null', 'null', 400, /not a JSON object/],
+    ['a list', '[]', 400, /not a JSON object/],
+    ['a byte order mark', `\uFEFF${reviewOf()}`, 400, /not JSON/],
+    ['no uid', without('uid'), 400, /request\.uid/],
+    ['an empty uid', reviewOf({ uid: '' }), 400, /request\.uid/],
+    ['no request', without('request'), 400, /request: absent/],
+    [
+      'a request that is a list',
+      '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":[]}',
+      400,
+      /request/,
+    ],
+    ['an unknown operation', reviewOf({ operation: 'PATCH' }), 400, /request\.operation/],
+    ['an unknown version', reviewOf().replace('admission.k8s.io/v1', 'admission.k8s.io/v2'), 400, /v2/],
+    ['no kind', without('kind'), 400, /kind/],
+    [
+      'a uid only by way of a prototype',
+      without('uid').replace('"request":{', '"request":{"__proto__":{"uid":"u"},'),
+      400,
+      /request\.uid/,
+    ],
+  ])('%s', async (_what, body, status, message) => {
+    const answer = await post(server, VALIDATE, body);
+    expect(answer.status).toBe(status);
+    expect(answer.headers['content-type']).toMatch(/^application\/json/);
+    const text = JSON.parse(answer.body) as { kind: string; status: string; code: number; message: string };
+    expect(text).toMatchObject({ kind: 'Status', status: 'Failure', code: status });
+    expect(text.message).toMatch(message);
+  });
+
+  test.each([
+    ['another content type', { 'content-type': 'text/plain' }, 415],
+    ['no content type to speak of', { 'content-type': '/' }, 415],
+    ['the content type of a form', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
+    ['a charset', { 'content-type': 'application/json; charset=utf-8' }, 200],
+    ['capitals', { 'content-type': 'Application/JSON' }, 200],
+  ])('%s', async (_what, headers, status) => {
+    expect((await post(server, VALIDATE, reviewOf(), { headers })).status).toBe(status);
+  });
+
+  test('a compressed body', async () => {
+    const headers = { 'content-encoding': 'gzip' };
+    expect((await post(server, VALIDATE, gzipSync(reviewOf()), { headers })).status).toBe(400);
+  });
+
+  test.each([
+    ['an unknown path', '/', 'POST'],
+    ['a webhook without an entry', '/validate', 'POST'],
+    ['a path below an entry', `/validate/${ENTRY}/x`, 'POST'],
+    ['a path that climbs', '/validate/../mutate/x', 'POST'],
+    ['GET', VALIDATE, 'GET'],
+    ['PUT', VALIDATE, 'PUT'],
+    ['DELETE', VALIDATE, 'DELETE'],
+    ['OPTIONS', VALIDATE, 'OPTIONS'],
+  ])('%s', async (_what, path, method) => {
+    const answer = await post(server, path, method === 'GET' ? '' : reviewOf(), { method });
+    expect(answer.status).toBe(404);
+    expect(answer.body).toContain('there is no');
+  });
+
+  test.each(['/validate/%zz', `/validate/${'x'.repeat(5_000)}`])('the path %.20s', async (path) => {
+    const { status } = await post(server, path, reviewOf());
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+  });
+
+  test('an entry that no policy has is no reason to allow anything', async () => {
+    expect((await post(server, '/validate/__proto__', reviewOf())).status).toBe(503);
+    expect((await post(server, '/validate/constructor', reviewOf())).status).toBe(503);
+  });
+});
+
+describe('size', () => {
+  test('9 MiB are refused', async () => {
+    const answer = await post(server, VALIDATE, Buffer.alloc(9 * MIB, ' ')).catch(String);
+    // A server that hangs up while the client still writes may look to it like a broken connection.
+    expect(typeof answer === 'string' ? answer : answer.status).toSatisfy(
+      (seen) => seen === 413 || /EPIPE|ECONNRESET/.test(String(seen)),
+    );
+    expect(server.recorded.rejected).toContain(413);
+  });
+
+  test('a body without a length and without an end is refused at the limit', async () => {
+    let sent = 0;
+    function* endless() {
+      const chunk = Buffer.alloc(64 * 1024, ' ');
+      for (;;) {
+        sent += chunk.length;
+        yield chunk;
+      }
+    }
+    const before = server.recorded.rejected.length;
+    await post(server, VALIDATE, endless()).catch(() => undefined);
+    expect(server.recorded.rejected.slice(before)).toEqual([413]);
+    expect(sent).toBeLessThan(64 * MIB);
+  });
+
+  test('a write of 3 MiB, as it was and as it will be, is judged', async () => {
+    const big = (note: string) => serverObject({ note: note.repeat(3 * MIB) });
+    const body = reviewOf({ operation: 'UPDATE', object: big('a'), oldObject: big('b') });
+    expect((await verdict('validate', body)).allowed).toBe(true);
+  });
+});
+
+describe('keys that mean something to JavaScript are data', () => {
+  const configMap = (data: string, more = '') =>
+    `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"proto"${more}},"data":${data}${more}}`;
+  const update = (was: string, is: string) =>
+    reviewOf({
+      operation: 'UPDATE',
+      kind: { group: '', version: 'v1', kind: 'ConfigMap' },
+      resource: { group: '', version: 'v1', resource: 'configmaps' },
+      object: 'IS',
+      oldObject: 'WAS',
+    })
+      .replace('"IS"', is)
+      .replace('"WAS"', was);
+
+  test.each(['__proto__', 'constructor'])('a change of the immutable key %s is denied', async (key) => {
+    const data = (value: string) => configMap(`{"${key}":"${value}"}`);
+    expect((await verdict('validate', update(data('a'), data('a')))).allowed).toBe(true);
+    const denied = await verdict('validate', update(data('a'), data('b')));
+    expect(denied.message).toContain('cannot be changed to "b"');
+    expect((await verdict('validate', update(data('a'), configMap('{}')))).message).toContain(
+      'cannot be removed',
+    );
+  });
+
+  test('at every depth they are kept, patched around, and change no prototype', async () => {
+    const poison =
+      ',"__proto__":{"polluted":"yes","tier":"x"},"constructor":{"prototype":{"polluted":"yes"}},"prototype":{"polluted":"yes"}';
+    const object = configMap(`{"a":"b"${poison}}`, poison);
+    const body = update(object, object)
+      .replace('"request":{', `"request":{${poison.slice(1)},`)
+      .replace('"userInfo":{', `"userInfo":{${poison.slice(1)},`)
+      .replace('{"apiVersion"', `{${poison.slice(1)},"apiVersion"`);
+    const { patch } = await verdict('mutate', body);
+    expect(patch).toEqual([{ op: 'add', path: '/data/tier', value: 'standard' }]);
+    expect(patched(JSON.parse(object), patch)).toEqual(
+      JSON.parse(object.replace('"data":{', '"data":{"tier":"standard",')),
+    );
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    expect(Object.keys(Object.prototype)).toEqual([]);
+  });
+});
+
+describe('JSON that is unusual', () => {
+  const deep = (depth: number, bottom: string) => `${'['.repeat(depth)}${bottom}${']'.repeat(depth)}`;
+  const withUnits = (units: string) =>
+    JSON.stringify(serverObject({ units: 0 })).replace('"units":0', `"units":${units}`);
+  const update = (was: string, is: string) =>
+    reviewOf({ operation: 'UPDATE', object: 'IS', oldObject: 'WAS' })
+      .replace('"IS"', withUnits(is))
+      .replace('"WAS"', withUnits(was));
+
+  test('10,000 levels are compared to the bottom', async () => {
+    const body = update(deep(10_000, '1'), deep(10_000, '1'));
+    expect((await verdict('validate', body)).allowed).toBe(true);
+    expect((await verdict('mutate', body)).patch).toHaveLength(1);
+    expect((await verdict('validate', update(deep(10_000, '1'), deep(10_000, '2')))).allowed).toBe(false);
+    // The same by way of the parser that keeps long integers.
+    const long = '9007199254740993';
+    expect((await verdict('validate', update(deep(10_000, long), deep(10_000, long)))).allowed).toBe(true);
+  });
+
+  test('integers beyond 2^53 are told apart', async () => {
+    expect((await verdict('validate', update('9007199254740993', '9007199254740993'))).allowed).toBe(true);
+    const denied = await verdict('validate', update('9007199254740993', '9007199254740992'));
+    expect(denied.message).toContain('cannot be changed to 9007199254740992');
+    expect((await verdict('validate', update('-9223372036854775808', '-9223372036854775807'))).allowed).toBe(
+      false,
+    );
+  });
+
+  test.each(['', ',"serial":9007199254740993'])(
+    'of two equal keys the last counts, as in Go (%#)',
+    async (more) => {
+      const twice = (first: string, second: string) =>
+        reviewOf().replace('"datacenter":"fra1"', `"datacenter":"${first}","datacenter":"${second}"${more}`);
+      expect((await verdict('validate', twice('nowhere', 'fra1'))).allowed).toBe(true);
+      expect((await verdict('validate', twice('fra1', 'nowhere'))).message).toContain('names no Datacenter');
+    },
+  );
+
+  test('bytes that are no UTF-8 count as U+FFFD, as in Go', async () => {
+    const bytes = (text: string) => Buffer.from(text, 'latin1');
+    const inName = bytes(reviewOf().replace('fra1', 'fra\xff1'));
+    const elsewhere = bytes(reviewOf().replace('"jane"', '"jane\xff"'));
+    expect((await post(server, VALIDATE, inName)).body).toContain('cannot be the name of a Datacenter');
+    expect((await post(server, VALIDATE, elsewhere)).body).toContain('"allowed":true');
+    expect((await post(server, VALIDATE, [elsewhere])).body).toContain('"allowed":true');
+  });
+});
+
+describe('clients with time', () => {
+  const limits = { ...WEBHOOK_LIMITS, handshakeMs: 300, silenceMs: 300 };
+  const patience = 2_000; // Node looks for overdue connections every 300 ms here
+
+  async function within<T>(answer: Promise<T>): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      late.reject(new Error(`still open after ${patience} ms`));
+    }, patience);
+    return await Promise.race([answer, late.promise]).finally(() => {
+      clearTimeout(timer);
+    });
+  }
+
+  test('one that connects and does not shake hands is cut off', async () => {
+    const running = await startWebhookServer(governedBy([serversPolicy]), limits);
+    const socket = connectTcp(running.port, '127.0.0.1')
+      .on('error', () => undefined)
+      .resume();
+    await within(new Promise((resolve) => socket.once('close', resolve)));
+    await expectLife(running);
+  });
+
+  test.each([
+    ['headers', 'POST /validate/x HTTP/1.1\r\nhost: x\r\n', 'a: b\r\n'],
+    ['its body', rawPost(VALIDATE, ' '.repeat(1_000)).trimEnd() + '\r\n\r\n', ' '],
+  ])('one that never ends %s is answered 408 and cut off', async (_what, start, drop) => {
+    const running = await startWebhookServer(governedBy([serversPolicy]), limits);
+    const { socket, received } = await openRaw(running);
+    socket.write(start);
+    const dripping = setInterval(() => socket.write(drop), 50);
+    const text = await within(received()).finally(() => {
+      clearInterval(dripping);
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 408 /);
+    await expectLife(running);
+  });
+
+  test('one that hangs up within its body is no error of ours', async () => {
+    const before = server.recorded.lines.length;
+    const { socket } = await openRaw(server);
+    socket.write(rawPost(VALIDATE, reviewOf()).slice(0, -100));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    socket.destroy();
+    await expectLife(server);
+    expect(server.recorded.lines.slice(before).map(({ level }) => level)).not.toContain('error');
+  });
+});
+
+describe('connections', () => {
+  test('200 at once are all answered', async () => {
+    const uids = Array.from({ length: 200 }, (_, index) => `uid-${index}`);
+    const answers = await Promise.all(
+      uids.map(async (uid) => (await post(server, VALIDATE, reviewOf({ uid }))).body),
+    );
+    expect(answers.map((body, index) => body.includes(`"uid":"uid-${index}"`))).not.toContain(false);
+  });
+
+  test('reviews sent ahead on one connection are answered in their order', async () => {
+    const { socket, received } = await openRaw(server);
+    const uids = ['first', 'second', 'third'];
+    socket.write(uids.map((uid) => rawPost(VALIDATE, reviewOf({ uid }))).join(''));
+    const text = await received(/third/);
+    expect([...text.matchAll(/"uid":"(\w+)"/g)].map(([, uid]) => uid)).toEqual(uids);
+    socket.destroy();
+  });
+
+  test('a review smuggled behind two lengths is refused', async () => {
+    const { socket, received } = await openRaw(server);
+    socket.write(rawPost(VALIDATE, reviewOf(), ['transfer-encoding: chunked']));
+    expect(await received()).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test('TLS 1.1 is refused, also after a certificate swap', async () => {
+    const old = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
+    await expect(openRaw(server, old)).rejects.toThrow(/alert protocol version/);
+  });
+});
+
+test('what a thousand such requests leave behind is a few MiB at most', async () => {
+  const round = async (times: number) => {
+    for (let done = 0; done < times; done += 50) {
+      await Promise.all(
+        Array.from({ length: 50 }, async (_, index) => {
+          const body = index % 5 === 0 ? '{' : reviewOf({ uid: `u${index}` });
+          await post(server, index % 2 === 0 ? VALIDATE : `/validate/${ENTRY}?timeout=30s`, body);
+        }),
+      );
+    }
+    server.recorded.lines.splice(0);
+    server.recorded.admissions.splice(0);
+  };
+  await round(200);
+  const before = await bytesInUse();
+  await round(1_000);
+  expect((await bytesInUse()) - before).toBeLessThan(4 * MIB);
+});

@@ -1,0 +1,184 @@
+/** What a kube-apiserver 1.36 sent to webhooks, answered by ours and judged by its rules. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { judgeAdmission, judgeConversion, patched, type Webhook } from '../support/review-checker.ts';
+import { post } from '../support/webhook-client.ts';
+import {
+  ENTRY,
+  governedBy,
+  policy,
+  runWebhookServer,
+  serversPolicy,
+  type Running,
+} from '../support/webhook-server.ts';
+
+interface RecordedRequest {
+  readonly step: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** As it was on the wire. */
+  readonly body: string;
+}
+
+interface Review {
+  readonly request: {
+    readonly operation: string;
+    readonly resource: { readonly resource: string };
+    readonly subResource?: string;
+    readonly object: { readonly metadata: object; readonly spec?: Record<string, unknown> } | null;
+    readonly oldObject: { readonly spec?: Record<string, unknown> } | null;
+  };
+}
+
+const recorded = readFileSync(join(import.meta.dirname, '../data/admission-reviews-1.36.jsonl'), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as RecordedRequest); // the file is ours
+const admissions = recorded.filter(({ path }) => !path.startsWith('/convert'));
+const conversions = recorded.filter(({ path }) => path.startsWith('/convert'));
+
+/** Everything else that was recorded, so that each review is judged by some policy. */
+const others = policy('others', {
+  match: {
+    apiGroups: ['', 'apiextensions.k8s.io', 'infra.example.com'],
+    resources: [
+      'namespaces',
+      'configmaps',
+      'serviceaccounts',
+      'serviceaccounts/*',
+      'pods',
+      'pods/*',
+      'customresourcedefinitions',
+      'servers/scale',
+    ],
+    operations: ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'],
+  },
+  validate: { immutable: ['spec.scope'] },
+});
+
+let server: Running;
+beforeAll(async () => {
+  server = await runWebhookServer(governedBy([serversPolicy, others]));
+});
+afterAll(() => server.app.close());
+
+const webhookOf = ({ path }: RecordedRequest): Webhook =>
+  path.startsWith('/mutate') ? 'mutate' : 'validate';
+const titled = (requests: readonly RecordedRequest[]) =>
+  requests.map((request, index) => [`${index + 1} ${request.path} ${request.step}`, request] as const);
+
+async function replay(request: RecordedRequest, body = request.body) {
+  const path = request.path.replace(/^\/(mutate|validate)/, `/$1/${ENTRY}`);
+  const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) };
+  const answer = await post(server, path, body, { headers });
+  expect(answer).toMatchObject({
+    status: 200,
+    headers: { 'content-type': expect.stringMatching(/^application\/json/) as string },
+  });
+  return answer.body;
+}
+
+/** A Server that is neither a Scale nor on its way out gets a tier where it has none. */
+function wanted({ request: { object, operation, resource, subResource } }: Review): unknown {
+  if (object === null || resource.resource !== 'servers' || subResource === 'scale') return object;
+  if (operation !== 'CREATE' && operation !== 'UPDATE') return object;
+  if ('deletionTimestamp' in object.metadata || object.spec?.tier !== undefined) return object;
+  return { ...object, spec: { ...object.spec, tier: 'standard' } };
+}
+
+test('the recording holds what an API server sends', () => {
+  expect(admissions).toHaveLength(54);
+  expect(conversions).toHaveLength(22);
+  for (const { headers, body } of recorded) {
+    expect(Buffer.byteLength(body)).toBe(Number(headers['content-length']));
+  }
+});
+
+describe.each(['v1', 'v1beta1'])('reviews in %s', (version) => {
+  test.each(titled(admissions))('%s', async (_title, request) => {
+    const body = request.body.replace(
+      '"apiVersion":"admission.k8s.io/v1"',
+      `"apiVersion":"admission.k8s.io/${version}"`,
+    );
+    const review = JSON.parse(body) as Review;
+    const verdict = judgeAdmission(webhookOf(request), body, await replay(request, body));
+
+    const { object, oldObject, operation } = review.request;
+    const before = oldObject?.spec?.datacenter;
+    const moves = operation === 'UPDATE' && before !== undefined && before !== object?.spec?.datacenter;
+    expect(verdict.allowed).toBe(webhookOf(request) === 'mutate' || !moves);
+    if (webhookOf(request) === 'mutate') expect(patched(object, verdict.patch)).toEqual(wanted(review));
+  });
+});
+
+test('the replay meets both verdicts and patches', () => {
+  const outcomes = new Set(server.recorded.admissions.map(({ webhook, outcome }) => `${webhook} ${outcome}`));
+  expect([...outcomes].sort()).toEqual(['mutate allow', 'validate allow', 'validate deny']);
+  expect(server.recorded.lines.some(({ patched: paths }) => Array.isArray(paths))).toBe(true);
+});
+
+test.each(titled(conversions))('%s', async (_title, request) => {
+  expect(judgeConversion(request.body, await replay(request))).toMatch(/no converter for kind "Server"/);
+});
+
+describe('the checker itself finds', () => {
+  const question = {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: { uid: 'u', operation: 'CREATE', object: {} },
+  };
+  const answer = (response: object, rest: object = {}) =>
+    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response, ...rest });
+  const patch = {
+    patch: Buffer.from('[{"op":"add","path":"/a","value":1}]').toString('base64'),
+    patchType: 'JSONPatch',
+  };
+  const allowed = { uid: 'u', allowed: true };
+
+  test.each<[string, Webhook, string]>([
+    ['another version', 'mutate', answer(allowed, { apiVersion: 'admission.k8s.io/v1beta1' })],
+    ['another kind', 'mutate', answer(allowed, { kind: 'Review' })],
+    ['no response', 'mutate', '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'],
+    ['another uid', 'mutate', answer({ uid: 'v', allowed: true })],
+    ['a patch without its type', 'mutate', answer({ ...allowed, patch: patch.patch })],
+    ['a type without a patch', 'mutate', answer({ ...allowed, patchType: 'JSONPatch' })],
+    ['an empty patch', 'mutate', answer({ ...allowed, patch: '', patchType: 'JSONPatch' })],
+    ['another type of patch', 'mutate', answer({ ...allowed, ...patch, patchType: 'MergePatch' })],
+    ['a patch from a validating webhook', 'validate', answer({ ...allowed, ...patch })],
+    [
+      'a patch with a denial',
+      'mutate',
+      answer({
+        uid: 'u',
+        allowed: false,
+        status: { status: 'Failure', code: 403, reason: 'Forbidden', message: 'no' },
+        ...patch,
+      }),
+    ],
+    [
+      'a denial without a message',
+      'mutate',
+      answer({ uid: 'u', allowed: false, status: { status: 'Failure', code: 403, reason: 'Forbidden' } }),
+    ],
+    [
+      'a Result instead of a status',
+      'mutate',
+      answer({ uid: 'u', allowed: false, result: { message: 'no' } }),
+    ],
+    ['a slash in an audit key', 'mutate', answer({ ...allowed, auditAnnotations: { 'a/b': 'c' } })],
+    ['a line break in a warning', 'mutate', answer({ ...allowed, warnings: ['a\nb'] })],
+  ])('%s', (_fault, webhook, text) => {
+    expect(() => judgeAdmission(webhook, JSON.stringify(question), text)).toThrow('broken rule');
+  });
+
+  test('nothing wrong with a right answer', () => {
+    expect(judgeAdmission('mutate', JSON.stringify(question), answer({ ...allowed, ...patch })).allowed).toBe(
+      true,
+    );
+    expect(patched({}, [{ op: 'add', path: '/a', value: 1 }])).toEqual({ a: 1 });
+    expect(() => patched({}, [{ op: 'add', path: '/a/b', value: 1 }])).toThrow('broken rule');
+    expect(() => patched({ a: [] }, [{ op: 'add', path: '/a/1', value: 1 }])).toThrow('broken rule');
+  });
+});

@@ -1,0 +1,157 @@
+/** Talks to a webhook server as the API server does: HTTPS, a review in, a review out. */
+import { once } from 'node:events';
+import { request, type Agent, type RequestOptions } from 'node:https';
+import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+
+import { ENTRY, SERVER_NAME, type Endpoint } from './webhook-server.ts';
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface PostOptions {
+  readonly agent?: Agent | false;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly method?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** @param body sent in chunks, without a length, unless it is text or a buffer. */
+export async function post(
+  { port, ca }: Endpoint,
+  path: string,
+  body: string | Buffer | Iterable<Buffer>,
+  { agent = false, headers = {}, method = 'POST', signal }: PostOptions = {},
+): Promise<HttpAnswer> {
+  const whole = typeof body === 'string' || Buffer.isBuffer(body);
+  const options: RequestOptions = {
+    host: '127.0.0.1',
+    port,
+    ca,
+    servername: SERVER_NAME,
+    method,
+    path,
+    agent,
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(signal === undefined ? {} : { signal }),
+  };
+  return await new Promise((resolve, reject) => {
+    const sent = request(options, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const { statusCode: status = 0, headers } = response;
+        resolve({ status, headers, body: Buffer.concat(chunks).toString('utf8') });
+      });
+    });
+    sent.on('error', reject);
+    if (whole) sent.end(body);
+    else void writeAll(sent, body);
+  });
+}
+
+/** Until the server has answered or hung up: then nobody reads the rest. */
+async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<void> {
+  const over = new AbortController();
+  for (const event of ['response', 'close']) {
+    sent.once(event, () => {
+      over.abort();
+    });
+  }
+  for (const chunk of chunks) {
+    if (over.signal.aborted) break;
+    if (!sent.write(chunk)) await once(sent, 'drain', over).catch(() => undefined);
+  }
+  sent.end();
+}
+
+/** A connection on which the test writes its own bytes. */
+export interface RawConnection {
+  readonly socket: TLSSocket;
+  /** Everything received, once the server has closed or what was received matches. */
+  readonly received: (until?: RegExp) => Promise<string>;
+}
+
+export async function openRaw(
+  { port, ca }: Endpoint,
+  options: ConnectionOptions = {},
+): Promise<RawConnection> {
+  const socket = connect({ host: '127.0.0.1', port, ca, servername: SERVER_NAME, ...options });
+  let text = '';
+  let closed = false;
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  socket.on('close', () => (closed = true));
+  await new Promise<void>((resolve, reject) => {
+    socket.once('secureConnect', resolve).once('error', reject);
+  });
+  socket.removeAllListeners('error').on('error', () => undefined); // a reset shows as the close that follows it
+  return {
+    socket,
+    received: (until) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (closed || until?.test(text) === true) resolve(text);
+        };
+        socket.on('data', look).on('close', look);
+        look();
+      }),
+  };
+}
+
+/** The bytes of a POST as the API server writes it. */
+export function rawPost(path: string, body: string, headers: readonly string[] = []): string {
+  const all = [
+    'host: gatehouse',
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  return `POST ${path} HTTP/1.1\r\n${[...all, ...headers].join('\r\n')}\r\n\r\n${body}`;
+}
+
+export interface ReviewFields {
+  readonly uid?: string;
+  readonly operation?: string;
+  readonly resource?: { readonly group: string; readonly version: string; readonly resource: string };
+  readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };
+  readonly object?: unknown;
+  readonly oldObject?: unknown;
+}
+
+/** A review about a Server, as text. */
+export function reviewOf(fields: ReviewFields = {}): string {
+  const object = serverObject();
+  return JSON.stringify({
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'a-uid',
+      kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
+      resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
+      name: 'a',
+      namespace: 'store',
+      operation: 'CREATE',
+      userInfo: { username: 'jane', groups: ['system:authenticated'] },
+      object,
+      oldObject: null,
+      dryRun: false,
+      options: null,
+      ...fields,
+    },
+  });
+}
+
+export function serverObject(spec: object = {}): object {
+  return {
+    apiVersion: 'infra.example.com/v1',
+    kind: 'Server',
+    metadata: { name: 'a', namespace: 'store' },
+    spec: { datacenter: 'fra1', ...spec },
+  };
+}
+
+export const MUTATE = `/mutate/${ENTRY}?timeout=7s`;
+export const VALIDATE = `/validate/${ENTRY}?timeout=7s`;

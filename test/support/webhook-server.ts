@@ -1,0 +1,176 @@
+/** The webhook server of the product on a free port, with real policies and a small world behind it. */
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { onTestFinished } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
+import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
+import type { World } from '../../src/admission/world.ts';
+import { createAdmission } from '../../src/commands/serve/admission.ts';
+import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
+import { caBundle } from '../../src/pki/bundle.ts';
+import { firstAuthority, serverOf } from '../../src/pki/fixtures.ts';
+import type { Authority } from '../../src/pki/authority.ts';
+import type { Log } from '../../src/server/log.ts';
+import type { Outcome } from '../../src/server/metrics.ts';
+import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import {
+  buildWebhookServer,
+  type WebhookDeps,
+  type WebhookLimits,
+  type WebhookServer,
+} from '../../src/server/webhook-server.ts';
+
+export { SERVER_NAME } from '../../src/pki/fixtures.ts';
+
+/** Where clients find a server, and what they trust. */
+export interface Endpoint {
+  readonly port: number;
+  readonly ca: string;
+}
+
+export interface Recorded {
+  readonly lines: Record<string, unknown>[];
+  readonly admissions: {
+    readonly webhook: string;
+    readonly operation: string;
+    readonly outcome: Outcome;
+  }[];
+  /** The HTTP statuses of requests that were no review. */
+  readonly rejected: number[];
+}
+
+export interface TestDeps {
+  readonly deps: WebhookDeps;
+  readonly recorded: Recorded;
+}
+
+/** Dependencies that record what is reported to them; a log as the product writes it. */
+export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
+  const { log, lines } = recordingLog();
+  const admissions: { webhook: string; operation: string; outcome: Outcome }[] = [];
+  const rejected: number[] = [];
+  const all: WebhookDeps = {
+    ...governedBy([]),
+    draining: () => false,
+    log,
+    metrics: {
+      admission: (labels) => admissions.push(labels),
+      rejectedRequest: (status) => rejected.push(status),
+    },
+    ...deps,
+  };
+  return { deps: all, recorded: { lines, admissions, rejected } };
+}
+
+export function recordingLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const destination = {
+    write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>), // pino writes objects
+  };
+  const log = pino({ base: null, formatters: { level: (label) => ({ level: label }) } }, destination);
+  return { log, lines };
+}
+
+export async function certificateOf(authority: Authority, now = new Date()): Promise<ServingCertificate> {
+  const { chain, keyPair } = await serverOf(authority, now);
+  return { chain, key: keyPair.privateKey };
+}
+
+export interface Running extends Endpoint {
+  readonly app: WebhookServer;
+  readonly recorded: Recorded;
+}
+
+/** Listens until the test ends. */
+export async function startWebhookServer(
+  deps: Partial<WebhookDeps> = {},
+  limits?: WebhookLimits,
+): Promise<Running> {
+  const running = await runWebhookServer(deps, limits);
+  onTestFinished(() => running.app.close());
+  return running;
+}
+
+/** Listens until `app` is closed. */
+export async function runWebhookServer(
+  deps: Partial<WebhookDeps> = {},
+  limits?: WebhookLimits,
+): Promise<Running> {
+  const now = new Date();
+  const authority = await firstAuthority(now);
+  const { deps: all, recorded } = recordingDeps(deps);
+  const app = buildWebhookServer(await certificateOf(authority, now), all, limits);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo; // it listens on a TCP port
+  return { port, ca: caBundle(authority, now), app, recorded };
+}
+
+/** The kinds of the examples, and whether they live in namespaces. */
+const KINDS: Readonly<Record<string, { readonly kind: string; readonly namespaced: boolean }>> = {
+  'servers.infra.example.com': { kind: 'Server', namespaced: true },
+  'datacenters.infra.example.com': { kind: 'Datacenter', namespaced: false },
+};
+
+/** @throws Error with what is wrong with the policy. */
+export function policy(name: string, spec: AdmissionPolicySpec): CompiledPolicy {
+  const result = compilePolicy(
+    {
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'AdmissionPolicy',
+      metadata: { name, generation: 1 },
+      spec,
+    },
+    {
+      ownNamespace: 'gatehouse-system',
+      matchConditions: true,
+      resolve: ({ group, resource }) => KINDS[`${resource}.${group}`],
+    },
+  );
+  if (result.kind === 'rejected') throw new Error(`${name}: ${JSON.stringify(result.problems)}`);
+  return result.policy;
+}
+
+/** Servers get a tier and keep their datacenter, which has to exist. */
+export const serversPolicy = policy('servers', {
+  match: {
+    apiGroups: ['infra.example.com'],
+    resources: ['servers', 'servers/status'],
+    operations: ['CREATE', 'UPDATE', 'DELETE'],
+  },
+  defaults: [{ path: 'spec.tier', value: 'standard' }],
+  validate: {
+    immutable: ['spec.datacenter', 'spec.units'],
+    references: [
+      {
+        name: 'datacenter',
+        path: 'spec.datacenter',
+        target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+      },
+    ],
+  },
+});
+
+/** The webhook entry of {@link serversPolicy}, and of every other policy that selects no less. */
+export const ENTRY = serversPolicy.entryId;
+
+/** A cluster in which every Datacenter is there but `nowhere`. */
+export const everyDatacenter: World = {
+  find: ({ name, group, resource }) =>
+    name === 'nowhere'
+      ? undefined
+      : { apiVersion: `${group}/v1`, kind: KINDS[`${resource}.${group}`]?.kind ?? '', metadata: { name } },
+  confirm: (ref) => Promise.resolve(everyDatacenter.find(ref)),
+  restoreEvidence: () => Promise.resolve(undefined),
+};
+
+export function governedBy(
+  policies: readonly CompiledPolicy[],
+  world: World = everyDatacenter,
+): Pick<WebhookDeps, 'mutate' | 'validate'> {
+  const registry = createPolicyRegistry(() => performance.now());
+  for (const compiled of policies) {
+    registry.set(compiled.name, { inForce: compiled, problem: undefined, generation: compiled.generation });
+  }
+  return createAdmission(registry, world);
+}
