@@ -31,7 +31,11 @@ export async function run(argv: readonly string[]): Promise<void> {
     const config = configFrom(options, program);
     await serve(config);
   });
-  await program.parseAsync([...argv]);
+  try {
+    await program.parseAsync([...argv]);
+  } catch (error) {
+    program.error(sentenceOf(error), { exitCode: 1 });
+  }
 }
 
 function toOption(name: SettingName): Option {
@@ -84,3 +88,9 @@ function parseFile(path: string): unknown {
 /** What commander calls `--drain-delay`. */
 const camelCase = (name: string): string =>
   name.replaceAll(/-([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+
+/** An error with all that caused it, in one line. */
+function sentenceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${sentenceOf(error.cause)}`;
+}

@@ -2,138 +2,119 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 
 import type { Config } from '../config/config.ts';
-import { createClient } from '../kube/client.ts';
-import { systemClock } from '../kube/clock.ts';
-import { loadConnection } from '../kube/connection.ts';
-import { createDiscovery } from '../kube/discovery.ts';
-import { createElection } from '../kube/lease.ts';
-import { createRest, type RestObservation } from '../kube/rest.ts';
 import { ownStateLabels } from '../controllers/authority.ts';
+import { createElection } from '../kube/lease.ts';
+import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener.ts';
-import { createMetrics, type Metrics } from '../server/metrics.ts';
+import { createMetrics } from '../server/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
 import { createLog } from './log.ts';
-import type { Context } from './serve/context.ts';
+import { connect, type Connected } from './serve/connect.ts';
 import { lead } from './serve/leader.ts';
-import { startReplica } from './serve/replica.ts';
+import { startReplica, type ReplicaParts } from './serve/replica.ts';
 import { followServingSecret } from './serve/serving-secret.ts';
 
 const LEASE = 'gatehouse';
-/** The release of Kubernetes 1.x that has `matchConditions` without a feature gate. */
-const MATCH_CONDITIONS_SINCE = 28;
 
-/** Runs until SIGTERM or SIGINT. Rejects when it cannot start. */
+/** Runs until SIGTERM or SIGINT. Rejects when it cannot start, or cannot go on. */
 export async function serve(config: Config): Promise<void> {
   const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
   const log = createLog(config.logLevel, identity);
-  const shutdown = new AbortController();
-  const draining = new AbortController();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(name, () => {
-      log.info({ signal: name, drainMs: config.drainDelayMs }, 'draining');
-      draining.abort(new Error(name));
-    });
-  }
-
+  const draining = drainOnSignal(log);
   const metrics = createMetrics();
-  const { context, urgent, close } = await connect(config, identity, metrics, log, draining.signal);
+  // Health and metrics first: they have something to say also while the API server cannot be reached.
+  const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
+  const operations = buildOperationsServer({ live: { ping: () => undefined }, ready, metrics });
+  await operations.listen({ host: config.host, port: config.operationsPort });
+  try {
+    await run(await connect(config, { identity, metrics, log }, draining), ready, draining);
+  } catch (error) {
+    if (!draining.aborted) throw error;
+  } finally {
+    await operations.close();
+  }
+  log.info({}, 'stopped');
+}
+
+async function run(
+  { context, urgent, close }: Connected,
+  ready: Record<string, HealthCheck>,
+  draining: AbortSignal,
+): Promise<void> {
+  const { config, metrics, log } = context;
+  const shutdown = new AbortController();
   const replica = startReplica(context, shutdown.signal);
   const listener = createListener({
     host: config.host,
     port: config.port,
-    deps: { ...replica.admission, draining: () => draining.signal.aborted, metrics, log },
+    deps: { ...replica.admission, draining: () => draining.aborted, metrics, log },
     log,
   });
   followServingSecret(context, listener, shutdown.signal);
+  Object.assign(ready, {
+    start: () => undefined,
+    certificate: () => listener.problem(new Date()),
+    ...replica.checks,
+    shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
+  } satisfies Record<string, HealthCheck>);
 
-  const operations = buildOperationsServer({
-    live: { ping: () => undefined },
-    ready: {
-      certificate: () => listener.problem(new Date()),
-      ...replica.checks,
-      shutdown: () => (draining.signal.aborted ? 'the process is ending' : undefined),
-    },
-    metrics,
-  });
-  await operations.listen({ host: config.host, port: config.operationsPort });
-
-  const election = createElection({
-    client: urgent,
-    namespace: config.namespace,
-    name: LEASE,
-    identity,
-    labels: ownStateLabels,
-    ...config.lease,
-    log,
-  });
-  const leading = election.run(
-    {
-      onStart: async (signal) => {
-        metrics.leader(true);
-        try {
-          await lead(context, replica, election.isLeader, signal);
-        } finally {
-          metrics.leader(false);
-        }
-      },
-    },
-    shutdown.signal,
-  );
-
-  await aborted(draining.signal);
-  await sleep(config.drainDelayMs);
+  const leading = campaign(context, urgent, replica, shutdown.signal);
+  // An election that fails ends the process: nobody would notice a replica that can never lead.
+  await Promise.race([aborted(draining).then(() => sleep(config.drainDelayMs)), leading]);
   await listener.close();
   shutdown.abort(new Error('shutting down'));
   await leading;
-  await operations.close();
   await close();
-  log.info({}, 'stopped');
 }
 
-async function connect(
-  config: Config,
-  identity: string,
-  metrics: Metrics,
-  log: Context['log'],
+/** Stands for leader, and leads whenever it wins, until the signal aborts. */
+function campaign(
+  context: Connected['context'],
+  client: Connected['urgent'],
+  replica: ReplicaParts,
   signal: AbortSignal,
-) {
-  const { kubeconfig, context: contextName } = config;
-  const connection = loadConnection({
-    ...(kubeconfig === undefined ? {} : { kubeconfig }),
-    ...(contextName === undefined ? {} : { context: contextName }),
-  });
-  const observe = ({ method, code, seconds }: RestObservation) => {
-    metrics.apiRequest({ method, code: String(code) }, seconds);
-  };
-  const options = { connection, userAgent: `gatehouse/0.1.0 (${identity})`, observe };
-  const rest = createRest(options);
-  const discovery = createDiscovery(rest, systemClock);
-  const { gitVersion, major, minor } = await discovery.serverVersion(signal);
-  log.info({ server: connection.server, version: gitVersion, identity }, 'connected');
-  const context: Context = {
-    config,
+): Promise<void> {
+  const { config, identity, metrics, log } = context;
+  const { namespace, lease } = config;
+  const election = createElection({
+    client,
+    namespace,
+    name: LEASE,
     identity,
-    rest,
-    client: createClient(rest),
-    discovery,
-    capabilities: { matchConditions: major > 1 || minor >= MATCH_CONDITIONS_SINCE },
-    metrics,
+    labels: ownStateLabels,
+    ...lease,
     log,
+  });
+  const onStart = async (leading: AbortSignal) => {
+    metrics.leader(true);
+    try {
+      await lead(context, replica, election.isLeader, leading);
+    } finally {
+      metrics.leader(false);
+    }
   };
-  return { context, urgent: createClient(createRest({ ...options, urgent: true })), close: connection.close };
+  return election.run({ onStart }, signal);
+}
+
+function drainOnSignal(log: Logger): AbortSignal {
+  const draining = new AbortController();
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(name, () => {
+      log.info({ signal: name }, 'draining');
+      draining.abort(new Error(name));
+    });
+  }
+  return draining.signal;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    signal.addEventListener(
-      'abort',
-      () => {
-        resolve();
-      },
-      { once: true },
-    );
-    if (signal.aborted) resolve();
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  signal.addEventListener('abort', () => {
+    resolve(undefined);
   });
+  if (signal.aborted) resolve(undefined);
+  return promise;
 }

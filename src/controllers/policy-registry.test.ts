@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../admission/compile.ts';
-import type { AdmissionRequest } from '../admission/request.ts';
+import { toAdmissionRequest } from '../admission/request.ts';
 import { compiled, GROUP } from './fixtures.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 
@@ -12,22 +12,16 @@ beforeEach(() => {
   registry = createPolicyRegistry(() => now);
 });
 
-const request: AdmissionRequest = {
+const request = toAdmissionRequest({
   uid: 'u',
   kind: { group: GROUP, version: 'v1', kind: 'Server' },
   resource: { group: GROUP, version: 'v1', resource: 'servers' },
-  subResource: undefined,
-  requestKind: undefined,
-  requestResource: undefined,
-  requestSubResource: undefined,
   name: 's1',
   namespace: 'shop',
   operation: 'CREATE',
-  userInfo: { username: 'alice', groups: [] },
+  userInfo: { username: 'alice' },
   object: {},
-  oldObject: undefined,
-  dryRun: false,
-};
+});
 
 const inForce = (policy: CompiledPolicy | undefined) => ({
   inForce: policy,

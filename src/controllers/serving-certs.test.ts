@@ -317,6 +317,14 @@ describe('a Secret is never written, and an Event says so, when it', () => {
     expect(events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
   });
 
+  test('was made immutable since, although nothing is wrong with it yet', async () => {
+    await healthySecret();
+    secrets.edit(SECRET, (secret) => ({ ...secret, immutable: true }));
+    await reconciler()(SERVICE, NEVER);
+    expect(secrets.writes()).toBe(1);
+    expect(events.reasons()).toEqual(['Issued', 'SecretImmutable']);
+  });
+
   test('was first asked for by another Service', async () => {
     await healthySecret();
     services.set('prod/web', service('web'));

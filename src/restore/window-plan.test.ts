@@ -37,7 +37,14 @@ test.each<[string, RestoreWindow, Date, boolean, object]>([
     window(undefined),
     at('13:00:01'),
     false,
-    { kind: 'close', at: at('13:00:00'), reason: 'Expired' },
+    { kind: 'close', at: at('13:00:01'), reason: 'Expired' },
+  ],
+  [
+    'a window whose end was moved into the past closes now, so that what was let in until now is waited for',
+    window({ openedAt: '2026-11-21T11:00:00.000Z' }, { expiresAt: '2026-11-21T11:30:00Z' }),
+    at('12:00:00'),
+    false,
+    { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
   ],
   [
     'a window closed by hand closes',
@@ -115,6 +122,27 @@ test.each<[string, RestoreWindow, Date, boolean, object]>([
     at('12:00:00'),
     false,
     { kind: 'refuse' },
+  ],
+  [
+    'a window that an edit has spoilt while it was open closes: what it let in is swept',
+    window({ openedAt: '2026-11-21T11:00:00.000Z' }, { principals: [{ group: 'system:authenticated' }] }),
+    at('12:00:00'),
+    false,
+    { kind: 'close', at: at('12:00:00'), reason: 'Manual' },
+  ],
+  [
+    'one whose end was made unreadable closes too',
+    window({ openedAt: '2026-11-21T11:00:00.000Z' }, { expiresAt: 'tomorrow' }),
+    at('12:00:00'),
+    false,
+    { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
+  ],
+  [
+    'once closed it is swept, whatever its spec says by then',
+    window(closed, { principals: [{ group: 'system:authenticated' }] }),
+    at('12:00:01'),
+    false,
+    { kind: 'sweep', interim: true },
   ],
 ])('%s', (_name, object, now, changed, plan) => {
   expect(planWindow(object, now, changed, times)).toMatchObject(plan);

@@ -41,7 +41,8 @@ export function planWindow(
       ? { kind: 'close', at: now, reason: 'Manual' }
       : { kind: 'open', until: state.until };
   }
-  if (closedAt === undefined) return { kind: 'close', at: state.at, reason: state.reason };
+  // Not the time in its spec: that may have been moved into the past just now, and what was let in until then is under way.
+  if (closedAt === undefined) return { kind: 'close', at: now, reason: state.reason };
   return planSweep(window, new Date(closedAt), now, changed, times);
 }
 

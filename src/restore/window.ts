@@ -8,8 +8,7 @@ export interface Requester {
 }
 
 export type WindowState =
-  | { readonly kind: 'open'; readonly until: Date }
-  | { readonly kind: 'closed'; readonly at: Date; readonly reason: CloseReason };
+  { readonly kind: 'open'; readonly until: Date } | { readonly kind: 'closed'; readonly reason: CloseReason };
 
 export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
 
@@ -19,18 +18,12 @@ export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
  */
 export function windowState(window: RestoreWindow, now: Date): WindowState {
   const { spec, status } = window;
-  if (status?.closedAt !== undefined) {
-    return { kind: 'closed', at: new Date(status.closedAt), reason: status.closeReason ?? 'Manual' };
-  }
-  if (window.metadata.deletionTimestamp !== undefined) {
-    return { kind: 'closed', at: new Date(window.metadata.deletionTimestamp), reason: 'Manual' };
-  }
+  if (status?.closedAt !== undefined) return { kind: 'closed', reason: status.closeReason ?? 'Manual' };
+  if (window.metadata.deletionTimestamp !== undefined) return { kind: 'closed', reason: 'Manual' };
   const expiresAt = new Date(spec.expiresAt);
   // A time that cannot be read opens nothing.
-  if (!(now < expiresAt)) {
-    return { kind: 'closed', at: Number.isNaN(expiresAt.getTime()) ? now : expiresAt, reason: 'Expired' };
-  }
-  if (spec.close === true) return { kind: 'closed', at: now, reason: 'Manual' };
+  if (!(now < expiresAt)) return { kind: 'closed', reason: 'Expired' };
+  if (spec.close === true) return { kind: 'closed', reason: 'Manual' };
   return { kind: 'open', until: expiresAt };
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { runChecks } from './health.ts';
+import { runChecks, untilPassed } from './health.ts';
 
 const healthy = { certificate: () => undefined, policies: () => undefined };
 
@@ -18,4 +18,14 @@ test('an excluded check is not asked', () => {
   const report = runChecks({ ...healthy, stores: () => 'never' }, ['stores']);
   expect(report.ok).toBe(true);
   expect(report.text).not.toContain('stores');
+});
+
+test('a check of the start is not asked again once it has passed', () => {
+  let problem: string | undefined = 'not listed yet';
+  const check = untilPassed(() => problem);
+  expect(check()).toBe('not listed yet');
+  problem = undefined;
+  expect(check()).toBeUndefined();
+  problem = 'a new policy is being judged';
+  expect(check()).toBeUndefined();
 });

@@ -5,6 +5,20 @@ export type HealthCheck = () => string | undefined;
 
 export type HealthChecks = Readonly<Record<string, HealthCheck>>;
 
+/**
+ * A check of the start: once passed it is not asked again. A replica that serves must not drop out of its Service, together
+ * with all others, because a policy was created a moment ago and its targets are still being listed.
+ */
+export function untilPassed(check: HealthCheck): HealthCheck {
+  let passed = false;
+  return () => {
+    if (passed) return undefined;
+    const problem = check();
+    passed = problem === undefined;
+    return problem;
+  };
+}
+
 export interface HealthReport {
   readonly ok: boolean;
   /** `[+]name ok` or `[-]name failed: why`, one line a check. */

@@ -68,6 +68,7 @@ export function createMetrics(): Metrics {
     labelNames: ['name'],
     registers,
   });
+  leader.set({ name: 'gatehouse' }, 0);
   const queues = createQueueMetrics(registers);
 
   return {

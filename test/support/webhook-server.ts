@@ -29,7 +29,7 @@ export interface Endpoint {
   readonly ca: string;
 }
 
-export interface Recorded {
+interface Recorded {
   readonly lines: Record<string, unknown>[];
   readonly admissions: {
     readonly webhook: string;
@@ -40,7 +40,7 @@ export interface Recorded {
   readonly rejected: number[];
 }
 
-export interface TestDeps {
+interface TestDeps {
   readonly deps: WebhookDeps;
   readonly recorded: Recorded;
 }

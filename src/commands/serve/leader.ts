@@ -31,8 +31,6 @@ export async function lead(
   isLeader: () => boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  // What the replica has not judged yet must not be taken out of the webhook configurations.
-  await whenJudged(replica, signal);
   const leading = { ...context, client: fenced(context.client, isLeader) };
   const recorder = createEventRecorder({
     client: leading.client,
@@ -42,9 +40,24 @@ export async function lead(
   });
 
   const certificates = startCertificates(leading, recorder.record, signal);
-  const policies = startPolicies(leading, replica, certificates, signal);
-  const restores = startRestores(leading, replica, recorder.record, signal);
-  await Promise.all([certificates.stopped, policies.stopped, restores.stopped]);
+  const governing = async () => {
+    // What the replica has not judged yet must not be taken out of the webhook configurations.
+    await whenJudged(replica, signal);
+    await replica.windows.whenSynced(signal);
+    const policies = startPolicies(leading, replica, certificates, signal);
+    const restores = startRestores(leading, replica, recorder.record, signal);
+    await Promise.all([policies.stopped, restores.stopped]);
+  };
+  await Promise.all([certificates.stopped, untilAborted(governing(), signal)]);
+}
+
+/** A wait that ends because we no longer lead is no failure. */
+async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
 }
 
 async function whenJudged({ policies, checks, registry }: ReplicaParts, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing. */
 import type { WebhookDeps } from '../../server/webhook-server.ts';
-import type { HealthCheck } from '../../server/health.ts';
+import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { createPoliciesReconciler } from '../../controllers/policies.ts';
@@ -27,6 +27,9 @@ export interface ReplicaParts {
   readonly onWindowChange: Listeners<[name: string]>['add'];
 }
 
+/** One policy that waits for a list must not hold up the others. */
+const POLICY_WORKERS = 4;
+
 export function startReplica(context: Context, signal: AbortSignal): ReplicaParts {
   const { client, discovery, capabilities, config, log } = context;
   const now = () => new Date();
@@ -49,6 +52,7 @@ export function startReplica(context: Context, signal: AbortSignal): ReplicaPart
     context,
     {
       name: 'policies',
+      concurrency: POLICY_WORKERS,
       reconcile: createPoliciesReconciler({
         policy: (name) => policies.store.get(name),
         resolve: (target, waiting) => discovery.resolve(target, waiting),
@@ -88,11 +92,11 @@ export function startReplica(context: Context, signal: AbortSignal): ReplicaPart
     targets,
     admission: createAdmission(registry, world),
     checks: {
-      policies: () => policiesProblem(policies, registry),
-      stores: () => {
+      policies: untilPassed(() => policiesProblem(policies, registry)),
+      stores: untilPassed(() => {
         const unsynced = targets.unsynced();
         return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
-      },
+      }),
       windows: () =>
         windows.hasSynced() ? undefined : 'RestoreWindows have not been listed yet: are the CRDs installed?',
     },

@@ -6,18 +6,23 @@ import type { Store } from '../../kube/store.ts';
 import { watch, type WatchContext, type Watched } from './watch.ts';
 
 export interface Targets {
+  /** Starts to watch, and waits until the kind has been listed, but not for ever: then checks ask the API server instead. */
   readonly ensure: (resource: Resource, signal: AbortSignal) => Promise<void>;
   /** Stops to watch what is not in `needed`. */
   readonly keepOnly: (needed: readonly GroupResource[]) => void;
   /** Undefined while nobody watches this kind. */
   readonly store: (target: GroupResource) => Pick<Store<KubernetesObject>, 'get'> | undefined;
-  /** The kinds that have not been listed yet. */
+  /** The kinds that are being listed for the first time. One that cannot be listed is given up on: it must not stop a replica. */
   readonly unsynced: () => readonly string[];
   /** Called with each object that appears or goes. */
   readonly onChange: Listeners<[target: GroupResource, key: string]>['add'];
 }
 
+/** A list of 100,000 objects takes some seconds. */
+const LISTING_MS = 10_000;
+
 interface Target {
+  readonly startedAt: number;
   readonly watched: Watched<KubeObject>;
   readonly stop: () => void;
 }
@@ -41,6 +46,7 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
       AbortSignal.any([signal, own.signal]),
     );
     return {
+      startedAt: performance.now(),
       watched,
       stop: () => {
         own.abort();
@@ -53,7 +59,14 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
       const name = groupResourceName(resource);
       const target = targets.get(name) ?? start(resource);
       targets.set(name, target);
-      await target.watched.whenSynced(waiting);
+      const enough = AbortSignal.timeout(LISTING_MS);
+      await target.watched.whenSynced(AbortSignal.any([waiting, enough])).catch((error: unknown) => {
+        if (!enough.aborted) throw error;
+        context.log.warn(
+          { resource: name },
+          'could not list a kind in time; its references cost a live read each',
+        );
+      });
     },
     keepOnly: (needed) => {
       const names = new Set(needed.map(groupResourceName));
@@ -64,7 +77,12 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
       }
     },
     store: (target) => targets.get(groupResourceName(target))?.watched.store,
-    unsynced: () => [...targets].filter(([, { watched }]) => !watched.hasSynced()).map(([name]) => name),
+    unsynced: () =>
+      [...targets]
+        .filter(
+          ([, { watched, startedAt }]) => !watched.hasSynced() && performance.now() < startedAt + LISTING_MS,
+        )
+        .map(([name]) => name),
     onChange: listeners.add,
   };
 }

@@ -1,0 +1,69 @@
+/** The API server: reached, asked for its version, and wrapped in clients. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+
+import type { Config } from '../../config/config.ts';
+import { createClient, type KubeClient } from '../../kube/client.ts';
+import { systemClock } from '../../kube/clock.ts';
+import { loadConnection } from '../../kube/connection.ts';
+import { createDiscovery, type Discovery, type ServerVersion } from '../../kube/discovery.ts';
+import { createRest, type RestObservation } from '../../kube/rest.ts';
+import type { Metrics } from '../../server/metrics.ts';
+import type { Context } from './context.ts';
+
+export interface Connected {
+  readonly context: Context;
+  /** For the lease: never waits behind other requests. */
+  readonly urgent: KubeClient;
+  readonly close: () => Promise<void>;
+}
+
+/** The release of Kubernetes 1.x that has `matchConditions` without a feature gate. */
+const MATCH_CONDITIONS_SINCE = 28;
+/** An API server that restarts is back within a minute; waiting here is quicker than being restarted with a back-off. */
+const RETRY_MS = 2_000;
+
+/**
+ * Waits for the API server for as long as it takes.
+ * @throws when the kubeconfig cannot be used, and the reason of `signal` on abort
+ */
+export async function connect(
+  config: Config,
+  parts: { readonly identity: string; readonly metrics: Metrics; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<Connected> {
+  const { identity, metrics, log } = parts;
+  const connection = loadConnection({ kubeconfig: config.kubeconfig, context: config.context });
+  const observe = ({ method, code, seconds }: RestObservation) => {
+    metrics.apiRequest({ method, code: String(code) }, seconds);
+  };
+  const options = { connection, userAgent: `gatehouse/0.1.0 (${identity})`, observe };
+  const rest = createRest(options);
+  const discovery = createDiscovery(rest, systemClock);
+  const { gitVersion, major, minor } = await versionOf(discovery, connection.server, log, signal);
+  log.info({ server: connection.server, version: gitVersion, identity }, 'connected');
+  const capabilities = { matchConditions: major > 1 || minor >= MATCH_CONDITIONS_SINCE };
+  const client = createClient(rest);
+  return {
+    context: { config, identity, rest, client, discovery, capabilities, metrics, log },
+    urgent: createClient(createRest({ ...options, urgent: true })),
+    close: connection.close,
+  };
+}
+
+async function versionOf(
+  discovery: Discovery,
+  server: string,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ServerVersion> {
+  for (;;) {
+    try {
+      return await discovery.serverVersion(signal);
+    } catch (err) {
+      signal.throwIfAborted();
+      log.warn({ err, server }, 'could not reach the API server');
+      await sleep(RETRY_MS, undefined, { signal });
+    }
+  }
+}

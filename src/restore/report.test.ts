@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import type { Violation } from '../api/restore-window.ts';
+import { toSweepStatus, type SweepResult } from './report.ts';
+
+const clean: SweepResult = {
+  startedAt: new Date('2026-11-21T12:00:00.250Z'),
+  finishedAt: new Date('2026-11-21T12:00:03Z'),
+  interim: false,
+  objectsScanned: 7,
+  violations: [],
+  unreadable: [],
+};
+
+const violation = (name: string, change: Partial<Violation> = {}): Violation => ({
+  policy: 'servers',
+  reference: 'datacenter',
+  object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name },
+  field: 'spec.datacenter',
+  reason: 'TargetMissing',
+  target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra1' },
+  ...change,
+});
+
+describe('a sweep is reported as', () => {
+  test.each<[string, string, Partial<SweepResult>]>([
+    ['Completed', 'nothing is wrong', {}],
+    ['CompletedWithViolations', 'a reference names nothing', { violations: [violation('s1')] }],
+    ['CompletedWithViolations', 'a kind could not be read', { unreadable: ['servers: 403'] }],
+    ['Settling', 'writes may still arrive, however clean it is', { interim: true }],
+    ['Settling', 'writes may still arrive', { interim: true, violations: [violation('s1')] }],
+  ])('%s when %s', (phase, _when, change) => {
+    expect(toSweepStatus({ ...clean, ...change }).phase).toBe(phase);
+  });
+});
+
+test('the report says when the sweep was, and how much it read', () => {
+  expect(toSweepStatus(clean)).toMatchObject({
+    lastSweep: {
+      startedAt: '2026-11-21T12:00:00.250Z',
+      finishedAt: '2026-11-21T12:00:03.000Z',
+      objectsScanned: 7,
+      interim: false,
+    },
+    violations: { total: 0, items: [] },
+  });
+});
+
+test('the first fifty violations are listed, and all are counted', () => {
+  const violations = Array.from({ length: 120 }, (_, index) =>
+    violation(`s${String(index).padStart(3, '0')}`),
+  );
+  const { total, items } = toSweepStatus({ ...clean, violations: violations.toReversed() }).violations;
+  expect(total).toBe(120);
+  expect(items).toEqual(violations.slice(0, 50));
+});
+
+test('violations are listed in one order, whatever the order in which they were found', () => {
+  const { object } = violation('s1');
+  const ordered = [
+    violation('s1', { policy: 'disks' }),
+    violation('s1', { object: { ...object, kind: 'Rack' } }),
+    violation('s1', { object: { apiVersion: object.apiVersion, kind: 'Server', name: 's1' } }),
+    violation('s1', { field: 'spec.a' }),
+    violation('s1', { field: 'spec.b' }),
+    violation('s2'),
+  ];
+  fc.assert(
+    fc.property(fc.shuffledSubarray(ordered, { minLength: ordered.length }), (violations) => {
+      expect(toSweepStatus({ ...clean, violations }).violations.items).toEqual(ordered);
+    }),
+    { numRuns: 50 },
+  );
+});

@@ -1,0 +1,61 @@
+import { expect, onTestFinished, test } from 'vitest';
+
+import type { HealthChecks } from './health.ts';
+import { createMetrics } from './metrics.ts';
+import { buildOperationsServer } from './operations-server.ts';
+
+async function get(url: string, ready: HealthChecks = { stores: () => undefined }) {
+  const metrics = createMetrics();
+  metrics.rejectedRequest(404);
+  const app = buildOperationsServer({ live: { ping: () => undefined }, ready, metrics });
+  onTestFinished(() => app.close());
+  const { statusCode, headers, body } = await app.inject(url);
+  return { statusCode, type: headers['content-type'], body };
+}
+
+const broken: HealthChecks = { certificate: () => 'there is none', stores: () => undefined };
+
+test.each(['/healthz', '/readyz'])('%s is ok in two letters', async (path) => {
+  expect(await get(path)).toEqual({ statusCode: 200, type: 'text/plain; charset=utf-8', body: 'ok' });
+});
+
+test('?verbose lists the checks', async () => {
+  expect((await get('/readyz?verbose')).body).toBe('[+]stores ok\ncheck passed\n');
+});
+
+test('what fails says why without being asked', async () => {
+  const { statusCode, body } = await get('/readyz', broken);
+  expect(statusCode).toBe(503);
+  expect(body).toBe('[-]certificate failed: there is none\n[+]stores ok\ncheck failed\n');
+});
+
+test('that a replica is not ready does not make it dead', async () => {
+  expect((await get('/healthz', broken)).statusCode).toBe(200);
+});
+
+test.each(['/readyz?exclude=certificate', '/readyz?exclude=stores&exclude=certificate'])(
+  '%s leaves the broken check out',
+  async (url) => {
+    expect((await get(url, broken)).statusCode).toBe(200);
+  },
+);
+
+test('a check that throws fails', async () => {
+  const throwing: HealthChecks = {
+    stores: () => {
+      throw new Error('not even a reason');
+    },
+  };
+  expect((await get('/readyz', throwing)).statusCode).toBe(500);
+});
+
+test('/metrics is in the format of Prometheus', async () => {
+  const { statusCode, type, body } = await get('/metrics');
+  expect(statusCode).toBe(200);
+  expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
+  expect(body).toContain('gatehouse_rejected_requests_total{code="404"} 1\n');
+});
+
+test('there is nothing else on this port', async () => {
+  expect((await get('/validate/x')).statusCode).toBe(404);
+});

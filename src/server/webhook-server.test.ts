@@ -1,0 +1,161 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { ALLOWED, type Decision } from '../admission/decision.ts';
+import { firstAuthority, serverOf } from '../pki/fixtures.ts';
+import type { Log } from './log.ts';
+import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
+
+const DENIED: Decision = {
+  kind: 'deny',
+  code: 403,
+  reason: 'Forbidden',
+  message: 'spec.rack: is taken',
+  causes: [],
+  warnings: ['a warning'],
+  auditAnnotations: { violations: 'one' },
+};
+
+const review = (fields: object = {}) => ({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: {
+    uid: 'a-uid',
+    kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
+    resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
+    name: 'a',
+    namespace: 'store',
+    operation: 'CREATE',
+    userInfo: { username: 'jane' },
+    object: { spec: {} },
+    ...fields,
+  },
+});
+
+async function start(deps: Partial<WebhookDeps> = {}) {
+  const now = new Date();
+  const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
+  const info = vi.fn<Log['info']>();
+  const error = vi.fn<Log['error']>();
+  const admission = vi.fn<WebhookDeps['metrics']['admission']>();
+  const rejectedRequest = vi.fn<WebhookDeps['metrics']['rejectedRequest']>();
+  const all: WebhookDeps = {
+    mutate: () => ALLOWED,
+    validate: () => Promise.resolve(ALLOWED),
+    draining: () => false,
+    log: { info, error, warn: () => undefined },
+    metrics: { admission, rejectedRequest },
+    ...deps,
+  };
+  const app = buildWebhookServer({ chain, key: keyPair.privateKey }, all);
+  onTestFinished(() => app.close());
+  const ask = async (url: string, payload: object = review()) => {
+    const { statusCode, headers, body } = await app.inject({ method: 'POST', url, payload });
+    return { status: statusCode, type: headers['content-type'], body: JSON.parse(body) as unknown };
+  };
+  return { ask, info, error, admission, rejectedRequest };
+}
+
+test('the entry is the last segment of the path', async () => {
+  const mutate = vi.fn<WebhookDeps['mutate']>(() => ALLOWED);
+  const validate = vi.fn<WebhookDeps['validate']>(() => Promise.resolve(ALLOWED));
+  const { ask } = await start({ mutate, validate });
+  await ask('/mutate/fail-5s-3fa9c2?timeout=5s');
+  await ask('/validate/ignore-1s-aaaaaa');
+  expect(mutate.mock.calls.map(([entry, { uid }]) => [entry, uid])).toEqual([['fail-5s-3fa9c2', 'a-uid']]);
+  expect(validate.mock.calls.map(([entry, { uid }]) => [entry, uid])).toEqual([
+    ['ignore-1s-aaaaaa', 'a-uid'],
+  ]);
+});
+
+test('a patch is sent by the mutating webhook, and by no other', async () => {
+  const patching: Decision = { ...ALLOWED, patch: [{ op: 'add', path: '/spec/a', value: 2n ** 60n }] };
+  const { ask } = await start({ mutate: () => patching, validate: () => Promise.resolve(patching) });
+  const patch = Buffer.from('[{"op":"add","path":"/spec/a","value":1152921504606846976}]').toString('base64');
+  expect((await ask('/mutate/e')).body).toMatchObject({ response: { patch, patchType: 'JSONPatch' } });
+  expect((await ask('/validate/e')).body).toMatchObject({ response: { uid: 'a-uid', allowed: true } });
+  expect((await ask('/validate/e')).body).not.toHaveProperty('response.patch');
+});
+
+test('a denial is an answer, a metric and a line in the log', async () => {
+  const { ask, info, error, admission, rejectedRequest } = await start({
+    validate: () => Promise.resolve(DENIED),
+  });
+  const { status, type, body } = await ask('/validate/e');
+  expect([status, type]).toEqual([200, 'application/json; charset=utf-8']);
+  expect(body).toMatchObject({
+    response: { allowed: false, status: { code: 403, message: 'spec.rack: is taken' } },
+  });
+  expect(admission).toHaveBeenCalledExactlyOnceWith(
+    { webhook: 'validate', operation: 'CREATE', outcome: 'deny' },
+    expect.any(Number),
+  );
+  expect(info).toHaveBeenCalledExactlyOnceWith(
+    {
+      webhook: 'validate',
+      entry: 'e',
+      uid: 'a-uid',
+      operation: 'CREATE',
+      resource: 'servers',
+      group: 'infra.example.com',
+      namespace: 'store',
+      name: 'a',
+      user: 'jane',
+      outcome: 'deny',
+      ms: expect.any(Number) as number,
+      reason: 'Forbidden',
+      message: 'spec.rack: is taken',
+    },
+    'admission',
+  );
+  expect([error.mock.calls, rejectedRequest.mock.calls]).toEqual([[], []]);
+});
+
+test.each([
+  ['a subresource', { subResource: 'status' }, { resource: 'servers/status' }],
+  ['a dry run', { dryRun: true }, { dryRun: true }],
+  [
+    'the name of an object that is one of many to be deleted',
+    { operation: 'DELETE', name: '', object: null, oldObject: { metadata: { name: 'b' } } },
+    { name: 'b' },
+  ],
+])('the log names %s', async (_what, fields, expected) => {
+  const { ask, info } = await start();
+  await ask('/mutate/e', review(fields));
+  expect(info.mock.calls).toMatchObject([[expected, 'admission']]);
+});
+
+test('the log says which fields were patched and what the audit log holds', async () => {
+  const decision: Decision = {
+    ...ALLOWED,
+    patch: [{ op: 'add', path: '/spec/tier', value: 'standard' }],
+    auditAnnotations: { deferred: 'x' },
+  };
+  const { ask, info } = await start({ mutate: () => decision });
+  await ask('/mutate/e');
+  expect(info.mock.calls).toMatchObject([
+    [{ patched: ['/spec/tier'], audit: { deferred: 'x' } }, 'admission'],
+  ]);
+});
+
+test('a conversion is refused in JSON, by a review that says what to do', async () => {
+  const { ask } = await start();
+  const { status, type, body } = await ask('/convert', {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'ConversionReview',
+    request: { uid: 'u', desiredAPIVersion: 'infra.example.com/v2', objects: [{ kind: 'Server' }] },
+  });
+  expect([status, type]).toEqual([200, 'application/json; charset=utf-8']); // the API server decodes by this header
+  expect(body).toMatchObject({
+    kind: 'ConversionReview',
+    response: { uid: 'u', result: { status: 'Failed' } },
+  });
+});
+
+test('what is no review is counted, and not decided on', async () => {
+  const { ask, admission, rejectedRequest } = await start();
+  expect((await ask('/validate/e', { kind: 'Pod' })).status).toBe(400);
+  expect((await ask('/convert', review())).status).toBe(400);
+  expect((await ask('/elsewhere')).status).toBe(404);
+  expect(rejectedRequest.mock.calls).toEqual([[400], [400], [404]]);
+  expect(admission).not.toHaveBeenCalled();
+});

@@ -1,0 +1,180 @@
+/** The end of a replica: no admission may fail because of it, and no client may hold it up. */
+import { Agent } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
+import { eventually } from '../support/processes.ts';
+import { judgeAdmission } from '../support/review-checker.ts';
+import { MUTATE, openRaw, post, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import {
+  governedBy,
+  runWebhookServer,
+  serversPolicy,
+  startWebhookServer,
+  type Running,
+} from '../support/webhook-server.ts';
+
+const conversion = JSON.stringify({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'ConversionReview',
+  request: { uid: 'u', desiredAPIVersion: 'infra.example.com/v2', objects: [] },
+});
+
+function keptAlive(): Agent {
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(() => {
+    agent.destroy();
+  });
+  return agent;
+}
+
+/** A server whose validating webhook answers when it is told to. */
+async function slowServer(limits = WEBHOOK_LIMITS) {
+  const decision = Promise.withResolvers<Decision>();
+  let asked = 0;
+  const validate = () => {
+    asked += 1;
+    return decision.promise;
+  };
+  const running = await runWebhookServer({ ...governedBy([serversPolicy]), validate }, limits);
+  return {
+    running,
+    asked: () => asked,
+    answer: () => {
+      decision.resolve(ALLOWED);
+    },
+  };
+}
+
+/** Milliseconds until the server is closed. */
+async function close({ app }: Running): Promise<number> {
+  const started = performance.now();
+  await app.close();
+  return performance.now() - started;
+}
+
+describe('while draining', () => {
+  test('every answer is still the right one, and closes its connection', async () => {
+    let draining = false;
+    const running = await startWebhookServer({ ...governedBy([serversPolicy]), draining: () => draining });
+    const cases = [
+      [MUTATE, reviewOf(), 200],
+      [VALIDATE, reviewOf(), 200],
+      ['/convert', conversion, 200],
+      ['/validate/unknown', reviewOf(), 503],
+      [VALIDATE, '{', 400],
+      ['/nowhere', '{}', 404],
+    ] as const;
+    for (const connection of ['keep-alive', 'close']) {
+      for (const [path, body, status] of cases) {
+        const answer = await post(running, path, body, { agent: keptAlive() });
+        expect(answer.status).toBe(status);
+        // A body that is no JSON may be the start of anything, so that connection never stays.
+        if (status !== 400) expect([path, answer.headers.connection]).toEqual([path, connection]);
+      }
+      draining = true;
+    }
+  });
+
+  test('a client that keeps connections gets a new one for each review, and no failure', async () => {
+    const running = await startWebhookServer({ ...governedBy([serversPolicy]), draining: () => true });
+    const agent = keptAlive();
+    for (let index = 0; index < 20; index += 1) {
+      const body = reviewOf({ uid: `uid-${index}` });
+      const answer = await post(running, VALIDATE, body, { agent });
+      expect(judgeAdmission('validate', body, answer.body).allowed).toBe(true);
+    }
+    await eventually('no connection stays', () => Object.keys(agent.freeSockets).length === 0);
+  });
+});
+
+describe('closing', () => {
+  test('waits for the review that is under way, and takes no more', async () => {
+    const { running, asked, answer } = await slowServer();
+    const agent = keptAlive();
+    const underWay = post(running, VALIDATE, reviewOf(), { agent });
+    await eventually('the review is being judged', () => asked() === 1);
+    const closed = close(running);
+    await sleep(100);
+    await expect(post(running, VALIDATE, reviewOf())).rejects.toThrow(/ECONNREFUSED/);
+    answer();
+    const { status, headers } = await underWay;
+    expect({ status, connection: headers.connection }).toEqual({ status: 200, connection: 'close' });
+    expect(await closed).toBeLessThan(1_000);
+  });
+
+  test('a review whose body is still coming gets its verdict', async () => {
+    const running = await runWebhookServer(governedBy([serversPolicy]));
+    const { socket, received } = await openRaw(running);
+    const bytes = rawPost(MUTATE, reviewOf());
+    const routed = new Promise((resolve) => running.app.server.once('request', resolve));
+    socket.write(bytes.slice(0, -50));
+    await routed;
+    const closed = close(running);
+    await sleep(50);
+    socket.write(bytes.slice(-50));
+    const text = await received();
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+    expect(text).toMatch(/connection: close/i);
+    expect(text).toContain('"allowed":true');
+    expect(await closed).toBeLessThan(1_000);
+  });
+
+  test('a review that begins on a busy connection is no 503', async () => {
+    const { running, asked, answer } = await slowServer();
+    const { socket, received } = await openRaw(running);
+    const [first, second] = [
+      rawPost(MUTATE, reviewOf({ uid: 'first' })),
+      rawPost(VALIDATE, reviewOf({ uid: 'second' })),
+    ];
+    socket.write(first);
+    await received(/first/);
+    socket.write(second.slice(0, 20)); // the server has seen some of its headers when it closes
+    await sleep(50);
+    const closed = close(running);
+    await sleep(50);
+    socket.write(second.slice(20));
+    await eventually('it is being judged', () => asked() === 1);
+    answer();
+    const text = await received();
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
+    expect(text).toContain('"uid":"second","allowed":true');
+    expect(await closed).toBeLessThan(1_000);
+  });
+
+  test('connections without a review do not hold it up', async () => {
+    const running = await runWebhookServer(governedBy([serversPolicy]));
+    const neverUsed = await openRaw(running); // the API server keeps some in reserve
+    const agent = keptAlive();
+    await post(running, VALIDATE, reviewOf(), { agent });
+    expect(await close(running)).toBeLessThan(1_000);
+    await neverUsed.received(); // closed
+  });
+
+  test('a client that never ends its review holds it up for the longest admission, no longer', async () => {
+    const running = await runWebhookServer(governedBy([serversPolicy]), { ...WEBHOOK_LIMITS, closeMs: 300 });
+    const { socket } = await openRaw(running);
+    const routed = new Promise((resolve) => running.app.server.once('request', resolve));
+    socket.write(rawPost(MUTATE, reviewOf()).slice(0, -50));
+    await routed;
+    const took = await close(running);
+    expect(took).toBeGreaterThan(250);
+    expect(took).toBeLessThan(1_500);
+  });
+});
+
+describe('idle connections', () => {
+  test('stay open for longer than the 90 s after which the API server closes them', async () => {
+    const { app, ...endpoint } = await startWebhookServer(governedBy([serversPolicy]));
+    const { keepAliveTimeout, headersTimeout, requestTimeout } = app.server;
+    expect({ keepAliveTimeout, headersTimeout, requestTimeout }).toEqual({
+      keepAliveTimeout: 120_000,
+      headersTimeout: 120_000, // both count from the start of a connection that has not been used
+      requestTimeout: 120_000,
+    });
+    const answer = await post(endpoint, VALIDATE, reviewOf(), { agent: keptAlive() });
+    expect(answer.headers['keep-alive']).toBe('timeout=120');
+  });
+});

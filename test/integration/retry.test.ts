@@ -1,0 +1,228 @@
+/** When there is no verdict: what the API server is told, what is logged, and that nobody works for someone who has gone. */
+import { describe, expect, test } from 'vitest';
+
+import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import { eventually } from '../support/processes.ts';
+import { MUTATE, post, reviewOf, serverObject, VALIDATE } from '../support/webhook-client.ts';
+import {
+  ENTRY,
+  everyDatacenter,
+  governedBy,
+  policy,
+  serversPolicy,
+  startWebhookServer,
+} from '../support/webhook-server.ts';
+
+const RETRY: Decision = {
+  kind: 'retry',
+  message: 'could not find out',
+  afterSeconds: 2,
+  cause: new Error('connection to 10.0.0.1 refused'),
+};
+
+describe('a decision to retry', () => {
+  test.each(['mutate', 'validate'] as const)('is a 503 with Retry-After (%s)', async (webhook) => {
+    const running = await startWebhookServer({ mutate: () => RETRY, validate: () => Promise.resolve(RETRY) });
+    const { status, headers, body } = await post(running, `/${webhook}/e`, reviewOf());
+    expect(status).toBe(503);
+    expect(headers['retry-after']).toBe('2');
+    expect(headers['content-type']).toMatch(/^application\/json/);
+    expect(JSON.parse(body)).toEqual({
+      apiVersion: 'v1',
+      kind: 'Status',
+      status: 'Failure',
+      code: 503,
+      message: 'could not find out',
+    });
+    expect(running.recorded.admissions).toEqual([{ webhook, operation: 'CREATE', outcome: 'retry' }]);
+    expect(running.recorded.rejected).toEqual([]);
+  });
+
+  test('has its cause in the log and nowhere else', async () => {
+    const running = await startWebhookServer({ validate: () => Promise.resolve(RETRY) });
+    expect((await post(running, VALIDATE, reviewOf())).body).not.toContain('10.0.0.1');
+    expect(running.recorded.lines).toMatchObject([
+      { level: 'info', uid: 'a-uid', outcome: 'retry', err: { message: 'connection to 10.0.0.1 refused' } },
+    ]);
+  });
+
+  test('is what a replica says that does not know the policy yet', async () => {
+    const running = await startWebhookServer(governedBy([serversPolicy]));
+    for (const webhook of ['mutate', 'validate']) {
+      const { status, headers } = await post(running, `/${webhook}/fail-5s-unknown`, reviewOf());
+      expect({ status, retryAfter: headers['retry-after'] }).toEqual({ status: 503, retryAfter: '1' });
+    }
+  });
+
+  test('is what comes of a live read that fails', async () => {
+    const confirm = () => Promise.reject(new Error('etcd leader changed'));
+    const running = await startWebhookServer(governedBy([serversPolicy], { ...everyDatacenter, confirm }));
+    const object = serverObject({ datacenter: 'nowhere' });
+    const { status, body } = await post(running, VALIDATE, reviewOf({ object }));
+    expect(status).toBe(503);
+    expect(body).toContain('nowhere');
+    expect(body).not.toContain('etcd');
+  });
+});
+
+describe('an error', () => {
+  const secret = Object.assign(new Error('password=hunter2'), { statusCode: 404, code: 'E_INNER' });
+  const throwing = {
+    mutate: () => {
+      throw secret;
+    },
+    validate: () => Promise.reject(secret),
+  };
+
+  test.each([MUTATE, VALIDATE])('is a 500 that says nothing of what went wrong inside (%s)', async (path) => {
+    const running = await startWebhookServer(throwing);
+    const { status, headers, body } = await post(running, path, reviewOf());
+    expect(status).toBe(500);
+    expect(headers['retry-after']).toBeUndefined();
+    expect(body).not.toMatch(/hunter2|E_INNER|\.ts/);
+    expect(JSON.parse(body)).toMatchObject({ kind: 'Status', code: 500 });
+  });
+
+  test('is one line in the log, with the uid', async () => {
+    const running = await startWebhookServer(throwing);
+    await post(running, VALIDATE, reviewOf());
+    expect(running.recorded.lines).toMatchObject([
+      { level: 'error', uid: 'a-uid', entry: ENTRY, outcome: 'error', err: { message: 'password=hunter2' } },
+    ]);
+    expect(running.recorded.admissions).toMatchObject([{ outcome: 'error' }]);
+    expect(running.recorded.rejected).toEqual([]);
+  });
+
+  test('is also an answer that cannot be written', async () => {
+    const unwritable = {
+      ...ALLOWED,
+      auditAnnotations: { 'a/b': 'the API server would drop it' },
+    } as Decision; // one that the types do not let pass
+    const running = await startWebhookServer({ validate: () => Promise.resolve(unwritable) });
+    expect((await post(running, VALIDATE, reviewOf())).status).toBe(500);
+    expect(running.recorded.lines).toMatchObject([{ level: 'error', outcome: 'error' }]);
+    expect(running.recorded.admissions).toHaveLength(1);
+  });
+});
+
+describe('the time to answer', () => {
+  /** Answers when its signal ends, and says what it has seen. */
+  function waiting() {
+    const seen: { signal?: AbortSignal } = {};
+    const validate = async (_entry: string, _request: unknown, signal: AbortSignal): Promise<Decision> => {
+      seen.signal = signal;
+      await new Promise((resolve) => {
+        signal.addEventListener('abort', resolve);
+      });
+      return RETRY;
+    };
+    return { seen, validate };
+  }
+
+  test('ends half a second before a webhook that waits for one', async () => {
+    const { seen, validate } = waiting();
+    const running = await startWebhookServer({ validate });
+    const started = performance.now();
+    const { status } = await post(running, '/validate/e?timeout=1s', reviewOf());
+    const took = performance.now() - started;
+    expect(status).toBe(503);
+    expect(took).toBeGreaterThan(450);
+    expect(took).toBeLessThan(1_000);
+    expect(String(seen.signal?.reason)).toContain('the time to answer is over');
+  });
+
+  test('ends when the API server hangs up', async () => {
+    const { seen, validate } = waiting();
+    const running = await startWebhookServer({ validate });
+    const client = new AbortController();
+    const asked = post(running, '/validate/e?timeout=30s', reviewOf(), { signal: client.signal });
+    await eventually('it is being judged', () => seen.signal);
+    expect(seen.signal?.aborted).toBe(false);
+    client.abort();
+    await expect(asked).rejects.toThrow(/abort/);
+    await eventually('the signal ends', () => seen.signal?.aborted);
+    expect(String(seen.signal?.reason)).toContain('hung up');
+  });
+
+  test('is not over for one who has answered', async () => {
+    let signal: AbortSignal | undefined;
+    const running = await startWebhookServer({
+      validate: (_entry, _request, given) => {
+        signal = given;
+        return Promise.resolve(ALLOWED);
+      },
+    });
+    await post(running, '/validate/e?timeout=1s', reviewOf());
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect(signal?.aborted).toBe(false);
+  });
+});
+
+describe('the log', () => {
+  const canary = 'c4n4ry';
+  const secrets = policy('secrets', {
+    match: { apiGroups: [''], resources: ['secrets'] },
+    defaults: [{ path: 'data.tier', value: 'c3RhbmRhcmQ=' }],
+    validate: { immutable: ['data.password'] },
+  });
+  const secret = (password: string) => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 's', namespace: 'store' },
+    data: { password },
+  });
+  const server = serverObject({ note: canary, serial: canary });
+
+  const about = {
+    allowed: reviewOf({ object: server }),
+    denied: reviewOf({ object: serverObject({ note: canary, datacenter: 'nowhere' }) }),
+  };
+  const ofSecret = reviewOf({
+    operation: 'UPDATE',
+    kind: { group: '', version: 'v1', kind: 'Secret' },
+    resource: { group: '', version: 'v1', resource: 'secrets' },
+    object: secret(canary),
+    oldObject: secret('b2xk'),
+  });
+
+  test.each([
+    [
+      'a patch',
+      MUTATE,
+      about.allowed,
+      { webhook: 'mutate', operation: 'CREATE', outcome: 'allow', patched: ['/spec/tier'] },
+    ],
+    [
+      'a permission',
+      VALIDATE,
+      about.allowed,
+      { webhook: 'validate', operation: 'CREATE', outcome: 'allow', user: 'jane' },
+    ],
+    ['a denial', VALIDATE, about.denied, { operation: 'CREATE', outcome: 'deny', reason: 'Forbidden' }],
+    ['a patch to a Secret', MUTATE, ofSecret, { operation: 'UPDATE', outcome: 'allow', resource: 'secrets' }],
+    ['a denial about a Secret', VALIDATE, ofSecret, { operation: 'UPDATE', outcome: 'deny' }],
+  ])('has one line for %s, without the object', async (_what, path, body, expected) => {
+    const running = await startWebhookServer(governedBy([serversPolicy, secrets]));
+    const { status } = await post(running, path, body);
+    expect(status).toBe(200);
+    expect(running.recorded.lines).toMatchObject([
+      {
+        level: 'info',
+        msg: 'admission',
+        uid: 'a-uid',
+        entry: ENTRY,
+        ms: expect.any(Number) as number,
+        ...expected,
+      },
+    ]);
+    expect(JSON.stringify(running.recorded.lines)).not.toContain(canary);
+  });
+
+  test('has none of what is no review', async () => {
+    const running = await startWebhookServer(governedBy([serversPolicy]));
+    await post(running, VALIDATE, `{"${canary}":`);
+    await post(running, `/${canary}`, '{}');
+    expect(running.recorded.lines).toEqual([]);
+    expect(running.recorded.rejected).toEqual([400, 404]);
+  });
+});

@@ -1,0 +1,112 @@
+/** What holds the project together: the Node that its scripts run on, and the borders between its rooms. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { ESLint } from 'eslint';
+import { describe, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..');
+
+/** As a shell on this machine: without what npm and npx add to find our own tools. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'));
+  const others = Object.entries(process.env).filter(
+    ([name]) => !/^npm_/i.test(name) && name !== 'NODE_OPTIONS',
+  );
+  return { ...Object.fromEntries(others), PATH: path.join(delimiter) };
+}
+
+test('npm scripts run on the Node of package.json, whichever the machine has', async () => {
+  const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    devDependencies: { node: string };
+  };
+  const { stdout } = await run('npm', ['exec', '--offline', '--call', 'node -p process.version'], {
+    cwd: root,
+    env: ownEnvironment(),
+  });
+  expect(stdout.trim()).toBe(`v${devDependencies.node}`);
+});
+
+describe('the import arrows', () => {
+  // Only the rules about imports and globals, which need no types: so a file is judged in milliseconds.
+  const eslint = new ESLint({
+    cwd: root,
+    ruleFilter: ({ ruleId }) => ruleId.startsWith('no-restricted-'),
+    overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
+  });
+
+  async function complaints(room: string, code: string): Promise<readonly string[]> {
+    const [result] = await eslint.lintText(`${code}\n`, { filePath: join(root, 'src', room, 'example.ts') });
+    return (result?.messages ?? []).map(({ ruleId, message }) => ruleId ?? message);
+  }
+
+  test.each([
+    ['api', '../admission/json.ts'],
+    ['api', 'node:fs'],
+    ['api', 'undici'],
+    ['admission', '../kube/client.ts'],
+    ['admission', '../pki/keys.ts'],
+    ['admission', '../restore/window.ts'],
+    ['admission', 'node:fs'],
+    ['admission', 'node:fs/promises'],
+    ['admission', 'node:timers/promises'],
+    ['admission', 'node-forge'],
+    ['admission/checks', '../../kube/client.ts'],
+    ['admission/checks', '../../server/log.ts'],
+    ['pki', '../kube/client.ts'],
+    ['pki', '../admission/json.ts'],
+    ['pki', 'node:child_process'],
+    ['restore', '../pki/keys.ts'],
+    ['restore', 'node:net'],
+    ['kube', '../api/meta.ts'],
+    ['kube', '../controllers/reconcile.ts'],
+    ['kube', 'fastify'],
+    ['config', '../api/meta.ts'],
+    ['config', 'commander'],
+    ['controllers', '../kube/client.ts'],
+    ['controllers', '../server/listener.ts'],
+    ['controllers', '../commands/serve.ts'],
+    ['controllers', 'undici'],
+    ['controllers', '@kubernetes/client-node'],
+    ['server', '../kube/client.ts'],
+    ['server', '../pki/keys.ts'],
+    ['server', '../controllers/reconcile.ts'],
+    ['server', 'node-forge'],
+    ['server', 'pino'],
+    ['server', '../../test/support/heap.ts'],
+    ['commands', 'fastify'],
+    ['commands/serve', 'node-forge'],
+    ['commands/serve', '../../../scripts/start.ts'],
+  ])('%s/ may not import %s', async (room, name) => {
+    expect(await complaints(room, `import { x } from '${name}';`)).toEqual(['no-restricted-imports']);
+    expect(await complaints(room, `export { x } from '${name}';`)).toEqual(['no-restricted-imports']);
+    expect(await complaints(room, `import type { x } from '${name}';`)).toEqual(['no-restricted-imports']);
+  });
+
+  test.each([
+    ['admission', '../api/meta.ts'],
+    ['pki', 'node:crypto'],
+    ['pki', 'node-forge'],
+    ['kube', 'undici'],
+    ['controllers', '../restore/window.ts'],
+    ['server', '../admission/review.ts'],
+    ['server', 'fastify'],
+    ['commands', '../kube/client.ts'],
+    ['commands/serve', '../../server/listener.ts'],
+  ])('%s/ may import %s', async (room, name) => {
+    expect(await complaints(room, `import { x } from '${name}';`)).toEqual([]);
+  });
+
+  test.each([
+    ['setTimeout(f, 1);', 'no-restricted-globals'],
+    ['process.exit();', 'no-restricted-globals'],
+    ['void fetch(url);', 'no-restricted-globals'],
+    ['Date.now();', 'no-restricted-properties'],
+    ['Math.random();', 'no-restricted-properties'],
+  ])('the pure rooms know no %s', async (code, rule) => {
+    for (const room of ['api', 'admission', 'pki', 'restore'])
+      expect(await complaints(room, code)).toEqual([rule]);
+  });
+});
