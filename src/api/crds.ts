@@ -16,7 +16,10 @@ interface Definition {
   readonly kind: string;
   readonly plural: string;
   readonly shortNames: readonly string[];
-  readonly schema: TSchema & { readonly properties: Record<string, unknown>; readonly required?: readonly string[] };
+  readonly schema: TSchema & {
+    readonly properties: Record<string, unknown>;
+    readonly required?: readonly string[];
+  };
   readonly columns: readonly PrinterColumn[];
 }
 
@@ -66,7 +69,14 @@ function toManifest({ kind, plural, shortNames, schema, columns }: Definition): 
     spec: {
       group: GROUP,
       scope: 'Cluster',
-      names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames, categories: ['gatehouse'] },
+      names: {
+        kind,
+        listKind: `${kind}List`,
+        plural,
+        singular: kind.toLowerCase(),
+        shortNames,
+        categories: ['gatehouse'],
+      },
       versions: [
         {
           name: VERSION,

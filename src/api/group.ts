@@ -1,7 +1,6 @@
 /** The API group of Gatehouse, and what all its kinds share. */
 export const GROUP = 'gatehouse.dev';
 export const VERSION = 'v1alpha1';
-export const API_VERSION = `${GROUP}/${VERSION}`;
 
 /** Velero leaves objects with this label out of a backup. */
 export const EXCLUDE_FROM_BACKUP_LABEL = 'velero.io/exclude-from-backup';

@@ -60,13 +60,6 @@ export const oneOf = <const Values extends readonly string[]>(
   options: { readonly description: string; readonly default?: Values[number] },
 ) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options });
 
-export const stringMap = (options: { readonly description: string }) =>
-  Type.Unsafe<Record<string, string>>({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    ...options,
-  });
-
 /** Any JSON value, kept as it is. */
 export const anything = (options: { readonly description: string }) =>
   Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, ...options });

@@ -93,9 +93,6 @@ export const isConflict = (error: unknown): error is ApiError =>
   hasCode(error, 409) && error.reason !== 'AlreadyExists';
 /** 410: the resourceVersion or page asked for is too old. */
 export const isGone = (error: unknown): error is ApiError => hasCode(error, 410);
-export const isForbidden = (error: unknown): error is ApiError => hasCode(error, 403);
-/** 422: the object breaks a schema or a rule of its kind, or a JSON patch `test` failed. */
-export const isInvalid = (error: unknown): error is ApiError => hasCode(error, 422);
 
 function hasCode(error: unknown, code: number): error is ApiError {
   return error instanceof ApiError && error.code === code;

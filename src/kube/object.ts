@@ -82,12 +82,6 @@ export function keyOf(object: KubeObject): string {
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
 
-/** The inverse of `keyOf`: names hold no slash, so the first one parts namespace and name. */
-export function refOf(key: string): NamedRef {
-  const slash = key.indexOf('/');
-  return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-}
-
 /** `v1` for the core group, otherwise `group/version`. */
 export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;

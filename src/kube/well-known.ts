@@ -42,18 +42,7 @@ export const validatingWebhookConfigurations = clusterScoped(
   'validatingwebhookconfigurations',
   'ValidatingWebhookConfiguration',
 );
-export const customResourceDefinitions = clusterScoped(
-  'apiextensions.k8s.io',
-  'customresourcedefinitions',
-  'CustomResourceDefinition',
-);
-export const apiServices = clusterScoped('apiregistration.k8s.io', 'apiservices', 'APIService');
 
-export const subjectAccessReviews = clusterScoped(
-  'authorization.k8s.io',
-  'subjectaccessreviews',
-  'SubjectAccessReview',
-);
 export const selfSubjectAccessReviews = clusterScoped(
   'authorization.k8s.io',
   'selfsubjectaccessreviews',

@@ -178,8 +178,9 @@ test('a client that sends a byte a second is cut off, and others are served mean
   const took = (performance.now() - started) / 1_000;
   console.log(`cut off after ${took.toFixed(1)} s: ${answer.split('\r\n', 1)[0] ?? ''}`);
   expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-  expect(took).toBeLessThan(15);
-});
+  // As long as the API server may keep a connection that it has not used yet, and then some.
+  expect(took).toBeLessThan(130);
+}, 150_000);
 
 test('after 500 large and hostile requests the process lives and its memory is back', async () => {
   for (let n = 0; n < 20; n++) await healthyVerdict();

@@ -10,7 +10,7 @@ import { createDiscovery } from '../../src/kube/discovery.ts';
 import type { Impersonation } from '../../src/kube/impersonation.ts';
 import type { KubeObject, NamedRef, Resource } from '../../src/kube/object.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
-import { namespaces, services } from '../../src/kube/well-known.ts';
+import { namespaces } from '../../src/kube/well-known.ts';
 import {
   startControlPlane,
   type ControlPlane,
@@ -177,8 +177,6 @@ export async function createNamespace(cluster: Cluster, name: string): Promise<s
   await cluster.admin.create(namespaces, { metadata: { name } });
   return name;
 }
-
-export { services };
 
 export async function established(cluster: Cluster, crd: string): Promise<void> {
   const definitions: Resource = {

@@ -92,15 +92,8 @@ function startPolicies(
         state: registry.get,
         installed: (name) => installed.get(name),
         setCondition,
-        writeStatus: async ({ metadata }, next, waiting) => {
-          const { name = '', resourceVersion } = metadata;
-          await client.patchStatus(
-            ADMISSION_POLICIES,
-            { name },
-            { metadata: { resourceVersion }, status: next },
-            { signal: waiting },
-          );
-        },
+        writeStatus: (policy, next, waiting) =>
+          client.replaceStatus(ADMISSION_POLICIES, { ...policy, status: next }, { signal: waiting }),
         now: () => new Date(),
       }),
     },

@@ -37,15 +37,8 @@ export function startRestores(
         takeChanged: (name) => changed.delete(name),
         sweep: createSweep({ ...sweepAccess(context), policies: registry.inForce, now: () => new Date() }),
         setCondition,
-        writeStatus: async ({ metadata }, status, waiting) => {
-          const { name = '', resourceVersion } = metadata;
-          await client.patchStatus(
-            RESTORE_WINDOWS,
-            { name },
-            { metadata: { resourceVersion }, status },
-            { signal: waiting },
-          );
-        },
+        writeStatus: (window, status, waiting) =>
+          client.replaceStatus(RESTORE_WINDOWS, { ...window, status }, { signal: waiting }),
         record,
         times: { settleMs: config.restoreSettleMs, recheckMs: RECHECK_MS },
         now: () => new Date(),
