@@ -1,4 +1,6 @@
 /** What admission checks see of the cluster: stores that may be behind, and live reads that may not. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { World } from '../../admission/world.ts';
 import { groupResourceName, objectKey, type GroupResource, type ObjectRef } from '../../api/meta.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -21,8 +23,17 @@ export interface WorldParts {
 export function createWorld({ client, discovery, targets, windows, now }: WorldParts): World {
   return {
     find: (ref) => targets.store(ref)?.get(objectKey(ref)),
-    confirm: async (ref, signal) =>
-      await client.getMetadata(await served(discovery, ref, signal), ref, { signal }),
+    confirm: async (ref, signal) => {
+      const kind = await served(discovery, ref, signal);
+      const found = await client.getMetadata(kind, ref, { signal });
+      if (found !== undefined) return found;
+      // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+      discovery.forget(ref);
+      const current = await served(discovery, ref, signal);
+      return isDeepStrictEqual(current, kind)
+        ? undefined
+        : await client.getMetadata(current, ref, { signal });
+    },
     restoreEvidence: async (user, signal) => {
       const known = openWindowFor(windows.store.list(), user, now());
       // A window may have been opened a moment ago: a restorer that is refused does not ask twice.

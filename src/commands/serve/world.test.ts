@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+
+import type { Resource } from '../../kube/object.ts';
+import { createWorld } from './world.ts';
+
+const ref = { group: 'infra.example.com', resource: 'datacenters', namespace: undefined, name: 'fra1' };
+const version = (name: string): Resource => ({
+  ...ref,
+  version: name,
+  kind: 'Datacenter',
+  namespaced: false,
+});
+const signal = new AbortController().signal;
+
+/** An API server that serves one version, and a replica that remembers another until it asks again. */
+function worldOf({
+  remembered,
+  served,
+  exists,
+}: {
+  remembered: string;
+  served: string | undefined;
+  exists: boolean;
+}) {
+  let known: string | undefined = remembered;
+  return createWorld({
+    client: {
+      getMetadata: (resource) =>
+        Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
+      listAll: () => Promise.reject(new Error('not asked')),
+    },
+    discovery: {
+      resolve: () => Promise.resolve(known === undefined ? undefined : version(known)),
+      forget: () => {
+        known = served;
+      },
+    },
+    targets: { store: () => undefined },
+    windows: {
+      store: { get: () => undefined, list: () => [], byIndex: () => [], size: () => 0, keys: () => [] },
+    },
+    now: () => new Date(0),
+  });
+}
+
+test('a target that is there is confirmed', async () => {
+  const world = worldOf({ remembered: 'v1', served: 'v1', exists: true });
+  expect(await world.confirm(ref, signal)).toMatchObject({ metadata: { name: 'fra1' } });
+});
+
+test('a target that is not there is confirmed to be missing', async () => {
+  const world = worldOf({ remembered: 'v1', served: 'v1', exists: false });
+  expect(await world.confirm(ref, signal)).toBeUndefined();
+});
+
+test('a target is not missing because the version that was known is no longer served', async () => {
+  const world = worldOf({ remembered: 'v1', served: 'v2', exists: true });
+  expect(await world.confirm(ref, signal)).toMatchObject({ metadata: { name: 'fra1' } });
+});
+
+test('nobody can tell about a target whose kind is no longer served', async () => {
+  const world = worldOf({ remembered: 'v1', served: undefined, exists: false });
+  await expect(world.confirm(ref, signal)).rejects.toThrow(/does not serve datacenters/);
+});
