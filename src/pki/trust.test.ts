@@ -55,6 +55,8 @@ const hasOpenssl = (() => {
     return false;
   }
 })();
+if (!hasOpenssl)
+  console.log('skipped: certificates are not judged by OpenSSL, because there is no openssl on the PATH');
 
 function openssl(...args: readonly string[]): string {
   try {
