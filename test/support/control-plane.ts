@@ -1,15 +1,12 @@
 /** A real control plane on loopback: etcd, kube-apiserver and, when asked for, kube-controller-manager. */
-import { execFile } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 
+import { findAssets } from './control-plane-assets.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
-
-const run = promisify(execFile);
 
 /** Who may log in with a token. Groups beside `system:authenticated`. */
 export const USERS = {
@@ -94,18 +91,6 @@ export async function startControlPlane({
   } catch (error) {
     await stop();
     throw error;
-  }
-}
-
-/** Runs scripts/envtest.sh, which says on stderr what to install when there is no control plane to be had. */
-async function findAssets(): Promise<string> {
-  const script = join(import.meta.dirname, '..', '..', 'scripts', 'envtest.sh');
-  try {
-    const { stdout } = await run(script);
-    return stdout.trim();
-  } catch (error) {
-    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
-    throw new Error(stderr.trim() || 'scripts/envtest.sh failed', { cause: error });
   }
 }
 
