@@ -15,6 +15,7 @@ const arrows = {
   config: [],
   controllers: ['admission', 'pki', 'restore', 'api'],
   server: ['admission', 'api'],
+  sandbox: ['admission', 'api'],
 };
 
 /**
@@ -30,7 +31,13 @@ const owners = {
   pino: ['commands'],
   commander: ['commands'],
   typebox: ['api'],
-  yaml: ['commands'],
+  yaml: ['commands', 'sandbox'],
+  ajv: ['admission', 'sandbox'],
+  'ajv-formats': ['admission', 'sandbox'],
+  re2js: ['admission', 'sandbox'],
+  '@marcbachmann/cel-js': ['admission'],
+  rfc6902: ['sandbox'],
+  'json-merge-patch': ['sandbox'],
 };
 
 const rooms = [...Object.keys(arrows), 'commands'];

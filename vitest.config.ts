@@ -7,6 +7,15 @@ export default defineConfig({
       { test: { name: 'integration', include: ['test/integration/**/*.test.ts'] } },
       {
         test: {
+          name: 'sandbox',
+          include: ['test/e2e/**/*.test.ts'],
+          env: { GATEHOUSE_TEST_API: 'sandbox' },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['test/support/control-plane-assets.ts'],

@@ -19,11 +19,19 @@ import { followServingSecret } from './serve/serving-secret.ts';
 
 const LEASE = 'gatehouse';
 
-/** Runs until SIGTERM or SIGINT. Rejects when it cannot start, or cannot go on. */
-export async function serve(config: Config): Promise<void> {
+/** What a process that runs more than one replica decides itself. */
+export interface ServeOptions {
+  /** Where the log goes. Default: stdout. */
+  readonly logFile?: string;
+  /** Aborted when the replica is to end. Default: on SIGTERM or SIGINT. */
+  readonly draining?: AbortSignal;
+}
+
+/** Runs until it is told to end. Rejects when it cannot start, or cannot go on. */
+export async function serve(config: Config, options: ServeOptions = {}): Promise<void> {
   const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
-  const log = createLog(config.logLevel, identity);
-  const draining = drainOnSignal(log);
+  const log = createLog(config.logLevel, identity, options.logFile);
+  const draining = options.draining ?? drainOnSignal(log);
   const metrics = createMetrics();
   // Health and metrics first: they have something to say also while the API server cannot be reached.
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };

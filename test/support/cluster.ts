@@ -1,8 +1,7 @@
 /** A control plane with what `deploy/` puts into a cluster, and clients to look at it with. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
 
+import { applyManifests, readManifests } from '../../src/commands/sandbox/manifests.ts';
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
@@ -84,14 +83,8 @@ export async function startCluster(options: ControlPlaneOptions = {}): Promise<C
   const admin = createClient(adminRest);
   const discovery = createDiscovery(adminRest, systemClock);
 
-  const apply = async (...manifests: readonly KubeObject[]) => {
-    for (const manifest of manifests) {
-      const resource = await eventually(`${manifest.kind ?? ''} is served`, () =>
-        resourceOf(discovery, manifest),
-      );
-      await admin.apply(resource, placed(resource, manifest), { fieldManager: 'kubectl', force: true });
-    }
-  };
+  const apply = (...manifests: readonly KubeObject[]) =>
+    applyManifests({ client: admin, discovery, namespace: SYSTEM_NAMESPACE }, manifests);
   return {
     plane,
     admin,
@@ -193,33 +186,4 @@ export async function established(cluster: Cluster, crd: string): Promise<void> 
     ({ status }) =>
       status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True') ?? false,
   );
-}
-
-function readManifests(folder: string): readonly KubeObject[] {
-  return readdirSync(folder)
-    .filter((file) => file.endsWith('.yaml') && file !== 'kustomization.yaml')
-    .flatMap((file) => parseAllDocuments(readFileSync(join(folder, file), 'utf8')))
-    .map((document) => document.toJS() as KubeObject) // our own files, which a test applies with kubectl too
-    .toSorted((a, b) => rank(a) - rank(b));
-}
-
-/** Namespaces before what is in them. */
-const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
-
-async function resourceOf(
-  discovery: ReturnType<typeof createDiscovery>,
-  { apiVersion = '', kind = '' }: KubeObject,
-) {
-  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-  const plural = kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  const wanted = { group, resource: plural.toLowerCase() };
-  const found = await discovery.resolve(wanted);
-  if (found === undefined) discovery.forget(wanted);
-  return found;
-}
-
-/** As kustomize does it: what is namespaced and says nothing goes into the system namespace. */
-function placed(resource: Resource, manifest: KubeObject): KubeObject {
-  if (!resource.namespaced || manifest.metadata?.namespace !== undefined) return manifest;
-  return { ...manifest, metadata: { ...manifest.metadata, namespace: SYSTEM_NAMESPACE } };
 }

@@ -55,13 +55,21 @@ export interface AuditEvent {
 }
 
 export interface ControlPlaneOptions {
-  /** Names as kube-controller-manager's `--controllers` takes them. None: it is not started. */
+  /** Names as kube-controller-manager's `--controllers` takes them. None: it is not started. The sandbox has its own, always. */
   readonly controllers?: readonly string[];
 }
 
-export async function startControlPlane({
-  controllers = [],
-}: ControlPlaneOptions = {}): Promise<ControlPlane> {
+/** Which API server tests run against: a vitest project says so by this variable. Default: a real one. */
+export const testsSandbox = () => process.env['GATEHOUSE_TEST_API'] === 'sandbox';
+
+/** A control plane of its own for a test file: the sandbox, or etcd and kube-apiserver. */
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  if (!testsSandbox()) return await startRealControlPlane(options);
+  const { startSandboxPlane } = await import('./sandbox-plane.ts');
+  return await startSandboxPlane(); // with all of its controllers
+}
+
+async function startRealControlPlane({ controllers = [] }: ControlPlaneOptions): Promise<ControlPlane> {
   const assets = await findAssets();
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
   const programs: Program[] = [];
@@ -94,9 +102,9 @@ export async function startControlPlane({
   }
 }
 
-type PerUser = Record<User, string>;
+export type PerUser = Record<User, string>;
 
-function perUser(valueFor: (user: User) => string): PerUser {
+export function perUser(valueFor: (user: User) => string): PerUser {
   return { admin: valueFor('admin'), gatehouse: valueFor('gatehouse'), alice: valueFor('alice') };
 }
 
@@ -228,7 +236,7 @@ async function ready(name: string, program: Program, probe: () => Promise<boolea
   }
 }
 
-function writeKubeconfigs(folder: string, server: string, ca: string, tokens: PerUser): PerUser {
+export function writeKubeconfigs(folder: string, server: string, ca: string, tokens: PerUser): PerUser {
   return perUser((user) => {
     const path = join(folder, `${user}.kubeconfig`);
     const config = {

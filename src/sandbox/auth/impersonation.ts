@@ -1,0 +1,95 @@
+import { badRequest } from '../failure.ts';
+import type { UserInfo } from '../request.ts';
+import { forbiddenFor, type ResourceAttributes } from './attributes.ts';
+import type { RequestHeaders } from './authenticate.ts';
+import type { Authorizer } from './rbac.ts';
+import { accountGroups, accountOf, AUTHENTICATED, isAnonymous, UNAUTHENTICATED } from './users.ts';
+
+const EXTRA_PREFIX = 'impersonate-extra-';
+const AUTHENTICATION = 'authentication.k8s.io';
+
+/**
+ * Whom `user` acts as, by the `Impersonate-…` headers; undefined without any. Every name, group, uid and extra value has to be
+ * allowed by itself.
+ *
+ * @see k8s.io/apiserver/pkg/endpoints/filters/impersonation
+ * @throws ApiFailure 400 when there is no user to impersonate, 403 when it is not allowed
+ */
+export function impersonate(
+  user: UserInfo,
+  headers: RequestHeaders,
+  { authorize }: Pick<Authorizer, 'authorize'>,
+): UserInfo | undefined {
+  const wanted = wantedUser(headers);
+  if (wanted === undefined) return undefined;
+  for (const attributes of checksFor(wanted)) {
+    const { allowed, reason } = authorize(user, attributes);
+    if (!allowed) throw forbiddenFor(user, attributes, reason);
+  }
+  return withImpliedGroups(wanted);
+}
+
+/** As the headers say, without anything that is implied. */
+function wantedUser(headers: RequestHeaders): UserInfo | undefined {
+  const username = headers['impersonate-user']?.[0] ?? '';
+  const uid = headers['impersonate-uid']?.[0] ?? '';
+  const groups = headers['impersonate-group'] ?? [];
+  const extra = Object.entries(headers).flatMap(([name, values = []]) =>
+    name.startsWith(EXTRA_PREFIX) ? [[extraKey(name), values] as const] : [],
+  );
+  if (username !== '') {
+    return {
+      username,
+      groups,
+      ...(uid === '' ? {} : { uid }),
+      ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra) }),
+    };
+  }
+  if (uid === '' && groups.length === 0 && extra.length === 0) return undefined;
+  throw badRequest('requested a uid, groups or extra fields without impersonating a user name');
+}
+
+/** Keys are percent-encoded, since not every key can be in the name of a header. */
+function extraKey(header: string): string {
+  const key = header.slice(EXTRA_PREFIX.length).toLowerCase();
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key; // taken as it is, as by the API server
+  }
+}
+
+function checksFor({ username, uid, groups, extra = {} }: UserInfo): readonly ResourceAttributes[] {
+  const account = accountOf(username);
+  return [
+    account === undefined
+      ? check({ resource: 'users', name: username })
+      : check({ resource: 'serviceaccounts', ...account }),
+    ...groups.map((name) => check({ resource: 'groups', name })),
+    ...Object.entries(extra).flatMap(([subresource, values]) =>
+      values.map((name) => check({ group: AUTHENTICATION, resource: 'userextras', subresource, name })),
+    ),
+    ...(uid === undefined ? [] : [check({ group: AUTHENTICATION, resource: 'uids', name: uid })]),
+  ];
+}
+
+const check = (
+  what: Partial<ResourceAttributes> & Pick<ResourceAttributes, 'resource' | 'name'>,
+): ResourceAttributes => ({
+  kind: 'resource',
+  verb: 'impersonate',
+  group: '',
+  subresource: '',
+  namespace: '',
+  ...what,
+});
+
+/** A ServiceAccount's groups are known; of other users only whether they count as authenticated. */
+function withImpliedGroups(user: UserInfo): UserInfo {
+  const account = accountOf(user.username);
+  const groups =
+    user.groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : user.groups;
+  const implied = isAnonymous(user) ? UNAUTHENTICATED : AUTHENTICATED;
+  const decided = groups.includes(UNAUTHENTICATED) || groups.includes(implied);
+  return { ...user, groups: decided ? groups : [...groups, implied] };
+}

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { stringify } from 'yaml';
+
+import type { Authorizer } from '../auth/rbac.ts';
+import type { RequestHeaders } from '../auth/authenticate.ts';
+import { forbiddenFor } from '../auth/attributes.ts';
+import { impersonate } from '../auth/impersonation.ts';
+import { ANONYMOUS } from '../auth/users.ts';
+import { discoveryAnswer } from '../discovery/discovery.ts';
+import { openApiAnswer } from '../discovery/openapi.ts';
+import { ApiFailure, internalError } from '../failure.ts';
+import type { Answer } from '../pipeline/answer.ts';
+import type { Api, ApiRequest } from '../pipeline/context.ts';
+import { handle } from '../pipeline/handle.ts';
+import type { RequestInfo, UserInfo } from '../request.ts';
+import { auditEventOf, type AuditEvent } from './audit.ts';
+import { readBody } from './body.ts';
+import { requestInfoOf } from './request-info.ts';
+import { render, send, statusText } from './respond.ts';
+import { jsonText } from './serialise.ts';
+import { streamWatch } from './watch-stream.ts';
+
+export interface HandlerDeps {
+  readonly api: Api;
+  readonly authenticate: (headers: RequestHeaders) => UserInfo;
+  readonly authorizer: Authorizer;
+  readonly audit: (event: AuditEvent) => void;
+  /** Told of what should not have happened. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** What is known of a request while it is answered, for the audit log. */
+interface Trail {
+  user: UserInfo;
+  impersonated: UserInfo | undefined;
+  createdName: string;
+  readonly annotations: Record<string, string>;
+  readonly warnings: Set<string>;
+}
+
+/** One HTTP request, from authentication to the audit log. */
+export function createHandler(deps: HandlerDeps): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    const receivedAt = deps.api.now();
+    const auditId = randomUUID();
+    const url = new URL(request.url ?? '/', 'https://sandbox');
+    const info = requestInfoOf(request.method ?? 'GET', url.pathname, url.searchParams);
+    const trail: Trail = {
+      user: ANONYMOUS,
+      impersonated: undefined,
+      createdName: '',
+      annotations: {},
+      warnings: new Set(),
+    };
+    response.setHeader('audit-id', auditId);
+    response.setHeader('cache-control', 'no-cache, private');
+    answer(deps, request, response, url, info, trail)
+      .catch((error: unknown) => {
+        refuse(deps, response, trail, error);
+      })
+      .finally(() => {
+        deps.audit(
+          auditEventOf({
+            auditId,
+            info,
+            uri: request.url ?? '/',
+            receivedAt,
+            finishedAt: deps.api.now(),
+            user: trail.user,
+            impersonated: trail.impersonated,
+            userAgent: request.headers['user-agent'] ?? '',
+            createdName: trail.createdName,
+            code: response.statusCode,
+            annotations: trail.annotations,
+          }),
+        );
+      });
+  };
+}
+
+async function answer(
+  deps: HandlerDeps,
+  request: IncomingMessage,
+  response: ServerResponse,
+  url: URL,
+  info: RequestInfo,
+  trail: Trail,
+): Promise<void> {
+  const headers: RequestHeaders = request.headersDistinct;
+  trail.user = deps.authenticate(headers);
+  trail.impersonated = impersonate(trail.user, headers, deps.authorizer);
+  const user = trail.impersonated ?? trail.user;
+  const { allowed, reason } = deps.authorizer.authorize(user, info);
+  trail.annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
+  trail.annotations['authorization.k8s.io/reason'] = reason;
+  if (!allowed) throw forbiddenFor(user, info, reason);
+
+  const { accept } = request.headers;
+  if (info.kind === 'path') {
+    answerPath(deps, response, url, accept);
+    return;
+  }
+  const gone = new AbortController();
+  response.once('close', () => {
+    gone.abort();
+  });
+  const asked: ApiRequest = {
+    method: request.method ?? 'GET',
+    info,
+    query: url.searchParams,
+    accept,
+    contentType: request.headers['content-type'],
+    userAgent: request.headers['user-agent'] ?? '',
+    body: await readBody(request),
+    user,
+    notes: {
+      warn: (text) => trail.warnings.add(text),
+      annotate: (key, value) => {
+        trail.annotations[key] ??= value;
+      },
+    },
+    signal: gone.signal,
+  };
+  await deliver(await handle(deps.api, asked, info), asked, response, trail, deps.api.now);
+}
+
+async function deliver(
+  result: Answer,
+  request: ApiRequest,
+  response: ServerResponse,
+  trail: Trail,
+  clock: () => Date,
+): Promise<void> {
+  warn(response, trail);
+  if (result.kind === 'watch') {
+    await streamWatch(response, result, request, clock);
+    return;
+  }
+  if (result.kind === 'object' && request.method === 'POST') trail.createdName = result.object.metadata.name ?? '';
+  send(response, render(result, { accept: request.accept, query: request.query, now: clock() }));
+}
+
+/** Everything that is no resource: health, version, discovery, OpenAPI. */
+function answerPath(deps: HandlerDeps, response: ServerResponse, url: URL, accept: string | undefined): void {
+  const path = url.pathname;
+  if (/^\/(?:healthz|livez|readyz)(?:\/|$)/.test(path)) {
+    send(response, { code: 200, contentType: 'text/plain; charset=utf-8', text: 'ok' });
+    return;
+  }
+  const found =
+    discoveryAnswer(path, accept, deps.api.registry) ?? openApiAnswer(path, accept, deps.api.registry);
+  if (found === undefined) {
+    send(response, { code: 404, contentType: 'text/plain; charset=utf-8', text: '404 page not found\n' });
+    return;
+  }
+  const { body, encoding, contentType } = found;
+  send(response, { code: 200, contentType, text: encoding === 'yaml' ? stringify(body) : jsonText(body) });
+}
+
+/** RFC 7234: code, agent and the text as a quoted string. Characters that no header takes are left out. */
+function warn(response: ServerResponse, { warnings }: Trail): void {
+  if (warnings.size === 0 || response.headersSent) return;
+  const lines = [...warnings].map(
+    // eslint-disable-next-line no-control-regex -- that is what is meant
+    (text) => `299 - "${text.replaceAll(/[^\x20-\x7e]/g, ' ').replaceAll(/["\\]/g, '\\$&')}"`,
+  );
+  response.setHeader('warning', lines);
+}
+
+function refuse(deps: HandlerDeps, response: ServerResponse, trail: Trail, error: unknown): void {
+  if (!(error instanceof ApiFailure)) deps.onError(error);
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const { status } = error instanceof ApiFailure ? error : internalError('the sandbox failed; its log says how');
+  warn(response, trail);
+  const { retryAfterSeconds } = status.details ?? {};
+  if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
+  send(response, { code: status.code, contentType: 'application/json', text: statusText(status) });
+}

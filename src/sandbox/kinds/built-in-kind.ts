@@ -1,0 +1,71 @@
+import { plainStrategy, type PrinterColumn, type ResourceType, type Strategy } from '../resource-type.ts';
+import { object } from './schema-words.ts';
+import type { Schema } from '../schema/schema.ts';
+
+/** What a built-in kind says of itself; the rest follows from it. */
+export interface BuiltInKind {
+  /** `v1`, `apps/v1`. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly resource: string;
+  /** Absent: a kind of the cluster. */
+  readonly namespaced?: true;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  /** The fields beside metadata. */
+  readonly fields: Readonly<Record<string, Schema>>;
+  readonly description: string;
+  readonly columns?: readonly PrinterColumn[];
+  readonly hasStatus?: true;
+  readonly scale?: NonNullable<ResourceType['scale']>;
+  readonly verbs?: ResourceType['verbs'];
+  readonly selectableFields?: ResourceType['selectableFields'];
+  readonly strategy?: Partial<Strategy>;
+  readonly answer?: NonNullable<ResourceType['answer']>;
+}
+
+/** In the order of discovery documents. */
+export const ALL_VERBS: ResourceType['verbs'] = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
+
+/** The creation time, which the table turns into an age. */
+export const AGE: PrinterColumn = {
+  name: 'Age',
+  type: 'date',
+  description: 'How long ago the object was created.',
+  value: '.metadata.creationTimestamp',
+};
+
+export function builtInKind(told: BuiltInKind): ResourceType {
+  const slash = told.apiVersion.indexOf('/');
+  const version = told.apiVersion.slice(slash + 1);
+  return {
+    group: slash === -1 ? '' : told.apiVersion.slice(0, slash),
+    version,
+    resource: told.resource,
+    singular: told.kind.toLowerCase(),
+    kind: told.kind,
+    listKind: `${told.kind}List`,
+    shortNames: told.shortNames ?? [],
+    categories: told.categories ?? [],
+    namespaced: told.namespaced ?? false,
+    verbs: told.verbs ?? ALL_VERBS,
+    schema: { ...object(told.fields), description: told.description },
+    custom: false,
+    columns: told.columns ?? [AGE],
+    hasStatus: told.hasStatus ?? false,
+    storageVersion: version,
+    selectableFields: told.selectableFields ?? {},
+    strategy: { ...plainStrategy, ...told.strategy },
+    ...(told.scale === undefined ? {} : { scale: told.scale }),
+    ...(told.answer === undefined ? {} : { answer: told.answer }),
+  };
+}

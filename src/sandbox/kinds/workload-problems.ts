@@ -1,0 +1,51 @@
+import { isEqual } from '../../admission/json.ts';
+import { matchesSelector, normaliseSelector } from '../../admission/label-selector.ts';
+import type { ApiObject } from '../api-object.ts';
+import { record } from '../crd/reading.ts';
+import type { Cause } from '../failure.ts';
+import { invalidValue, requiredValue } from '../schema/causes.ts';
+import { selectorProblems } from './label-problems.ts';
+import { containerProblems } from './pod.ts';
+import { number, section, spec, stringMap } from './reading.ts';
+
+/** What is wrong with a Deployment or ReplicaSet (pkg/apis/apps/validation). */
+export function workloadProblems(workload: ApiObject, called: 'deployment' | 'replicaset'): readonly Cause[] {
+  const template = section(workload, 'spec', 'template');
+  return [
+    ...notNegative(workload, 'replicas'),
+    ...notNegative(workload, 'minReadySeconds'),
+    ...selectionProblems(workload, called),
+    ...containerProblems(section(template, 'spec'), 'spec.template.spec'),
+  ];
+}
+
+function notNegative(workload: ApiObject, name: string): readonly Cause[] {
+  const count = number(spec(workload), name) ?? 0;
+  return count >= 0 ? [] : [invalidValue(`spec.${name}`, count, 'must be greater than or equal to 0')];
+}
+
+/** It selects something, and at least the pods of its own template. */
+function selectionProblems(workload: ApiObject, called: string): readonly Cause[] {
+  const selector = record(spec(workload), 'selector');
+  const labels = stringMap(section(workload, 'spec', 'template', 'metadata'), 'labels');
+  const mismatch = invalidValue(
+    'spec.template.metadata.labels',
+    Object.keys(labels).length === 0 ? null : labels,
+    '`selector` does not match template `labels`',
+  );
+  if (selector === undefined) return [requiredValue('spec.selector'), mismatch];
+  const problems = selectorProblems(selector, 'spec.selector');
+  if (problems.length > 0) return problems;
+  const { selector: normal } = normaliseSelector(selector, '');
+  if (Object.keys(normal).length === 0) {
+    return [invalidValue('spec.selector', selector, `empty selector is invalid for ${called}`)];
+  }
+  return matchesSelector(normal, labels) ? [] : [mismatch];
+}
+
+/** Its pods would be orphans under another selector. */
+export function workloadUpdateProblems(workload: ApiObject, old: ApiObject): readonly Cause[] {
+  const selector = section(workload, 'spec', 'selector');
+  if (isEqual(selector, section(old, 'spec', 'selector'))) return [];
+  return [invalidValue('spec.selector', selector, 'field is immutable')];
+}

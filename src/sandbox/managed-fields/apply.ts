@@ -1,0 +1,150 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { ofJson, toJson, type ApiObject } from '../api-object.ts';
+import { ApiFailure, badRequest } from '../failure.ts';
+import type { Schema } from '../schema/schema.ts';
+import { typeProblems } from './check-types.ts';
+import { applyConflict, type Conflict } from './conflict.ts';
+import { difference, intersection, isEmptySet, NO_FIELDS, union, type FieldSet } from './field-set.ts';
+import {
+  idOf,
+  managersOf,
+  mapFields,
+  unlessSame,
+  withManagers,
+  type Manager,
+  type Managers,
+} from './managers.ts';
+import { merge, removeItems } from './merge.ts';
+import { TypedError } from './shape.ts';
+import { trackedOnly, trackedPart, withoutFields } from './tracked.ts';
+import { compare, fieldsOf, isWithin, withNamedFields, withWholeAtomics, type Comparison } from './typed.ts';
+import { changeManagers, managerFor, managersWithout, type Writer } from './update.ts';
+
+export interface Apply extends Writer {
+  /** Undefined when there is no such object yet. */
+  readonly live: ApiObject | undefined;
+  /** The configuration as the client sent it, without defaults, in the version of the request. */
+  readonly applied: ApiObject;
+  /** Whether to take over what others manage. */
+  readonly force: boolean;
+  /** Of the whole object. */
+  readonly schema: Schema;
+  /** Top-level fields that this endpoint leaves as they are, whatever the client sends: `status` of most. */
+  readonly reset?: readonly string[];
+}
+
+/**
+ * Server-side apply: the live object with what its manager wants, and without what it no longer wants. The live object
+ * itself when that changes nothing.
+ *
+ * @throws ApiFailure 409 when others manage what would change, 400 or 500 when the configuration cannot be merged
+ * @see sigs.k8s.io/structured-merge-diff/v6/merge/update.go
+ */
+export function applyConfiguration(apply: Apply): { readonly object: ApiObject } {
+  refuseUnfit(apply);
+  try {
+    return { object: applied(apply) };
+  } catch (error) {
+    if (!(error instanceof TypedError)) throw error;
+    throw unmergeable(apply.applied, 'live', error.message);
+  }
+}
+
+function applied({ live, applied, force, schema, reset = [], ...writer }: Apply): ApiObject {
+  const wanted = wish(toJson(applied), reset);
+  const base = live ?? { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} };
+  const managers = managersBefore(live, schema, reset, writer);
+
+  const self = managerFor(writer, 'Apply', fieldsOf(wanted, schema));
+  const id = idOf(self);
+  const previous = managers.get(id);
+  const merged = merge(toJson(base), wanted, schema);
+  const wishes = [self, ...others(managers, id).values()].map(({ fields }) => fields);
+  const object = ofJson(previous === undefined ? merged : prune(merged, previous.fields, wishes, schema));
+
+  const comparison = compare(trackedPart(base, reset), trackedPart(object, reset), schema);
+  if (!force) refuseConflicts(others(managers, id), comparison);
+  const next = managersWithout(others(managers, id), union(comparison.changed, comparison.removed));
+  const fields = trackedOnly(self.fields);
+  const isNoop = toJson(object) === toJson(base);
+  if (!isEmptySet(fields)) next.set(id, { ...self, fields, time: isNoop ? previous?.time : writer.now });
+  return withManagers(object, unlessSame(managers, next));
+}
+
+/** Times that the API server sets come as null from tools that write out whole structs. */
+function wish(applied: JsonObject, reset: readonly string[]): JsonObject {
+  const { metadata } = applied;
+  const wanted =
+    isJsonObject(metadata) && metadata.creationTimestamp === null
+      ? { ...applied, metadata: withoutFields(metadata, ['creationTimestamp']) }
+      : applied;
+  return withoutFields(wanted, reset);
+}
+
+/** Those of the live object; of an object without any, whoever wrote it is one manager. */
+function managersBefore(
+  live: ApiObject | undefined,
+  schema: Schema,
+  reset: readonly string[],
+  writer: Writer,
+): Managers {
+  const managers = mapFields(managersOf(live), (fields) => withWholeAtomics(fields, schema));
+  if (managers.size > 0 || live === undefined) return managers;
+  const whole = compare({}, trackedPart(live, reset), schema);
+  return changeManagers(managers, whole, { ...writer, manager: 'before-first-apply' });
+}
+
+const others = (managers: Managers, id: string): Managers =>
+  new Map([...managers].filter(([other]) => other !== id));
+
+function refuseConflicts(managers: ReadonlyMap<string, Manager>, { changed }: Comparison): void {
+  const conflicts = [...managers]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, manager]): Conflict => ({ manager, fields: intersection(manager.fields, changed) }))
+    .filter(({ fields }) => !isEmptySet(fields));
+  if (conflicts.length > 0) throw applyConflict(conflicts);
+}
+
+/**
+ * Without what the manager applied last time and does not want now, unless somebody else manages it. A named field goes with
+ * all that is in it when nobody manages any of that.
+ */
+function prune(merged: JsonValue, last: FieldSet, wishes: readonly FieldSet[], schema: Schema): JsonValue {
+  const wanted = wishes.reduce(union, NO_FIELDS);
+  if (isWithin(last, wanted)) return merged;
+  const named = (fields: FieldSet) => withNamedFields(fields, schema);
+  const all = named(fieldsOf(merged, schema));
+  const withoutLast = removeItems(merged, named(last), schema);
+  const kept = union(named(fieldsOf(withoutLast, schema)), named(wanted));
+  const withWanted = removeItems(merged, difference(all, kept), schema);
+  const gone = difference(all, named(fieldsOf(withWanted, schema)));
+  return removeItems(merged, intersection(gone, named(last)), schema);
+}
+
+/** @throws ApiFailure 400 or 500 when the configuration cannot be merged with anything */
+function refuseUnfit({ applied, apiVersion, schema }: Apply): void {
+  if (applied.apiVersion !== apiVersion) {
+    throw badRequest(
+      `Incorrect version specified in apply patch. Specified patch version: ${applied.apiVersion}, expected: ${apiVersion}`,
+    );
+  }
+  const metadata = toJson(applied).metadata;
+  if (isJsonObject(metadata) && (metadata.managedFields ?? null) !== null) {
+    throw badRequest('metadata.managedFields must be nil');
+  }
+  const problems = typeProblems(toJson(applied), schema);
+  const [only] = problems;
+  if (only === undefined) return;
+  throw unmergeable(applied, 'patch', problems.length === 1 ? only : ['errors:', ...problems].join('\n  '));
+}
+
+/** The API server has no reason for this one: it is an error of the merge, not of the request. */
+function unmergeable(
+  { apiVersion, kind, metadata }: ApiObject,
+  which: 'patch' | 'live',
+  why: string,
+): ApiFailure {
+  const versioned = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  const name = `${metadata.namespace ?? ''}/${metadata.name ?? ''}; ${versioned}, Kind=${kind}`;
+  return new ApiFailure(500, '', `failed to create typed ${which} object (${name}): ${why}`);
+}

@@ -1,0 +1,181 @@
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
+import { goTypeOf } from './go-words.ts';
+import {
+  listsOfLists,
+  mergeDirectiveInList,
+  mixedList,
+  noKeyToMergeBy,
+  noMergeKey,
+  orderMismatch,
+  unknownDirective,
+  wrongType,
+} from './strategic-failures.ts';
+
+type List = readonly JsonValue[];
+
+/** How the items of a list are told apart, and how two items of one key become one. */
+export interface ListRules {
+  /** Undefined for lists of plain values. */
+  readonly mergeKey: string | undefined;
+  readonly mergeItem: (live: JsonObject, patch: JsonObject) => JsonObject;
+  /** An item of the patch that the live list lacks, without directives. */
+  readonly newItem: (patch: JsonObject) => JsonObject;
+}
+
+/**
+ * The list after a merge: what the patch names stands in the patch's order, the rest in its own, the two interleaved by where
+ * they stood in the live list.
+ */
+export function mergeLists(live: List, patch: List, rules: ListRules): List {
+  if (live.length === 0 && patch.length === 0) return live;
+  const { mergeKey } = rules;
+  if (!holdsObjects([live, patch])) {
+    return inOrder([...new Set([...live, ...patch])], patch, live, mergeKey);
+  }
+  if (mergeKey === undefined) throw noKeyToMergeBy();
+  const { kept, changes } = obeyDirectives(live, patch, mergeKey);
+  return inOrder(mergeItems(kept, changes, mergeKey, rules), changes, kept, mergeKey);
+}
+
+/** The live list without the values that a `$deleteFromPrimitiveList` names. */
+export const withoutValues = (live: List, values: List): List =>
+  live.filter((value) => !values.includes(value));
+
+/**
+ * Whether the items are objects.
+ *
+ * @throws ApiFailure when they are lists, or not all of one type
+ */
+function holdsObjects(lists: readonly List[]): boolean {
+  const items = lists.flat();
+  const [first] = items;
+  if (isJsonArray(first)) throw listsOfLists();
+  const type = first === undefined ? undefined : goTypeOf(first);
+  if (items.some((item) => goTypeOf(item) !== type)) throw mixedList(lists);
+  return isJsonObject(first);
+}
+
+/** What `$patch` in the items of the patch leaves of the live list, and the other items of the patch. */
+function obeyDirectives(
+  live: List,
+  patch: List,
+  mergeKey: string,
+): { readonly kept: List; readonly changes: List } {
+  let kept = live;
+  let replaced = false;
+  const changes: JsonValue[] = [];
+  for (const item of patch.map(asObject)) {
+    if (!Object.hasOwn(item, '$patch')) {
+      changes.push(item);
+      continue;
+    }
+    const directive = item.$patch ?? null;
+    if (directive === 'delete') {
+      const key = keyOf(item, mergeKey);
+      kept = kept.filter((other) => ownValue(asObject(other), mergeKey) !== key);
+    } else if (directive === 'replace') {
+      replaced = true;
+    } else {
+      throw directive === 'merge' ? mergeDirectiveInList() : unknownDirective(directive, item);
+    }
+  }
+  return replaced ? { kept: changes, changes: [] } : { kept, changes };
+}
+
+function mergeItems(live: List, patch: List, mergeKey: string, { mergeItem, newItem }: ListRules): List {
+  const merged = live.map(asObject);
+  for (const item of patch.map(asObject)) {
+    const key = keyOf(item, mergeKey);
+    const index = merged.findIndex((other) => ownValue(other, mergeKey) === key);
+    const found = merged[index];
+    if (found === undefined) merged.push(newItem(item));
+    else merged[index] = mergeItem(found, item);
+  }
+  return merged;
+}
+
+/**
+ * The items in order: those that `order` names as it has them, the others as the live list has them, the two interleaved by where
+ * both stood in the live list. Items of the patch come first where that says nothing.
+ */
+export function inOrder(items: List, order: List, live: List, mergeKey: string | undefined): List {
+  const identify = (item: JsonValue) => (mergeKey === undefined ? item : keyOf(asObject(item), mergeKey));
+  const places = (list: List) => {
+    const found = new Map<JsonValue, number>();
+    for (const [index, item] of list.entries()) {
+      if (!found.has(identify(item))) found.set(identify(item), index);
+    }
+    return (item: JsonValue) => found.get(identify(item)) ?? -1;
+  };
+  const [placeInOrder, placeInLive] = [places(order), places(live)];
+  const byPlace = (place: (item: JsonValue) => number) => (a: JsonValue, b: JsonValue) => place(a) - place(b);
+  const named = items.filter((item) => placeInOrder(item) >= 0).sort(byPlace(placeInOrder));
+  const others = items.filter((item) => placeInOrder(item) < 0).sort(byPlace(placeInLive));
+  return interleave(others, named, placeInLive);
+}
+
+/**
+ * The live list as the API server has it in mind once it has merged: it deletes and appends in place, so as many new items as
+ * items are gone count as if they had stood at its end. That decides how they are interleaved with server-only items.
+ */
+export function fillGaps(live: List, merged: List, mergeKey: string | undefined): List {
+  if (mergeKey === undefined) return live;
+  const keys = (list: List) => new Set(list.map((item) => keyOf(asObject(item), mergeKey)));
+  const [before, after] = [keys(live), keys(merged)];
+  const kept = live.filter((item) => after.has(keyOf(asObject(item), mergeKey)));
+  const added = merged.filter((item) => !before.has(keyOf(asObject(item), mergeKey)));
+  return [...kept, ...added.slice(0, live.length - kept.length)];
+}
+
+/** Both keep their order; one of `left` goes first where the live list had it before the next of `right`. */
+function interleave(left: List, right: List, placeInLive: (item: JsonValue) => number): List {
+  const result: JsonValue[] = [];
+  let taken = 0;
+  for (const item of right) {
+    const place = placeInLive(item);
+    for (let next = left[taken]; next !== undefined; next = left[taken]) {
+      const nextPlace = placeInLive(next);
+      if (place < 0 || nextPlace < 0 || nextPlace >= place) break;
+      result.push(next);
+      taken += 1;
+    }
+    result.push(item);
+  }
+  return [...result, ...left.slice(taken)];
+}
+
+/**
+ * Checks that the items of a patch come in the order that its `$setElementOrder` says, and are all named there.
+ *
+ * @throws ApiFailure 500, as the API server has it
+ */
+export function checkOrder(patch: List, order: List, mergeKey: string | undefined): void {
+  if (order.length === 0) return;
+  const identify = (item: JsonValue) => (mergeKey === undefined ? item : keyOf(asObject(item), mergeKey));
+  const wanted = patch.filter((item) => mergeKey === undefined || !Object.hasOwn(asObject(item), '$patch'));
+  let next = 0;
+  for (const item of order) {
+    const current = wanted[next];
+    if (current === undefined) return;
+    if (identify(current) === identify(item)) next += 1;
+  }
+  if (next < wanted.length) throw orderMismatch(patch, order);
+}
+
+/** @throws ApiFailure when the item lacks it */
+function keyOf(item: JsonObject, mergeKey: string): JsonValue {
+  const value = Object.hasOwn(item, mergeKey) ? item[mergeKey] : undefined;
+  if (value === undefined) throw noMergeKey(item, mergeKey);
+  return value;
+}
+
+function asObject(item: JsonValue): JsonObject {
+  if (!isJsonObject(item)) throw wrongType({}, item);
+  return item;
+}

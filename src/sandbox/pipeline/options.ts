@@ -1,0 +1,162 @@
+import { isJsonObject, ownValue, parseJson, type JsonObject } from '../../admission/json.ts';
+import { badRequest, invalid, type Cause } from '../failure.ts';
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+/** What a write may say in its query. */
+export interface WriteOptions {
+  readonly dryRun: boolean;
+  readonly fieldManager: string;
+  readonly fieldValidation: FieldValidation;
+  /** Only with apply: take fields over from other managers. */
+  readonly force: boolean;
+}
+
+const GROUP = { group: 'meta.k8s.io', kind: '' };
+
+/** @throws ApiFailure 422 as ValidateCreateOptions and its siblings do (k8s.io/apimachinery/pkg/apis/meta/v1/validation) */
+export function writeOptionsOf(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions', isApply = false): WriteOptions {
+  const causes: Cause[] = [...dryRunProblems(query.getAll('dryRun'))];
+  const fieldManager = query.get('fieldManager') ?? '';
+  if (fieldManager.length > 128) causes.push(tooLong('fieldManager', 128));
+  const force = query.get('force') === 'true' || query.get('force') === '1';
+  if (isApply && fieldManager === '') {
+    causes.push({
+      reason: 'FieldValueRequired',
+      message: 'Required value: is required for apply patch',
+      field: 'fieldManager',
+    });
+  }
+  if (force && !isApply) {
+    causes.push({
+      reason: 'FieldValueForbidden',
+      message: 'Forbidden: may not be specified for non-apply patch',
+      field: 'force',
+    });
+  }
+  const fieldValidation = query.get('fieldValidation') ?? '';
+  if (!['', 'Ignore', 'Warn', 'Strict'].includes(fieldValidation)) {
+    causes.push({
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: "${fieldValidation}": supported values: "Ignore", "Strict", "Warn"`,
+      field: 'fieldValidation',
+    });
+  }
+  if (causes.length > 0) throw invalid({ ...GROUP, kind }, '', causes);
+  return {
+    dryRun: query.has('dryRun') && query.get('dryRun') !== '',
+    fieldManager,
+    fieldValidation: fieldValidation === 'Ignore' || fieldValidation === 'Strict' ? fieldValidation : 'Warn',
+    force,
+  };
+}
+
+const tooLong = (field: string, limit: number): Cause => ({
+  reason: 'FieldValueTooLong',
+  message: `Too long: may not be more than ${limit} bytes`,
+  field,
+});
+
+function dryRunProblems(values: readonly string[]): readonly Cause[] {
+  return values
+    .filter((value) => value !== 'All' && value !== '')
+    .map((value) => ({
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: "${value}": supported values: "All"`,
+      field: 'dryRun',
+    }));
+}
+
+/** DeleteOptions, from the body or from the query: as the API server, the body wins. */
+export interface DeleteOptions {
+  readonly dryRun: boolean;
+  readonly propagationPolicy: 'Background' | 'Foreground' | 'Orphan' | undefined;
+  readonly gracePeriodSeconds: number | undefined;
+  readonly preconditions: { readonly uid?: string; readonly resourceVersion?: string };
+  /** As webhooks are told. */
+  readonly json: JsonObject;
+}
+
+/** @throws ApiFailure 400 for a body that is no DeleteOptions, 422 for values out of range */
+export function deleteOptionsOf(query: URLSearchParams, body: string): DeleteOptions {
+  const given = body === '' ? optionsOfQuery(query) : optionsOfBody(body);
+  const dryRun = ownValue(given, 'dryRun');
+  const policy = ownValue(given, 'propagationPolicy');
+  const orphan = ownValue(given, 'orphanDependents');
+  const grace = ownValue(given, 'gracePeriodSeconds');
+  const preconditions = ownValue(given, 'preconditions');
+  const causes: Cause[] = [...dryRunProblems(Array.isArray(dryRun) ? dryRun.map(String) : [])];
+  if (policy !== undefined && policy !== 'Background' && policy !== 'Foreground' && policy !== 'Orphan') {
+    causes.push({
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: "${String(policy)}": supported values: "Background", "Foreground", "Orphan"`,
+      field: 'propagationPolicy',
+    });
+  }
+  if (policy !== undefined && orphan !== undefined) {
+    causes.push({
+      reason: 'FieldValueInvalid',
+      message: `Invalid value: "${String(policy)}": orphanDependents and deletionPropagation cannot be both set`,
+      field: 'propagationPolicy',
+    });
+  }
+  if (causes.length > 0) throw invalid({ ...GROUP, kind: 'DeleteOptions' }, '', causes);
+  return {
+    dryRun: Array.isArray(dryRun) && dryRun.includes('All'),
+    propagationPolicy:
+      policy === 'Background' || policy === 'Foreground' || policy === 'Orphan'
+        ? policy
+        : orphan === true
+          ? 'Orphan'
+          : orphan === false
+            ? 'Background'
+            : undefined,
+    gracePeriodSeconds: typeof grace === 'number' ? grace : undefined,
+    preconditions: isJsonObject(preconditions) ? textsOf(preconditions) : {},
+    json: { kind: 'DeleteOptions', apiVersion: 'meta.k8s.io/v1', ...withoutType(given) },
+  };
+}
+
+function withoutType(options: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(options).filter(([key]) => key !== 'kind' && key !== 'apiVersion'));
+}
+
+function textsOf(preconditions: JsonObject): DeleteOptions['preconditions'] {
+  const { uid, resourceVersion } = preconditions;
+  return {
+    ...(typeof uid === 'string' ? { uid } : {}),
+    ...(typeof resourceVersion === 'string' ? { resourceVersion } : {}),
+  };
+}
+
+function optionsOfQuery(query: URLSearchParams): JsonObject {
+  const grace = query.get('gracePeriodSeconds');
+  const policy = query.get('propagationPolicy');
+  const orphan = query.get('orphanDependents');
+  return {
+    ...(query.has('dryRun') ? { dryRun: query.getAll('dryRun') } : {}),
+    ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
+    ...(policy === null ? {} : { propagationPolicy: policy }),
+    ...(orphan === null ? {} : { orphanDependents: orphan === 'true' }),
+  };
+}
+
+function optionsOfBody(body: string): JsonObject {
+  const value = parseBody(body);
+  const kind = ownValue(value, 'kind');
+  if (kind !== undefined && kind !== 'DeleteOptions') {
+    throw badRequest(`unable to decode body as DeleteOptions: got the kind ${String(kind)}`);
+  }
+  return value;
+}
+
+function parseBody(body: string): JsonObject {
+  let value: unknown;
+  try {
+    value = parseJson(body);
+  } catch (error) {
+    throw badRequest(`couldn't get version/kind; json parse error: ${error instanceof Error ? error.message : ''}`);
+  }
+  if (!isJsonObject(value)) throw badRequest("couldn't get version/kind; json parse error: not an object");
+  return value as JsonObject;
+}

@@ -1,0 +1,101 @@
+import type { ApiObject } from '../api-object.ts';
+import { ApiFailure, badRequest, notFound } from '../failure.ts';
+import type { ResourceRequest } from '../request.ts';
+import type { ResourceType } from '../resource-type.ts';
+import { parseFieldSelector, parseLabelSelector } from '../selectors.ts';
+import { objectAnswer, type Answer } from './answer.ts';
+import { placeOf, type Api, type ApiRequest } from './context.ts';
+
+/** GET of one object. */
+export async function get(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+): Promise<Answer> {
+  refuseFuture(api, request.query.get('resourceVersion'));
+  const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
+  if (stored === undefined) throw notFound(type, info.name);
+  const [object = stored] = await api.convert([stored], type);
+  return objectAnswer(type, object);
+}
+
+/** GET of a collection, whole or in pages. */
+export async function list(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+): Promise<Answer> {
+  const { query } = request;
+  checkVersionMatch(query);
+  refuseFuture(api, query.get('resourceVersion'));
+  const limit = Number(query.get('limit') ?? 0);
+  const continueToken = query.get('continue') ?? '';
+  const accepts = acceptsOf(query, type);
+  const page = api.storage.list(placeOf(type), {
+    ...(type.namespaced && info.namespace !== '' ? { namespace: info.namespace } : {}),
+    ...(limit > 0 ? { limit } : {}),
+    ...(continueToken === '' ? {} : { continueToken }),
+    ...(accepts === undefined ? {} : { accepts }),
+  });
+  return { kind: 'list', type, page: { ...page, items: await api.convert(page.items, type) } };
+}
+
+/** Label and field selectors as one question; undefined when the query has none. @throws ApiFailure 400 */
+export function acceptsOf(
+  query: URLSearchParams,
+  type: ResourceType,
+): ((object: ApiObject) => boolean) | undefined {
+  const labels = query.get('labelSelector') ?? '';
+  const fields = query.get('fieldSelector') ?? '';
+  if (labels === '' && fields === '') return undefined;
+  const byLabels = parseLabelSelector(labels);
+  const byFields = parseFieldSelector(fields, {
+    'metadata.name': ({ metadata }) => metadata.name ?? '',
+    ...(type.namespaced ? { 'metadata.namespace': ({ metadata }: ApiObject) => metadata.namespace ?? '' } : {}),
+    ...type.selectableFields,
+  });
+  return (object) => byLabels(object.metadata.labels ?? {}) && byFields(object);
+}
+
+/** A resourceVersion as a number; 0 for none. @throws ApiFailure 400 */
+export function revisionOf(text: string | null): number {
+  if (text === null || text === '') return 0;
+  if (!/^\d+$/.test(text)) {
+    throw badRequest(`resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
+  }
+  return Number(text);
+}
+
+function refuseFuture({ storage }: Api, version: string | null): void {
+  const wanted = revisionOf(version);
+  const current = storage.revision();
+  if (wanted <= current) return;
+  throw new ApiFailure(504, 'Timeout', `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
+    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    retryAfterSeconds: 1,
+  });
+}
+
+/** ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation. */
+function checkVersionMatch(query: URLSearchParams): void {
+  const match = query.get('resourceVersionMatch') ?? '';
+  const version = query.get('resourceVersion') ?? '';
+  if (match === '') return;
+  const refuse = (message: string) => {
+    throw new ApiFailure(422, 'Invalid', `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${message}`, {
+      group: 'meta.k8s.io',
+      kind: 'ListOptions',
+      causes: [{ reason: 'FieldValueForbidden', message, field: 'resourceVersionMatch' }],
+    });
+  };
+  if (version === '') refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided');
+  if ((query.get('continue') ?? '') !== '') refuse('Forbidden: resourceVersionMatch is forbidden when continue is provided');
+  if (match !== 'Exact' && match !== 'NotOlderThan') {
+    refuse(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`);
+  }
+  if (match === 'Exact' && version === '0') {
+    refuse('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
+  }
+}

@@ -1,0 +1,129 @@
+import { withMeta, type ApiObject } from '../api-object.ts';
+import { ApiFailure, forbidden } from '../failure.ts';
+import type { ResourceRequest } from '../request.ts';
+import { apiVersionOf, type ResourceType } from '../resource-type.ts';
+import type { StoredEvent } from '../storage/stored.ts';
+import type { Answer, WatchEvent } from './answer.ts';
+import { placeOf, type Api, type ApiRequest } from './context.ts';
+import { acceptsOf, revisionOf } from './read.ts';
+
+/** About once a minute, so that a watcher of a quiet resource has a resourceVersion that is still known. */
+const BOOKMARK_EVERY_MS = 60_000;
+
+/** GET of a collection with `watch=true`. */
+export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type: ResourceType): Answer {
+  const { query } = request;
+  const accepts = acceptsOf(query, type) ?? (() => true);
+  const inScope = (object: ApiObject) =>
+    !type.namespaced || info.namespace === '' || object.metadata.namespace === info.namespace;
+  const plan = planOf(query);
+  const seconds = Number(query.get('timeoutSeconds') ?? 0);
+  return {
+    kind: 'watch',
+    type,
+    timeoutMs: seconds > 0 ? seconds * 1_000 : undefined,
+    follow: (send, end) => {
+      const deliver = inOrder(api, type, send);
+      const wants = (object: ApiObject | undefined) => object !== undefined && inScope(object) && accepts(object);
+      const bookmark = (endsInitialEvents: boolean) => {
+        deliver.now({ type: 'BOOKMARK', revision: api.storage.revision(), endsInitialEvents });
+      };
+      let stop: () => void = () => undefined;
+      try {
+        if (plan.initial) {
+          for (const object of api.storage.list(placeOf(type)).items)
+            if (wants(object)) deliver.object('ADDED', object);
+          if (plan.bookmarksInitial) bookmark(true);
+        }
+        const from = plan.initial ? api.storage.revision() : plan.from;
+        stop = api.storage.watch(placeOf(type), from, (event) => {
+          forward(event, wants, deliver);
+        });
+      } catch (error) {
+        if (!(error instanceof ApiFailure)) throw error;
+        deliver.now({ type: 'ERROR', status: error.status });
+        end();
+        return () => undefined;
+      }
+      const timer = plan.bookmarks ? setInterval(bookmark, BOOKMARK_EVERY_MS, false) : undefined;
+      return () => {
+        clearInterval(timer);
+        stop();
+      };
+    },
+  };
+}
+
+interface WatchPlan {
+  /** Whether what is there comes first, as ADDED. */
+  readonly initial: boolean;
+  readonly bookmarksInitial: boolean;
+  readonly bookmarks: boolean;
+  readonly from: number;
+}
+
+function planOf(query: URLSearchParams): WatchPlan {
+  const from = revisionOf(query.get('resourceVersion'));
+  const bookmarks = query.get('allowWatchBookmarks') === 'true' || query.get('allowWatchBookmarks') === '1';
+  const initialWanted = query.get('sendInitialEvents');
+  if (initialWanted !== null && query.get('resourceVersionMatch') !== 'NotOlderThan') {
+    throw forbidden({ group: 'meta.k8s.io', resource: 'listoptions' }, '', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  }
+  const initial = initialWanted === null ? from === 0 : initialWanted === 'true';
+  return { initial, bookmarksInitial: initialWanted === 'true' && bookmarks, bookmarks, from };
+}
+
+interface Delivery {
+  readonly object: (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject) => void;
+  readonly now: (event: WatchEvent) => void;
+}
+
+/** An object that enters or leaves the selection is added or deleted, as far as this watcher can tell. */
+function forward(
+  { type, object, previous }: StoredEvent,
+  wants: (object: ApiObject | undefined) => boolean,
+  deliver: Delivery,
+): void {
+  const is = type !== 'DELETED' && wants(object);
+  const was = type === 'DELETED' ? wants(previous ?? object) : wants(previous);
+  if (is && was) deliver.object('MODIFIED', object);
+  else if (is) deliver.object('ADDED', object);
+  else if (was) {
+    const { resourceVersion } = object.metadata;
+    deliver.object('DELETED', type === 'DELETED' ? object : withMeta(previous ?? object, { resourceVersion }));
+  }
+}
+
+/** Converting may take a webhook; events keep their order all the same. */
+function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void): Delivery {
+  let waiting: Promise<void> | undefined;
+  const later = (task: () => Promise<void> | void) => {
+    const mine = (waiting ?? Promise.resolve()).then(task).catch((error: unknown) => {
+      if (error instanceof ApiFailure) send({ type: 'ERROR', status: error.status });
+    });
+    waiting = mine;
+    void mine.then(() => {
+      if (waiting === mine) waiting = undefined;
+    });
+  };
+  const now = (event: WatchEvent) => {
+    if (waiting === undefined) send(event);
+    else
+      later(() => {
+        send(event);
+      });
+  };
+  return {
+    now,
+    object: (kind, object) => {
+      if (object.apiVersion === apiVersionOf(type)) {
+        now({ type: kind, object });
+        return;
+      }
+      later(async () => {
+        const [converted = object] = await api.convert([object], type);
+        send({ type: kind, object: converted });
+      });
+    },
+  };
+}

@@ -1,0 +1,184 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createServer, type Server } from 'node:https';
+
+import { isJsonObject, type JsonObject } from '../admission/json.ts';
+import type { ApiObject } from './api-object.ts';
+import { createReviews } from './auth/access-reviews.ts';
+import { createAuthenticator, createUserLookup, type FindUser } from './auth/authenticate.ts';
+import { bootstrapObjects } from './auth/bootstrap.ts';
+import { escalationProblem } from './auth/escalation.ts';
+import { createAuthorizer, type Authorizer } from './auth/rbac.ts';
+import { createServiceAccountTokens } from './auth/service-account-tokens.ts';
+import { startControllers } from './controllers/control.ts';
+import { createConverter } from './crd/convert.ts';
+import { DEFINITIONS } from './crd/definition.ts';
+import { definitionType } from './crd/definition-type.ts';
+import type { AuditEvent } from './http/audit.ts';
+import { createHandler } from './http/handler.ts';
+import { builtInTypes } from './kinds/built-in-types.ts';
+import { createServiceAllocators } from './kinds/service-allocators.ts';
+import { placeOf, timestamp, type Api } from './pipeline/context.ts';
+import { createRegistry } from './registry.ts';
+import type { UserInfo } from './request.ts';
+import { apiVersionOf, type ResourceRegistry, type ResourceType } from './resource-type.ts';
+import { openPersistence } from './storage/persistence.ts';
+import { createStorage } from './storage/storage.ts';
+import type { Storage } from './storage/stored.ts';
+import { createAdmission } from './webhooks/admission.ts';
+import { createWebhookCaller, type WebhookCaller } from './webhooks/call.ts';
+import { clientConfigOf } from './webhooks/hook.ts';
+
+/** As long as the API server waits for a conversion webhook, in milliseconds. */
+const CONVERSION_TIMEOUT_MS = 30_000;
+
+export interface SandboxOptions {
+  /** A loopback address. */
+  readonly host?: string;
+  /** 0: any free port. */
+  readonly port?: number;
+  /** PEM. */
+  readonly tls: { readonly cert: string; readonly key: string };
+  /** Who may log in, by bearer token. */
+  readonly users: ReadonlyMap<string, UserInfo>;
+  /** Where everything is kept; undefined: in memory alone. */
+  readonly dataFolder?: string | undefined;
+  readonly audit?: (event: AuditEvent) => void;
+  /** Told of what should not have happened: a fault of the sandbox. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export interface Sandbox {
+  readonly port: number;
+  /** Ends all connections, and lets go of the data folder. */
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * An in-memory Kubernetes API on loopback.
+ *
+ * @throws Error when the port is taken or the data folder cannot be used
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { onError = (error) => process.emitWarning(String(error)) } = options;
+  const persistence = options.dataFolder === undefined ? undefined : openPersistence(options.dataFolder);
+  const storage = createStorage({
+    onWatcherError: onError,
+    ...(persistence === undefined ? {} : { initial: persistence.initial }),
+  });
+  const keeping = persistence?.attach(storage);
+  const caller = createWebhookCaller(storage);
+  const { api, authorizer, findUser } = assemble(storage, caller, options.users);
+  if (storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: 'default' }) === undefined) {
+    populate(storage, api.registry);
+  }
+  const stopControllers = startControllers({ api, now: () => timestamp(new Date()), onError });
+  const handler = createHandler({
+    api,
+    authorizer,
+    authenticate: createAuthenticator(findUser),
+    audit: options.audit ?? (() => undefined),
+    onError,
+  });
+  const server = createServer({ ...options.tls, keepAliveTimeout: 120_000, requestTimeout: 0 }, handler);
+  const stop = async () => {
+    stopControllers();
+    caller.close();
+    await close(server);
+    keeping?.close();
+  };
+  try {
+    return { port: await listen(server, options.port ?? 0, options.host ?? '127.0.0.1'), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+interface Assembly {
+  readonly api: Api;
+  readonly authorizer: Authorizer;
+  readonly findUser: FindUser;
+}
+
+function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<string, UserInfo>): Assembly {
+  const now = () => new Date();
+  const tokens = createServiceAccountTokens({
+    now,
+    random: () => randomBytes(24).toString('hex'),
+    uidOf: (namespace, name) => {
+      const account = storage.get({ group: '', resource: 'serviceaccounts' }, { namespace, name });
+      return account?.metadata.deletionTimestamp === undefined ? account?.metadata.uid : undefined;
+    },
+  });
+  const findUser = createUserLookup({ tokens: () => users, issued: tokens.lookup });
+  const authorizer = createAuthorizer(storage);
+  const types = builtInTypes({
+    answers: createReviews({ authorizer, findUser }),
+    ...createServiceAllocators(storage),
+  });
+  const registry = createRegistry([...types, definitionType], storage);
+  const convert = createConversion(storage, caller);
+  const api: Api = {
+    registry,
+    storage,
+    convert,
+    admission: createAdmission({ registry, storage, convert, caller, newUid: randomUUID }),
+    now,
+    newUid: randomUUID,
+    newSuffix: () => suffixOf(randomBytes(5)),
+    issueToken: tokens.issue,
+    escalationProblem: (user, object, old) => escalationProblem(authorizer, user, object, old),
+  };
+  return { api, authorizer, findUser };
+}
+
+/** Objects in another version: as their definition says. Built-in kinds are stored in the version that they are served in. */
+function createConversion(storage: Storage, caller: WebhookCaller): Api['convert'] {
+  const convert = createConverter({
+    newUid: randomUUID,
+    callWebhook: async (client: JsonObject, review: JsonObject) => {
+      const answer = await caller.call(clientConfigOf(client), review, CONVERSION_TIMEOUT_MS, 'kube-apiserver-conversion');
+      if (!isJsonObject(answer)) throw new Error('the answer is not an object');
+      return answer;
+    },
+  });
+  return async (objects: readonly ApiObject[], type: ResourceType) => {
+    const apiVersion = apiVersionOf(type);
+    if (objects.every((object) => object.apiVersion === apiVersion)) return objects;
+    const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });
+    if (definition === undefined) return objects;
+    return await convert(objects, definition, apiVersion);
+  };
+}
+
+/** The namespaces, roles and bindings that every cluster begins with. */
+function populate(storage: Storage, registry: ResourceRegistry): void {
+  for (const object of bootstrapObjects({ now: timestamp(new Date()), newUid: randomUUID })) {
+    const type = registry.findKind(object.apiVersion, object.kind);
+    if (type === undefined) throw new Error(`the sandbox has no kind ${object.kind}`);
+    storage.create(placeOf(type), object);
+  }
+}
+
+/** The letters and digits of generated names: none that reads like another, and no vowels, so that no words come out. */
+const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+const suffixOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');
+
+function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      const address = server.address();
+      resolve(address === null || typeof address === 'string' ? port : address.port);
+    });
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,60 @@
+import type { ErrorObject } from 'ajv';
+import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonValue } from '../../admission/json.ts';
+import type { Cause } from '../failure.ts';
+import { changeFields, changeItems } from './change-json.ts';
+import { oldField, oldItem } from './correlation.ts';
+import { embeddedProblems } from './embedded.ts';
+import { explain, type Place } from './explain.ts';
+import { compileSchema, type CompiledSchema } from './json-schema.ts';
+import { duplicateItems } from './list-types.ts';
+import type { Schema } from './schema.ts';
+import { childSchema } from './schema-children.ts';
+
+/**
+ * What of the object its schema does not allow, beside CEL rules: those are for `checkRules`.
+ *
+ * @param old what an update replaces: a fault that was there before and whose value is unchanged is no fault (ratcheting,
+ *   Kubernetes 1.33), as long as the field can be told apart from others: not in lists that are no maps
+ */
+export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue): readonly Cause[] {
+  const { check, root } = compileSchema(schema);
+  const errors = checkWithBigints(value, check);
+  const unchanged = (place: Place) => old !== undefined && isUnchanged(value, old, schema, place);
+  const faults = errors.length === 0 ? [] : explain(value, root, errors, unchanged);
+  const duplicates =
+    old === undefined || duplicateItems(old, schema).length === 0 ? duplicateItems(value, schema) : [];
+  return [...faults, ...embeddedProblems(value, schema), ...duplicates];
+}
+
+/**
+ * Ajv takes a bigint for no number. So a value with bigints fails, and is judged again with doubles in their place, which is
+ * how the API server compares them with bounds too. Beyond 64 bits they are no integers.
+ */
+function checkWithBigints(value: JsonValue, check: CompiledSchema['check']): readonly ErrorObject[] {
+  const errors = check(value);
+  const doubles = errors.length === 0 ? value : withDoubles(value);
+  return doubles === value ? errors : check(doubles);
+}
+
+function withDoubles(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') {
+    const fits = BigInt.asIntN(64, value) === value;
+    return fits ? Number(value) : value > 0 ? Infinity : -Infinity;
+  }
+  if (isJsonArray(value)) return changeItems(value, withDoubles);
+  return isJsonObject(value) ? changeFields(value, withDoubles) : value;
+}
+
+function isUnchanged(value: JsonValue, old: JsonValue, schema: Schema, place: Place): boolean {
+  let now: JsonValue = value;
+  let before: JsonValue | undefined = old;
+  let known: Schema | undefined = schema;
+  for (const key of place) {
+    if (before === undefined || known === undefined) return false;
+    const next = ownValue(now as object, String(key)) as JsonValue; // the place exists in the value, so all above it are containers
+    before = typeof key === 'string' ? oldField(known, before, key) : oldItem(known, before, next);
+    known = typeof key === 'string' ? childSchema(known, key) : known.items;
+    now = next;
+  }
+  return before !== undefined && isEqual(now, before);
+}

@@ -1,0 +1,79 @@
+import type { ApiObject } from '../api-object.ts';
+import { expired } from '../failure.ts';
+import {
+  continueExpired,
+  readContinueToken,
+  writeContinueToken,
+  type Continuation,
+} from './continue-token.ts';
+import type { History } from './history.ts';
+import { keyOf, keyRangeOf } from './keys.ts';
+import type { SortedMap } from './sorted-map.ts';
+import type { ListOptions, Page } from './stored.ts';
+
+interface Listed {
+  readonly objects: SortedMap<ApiObject>;
+  readonly history: History;
+}
+
+/**
+ * A page of a list. All pages show the state at the revision of the first, whatever was written since.
+ *
+ * @param now the storage's revision
+ * @throws ApiFailure 410 or 400, see {@link ListOptions}
+ */
+export function listPage(listed: Listed, now: number, options: ListOptions): Page {
+  const { namespace, limit = 0, continueToken = '', accepts } = options;
+  const { from, to } = namespace === undefined ? { from: '', to: undefined } : keyRangeOf(namespace);
+  const most = limit > 0 ? limit : Infinity;
+  const next = continueToken === '' ? undefined : readContinueToken(continueToken);
+  const revision = revisionOf(next, options.revision, now);
+  // A revision that is yet to come is of another life of this storage: as unknown as one that is forgotten.
+  if (revision < listed.history.forgotten() || revision > now) {
+    throw next === undefined
+      ? expired('The resourceVersion for the provided list is too old.')
+      : continueExpired(next.start);
+  }
+
+  const objects = stateAt(listed, revision, `${from}${next?.start ?? ''}`, to);
+  const items: ApiObject[] = [];
+  let read = 0;
+  for (const object of objects) {
+    read += 1;
+    if (accepts === undefined || accepts(object)) items.push(object);
+    if (items.length === most) break;
+  }
+  const last = objects[read - 1];
+  const remaining = objects.length - read;
+  if (last === undefined || remaining === 0) return { items, revision };
+  return {
+    items,
+    revision,
+    // NUL makes the least key after the last one.
+    continueToken: writeContinueToken({ revision, start: `${keyOf(last.metadata).slice(from.length)}\0` }),
+    ...(accepts === undefined ? { remaining } : {}),
+  };
+}
+
+function revisionOf(next: Continuation | undefined, wanted: number | undefined, now: number): number {
+  if (next === undefined) return wanted ?? now;
+  return next.revision === 'latest' ? now : next.revision;
+}
+
+/** The objects whose keys lie between two, in order, as they were at a revision: the present, with what came later undone. */
+function stateAt(
+  { objects, history }: Listed,
+  revision: number,
+  from: string,
+  to: string | undefined,
+): readonly ApiObject[] {
+  const before = new Map<string, ApiObject | undefined>();
+  for (const { object, previous } of history.after(revision)) {
+    const key = keyOf(object.metadata);
+    if (!before.has(key) && key >= from && (to === undefined || key < to)) before.set(key, previous);
+  }
+  const present = objects.keys(from, to);
+  const gone = [...before.keys()].filter((key) => objects.get(key) === undefined);
+  const keys = gone.length === 0 ? present : [...present, ...gone].sort();
+  return keys.flatMap((key) => (before.has(key) ? before.get(key) : objects.get(key)) ?? []);
+}

@@ -1,0 +1,377 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ApiObject } from '../api-object.ts';
+import { ApiFailure } from '../failure.ts';
+import { createStorage, type StorageOptions } from './storage.ts';
+import type { ListOptions, Storage, StoredEvent } from './stored.ts';
+
+const SECRETS = { group: '', resource: 'secrets' };
+const WIDGETS = { group: 'example.com', resource: 'widgets' };
+
+const secret = (namespace: string, name: string, data: Record<string, string> = {}): ApiObject =>
+  Object.assign({ apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name } }, { data });
+
+const keyOf = ({ metadata: { namespace = '', name = '' } }: ApiObject) => `${namespace}/${name}`;
+const keysOf = (objects: readonly ApiObject[]) => objects.map(keyOf);
+const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';
+
+function statusOf(act: () => unknown): ApiFailure['status'] {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ApiFailure) return error.status;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+function filled(count: number, options: StorageOptions = {}): Storage {
+  const storage = createStorage(options);
+  for (let index = 0; index < count; index += 1) storage.create(SECRETS, secret('prod', `s${index}`));
+  return storage;
+}
+
+/** All pages of a list; `between` runs after each. */
+function listAll(storage: Storage, options: ListOptions, between: () => void = () => undefined): ApiObject[] {
+  const items: ApiObject[] = [];
+  let continueToken: string | undefined = '';
+  while (continueToken !== undefined) {
+    const page = storage.list(SECRETS, { ...options, continueToken });
+    items.push(...page.items);
+    continueToken = page.continueToken;
+    between();
+  }
+  return items;
+}
+
+describe('writes', () => {
+  test('each write of any place takes the next number of one counter', () => {
+    const storage = createStorage();
+    const first = storage.create(SECRETS, secret('prod', 'db'));
+    const second = storage.create(WIDGETS, secret('', 'w'));
+    const third = storage.replace(SECRETS, secret('prod', 'db', { a: '1' }), versionOf(first));
+    expect([first, second, third].map(versionOf)).toEqual(['2', '3', '4']);
+    expect(storage.revision()).toBe(4);
+    expect(storage.get(SECRETS, { namespace: 'prod', name: 'db' })).toBe(third);
+  });
+
+  test('the object given is left as it was', () => {
+    const given = secret('prod', 'db');
+    createStorage().create(SECRETS, given);
+    expect(given.metadata).toEqual({ namespace: 'prod', name: 'db' });
+  });
+
+  test('a name is taken once in a namespace', () => {
+    const storage = filled(1);
+    expect(statusOf(() => storage.create(SECRETS, secret('prod', 's0')))).toMatchObject({
+      code: 409,
+      reason: 'AlreadyExists',
+      message: 'secrets "s0" already exists',
+    });
+    expect(storage.create(SECRETS, secret('test', 's0')).metadata.namespace).toBe('test');
+    expect(storage.revision()).toBe(3);
+  });
+
+  test.each([
+    ['replace', (storage: Storage) => storage.replace(SECRETS, secret('prod', 's0'), '1')],
+    ['remove', (storage: Storage) => storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '1')],
+  ])('%s of what has changed meanwhile is a conflict and writes nothing', (_name, act) => {
+    const storage = filled(1);
+    expect(statusOf(() => act(storage))).toMatchObject({
+      code: 409,
+      reason: 'Conflict',
+      message:
+        'Operation cannot be fulfilled on secrets "s0": the object has been modified; please apply your changes to the latest version and try again',
+    });
+    expect(storage.revision()).toBe(2);
+  });
+
+  test.each([
+    ['replace', (storage: Storage) => storage.replace(WIDGETS, secret('prod', 'w'), '2')],
+    ['remove', (storage: Storage) => storage.remove(WIDGETS, { namespace: 'prod', name: 'w' }, '2')],
+  ])('%s of what is not there is not found', (_name, act) => {
+    expect(statusOf(() => act(filled(1)))).toMatchObject({
+      code: 404,
+      message: 'widgets.example.com "w" not found',
+    });
+  });
+
+  test('a removal answers with the last state at the revision of the removal', () => {
+    const storage = filled(1);
+    const last = storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
+    expect(last).toEqual({ ...secret('prod', 's0'), metadata: { ...last.metadata, resourceVersion: '3' } });
+    expect(storage.get(SECRETS, { namespace: 'prod', name: 's0' })).toBeUndefined();
+    expect(storage.count(SECRETS)).toBe(0);
+  });
+});
+
+describe('lists', () => {
+  test('objects come in the order of etcd keys', () => {
+    const storage = createStorage();
+    for (const [namespace, name] of [
+      ['b', 'x'],
+      ['a', 'z'],
+      ['a-b', 'y'],
+      ['a', 'B'],
+    ] as const) {
+      storage.create(SECRETS, secret(namespace, name));
+    }
+    expect(keysOf(storage.list(SECRETS).items)).toEqual(['a-b/y', 'a/B', 'a/z', 'b/x']);
+  });
+
+  test('a list of a namespace leaves out namespaces whose names begin alike', () => {
+    const storage = createStorage();
+    for (const namespace of ['prod', 'prod-2', 'prod2', 'pro'])
+      storage.create(SECRETS, secret(namespace, 'x'));
+    expect(keysOf(storage.list(SECRETS, { namespace: 'prod' }).items)).toEqual(['prod/x']);
+  });
+
+  test('pages say how many objects remain', () => {
+    const storage = filled(5);
+    const first = storage.list(SECRETS, { limit: 2 });
+    expect([first.items.length, first.remaining, first.revision]).toEqual([2, 3, 6]);
+    const { continueToken = '' } = first;
+    const rest = storage.list(SECRETS, { limit: 3, continueToken });
+    expect([rest.items.length, rest.remaining, rest.continueToken]).toEqual([3, undefined, undefined]);
+  });
+
+  test('a selector fills pages with what it accepts and hides how many remain', () => {
+    const storage = filled(10);
+    const accepts = ({ metadata }: ApiObject) => Number(metadata.name?.slice(1)) % 3 === 0;
+    const first = storage.list(SECRETS, { limit: 2, accepts });
+    expect(keysOf(first.items)).toEqual(['prod/s0', 'prod/s3']);
+    expect(first.remaining).toBeUndefined();
+    expect(keysOf(listAll(storage, { limit: 2, accepts }))).toEqual([
+      'prod/s0',
+      'prod/s3',
+      'prod/s6',
+      'prod/s9',
+    ]);
+  });
+
+  test('a limit of 0 is none, also when nothing is accepted at first', () => {
+    const accepts = ({ metadata }: ApiObject) => metadata.name === 's3';
+    expect(keysOf(filled(5).list(SECRETS, { limit: 0, accepts }).items)).toEqual(['prod/s3']);
+  });
+
+  test('a page whose revision is forgotten is refused with a token for the rest as it is now', () => {
+    const storage = filled(4, { history: 2 });
+    const { continueToken = '' } = storage.list(SECRETS, { limit: 1 });
+    for (const name of ['s01', 's11', 's21']) storage.create(SECRETS, secret('prod', name));
+    const status = statusOf(() => storage.list(SECRETS, { continueToken }));
+    expect(status).toMatchObject({
+      code: 410,
+      reason: 'Expired',
+      message: expect.stringContaining('The provided continue parameter is too old') as unknown,
+      metadata: { continue: expect.any(String) as unknown },
+    });
+    const fresh = Object.entries(status.metadata).map(([, token]) => String(token))[0] ?? '';
+    const rest = storage.list(SECRETS, { continueToken: fresh });
+    expect(keysOf(rest.items)).toEqual(['prod/s01', 'prod/s1', 'prod/s11', 'prod/s2', 'prod/s21', 'prod/s3']);
+    expect(rest.revision).toBe(storage.revision());
+  });
+
+  test('a list may show an earlier state, as long as it is known', () => {
+    const storage = filled(3, { history: 4 });
+    storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
+    const page = storage.list(SECRETS, { revision: 3, limit: 1 });
+    expect([page.revision, ...keysOf(page.items)]).toEqual([3, 'prod/s0']);
+    const { continueToken = '' } = page;
+    expect(keysOf(storage.list(SECRETS, { continueToken }).items)).toEqual(['prod/s1']);
+    for (const name of ['a', 'b', 'c']) storage.create(SECRETS, secret('prod', name));
+    expect(statusOf(() => storage.list(SECRETS, { revision: 2 }))).toMatchObject({
+      code: 410,
+      reason: 'Expired',
+      message: 'The resourceVersion for the provided list is too old.',
+    });
+  });
+
+  test('a token from another life of the storage is refused as too old', () => {
+    const { continueToken = '' } = filled(9).list(SECRETS, { limit: 1 });
+    expect(statusOf(() => filled(3).list(SECRETS, { continueToken }))).toMatchObject({ code: 410 });
+  });
+
+  test.each([
+    ['no base64', '?'],
+    ['no JSON', Buffer.from('x').toString('base64url')],
+    ['no version', Buffer.from('{"rv":2,"start":"a\\u0000"}').toString('base64url')],
+    ['no revision', Buffer.from('{"v":"meta.k8s.io/v1","start":"a\\u0000"}').toString('base64url')],
+    ['no start', Buffer.from('{"v":"meta.k8s.io/v1","rv":2}').toString('base64url')],
+  ])('a token with %s is a bad request', (_what, continueToken) => {
+    expect(statusOf(() => filled(1).list(SECRETS, { continueToken }))).toMatchObject({ code: 400 });
+  });
+});
+
+describe('watches', () => {
+  const watched = (storage: Storage, from: number) => {
+    const events: StoredEvent[] = [];
+    const stop = storage.watch(SECRETS, from, (event) => events.push(event));
+    return { events, stop };
+  };
+  const summary = (events: readonly StoredEvent[]) =>
+    events.map(({ type, object, revision }) => `${type} ${keyOf(object)} ${revision}`);
+
+  test('past events come first, then each as it happens, until it is stopped', () => {
+    const storage = filled(2);
+    const { events, stop } = watched(storage, 2);
+    expect(summary(events)).toEqual(['ADDED prod/s1 3']);
+    const changed = storage.replace(SECRETS, secret('prod', 's0', { a: '1' }), '2');
+    storage.create(WIDGETS, secret('prod', 'w'));
+    storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, versionOf(changed));
+    stop();
+    storage.create(SECRETS, secret('prod', 'late'));
+    expect(summary(events)).toEqual(['ADDED prod/s1 3', 'MODIFIED prod/s0 4', 'DELETED prod/s0 6']);
+    expect(events.map(({ previous }) => previous && versionOf(previous))).toEqual([undefined, '2', '4']);
+  });
+
+  test('a watch from a revision to come begins after it', () => {
+    const storage = filled(1);
+    const { events } = watched(storage, 3);
+    storage.create(SECRETS, secret('prod', 'a'));
+    storage.create(SECRETS, secret('prod', 'b'));
+    expect(summary(events)).toEqual(['ADDED prod/b 4']);
+  });
+
+  test('a watch from before the history is refused with the revision from which it can be had', () => {
+    const storage = filled(10, { history: 4 });
+    const status = statusOf(() => watched(storage, 2));
+    expect(status).toMatchObject({ code: 410, reason: 'Expired' });
+    const oldest = Number(/^too old resource version: 2 \((\d+)\)$/.exec(status.message ?? '')?.[1]);
+    expect(summary(watched(storage, oldest).events)).toHaveLength(storage.revision() - oldest);
+    expect(statusOf(() => watched(storage, oldest - 1))).toMatchObject({ code: 410 });
+  });
+
+  test('writes to one place do not push the events of another out of the history', () => {
+    const storage = createStorage({ history: 4 });
+    storage.create(SECRETS, secret('prod', 'db'));
+    for (let index = 0; index < 50; index += 1) storage.create(WIDGETS, secret('prod', `w${index}`));
+    expect(summary(watched(storage, 1).events)).toEqual(['ADDED prod/db 2']);
+  });
+
+  test('a watcher that throws harms neither the write nor other watchers, and is heard of', () => {
+    const errors: unknown[] = [];
+    const storage = createStorage({ onWatcherError: (error) => errors.push(error) });
+    storage.watch(SECRETS, 1, () => {
+      throw new Error('broken watcher');
+    });
+    const { events } = watched(storage, 1);
+    storage.create(SECRETS, secret('prod', 'db'));
+    expect(storage.count(SECRETS)).toBe(1);
+    expect(events).toHaveLength(1);
+    expect(errors.map(String)).toEqual(['Error: broken watcher']);
+  });
+
+  test('a watcher may stop itself and others while it is told', () => {
+    const storage = createStorage();
+    const heard: string[] = [];
+    const stops: (() => void)[] = [];
+    for (const name of ['first', 'second']) {
+      stops.push(
+        storage.watch(SECRETS, 1, () => {
+          heard.push(name);
+          for (const stop of stops) stop();
+        }),
+      );
+    }
+    storage.create(SECRETS, secret('prod', 'a'));
+    storage.create(SECRETS, secret('prod', 'b'));
+    expect(heard).toEqual(['first']);
+  });
+
+  test('a watcher that writes keeps the order of events for all, also for one that begins meanwhile', () => {
+    const storage = createStorage();
+    let late: readonly StoredEvent[] = [];
+    storage.watchAll((_place, { object }) => {
+      if (object.metadata.name !== 'cause') return;
+      storage.create(SECRETS, secret('prod', 'effect'));
+      late = watched(storage, 1).events;
+    });
+    const { events } = watched(storage, 1);
+    storage.create(SECRETS, secret('prod', 'cause'));
+    storage.create(SECRETS, secret('prod', 'end'));
+    const expected = ['ADDED prod/cause 2', 'ADDED prod/effect 3', 'ADDED prod/end 4'];
+    expect(summary(events)).toEqual(expected);
+    expect(summary(late)).toEqual(expected);
+  });
+
+  test('a watcher that writes while it is told the past hears of that write afterwards, once', () => {
+    const storage = filled(2);
+    const heard: string[] = [];
+    storage.watch(SECRETS, 1, ({ object }) => {
+      heard.push(keyOf(object));
+      if (heard.length === 1) storage.create(SECRETS, secret('prod', 'new'));
+    });
+    expect(heard).toEqual(['prod/s0', 'prod/s1', 'prod/new']);
+  });
+
+  test('events of all places are told in order, from now on', () => {
+    const storage = filled(1);
+    const heard: string[] = [];
+    const stop = storage.watchAll(({ resource }, { type, revision }) =>
+      heard.push(`${resource} ${type} ${revision}`),
+    );
+    storage.create(WIDGETS, secret('prod', 'w'));
+    storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
+    stop();
+    storage.create(WIDGETS, secret('prod', 'w2'));
+    expect(heard).toEqual(['widgets ADDED 3', 'secrets DELETED 4']);
+  });
+});
+
+describe('whatever is written', () => {
+  const change = fc.record({
+    namespace: fc.constantFrom('a', 'a-b', 'b'),
+    name: fc.constantFrom('x', 'y', 'z', 'x-1', 'w'),
+    remove: fc.boolean(),
+  });
+  type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
+
+  function write(storage: Storage, { namespace, name, remove }: Change): void {
+    const old = storage.get(SECRETS, { namespace, name });
+    if (old === undefined) storage.create(SECRETS, secret(namespace, name));
+    else if (remove) storage.remove(SECRETS, { namespace, name }, versionOf(old));
+    else storage.replace(SECRETS, old, versionOf(old));
+  }
+
+  test('pages show the state at the first page under concurrent writes', () => {
+    fc.assert(
+      fc.property(
+        fc.array(change),
+        fc.array(change),
+        fc.integer({ min: 1, max: 4 }),
+        fc.option(fc.constantFrom('a', 'a-b', 'b'), { nil: undefined }),
+        (before, during, limit, namespace) => {
+          const storage = createStorage();
+          for (const one of before) write(storage, one);
+          const options = namespace === undefined ? {} : { namespace };
+          const expected = storage.list(SECRETS, options).items;
+          const left = [...during];
+          const items = listAll(storage, { ...options, limit }, () => {
+            for (const one of left.splice(0, 3)) write(storage, one);
+          });
+          expect(items).toEqual(expected);
+        },
+      ),
+    );
+  });
+
+  test('a watch from any revision replays to the present state', () => {
+    fc.assert(
+      fc.property(fc.array(change), fc.array(change), fc.array(change), (before, past, live) => {
+        const storage = createStorage();
+        for (const one of before) write(storage, one);
+        const state = new Map(storage.list(SECRETS).items.map((object) => [keyOf(object), object]));
+        const from = storage.revision();
+        for (const one of past) write(storage, one);
+        storage.watch(SECRETS, from, ({ type, object, previous }) => {
+          expect(state.get(keyOf(object))).toBe(previous);
+          if (type === 'DELETED') state.delete(keyOf(object));
+          else state.set(keyOf(object), object);
+        });
+        for (const one of live) write(storage, one);
+        const replayed = [...state.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+        expect(replayed).toEqual(storage.list(SECRETS).items);
+      }),
+    );
+  });
+});

@@ -1,0 +1,49 @@
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
+
+/** How long a duration may at most be to be shown so: with one unit, or with a second one that is left out when it is zero. */
+const STEPS: readonly { readonly below: number; readonly unit: Unit; readonly rest?: Unit }[] = [
+  { below: 2 * MINUTE, unit: 's' },
+  { below: 10 * MINUTE, unit: 'm', rest: 's' },
+  { below: 3 * HOUR, unit: 'm' },
+  { below: 8 * HOUR, unit: 'h', rest: 'm' },
+  { below: 2 * DAY, unit: 'h' },
+  { below: 8 * DAY, unit: 'd', rest: 'h' },
+  { below: 2 * YEAR, unit: 'd' },
+  { below: 8 * YEAR, unit: 'y', rest: 'd' },
+  { below: Infinity, unit: 'y' },
+];
+
+type Unit = keyof typeof UNITS;
+const UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY, y: YEAR } as const;
+
+/**
+ * A duration in two or three significant figures: `45s`, `3m2s`, `5d`. A second into the future counts as now, because clocks
+ * differ; more than that is `<invalid>`.
+ *
+ * @param ms milliseconds
+ * @see k8s.io/apimachinery/pkg/util/duration, HumanDuration
+ */
+export function humanDuration(ms: number): string {
+  if (ms <= -2 * SECOND) return '<invalid>';
+  const duration = Math.max(ms, 0);
+  const { unit, rest } = STEPS.find(({ below }) => duration < below) ?? {
+    unit: 'y' as const,
+    rest: undefined,
+  };
+  const whole = Math.floor(duration / UNITS[unit]);
+  const remainder = rest === undefined ? 0 : Math.floor((duration % UNITS[unit]) / UNITS[rest]);
+  return rest === undefined || remainder === 0 ? `${whole}${unit}` : `${whole}${unit}${remainder}${rest}`;
+}
+
+const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** The age of an RFC 3339 timestamp: `<unknown>` when there is none, `<invalid>` when it is no time. */
+export function ageOf(timestamp: string | undefined, now: Date): string {
+  if (timestamp === undefined || timestamp === '' || timestamp === 'null') return '<unknown>';
+  const time = RFC3339.test(timestamp) ? Date.parse(timestamp) : NaN;
+  return Number.isNaN(time) ? '<invalid>' : humanDuration(now.getTime() - time);
+}

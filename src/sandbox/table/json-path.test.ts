@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+
+import { compileJsonPath } from './json-path.ts';
+
+const object = {
+  metadata: { annotations: { 'a.b/c': 'annotated', constructor: 'own' } },
+  spec: {
+    text: 'text',
+    nothing: null,
+    list: ['l0', 'l1'],
+    empty: [],
+    map: { z: 1, a: 2 },
+    conditions: [
+      { type: 'Ready', status: 'True', n: 1, f: 1 },
+      { type: 'Other)]', status: 'False', n: 2, x: 1, f: 1.5 },
+    ],
+  },
+};
+
+// What a kube-apiserver shows for these paths, in columns and so of the first value only, was compared with these answers.
+test.each([
+  ['.spec.text', ['text']],
+  ['$.spec.text', ['text']],
+  ['.spec.nothing', [null]],
+  ['.spec.nothing.further', []],
+  ['.spec.missing', []],
+  ['.spec.text.further', []],
+  ['.spec.toString', []],
+  ['.spec.list', [['l0', 'l1']]],
+  ['.spec.list[0]', ['l0']],
+  ['.spec.list[-1]', ['l1']],
+  ['.spec.list[-1:]', ['l1']],
+  ['.spec.list[0:2]', ['l0', 'l1']],
+  ['.spec.list[1:1]', []],
+  ['.spec.list[*]', ['l0', 'l1']],
+  ['.spec.empty[*]', []],
+  ['.spec.map.*', [1, 2]],
+  ['.spec.conditions[*].type', ['Ready', 'Other)]']],
+  ['.spec.conditions[?(@.type=="Ready")].status', ['True']],
+  [".spec.conditions[?(@.type == 'Ready')].status", ['True']],
+  ['.spec.conditions[?(@.type=="Other)]")].status', ['False']],
+  ['.spec.conditions[?(@.type!="Ready")].status', ['False']],
+  ['.spec.conditions[?(@.type=="Nope")].status', []],
+  ['.spec.conditions[?(@.x)].status', ['False']],
+  ['.spec.conditions[?(@.x==1)].status', ['False']],
+  ['.spec.conditions[?(@.n>1)].status', ['False']],
+  ['.spec.conditions[?(@.x<@.n)].status', ['False']],
+  [String.raw`.metadata.annotations.a\.b/c`, ['annotated']],
+  [String.raw`.metadata.annotations['a\.b/c']`, ['annotated']],
+  [".metadata.annotations['a.b/c']", []], // dots in quotes still part names
+  ['.metadata.annotations.constructor', ['own']],
+])('%s leads to %j', (path, found) => {
+  expect(compileJsonPath(path)(object)).toEqual(found);
+});
+
+test.each([
+  ['an index beyond the end', '.spec.list[9]'],
+  ['an index before the start', '.spec.list[-9]'],
+  ['a slice beyond the end', '.spec.list[1:9]'],
+  ['an index of something that is no list', '.spec.text[0]'],
+  ['a comparison of a number with text', '.spec.conditions[?(@.n=="1")].type'],
+  ['a comparison of a fraction with an integer', '.spec.conditions[?(@.f==1)].type'],
+  ['a filter of something that is no list', '.spec.map[?(@.z==1)]'],
+])('%s finds nothing, not even what came before', (_what, path) => {
+  expect(compileJsonPath(path)(object)).toEqual([]);
+});
+
+test.each([
+  'spec.text',
+  '.spec text',
+  '.spec..text',
+  '.',
+  '.spec[a]',
+  '.spec["a"]',
+  '.spec[?(a)]',
+  '.a[?(@.b==c)]',
+  '.a[',
+])('the path %s is refused', (path) => {
+  expect(() => compileJsonPath(path)).toThrow(SyntaxError);
+});

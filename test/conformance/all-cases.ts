@@ -1,0 +1,36 @@
+import { access } from './cases/access.ts';
+import { applying } from './cases/applying.ts';
+import { creating } from './cases/creating.ts';
+import { customResourceDefinitions, customResources } from './cases/custom-resources.ts';
+import { deleting } from './cases/deleting.ts';
+import { dryRunning } from './cases/dry-running.ts';
+import { kinds } from './cases/kinds.ts';
+import { patching } from './cases/patching.ts';
+import { fieldValidation, protocol } from './cases/protocol.ts';
+import { reading } from './cases/reading.ts';
+import { tables } from './cases/tables.ts';
+import { updating } from './cases/updating.ts';
+import { watching } from './cases/watching.ts';
+import { webhookConfigurations, webhookFailures, webhookRules, webhooks } from './cases/webhooks.ts';
+
+export const ALL_CASES = [
+  ...creating,
+  ...reading,
+  ...watching,
+  ...updating,
+  ...patching,
+  ...applying,
+  ...dryRunning,
+  ...deleting,
+  ...customResources,
+  ...customResourceDefinitions,
+  ...kinds,
+  ...tables,
+  ...protocol,
+  ...fieldValidation,
+  ...access,
+  ...webhooks,
+  ...webhookRules,
+  ...webhookFailures,
+  ...webhookConfigurations,
+];

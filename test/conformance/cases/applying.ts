@@ -1,0 +1,271 @@
+import type { Loose } from '../api.ts';
+import { group } from '../case.ts';
+import { configMap, widget, widgets } from '../fixtures.ts';
+
+const by = (manager: string, more = '') => `?fieldManager=${manager}${more}`;
+
+/** Server-side apply takes what a manager wants, and nothing beside it. */
+const data = ({ data }: Loose) => data;
+const spec = ({ spec }: Loose) => spec;
+
+/** Who manages what. `.` keys and `subresource` differ between releases. */
+function owners({ metadata }: Loose): unknown {
+  const entries = metadata.managedFields as readonly Record<string, unknown>[] | undefined;
+  return (entries ?? []).map(({ manager, operation, apiVersion, fieldsType, fieldsV1 }) => ({
+    manager,
+    operation,
+    apiVersion,
+    fieldsType,
+    fieldsV1,
+  }));
+}
+
+export const applying = group('applying', {
+  'an object that is not there is created': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }, { labels: { a: 'b' } }));
+    },
+  },
+  'a custom resource that is not there is created': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.apply(
+        widgets(api, `/a${by('one')}`),
+        widget('a', { size: 1, ports: [{ name: 'http', port: 80 }] }),
+      );
+    },
+  },
+  'YAML is taken': async (api) => {
+    const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: value\n';
+    await api.apply(`configmaps/a${by('one')}`, yaml);
+  },
+  'applying the same again changes nothing': async (api) => {
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
+  },
+  'a manager is required': async (api) => {
+    await api.apply('configmaps/a', configMap('a'));
+  },
+  'the fieldManager may not be too long': async (api) => {
+    await api.apply(`configmaps/a${by('m'.repeat(129))}`, configMap('a'));
+  },
+  'apiVersion and kind are required': async (api) => {
+    await api.apply(`configmaps/a${by('one')}`, { metadata: { name: 'a' } });
+  },
+  'the name in the body has to be that of the path': async (api) => {
+    await api.apply(`configmaps/a${by('one')}`, configMap('b'));
+  },
+  'managedFields may not be applied': async (api) => {
+    const managedFields = [{ manager: 'forged', operation: 'Apply', apiVersion: 'v1' }];
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', {}, { managedFields }));
+  },
+  'the same value has two managers': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
+      await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'value' }), { show: owners });
+    },
+  },
+  'a value of another manager is a conflict': async (api) => {
+    await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
+    await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'changed' }));
+  },
+  'every value of another manager is a cause': async (api) => {
+    await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
+    await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'changed', other: 'y' }));
+  },
+  'a value that an update set is a conflict, too': async (api) => {
+    await api.given.create(`configmaps${by('one')}`, configMap('a', { key: 'value' }));
+    await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'changed' }));
+  },
+  'force takes values over': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
+      await api.apply(`configmaps/a${by('two', '&force=true')}`, configMap('a', { key: 'changed' }), {
+        show: (object) => [data(object), owners(object)],
+      });
+    },
+  },
+  'a manager that lost a value may leave it out': async (api) => {
+    await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
+    await api.given.apply(`configmaps/a${by('two', '&force=true')}`, configMap('a', { key: 'changed' }));
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', { other: 'x' }), { show: data });
+  },
+  'what a manager leaves out is removed': async (api) => {
+    await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', { other: 'x' }), { show: data });
+  },
+  'what another manager has, too, stays when one leaves it out': async (api) => {
+    await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
+    await api.given.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'value' }));
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', { other: 'x' }), { show: data });
+  },
+  'what others set by update stays': async (api) => {
+    await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
+    await api.given.patch(`configmaps/a${by('two')}`, 'merge', { data: { other: 'x' } });
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'changed' }), { show: data });
+  },
+  'a manager that leaves everything out leaves the object': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
+      await api.apply(`configmaps/a${by('one')}`, configMap('a'), {
+        show: (object) => [data(object) ?? 'no data', owners(object)],
+      });
+    },
+  },
+  'items of a list have managers of their own': async (api) => {
+    const ports = (...items: readonly object[]) => widget('a', { ports: items });
+    await api.given.apply(widgets(api, `/a${by('one')}`), ports({ name: 'http', port: 80 }));
+    await api.apply(widgets(api, `/a${by('two')}`), ports({ name: 'https', port: 443 }), { show: spec });
+    await api.apply(widgets(api, `/a${by('one')}`), ports(), { show: spec });
+  },
+  'a field of an item of another manager is a conflict': async (api) => {
+    const port = (number: number) => widget('a', { ports: [{ name: 'http', port: number }] });
+    await api.given.apply(widgets(api, `/a${by('one')}`), port(80));
+    await api.apply(widgets(api, `/a${by('two')}`), port(81));
+  },
+  'an item of a list needs its key': {
+    run: async (api) => {
+      await api.apply(widgets(api, `/a${by('one')}`), widget('a', { ports: [{ port: 80 }] }));
+    },
+    // Whether the merge or the schema notices first was changed; that it is refused stays.
+    normalise: (transcript) =>
+      transcript.map((exchange) => ('status' in exchange ? exchange.status >= 400 : exchange)),
+  },
+  'an item may come once only': {
+    run: async (api) => {
+      const ports = [{ name: 'a' }, { name: 'a' }];
+      await api.apply(widgets(api, `/a${by('one')}`), widget('a', { ports }));
+    },
+    // How the library that merges says it was reworded; that it is refused stays.
+    normalise: (transcript) =>
+      transcript.map((exchange) => ('status' in exchange ? { status: exchange.status } : exchange)),
+  },
+  'a set is merged': async (api) => {
+    const tags = (...items: readonly string[]) => widget('a', { size: 1, tags: items });
+    await api.given.apply(widgets(api, `/a${by('one')}`), tags('x', 'y'));
+    await api.apply(widgets(api, `/a${by('two')}`), tags('y', 'z'), { show: spec });
+    await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1 }), { show: spec });
+  },
+  'a plain list has one manager': async (api) => {
+    await api.given.apply(widgets(api, `/a${by('one')}`), widget('a', { steps: ['x'] }));
+    await api.apply(widgets(api, `/a${by('two')}`), widget('a', { steps: ['x', 'y'] }));
+  },
+  'a Service port is known by its number and protocol': async (api) => {
+    const service = (...ports: readonly object[]) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'a' },
+      spec: { selector: { app: 'a' }, ports },
+    });
+    const one = { name: 'one', port: 1, protocol: 'TCP' };
+    const two = { name: 'two', port: 2, protocol: 'TCP' };
+    await api.given.apply(`services/a${by('one')}`, service(one));
+    await api.apply(`services/a${by('two')}`, service(two), { show: spec });
+    await api.apply(`services/a${by('two')}`, service({ ...one, targetPort: 11 }));
+  },
+  'a field that a manager leaves out falls back to its default': async (api) => {
+    await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1, tier: 'gold' }), { show: spec });
+    await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1 }), { show: spec });
+  },
+  'applying is judged like any other write': async (api) => {
+    await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 101 }));
+  },
+  'a status is applied at its own path': async (api) => {
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    const { apiVersion, kind, metadata } = widget('a');
+    const ready = { apiVersion, kind, metadata, status: { phase: 'Ready' } };
+    await api.apply(widgets(api, `/a/status${by('one')}`), ready);
+  },
+  'a version in the body has to be the current one': async (api) => {
+    const { object } = await api.given.create(`configmaps${by('one')}`, configMap('a'));
+    const { resourceVersion } = object.metadata;
+    await api.given.patch('configmaps/a', 'merge', { data: { n: '1' } });
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', {}, { resourceVersion }));
+  },
+  'a uid in the body of what is not there is a conflict': async (api) => {
+    const uid = '00000000-0000-0000-0000-000000000000';
+    await api.apply(`configmaps/a${by('one')}`, configMap('a', {}, { uid }));
+  },
+  'a creation is managed by the program that asked': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.create('configmaps', configMap('a', { key: 'value' }), { show: owners });
+    },
+  },
+  'an update moves what it changes to its manager': {
+    keepManagedFields: true,
+    run: async (api) => {
+      const made = await api.given.create(`configmaps${by('a')}`, configMap('a', { one: '1', two: '2' }));
+      const object = { ...made.object, data: { one: '11', two: '2', three: '3' } };
+      await api.update(`configmaps/a${by('b')}`, object, { show: owners });
+    },
+  },
+  'a patch moves what it changes to its manager': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.given.create(widgets(api, by('a')), widget('a', { size: 1, notes: { x: '1' } }));
+      await api.patch(
+        widgets(api, `/a${by('b')}`),
+        'merge',
+        { spec: { size: 2, notes: { y: '2' } } },
+        { show: owners },
+      );
+    },
+  },
+  'an update by which nothing is left takes a manager away': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.given.create(`configmaps${by('a')}`, configMap('a', { one: '1' }));
+      await api.given.patch(`configmaps/a${by('b')}`, 'merge', { data: { two: '2' } });
+      await api.patch(`configmaps/a${by('c')}`, 'merge', { data: { two: null } }, { show: owners });
+    },
+  },
+  'managedFields of an empty list are reset': {
+    keepManagedFields: true,
+    run: async (api) => {
+      await api.given.create(`configmaps${by('a')}`, configMap('a', { one: '1' }));
+      await api.patch(
+        `configmaps/a${by('b')}`,
+        'merge',
+        { metadata: { managedFields: [{}] } },
+        {
+          show: ({ metadata }) => metadata.managedFields ?? 'none',
+        },
+      );
+    },
+  },
+  'a change of status names its manager and the subresource': {
+    keepManagedFields: true,
+    since: '1.22', // metav1.ManagedFieldsEntry.subresource
+    run: async (api) => {
+      await api.given.create(widgets(api, by('a')), widget('a', { size: 1 }));
+      await api.patch(
+        widgets(api, `/a/status${by('b')}`),
+        'merge',
+        { status: { phase: 'Ready' } },
+        {
+          show: ({ metadata }) => metadata.managedFields,
+        },
+      );
+    },
+    expected: [
+      {
+        status: 200,
+        answer: [
+          { manager: 'a', operation: 'Update', fieldsV1: { 'f:spec': { 'f:size': {} } } },
+          {
+            manager: 'b',
+            operation: 'Update',
+            subresource: 'status',
+            fieldsType: 'FieldsV1',
+            fieldsV1: { 'f:status': { 'f:phase': {} } },
+          },
+        ],
+      },
+    ],
+  },
+});

@@ -1,0 +1,175 @@
+import type { Loose } from '../api.ts';
+import { group } from '../case.ts';
+import { configMap, widget, widgets } from '../fixtures.ts';
+import { upToColon } from '../wording.ts';
+
+interface ListedResource {
+  readonly name: string;
+}
+
+/** Of a group's resources those that the sandbox is to have, and what it is to say of them. */
+const only =
+  (...names: readonly string[]) =>
+  ({ resources, ...rest }: Loose) => ({
+    ...rest,
+    resources: (resources as readonly ListedResource[]).filter(({ name }) => names.includes(name)),
+  });
+
+export const protocol = group('protocol', {
+  'the core group lists its resources': async (api) => {
+    await api.get('/api/v1', {
+      show: only('configmaps', 'secrets', 'namespaces', 'namespaces/status', 'events', 'serviceaccounts'),
+    });
+  },
+  'the group of custom resources lists them': async (api) => {
+    await api.get('/apis/conformance.example.com/v1');
+  },
+  'the group of custom resources lists its versions': async (api) => {
+    await api.get('/apis/conformance.example.com');
+  },
+  'groups are listed': async (api) => {
+    const wanted = ['conformance.example.com', 'coordination.k8s.io', 'rbac.authorization.k8s.io'];
+    await api.get('/apis', {
+      show: ({ groups, ...rest }) => ({
+        ...rest,
+        groups: (groups as readonly ListedResource[])
+          .filter(({ name }) => wanted.includes(name))
+          // Beta versions come and go between releases.
+          .map(({ name, ...more }) => ({ name, preferred: (more as Loose).preferredVersion }))
+          .toSorted((a, b) => a.name.localeCompare(b.name)),
+      }),
+    });
+  },
+  'webhook configurations and RBAC are listed': async (api) => {
+    await api.get('/apis/admissionregistration.k8s.io/v1', {
+      show: only('mutatingwebhookconfigurations', 'validatingwebhookconfigurations'),
+    });
+    await api.get('/apis/rbac.authorization.k8s.io/v1');
+    await api.get('/apis/coordination.k8s.io/v1', { show: only('leases') });
+    await api.get('/apis/apiextensions.k8s.io/v1');
+    await api.get('/apis/authorization.k8s.io/v1');
+  },
+  'the core group has one version': async (api) => {
+    await api.get('/api', { show: ({ kind, versions }) => ({ kind, versions }) });
+  },
+  'the server tells its health': async (api) => {
+    for (const path of ['/healthz', '/livez', '/readyz']) await api.get(path);
+  },
+  'a path that nobody serves is not found': async (api) => {
+    await api.get('/apis/nowhere.example.com');
+    await api.get('/apis/conformance.example.com/v9');
+    await api.get('/api/v9/configmaps');
+  },
+  'a method that a path does not have is not allowed': async (api) => {
+    await api.given.create('configmaps', configMap('a'));
+    await api.send('PUT', 'configmaps', { body: configMap('a') });
+    await api.send('PATCH', 'configmaps', {
+      body: {},
+      headers: { 'content-type': 'application/merge-patch+json' },
+    });
+    await api.send('POST', 'configmaps/a', { body: configMap('a') });
+    await api.send('PUT', widgets(api), { body: widget('a') });
+  },
+  'a method that nobody knows is not allowed': async (api) => {
+    await api.send('BREW', 'configmaps');
+  },
+  'a media type that the server does not write is not acceptable': {
+    run: async (api) => {
+      await api.given.create('configmaps', configMap('a'));
+      await api.get('configmaps/a', { headers: { accept: 'text/csv' } });
+      await api.get(widgets(api), { headers: { accept: 'text/csv' } });
+    },
+    normalise: upToColon, // what follows is the list of those that it writes
+  },
+  'anything goes with */*': async (api) => {
+    await api.given.create('configmaps', configMap('a'));
+    await api.get('configmaps/a', { headers: { accept: '*/*' } });
+  },
+  'custom resources come as JSON to clients that would rather have protobuf': async (api) => {
+    const accept = 'application/vnd.kubernetes.protobuf, application/json';
+    await api.get(widgets(api), { headers: { accept }, show: ({ kind }) => kind });
+  },
+  'YAML is written to those who ask for it': async (api) => {
+    await api.get('configmaps/missing', { headers: { accept: 'application/yaml' } });
+  },
+  'a limit of 0 is no limit': async (api) => {
+    for (const name of ['a', 'b']) await api.given.create('configmaps', configMap(name));
+    await api.get('configmaps?limit=0', { show: ({ items }) => (items as readonly unknown[]).length });
+  },
+  'a selection that nothing satisfies is an empty list': async (api) => {
+    await api.given.create('configmaps', configMap('a'));
+    await api.get('configmaps?labelSelector=a%3Db,a%3Dc', { show: ({ items }) => items });
+  },
+  'pretty answers are the same answers': async (api) => {
+    await api.get('configmaps/missing?pretty=true');
+  },
+});
+
+export const fieldValidation = group('field validation', {
+  'unknown fields are warned of': {
+    since: '1.25', // KEP-2885: fieldValidation=Warn is the default
+    run: async (api) => {
+      const answer = await api.create(
+        widgets(api, '?fieldValidation=Warn'),
+        widget('a', { size: 1, unknown: 1 }),
+      );
+      api.note('warnings', answer.warnings);
+    },
+    expected: [{ status: 201 }, { seen: ['299 - "unknown field \\"spec.unknown\\""'] }],
+  },
+  'unknown fields are refused when asked to be strict': {
+    since: '1.25', // KEP-2885
+    run: async (api) => {
+      await api.create(widgets(api, '?fieldValidation=Strict'), widget('a', { size: 1, unknown: 1 }));
+      await api.create('configmaps?fieldValidation=Strict', { ...configMap('a'), unknown: 1 });
+    },
+    expected: [
+      {
+        status: 400,
+        answer: {
+          reason: 'BadRequest',
+          message:
+            'Widget in version "v1" cannot be handled as a Widget: strict decoding error: unknown field "spec.unknown"',
+        },
+      },
+      {
+        status: 400,
+        answer: {
+          reason: 'BadRequest',
+          message:
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "unknown"',
+        },
+      },
+    ],
+  },
+  'unknown fields are ignored when asked to': {
+    since: '1.25', // KEP-2885
+    run: async (api) => {
+      const answer = await api.create(
+        widgets(api, '?fieldValidation=Ignore'),
+        widget('a', { size: 1, unknown: 1 }),
+      );
+      api.note('warnings', answer.warnings);
+    },
+    expected: [{ status: 201 }, { seen: [] }],
+  },
+  'fieldValidation has three values': {
+    since: '1.25', // k8s.io/apimachinery ValidateFieldValidation
+    run: async (api) => {
+      await api.create('configmaps?fieldValidation=Loose', configMap('a'));
+    },
+    expected: [
+      {
+        status: 422,
+        answer: {
+          reason: 'Invalid',
+          details: {
+            group: 'meta.k8s.io',
+            kind: 'CreateOptions',
+            causes: [{ field: 'fieldValidation', reason: 'FieldValueNotSupported' }],
+          },
+        },
+      },
+    ],
+  },
+});

@@ -1,0 +1,114 @@
+import { group } from '../case.ts';
+import { configMap, gadget, gadgets, widget, widgets } from '../fixtures.ts';
+
+export const updating = group('updating', {
+  'an update with the current version succeeds': async (api) => {
+    const { object } = await api.create('configmaps', configMap('a', { n: '1' }));
+    await api.update('configmaps/a', { ...object, data: { n: '2' } });
+  },
+  'an update without a version overwrites': async (api) => {
+    await api.given.create('configmaps', configMap('a', { n: '1' }));
+    await api.update('configmaps/a', configMap('a', { n: '2' }));
+  },
+  'an update with an old version is a conflict': async (api) => {
+    const { object } = await api.given.create('configmaps', configMap('a', { n: '1' }));
+    await api.given.update('configmaps/a', configMap('a', { n: '2' }));
+    await api.update('configmaps/a', { ...object, data: { n: '3' } });
+  },
+  'an update of a custom resource with an old version is a conflict': async (api) => {
+    const { object } = await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.given.update(widgets(api, '/a'), { ...object, spec: { size: 2 } });
+    await api.update(widgets(api, '/a'), { ...object, spec: { size: 3 } });
+  },
+  'an update of a custom resource needs a version': async (api) => {
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.update(widgets(api, '/a'), widget('a', { size: 2 }));
+  },
+  'an update that changes nothing keeps the version': async (api) => {
+    const { object } = await api.create(widgets(api), widget('a', { size: 1 }));
+    await api.update(widgets(api, '/a'), object);
+  },
+  'an update of what is not there is not found': async (api) => {
+    await api.update('configmaps/missing', configMap('missing'));
+    await api.update(widgets(api, '/missing'), widget('missing', {}, { resourceVersion: '1' }));
+  },
+  'an update of what is not there with a uid is a conflict': async (api) => {
+    const uid = '00000000-0000-0000-0000-000000000000';
+    await api.update('configmaps/missing', configMap('missing', {}, { uid }));
+  },
+  'an update with the uid of another life is a conflict': async (api) => {
+    await api.given.create('configmaps', configMap('a'));
+    const uid = '00000000-0000-0000-0000-000000000000';
+    await api.update('configmaps/a', configMap('a', { n: '2' }, { uid }));
+  },
+  'the name in the body has to be that of the path': async (api) => {
+    await api.given.create('configmaps', configMap('a'));
+    await api.update('configmaps/a', configMap('b'));
+    await api.update('configmaps/a', { data: {} });
+  },
+  'the namespace in the body has to be that of the path': async (api) => {
+    await api.given.create('configmaps', configMap('a'));
+    await api.update('configmaps/a', configMap('a', {}, { namespace: 'default' }));
+  },
+  'what only the server sets stays as it was': async (api) => {
+    const { object } = await api.create(widgets(api), widget('a', { size: 1 }));
+    const { name, resourceVersion } = object.metadata;
+    const metadata = { name, resourceVersion, generation: 9, creationTimestamp: '2001-01-01T00:00:00Z' };
+    await api.update(widgets(api, '/a'), { ...object, metadata });
+  },
+  'a change of the spec raises the generation, a label does not': async (api) => {
+    const { object } = await api.create(widgets(api), widget('a', { size: 1 }));
+    const labelled = { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } };
+    const second = await api.update(widgets(api, '/a'), labelled);
+    await api.update(widgets(api, '/a'), { ...second.object, spec: { size: 2 } });
+  },
+  'without a status subresource every change raises the generation': async (api) => {
+    const name = `${api.id}-a`;
+    const { object } = await api.create(gadgets(), gadget(name, { spec: { a: 1 } }));
+    const second = await api.update(gadgets(`/${name}`), { ...object, status: { b: 1 } });
+    await api.update(gadgets(`/${name}`), {
+      ...second.object,
+      metadata: { ...second.object.metadata, labels: { a: 'b' } },
+    });
+  },
+  'status is dropped on creation where it is a subresource': async (api) => {
+    await api.create(widgets(api), { ...widget('a', { size: 1 }), status: { phase: 'Forged' } });
+  },
+  'an update ignores status': async (api) => {
+    const { object } = await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.update(widgets(api, '/a'), { ...object, status: { phase: 'Forged' } });
+  },
+  'an update of status ignores everything else': async (api) => {
+    const { object } = await api.given.create(widgets(api), widget('a', { size: 1 }));
+    const metadata = { ...object.metadata, labels: { a: 'b' }, annotations: { c: 'd' } };
+    await api.update(widgets(api, '/a/status'), {
+      ...object,
+      metadata,
+      spec: { size: 2 },
+      status: { phase: 'Ready' },
+    });
+  },
+  'status is read at its own path': async (api) => {
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
+    await api.get(widgets(api, '/a/status'));
+  },
+  'status is judged by its schema': async (api) => {
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.patch(widgets(api, '/a/status'), 'merge', { status: { observed: 'many' } });
+  },
+  'a kind without a status subresource has no such path': async (api) => {
+    const name = `${api.id}-a`;
+    await api.given.create(gadgets(), gadget(name));
+    await api.get(gadgets(`/${name}/status`));
+    await api.patch(gadgets(`/${name}/status`), 'merge', { status: {} });
+    await api.get('configmaps/a/status');
+  },
+  'the status of a Namespace is a subresource': async (api) => {
+    const path = `/api/v1/namespaces/${api.id}`;
+    await api.patch(`${path}/status`, 'merge', {
+      metadata: { labels: { ignored: 'or-not' } },
+      status: { conditions: [{ type: 'Odd', status: 'True' }] },
+    });
+  },
+});

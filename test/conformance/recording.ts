@@ -1,0 +1,38 @@
+/** The answers of a real kube-apiserver, kept in the repository. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FILE = join(import.meta.dirname, '..', 'data', 'conformance-1.20.json');
+
+export interface Recording {
+  /** The release that answered. */
+  readonly server: string;
+  /** Transcripts by the names of cases. */
+  readonly cases: Readonly<Record<string, unknown>>;
+}
+
+export function readRecording(): Recording {
+  return JSON.parse(readFileSync(FILE, 'utf8')) as Recording; // we wrote it
+}
+
+export function writeRecording({ server, cases }: Recording): void {
+  writeFileSync(FILE, `${pretty({ server, cases: sorted(cases) }, 0)}\n`);
+}
+
+const LINE_LENGTH = 120;
+
+/** JSON in which whatever fits into a line stands in one: an exchange can be read at a glance, and a diff is short. */
+function pretty(value: unknown, depth: number): string {
+  const flat = JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || flat.length + 2 * depth < LINE_LENGTH) return flat;
+  const indent = '  '.repeat(depth + 1);
+  const items = Array.isArray(value)
+    ? value.map((item) => pretty(item, depth + 1))
+    : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${pretty(item, depth + 1)}`);
+  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
+  return `${open}\n${items.map((item) => indent + item).join(',\n')}\n${'  '.repeat(depth)}${close}`;
+}
+
+function sorted(cases: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(cases).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}

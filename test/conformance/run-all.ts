@@ -1,0 +1,36 @@
+import type { ConformanceCase } from './case.ts';
+import type { Subject } from './subject.ts';
+
+/**
+ * Starts all cases, some at a time; the promise of each by its name. Most of a case is waiting for the API server, so a few
+ * at once cost nothing.
+ */
+export function observeAll(
+  subject: Pick<Subject, 'observe'>,
+  cases: readonly ConformanceCase[],
+  concurrency = 6,
+): ReadonlyMap<string, Promise<unknown>> {
+  const waiting: (() => void)[] = [];
+  let free = concurrency;
+  const seat = async () => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+  };
+  const leave = () => {
+    const next = waiting.shift();
+    if (next === undefined) free += 1;
+    else next();
+  };
+  const seated = async (conformanceCase: ConformanceCase) => {
+    await seat();
+    try {
+      return await subject.observe(conformanceCase);
+    } finally {
+      leave();
+    }
+  };
+  const started = cases.map((conformanceCase) => [conformanceCase.name, seated(conformanceCase)] as const);
+  // A test reports a failure when its turn comes; until then it is not unhandled.
+  for (const [, observed] of started) observed.catch(() => undefined);
+  return new Map(started);
+}

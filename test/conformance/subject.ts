@@ -1,0 +1,72 @@
+/** The API server that is put to the test: a real one, or the sandbox when GATEHOUSE_TEST_API says so. */
+import { createHash } from 'node:crypto';
+
+import { startControlPlane, type ControlPlane } from '../support/control-plane.ts';
+import { createApi, type Api } from './api.ts';
+import type { ConformanceCase } from './case.ts';
+import { installFixtures } from './fixtures.ts';
+import { normalise } from './normalise.ts';
+import type { Exchange, Transcript } from './transcript.ts';
+import { createTransport } from './transport.ts';
+import { startHooks } from './webhooks.ts';
+
+export interface Subject {
+  readonly version: ControlPlane['version'];
+  /** Runs a case in a namespace of its own; what it saw, with everything accidental taken out. */
+  readonly observe: (conformanceCase: ConformanceCase) => Promise<unknown>;
+  readonly stop: () => Promise<void>;
+}
+
+const CONTROLLERS = ['garbagecollector', 'namespace', 'clusterrole-aggregation'];
+
+export async function startSubject(): Promise<Subject> {
+  const plane = await startControlPlane({ controllers: CONTROLLERS });
+  const hooks = await startHooks();
+  const transport = createTransport(plane.server, plane.ca);
+  const stop = async () => {
+    transport.close();
+    await hooks.stop();
+    await plane.stop();
+  };
+  const open = (id: string, transcript: Exchange[] = []): Api =>
+    createApi({ id, plane, transport, transcript, hooks: hooks.forCase(id) });
+
+  try {
+    await installFixtures(open('default'), hooks.port);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    version: plane.version,
+    observe: async (conformanceCase) => {
+      const id = wordFor(conformanceCase.name);
+      const transcript: Exchange[] = [];
+      const api = open(id, transcript);
+      await api.given.create('/api/v1/namespaces', { metadata: { name: id, labels: { case: id } } });
+      try {
+        await conformanceCase.run(api);
+      } catch (error) {
+        throw new Error(`after ${JSON.stringify(transcript.slice(-2), undefined, 1)}`, { cause: error });
+      } finally {
+        await api.hooks.clear(api.given);
+      }
+      return shownOf(conformanceCase, id, transcript);
+    },
+    stop,
+  };
+}
+
+/** The same word in every run, whatever cases come before it. */
+function wordFor(name: string): string {
+  return `c${createHash('sha256').update(name).digest('hex').slice(0, 7)}`;
+}
+
+function shownOf(
+  { normalise: own = (transcript) => transcript, keepManagedFields = false }: ConformanceCase,
+  id: string,
+  transcript: Transcript,
+): unknown {
+  const normal: unknown = normalise(transcript, { id, keepManagedFields });
+  return own(normal as Transcript); // normalising keeps the shape of a transcript
+}

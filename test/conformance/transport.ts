@@ -1,0 +1,93 @@
+/** HTTPS to the API under test, with nothing between the case and the wire: no retries, no parsing of kinds. */
+import { Agent, request, type RequestOptions } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+
+export interface Call {
+  readonly method: string;
+  /** Begins with a slash; may hold a query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, readonly string[]>>;
+  readonly text: string;
+}
+
+/** An answer whose body is a stream of JSON documents, one a line. */
+export interface RawStream {
+  readonly status: number;
+  readonly headers: RawAnswer['headers'];
+  readonly lines: AsyncIterable<string>;
+  readonly close: () => void;
+}
+
+export interface Transport {
+  readonly call: (call: Call) => Promise<RawAnswer>;
+  readonly stream: (call: Call) => Promise<RawStream>;
+  readonly close: () => void;
+}
+
+/** No request of a case is slower than the longest wait of the API server itself (webhooks: 30 s at most). */
+const PATIENCE_MS = 40_000;
+
+export function createTransport(server: string, ca: string): Transport {
+  const agent = new Agent({ keepAlive: true });
+  const open = (call: Call): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const options: RequestOptions = {
+        method: call.method,
+        headers: {
+          ...call.headers,
+          ...(call.body === undefined ? {} : { 'content-length': size(call.body) }),
+        },
+        ca,
+        agent,
+        timeout: PATIENCE_MS,
+        checkServerIdentity: () => undefined, // a self-made certificate names the machine, not the address
+      };
+      const sent = request(`${server}${call.path}`, options, resolve);
+      sent.on('timeout', () => sent.destroy(new Error(`${call.method} ${call.path}: no answer`)));
+      sent.on('error', reject);
+      sent.end(call.body);
+    });
+  return {
+    call: async (call) => {
+      const response = await open(call);
+      return { ...headOf(response), text: await textOf(response) };
+    },
+    stream: async (call) => {
+      const response = await open(call);
+      return { ...headOf(response), lines: linesOf(response), close: () => void response.destroy() };
+    },
+    close: () => {
+      agent.destroy();
+    },
+  };
+}
+
+const size = (text: string): string => String(Buffer.byteLength(text));
+
+function headOf(response: IncomingMessage): Pick<RawAnswer, 'status' | 'headers'> {
+  const headers: Record<string, readonly string[]> = {};
+  for (const [name, values] of Object.entries(response.headersDistinct)) headers[name] = values ?? [];
+  return { status: response.statusCode ?? 0, headers };
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer); // no encoding is set, so chunks are bytes
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
+  response.setEncoding('utf8');
+  let rest = '';
+  for await (const chunk of response) {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines.filter((line) => line !== '');
+  }
+}

@@ -1,0 +1,208 @@
+/** One HTTPS server for the webhooks of all cases: each case says what its own paths answer, and sees what they were asked. */
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { caBundle } from '../../src/pki/bundle.ts';
+import { firstAuthority } from '../../src/pki/fixtures.ts';
+import { generateKeyPair, randomSerial } from '../../src/pki/keys.ts';
+import { issueServingCert } from '../../src/pki/serving-cert.ts';
+import { eventually } from '../support/processes.ts';
+import type { Api, Loose } from './api.ts';
+
+export const HOOKS_NAMESPACE = 'conformance-hooks';
+export const HOOKS_SERVICE = 'hooks';
+
+/** An AdmissionReview or ConversionReview as it was sent. */
+export interface Review {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly request: Readonly<Record<string, unknown>> & {
+    readonly uid: string;
+    readonly object?: Loose | null;
+    readonly oldObject?: Loose | null;
+  };
+}
+
+export type Reply =
+  /** The fields of `response`; the rest of the review, the uid included, is filled in. */
+  | { readonly kind: 'response'; readonly response: Readonly<Record<string, unknown>> }
+  /** Whatever a broken webhook might say. */
+  | { readonly kind: 'raw'; readonly status: number; readonly text: string }
+  | { readonly kind: 'slow'; readonly delayMs: number };
+
+export type Handler = (review: Review) => Reply;
+
+export const allow = (more: Readonly<Record<string, unknown>> = {}): Reply => ({
+  kind: 'response',
+  response: { allowed: true, ...more },
+});
+
+export const deny = (status?: Readonly<Record<string, unknown>>): Reply => ({
+  kind: 'response',
+  response: { allowed: false, ...(status === undefined ? {} : { status }) },
+});
+
+export const patched = (...operations: readonly object[]): Reply =>
+  allow({ patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(operations)).toString('base64') });
+
+export interface Configuration {
+  readonly kind: 'Validating' | 'Mutating';
+  /** Told apart by this when a case has several; it decides in which order they are called. */
+  readonly name?: string;
+  readonly webhooks: readonly Readonly<Record<string, unknown>>[];
+}
+
+export interface CaseHooks {
+  /** Says what `path` answers from now on. */
+  readonly serve: (path: string, handler: Handler) => void;
+  /** The reviews that `path` was sent, oldest first. */
+  readonly reviewsAt: (path: string) => readonly Review[];
+  /** A `clientConfig` that leads to `path` by the Service. */
+  readonly service: (path: string) => object;
+  /** A `clientConfig` that leads to `path` by its URL. */
+  readonly url: (path: string) => object;
+  /** An entry for creations of ConfigMaps in the case's namespace, to be changed where a case wants it otherwise. */
+  readonly entry: (
+    path: string,
+    changes?: Readonly<Record<string, unknown>>,
+  ) => Readonly<Record<string, unknown>>;
+  readonly install: (api: Api, configuration: Configuration) => Promise<void>;
+  /** Removes what was installed. */
+  readonly clear: (api: Api) => Promise<void>;
+}
+
+export interface HooksServer {
+  readonly port: number;
+  readonly forCase: (id: string) => CaseHooks;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startHooks(): Promise<HooksServer> {
+  const now = new Date();
+  const authority = await firstAuthority(now);
+  const keyPair = await generateKeyPair('ECDSA-P256');
+  const dnsNames = [`${HOOKS_SERVICE}.${HOOKS_NAMESPACE}.svc`, 'localhost'];
+  const order = { authority, dnsNames, keyPair, serial: randomSerial(), now, lifetimeMs: 24 * 3600 * 1000 };
+  const { chain } = issueServingCert(order);
+  const ca = Buffer.from(caBundle(authority, now)).toString('base64');
+
+  const handlers = new Map<string, Handler>();
+  const reviews = new Map<string, Review[]>();
+  const server = createServer({ cert: chain, key: keyPair.privateKey }, (request, response) => {
+    void bodyOf(request).then(async (text) => {
+      const path = new URL(request.url ?? '/', 'https://localhost').pathname;
+      const review = JSON.parse(text) as Review; // the API server sends nothing else here
+      const seen = reviews.get(path) ?? [];
+      reviews.set(path, [...seen, review]);
+      const reply = handlers.get(path)?.(review) ?? { kind: 'raw', status: 404, text: 'nobody serves this' };
+      const { status, body } = await written(reply, review);
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
+  const { port } = server.address() as AddressInfo; // it listens on a TCP port
+  return {
+    port,
+    forCase: (id) => hooksOfCase({ id, port, ca, handlers, reviews }),
+    stop: () => close(server),
+  };
+}
+
+interface CaseContext {
+  readonly id: string;
+  readonly port: number;
+  readonly ca: string;
+  readonly handlers: Map<string, Handler>;
+  readonly reviews: Map<string, Review[]>;
+}
+
+function hooksOfCase({ id, port, ca, handlers, reviews }: CaseContext): CaseHooks {
+  const pathOf = (path: string) => `/${id}/${path}`;
+  const installed: string[] = [];
+  const serve: CaseHooks['serve'] = (path, handler) => void handlers.set(pathOf(path), handler);
+  const service: CaseHooks['service'] = (path) => ({
+    service: { namespace: HOOKS_NAMESPACE, name: HOOKS_SERVICE, port, path: pathOf(path) },
+    caBundle: ca,
+  });
+  const entry: CaseHooks['entry'] = (path, changes = {}) => ({
+    name: `${path}.example.com`,
+    clientConfig: service(path),
+    rules: [
+      { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'], scope: '*' },
+    ],
+    namespaceSelector: { matchLabels: { case: id } },
+    objectSelector: { matchExpressions: [{ key: 'probe', operator: 'DoesNotExist' }] },
+    failurePolicy: 'Fail',
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+    ...changes,
+  });
+  return {
+    serve,
+    service,
+    entry,
+    url: (path) => ({ url: `https://localhost:${port}${pathOf(path)}`, caBundle: ca }),
+    reviewsAt: (path) => reviews.get(pathOf(path)) ?? [],
+    install: async (api, { kind, name = 'hooks', webhooks }) => {
+      const fullName = `${id}-${name}`;
+      const collection = `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}webhookconfigurations`;
+      const probe = `probe-${name}`;
+      serve(probe, () => deny({ message: `${probe} is in force` }));
+      await api.create(collection, {
+        metadata: { name: fullName },
+        webhooks: [
+          ...webhooks,
+          entry(probe, { name: `${probe}.example.com`, objectSelector: { matchLabels: { probe } } }),
+        ],
+      });
+      installed.push(`${collection}/${fullName}`);
+      await inForce(api, probe);
+    },
+    clear: async (api) => {
+      for (const path of installed.splice(0)) await api.delete(path);
+    },
+  };
+}
+
+/** The last entry of each configuration refuses a probe, which nothing else sees: when it does, the API server knows them. */
+async function inForce(api: Api, probe: string): Promise<void> {
+  await eventually(`${probe} is in force`, async () => {
+    try {
+      await api.create('configmaps?dryRun=All', { metadata: { name: 'probe', labels: { probe } } });
+      return false;
+    } catch (error) {
+      return String(error).includes(`${probe} is in force`);
+    }
+  });
+}
+
+async function bodyOf(request: AsyncIterable<unknown>): Promise<string> {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
+
+async function written(
+  reply: Reply,
+  { apiVersion, kind, request }: Review,
+): Promise<{ readonly status: number; readonly body: string }> {
+  switch (reply.kind) {
+    case 'raw':
+      return { status: reply.status, body: reply.text };
+    case 'slow':
+      await sleep(reply.delayMs);
+      return { status: 200, body: answered({ allowed: true }) };
+    case 'response':
+      return { status: 200, body: answered(reply.response) };
+  }
+
+  function answered(response: object): string {
+    return JSON.stringify({ apiVersion, kind, response: { uid: request.uid, ...response } });
+  }
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}

@@ -1,0 +1,35 @@
+/** The sandbox answers as a real kube-apiserver does: compared with recorded answers, case by case. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { ALL_CASES } from '../conformance/all-cases.ts';
+import { readRecording } from '../conformance/recording.ts';
+import { observeAll } from '../conformance/run-all.ts';
+import { startSubject, type Subject } from '../conformance/subject.ts';
+
+const PATIENCE_MS = 60_000;
+
+let subject: Subject;
+let observed: ReadonlyMap<string, Promise<unknown>>;
+const recording = readRecording();
+
+beforeAll(async () => {
+  process.env.GATEHOUSE_TEST_API = 'sandbox';
+  subject = await startSubject();
+  observed = observeAll(subject, ALL_CASES);
+}, PATIENCE_MS);
+
+afterAll(async () => {
+  await subject.stop();
+});
+
+describe('the sandbox answers as a real kube-apiserver', () => {
+  test.each(ALL_CASES)(
+    '$name',
+    async ({ name, newer }) => {
+      const answers = await observed.get(name);
+      if (newer === undefined) expect(answers).toEqual(recording.cases[name]);
+      else expect(answers).toMatchObject(newer.expected);
+    },
+    PATIENCE_MS,
+  );
+});
