@@ -75,6 +75,12 @@ export function field(object: ApiObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? toJson(object)[name] : undefined;
 }
 
+/** The object without one of its fields beside apiVersion, kind and metadata. */
+export function withoutField(object: ApiObject, name: 'spec' | 'status'): ApiObject {
+  const entries = Object.entries(object).filter(([key]) => key !== name);
+  return Object.fromEntries(entries) as unknown as ApiObject; // what an ApiObject must have is still there
+}
+
 /** The object with some fields of its metadata set, or dropped where the value is undefined. */
 export function withMeta(
   object: ApiObject,

@@ -16,6 +16,7 @@ import { definitionType } from './crd/definition-type.ts';
 import type { AuditEvent } from './http/audit.ts';
 import { createHandler } from './http/handler.ts';
 import { builtInTypes } from './kinds/built-in-types.ts';
+import { eventAs } from './kinds/event-conversion.ts';
 import { createServiceAllocators } from './kinds/service-allocators.ts';
 import { placeOf, timestamp, type Api } from './pipeline/context.ts';
 import { createRegistry } from './registry.ts';
@@ -59,7 +60,11 @@ export interface Sandbox {
  * @throws Error when the port is taken or the data folder cannot be used
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { onError = (error) => process.emitWarning(String(error)) } = options;
+  const {
+    onError = (error) => {
+      process.emitWarning(String(error));
+    },
+  } = options;
   const persistence = options.dataFolder === undefined ? undefined : openPersistence(options.dataFolder);
   const storage = createStorage({
     onWatcherError: onError,
@@ -137,13 +142,19 @@ function createConversion(storage: Storage, caller: WebhookCaller): Api['convert
   const convert = createConverter({
     newUid: randomUUID,
     callWebhook: async (client: JsonObject, review: JsonObject) => {
-      const answer = await caller.call(clientConfigOf(client), review, CONVERSION_TIMEOUT_MS, 'kube-apiserver-conversion');
+      const answer = await caller.call(
+        clientConfigOf(client),
+        review,
+        CONVERSION_TIMEOUT_MS,
+        'kube-apiserver-conversion',
+      );
       if (!isJsonObject(answer)) throw new Error('the answer is not an object');
       return answer;
     },
   });
   return async (objects: readonly ApiObject[], type: ResourceType) => {
     const apiVersion = apiVersionOf(type);
+    if (type.resource === 'events' && !type.custom) return objects.map((event) => eventAs(event, apiVersion));
     if (objects.every((object) => object.apiVersion === apiVersion)) return objects;
     const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });
     if (definition === undefined) return objects;
@@ -162,7 +173,8 @@ function populate(storage: Storage, registry: ResourceRegistry): void {
 
 /** The letters and digits of generated names: none that reads like another, and no vowels, so that no words come out. */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-const suffixOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');
+const suffixOf = (bytes: Uint8Array) =>
+  Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 
 function listen(server: Server, port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 /** The API as a case sees it: verbs in one line each, every exchange written down. */
 import type { AuditEvent, ControlPlane, User } from '../support/control-plane.ts';
 import { eventually } from '../support/processes.ts';
-import type { CaseHooks, Configuration, Review } from './webhooks.ts';
+import type { CaseHooks, Configuration, Review } from './hook-server.ts';
 import type { Exchange } from './transcript.ts';
 import type { RawAnswer, RawStream, Transport } from './transport.ts';
 

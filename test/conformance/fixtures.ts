@@ -1,6 +1,6 @@
 /** What all cases share: two custom resources and the Service that leads to the webhooks. */
 import type { Api } from './api.ts';
-import { HOOKS_NAMESPACE, HOOKS_SERVICE } from './webhooks.ts';
+import { HOOKS_NAMESPACE, HOOKS_SERVICE } from './hook-server.ts';
 
 const GROUP = 'conformance.example.com';
 

@@ -8,7 +8,7 @@ import { installFixtures } from './fixtures.ts';
 import { normalise } from './normalise.ts';
 import type { Exchange, Transcript } from './transcript.ts';
 import { createTransport } from './transport.ts';
-import { startHooks } from './webhooks.ts';
+import { startHooks } from './hook-server.ts';
 
 export interface Subject {
   readonly version: ControlPlane['version'];

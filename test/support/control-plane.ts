@@ -60,7 +60,7 @@ export interface ControlPlaneOptions {
 }
 
 /** Which API server tests run against: a vitest project says so by this variable. Default: a real one. */
-export const testsSandbox = () => process.env['GATEHOUSE_TEST_API'] === 'sandbox';
+export const testsSandbox = () => process.env.GATEHOUSE_TEST_API === 'sandbox';
 
 /** A control plane of its own for a test file: the sandbox, or etcd and kube-apiserver. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {

@@ -13,7 +13,9 @@ export function kubeconfigOf({ server, ca, user, token }: Login): string {
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': name,
-    clusters: [{ name, cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+    clusters: [
+      { name, cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } },
+    ],
     users: [{ name: user, user: { token } }],
     contexts: [{ name, context: { cluster: name, user } }],
   };

@@ -23,7 +23,11 @@ const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
 
 /** Server-side apply, as a person with kubectl would. What is namespaced and says nothing goes into `namespace`. */
 export async function applyManifests(
-  { client, discovery, namespace }: { readonly client: KubeClient; readonly discovery: Discovery; readonly namespace: string },
+  {
+    client,
+    discovery,
+    namespace,
+  }: { readonly client: KubeClient; readonly discovery: Discovery; readonly namespace: string },
   manifests: readonly KubeObject[],
 ): Promise<void> {
   for (const manifest of manifests) {
@@ -37,7 +41,10 @@ export async function applyManifests(
 }
 
 /** @throws Error when the kind is not served in time */
-async function servedResource(discovery: Discovery, { apiVersion = '', kind = '' }: KubeObject): Promise<Resource> {
+async function servedResource(
+  discovery: Discovery,
+  { apiVersion = '', kind = '' }: KubeObject,
+): Promise<Resource> {
   const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
   const plural = kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
   const wanted = { group, resource: plural.toLowerCase() };

@@ -40,7 +40,12 @@ export function startControllers({ api, now, onError }: ControlDeps): () => void
         // A definition of a resource that is built in must not take that one's objects along.
         if (registry.stored(place.group, place.resource)?.custom === false) return;
         for (const { metadata } of storage.list(place).items)
-          removeOrMark(api, place, { namespace: metadata.namespace ?? '', name: metadata.name ?? '' }, BACKGROUND);
+          removeOrMark(
+            api,
+            place,
+            { namespace: metadata.namespace ?? '', name: metadata.name ?? '' },
+            BACKGROUND,
+          );
       },
     }),
     startRoleAggregation({ storage, replaceObject, onError: onRetry }),
@@ -67,7 +72,10 @@ export function startControllers({ api, now, onError }: ControlDeps): () => void
         return type === undefined ? undefined : { place: type, namespaced: type.namespaced };
       },
       deleteObject: async (place, key, options) => {
-        await ask(api, 'generic-garbage-collector', 'delete', place, key, { kind: 'DeleteOptions', ...options });
+        await ask(api, 'generic-garbage-collector', 'delete', place, key, {
+          kind: 'DeleteOptions',
+          ...options,
+        });
       },
       replaceObject: async (place, object) => {
         const { namespace = '', name = '' } = object.metadata;
@@ -88,7 +96,11 @@ function* everything({ registry, storage }: Api) {
   }
 }
 
-const METHODS: Partial<Record<ResourceVerb, string>> = { delete: 'DELETE', deletecollection: 'DELETE', update: 'PUT' };
+const METHODS: Partial<Record<ResourceVerb, string>> = {
+  delete: 'DELETE',
+  deletecollection: 'DELETE',
+  update: 'PUT',
+};
 
 /** A request of a controller, which webhooks see as they see any other. */
 async function ask(

@@ -40,7 +40,9 @@ interface Trail {
 }
 
 /** One HTTP request, from authentication to the audit log. */
-export function createHandler(deps: HandlerDeps): (request: IncomingMessage, response: ServerResponse) => void {
+export function createHandler(
+  deps: HandlerDeps,
+): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const receivedAt = deps.api.now();
     const auditId = randomUUID();
@@ -137,7 +139,8 @@ async function deliver(
     await streamWatch(response, result, request, clock);
     return;
   }
-  if (result.kind === 'object' && request.method === 'POST') trail.createdName = result.object.metadata.name ?? '';
+  if (result.kind === 'object' && request.method === 'POST')
+    trail.createdName = result.object.metadata.name ?? '';
   send(response, render(result, { accept: request.accept, query: request.query, now: clock() }));
 }
 
@@ -162,7 +165,6 @@ function answerPath(deps: HandlerDeps, response: ServerResponse, url: URL, accep
 function warn(response: ServerResponse, { warnings }: Trail): void {
   if (warnings.size === 0 || response.headersSent) return;
   const lines = [...warnings].map(
-    // eslint-disable-next-line no-control-regex -- that is what is meant
     (text) => `299 - "${text.replaceAll(/[^\x20-\x7e]/g, ' ').replaceAll(/["\\]/g, '\\$&')}"`,
   );
   response.setHeader('warning', lines);
@@ -174,7 +176,8 @@ function refuse(deps: HandlerDeps, response: ServerResponse, trail: Trail, error
     response.destroy();
     return;
   }
-  const { status } = error instanceof ApiFailure ? error : internalError('the sandbox failed; its log says how');
+  const { status } =
+    error instanceof ApiFailure ? error : internalError('the sandbox failed; its log says how');
   warn(response, trail);
   const { retryAfterSeconds } = status.details ?? {};
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));

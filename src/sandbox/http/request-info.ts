@@ -9,7 +9,10 @@ const NAMESPACE_SUBRESOURCES = new Set(['status', 'finalize']);
  * (requestinfo.go), on which authorisation and audit rest.
  */
 export function requestInfoOf(method: string, path: string, query: URLSearchParams): RequestInfo {
-  const parts = path.split('/').filter((part) => part !== '').map(decoded);
+  const parts = path
+    .split('/')
+    .filter((part) => part !== '')
+    .map(decoded);
   const rest = apiParts(parts);
   if (rest === undefined) return { kind: 'path', verb: method.toLowerCase(), path };
   const { group, version } = rest;
@@ -23,7 +26,15 @@ export function requestInfoOf(method: string, path: string, query: URLSearchPara
   if (below[0] === 'namespaces' && below[1] !== undefined) {
     namespace = below[1];
     if (below[2] !== undefined && !NAMESPACE_SUBRESOURCES.has(below[2])) below = below.slice(2);
-    else return named({ group, version, namespace, resource: 'namespaces', name: below[1], subresource: below[2] });
+    else
+      return named({
+        group,
+        version,
+        namespace,
+        resource: 'namespaces',
+        name: below[1],
+        subresource: below[2],
+      });
   }
   const [resource = '', name, subresource] = below;
   return named({ group, version, namespace, resource, name, subresource });
@@ -40,7 +51,7 @@ export function requestInfoOf(method: string, path: string, query: URLSearchPara
     const verb = verbOf(method, what.name !== undefined, isWatch);
     if (what.resource === '' || verb === undefined) return { kind: 'path', verb: method.toLowerCase(), path };
     // A collection narrowed to one name is authorised as that name.
-    const selected = what.name === undefined ? nameInFieldSelector(query.get('fieldSelector')) : what.name;
+    const selected = what.name ?? nameInFieldSelector(query.get('fieldSelector'));
     return {
       kind: 'resource',
       verb,

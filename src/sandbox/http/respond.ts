@@ -90,8 +90,8 @@ const itemTexts = new WeakMap<ApiObject, string>();
 function itemTextOf(object: ApiObject): string {
   const known = itemTexts.get(object);
   if (known !== undefined) return known;
-  const { apiVersion: _version, kind: _kind, ...rest } = toJson(object);
-  const text = jsonText(rest);
+  const entries = Object.entries(toJson(object)).filter(([key]) => key !== 'apiVersion' && key !== 'kind');
+  const text = jsonText(Object.fromEntries(entries));
   itemTexts.set(object, text);
   return text;
 }

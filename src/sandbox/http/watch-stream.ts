@@ -25,17 +25,19 @@ export function streamWatch(
   const text = (event: WatchEvent): string => {
     if (event.type === 'ERROR') return `{"type":"ERROR","object":${statusText(event.status)}}\n`;
     const object =
-      event.type === 'BOOKMARK' ? bookmarkObject(type, event.revision, event.endsInitialEvents) : event.object;
+      event.type === 'BOOKMARK'
+        ? bookmarkObject(type, event.revision, event.endsInitialEvents)
+        : event.object;
     const shown = watchedText(object, type, accepted, { query, now: clock(), first });
     first = false;
     return `{"type":"${event.type}","object":${shown}}\n`;
   };
   return new Promise((resolve) => {
+    const over = new AbortController();
     let stop: () => void = () => undefined;
-    let isOver = false;
     const end = () => {
-      if (isOver) return;
-      isOver = true;
+      if (over.signal.aborted) return;
+      over.abort();
       clearTimeout(timer);
       stop();
       response.end();
@@ -44,10 +46,10 @@ export function streamWatch(
     const timer = setTimeout(end, timeoutMs ?? SHORTEST_MS * (1 + Math.random()));
     response.once('close', end);
     stop = follow((event) => {
-      if (isOver) return;
+      if (over.signal.aborted) return;
       response.write(text(event));
       if (response.writableLength > BACKLOG_LIMIT) response.destroy();
     }, end);
-    if (isOver) stop();
+    if (over.signal.aborted) stop(); // it ended before we knew how to stop it
   });
 }

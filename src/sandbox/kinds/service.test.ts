@@ -3,8 +3,8 @@ import { toJson } from '../api-object.ts';
 import { cells, created, createProblems, typeOf, updated, updateProblems } from './written.test-support.ts';
 
 const SERVICE = 'v1 Service';
-const create = (spec: object) => toJson(created(SERVICE, { spec: { ...spec } as never }));
-const problems = (spec: object) => createProblems(SERVICE, { spec: { ...spec } as never });
+const create = (spec: object) => toJson(created(SERVICE, { spec: { ...spec } }));
+const problems = (spec: object) => createProblems(SERVICE, { spec: { ...spec } });
 const port = { port: 80 };
 
 test('a Service is completed as the API server completes it', () => {
@@ -25,27 +25,27 @@ test('a Service is completed as the API server completes it', () => {
 });
 
 test('an address that it asks for is its own', () => {
-  expect(create({ ports: [port], clusterIP: '10.0.0.77' })['spec']).toMatchObject({
+  expect(create({ ports: [port], clusterIP: '10.0.0.77' }).spec).toMatchObject({
     clusterIP: '10.0.0.77',
     clusterIPs: ['10.0.0.77'],
   });
 });
 
 test('a headless Service has no address, and both families when nobody selects its pods', () => {
-  expect(create({ clusterIP: 'None' })['spec']).toMatchObject({
+  expect(create({ clusterIP: 'None' }).spec).toMatchObject({
     clusterIP: 'None',
     clusterIPs: ['None'],
     ipFamilies: ['IPv4', 'IPv6'],
     ipFamilyPolicy: 'RequireDualStack',
   });
-  expect(create({ clusterIP: 'None', selector: { a: 'b' } })['spec']).toMatchObject({
+  expect(create({ clusterIP: 'None', selector: { a: 'b' } }).spec).toMatchObject({
     ipFamilies: ['IPv4'],
     ipFamilyPolicy: 'SingleStack',
   });
 });
 
 test('an ExternalName has no address', () => {
-  expect(create({ type: 'ExternalName', externalName: 'a.b' })['spec']).toEqual({
+  expect(create({ type: 'ExternalName', externalName: 'a.b' }).spec).toEqual({
     type: 'ExternalName',
     sessionAffinity: 'None',
     externalName: 'a.b',
@@ -53,22 +53,22 @@ test('an ExternalName has no address', () => {
 });
 
 test('a target port of zero is none', () => {
-  expect(create({ ports: [{ port: 80, targetPort: 0 }] })['spec']).toMatchObject({
+  expect(create({ ports: [{ port: 80, targetPort: 0 }] }).spec).toMatchObject({
     ports: [{ targetPort: 80 }],
   });
 });
 
 test('client affinity lasts three hours, and settings of no affinity are dropped', () => {
-  expect(create({ ports: [port], sessionAffinity: 'ClientIP' })['spec']).toMatchObject({
+  expect(create({ ports: [port], sessionAffinity: 'ClientIP' }).spec).toMatchObject({
     sessionAffinityConfig: { clientIP: { timeoutSeconds: 10_800 } },
   });
   expect(
-    create({ ports: [port], sessionAffinityConfig: { clientIP: { timeoutSeconds: 1 } } })['spec'],
+    create({ ports: [port], sessionAffinityConfig: { clientIP: { timeoutSeconds: 1 } } }).spec,
   ).not.toHaveProperty('sessionAffinityConfig');
 });
 
 test.each(['NodePort', 'LoadBalancer'])('a %s has a node port', (type) => {
-  expect(create({ ports: [port], type })['spec']).toMatchObject({
+  expect(create({ ports: [port], type }).spec).toMatchObject({
     ports: [{ nodePort: 30_007 }],
     externalTrafficPolicy: 'Cluster',
   });
@@ -205,7 +205,7 @@ test('a Service that becomes an ExternalName loses its address', () => {
   const old = created(SERVICE, { spec: { ports: [port] } });
   const { spec } = toJson(old);
   const next = { ...(spec as object), type: 'ExternalName', externalName: 'a.b' };
-  const changed = toJson(updated(SERVICE, { spec: next }, old))['spec'];
+  const changed = toJson(updated(SERVICE, { spec: next }, old)).spec;
   expect(changed).not.toHaveProperty('clusterIP');
   expect(changed).not.toHaveProperty('clusterIPs');
 });
@@ -234,5 +234,5 @@ test.each([
   ],
   [{ ports: [port], externalIPs: ['1.2.3.4'] }, ['ClusterIP', '10.0.0.7', '1.2.3.4', '80/TCP', '<none>']],
 ])('%j is shown as kubectl shows it', (spec, expected) => {
-  expect(Object.values(cells(SERVICE, created(SERVICE, { spec: spec as never })))).toEqual(expected);
+  expect(Object.values(cells(SERVICE, created(SERVICE, { spec: spec })))).toEqual(expected);
 });

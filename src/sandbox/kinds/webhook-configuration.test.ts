@@ -17,7 +17,7 @@ test('a webhook is completed as the API server completes it', () => {
   const service = { name: 'a', namespace: 'b' };
   const rules = [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }];
   const configuration = created(VALIDATING, { webhooks: [{ ...HEALTHY, clientConfig: { service }, rules }] });
-  expect(toJson(configuration)['webhooks']).toEqual([
+  expect(toJson(configuration).webhooks).toEqual([
     {
       ...HEALTHY,
       clientConfig: { service: { ...service, port: 443 } },
@@ -32,7 +32,7 @@ test('a webhook is completed as the API server completes it', () => {
 });
 
 test('only a mutating webhook may be asked again', () => {
-  expect(toJson(created(MUTATING, { webhooks: [HEALTHY] }))['webhooks']).toMatchObject([
+  expect(toJson(created(MUTATING, { webhooks: [HEALTHY] })).webhooks).toMatchObject([
     { reinvocationPolicy: 'Never' },
   ]);
   expect(() => created(VALIDATING, { webhooks: [{ ...HEALTHY, reinvocationPolicy: 'Never' }] })).toThrow(

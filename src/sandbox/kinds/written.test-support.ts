@@ -50,7 +50,7 @@ export const created = (kind: string, fields: JsonObject, metadata?: JsonObject)
 
 /** The object that a PUT of these fields makes of `old`. */
 export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiObject =>
-  typeOf(kind).strategy.prepareForUpdate(decoded(kind, fields, toJson(old)['metadata'] as JsonObject), old); // metadata is JSON
+  typeOf(kind).strategy.prepareForUpdate(decoded(kind, fields, toJson(old).metadata as JsonObject), old); // metadata is JSON
 
 const shown = (causes: readonly { readonly field: string; readonly message: string }[]) =>
   causes.map(({ field, message }) => `${field}: ${message}`);

@@ -12,11 +12,18 @@ export type PathElement = string;
 export const fieldElement = (name: string): PathElement => `f:${name}`;
 
 /** Of an item of a set. */
-export const valueElement = (value: JsonValue): PathElement => `v:${stringifyJson(value)}`;
+export const valueElement = (value: JsonValue): PathElement => `v:${textOf(value)}`;
 
 /** Of an item of a list with map keys; `keys` are names and values in any order. */
 export const keyElement = (keys: readonly (readonly [string, JsonValue])[]): PathElement =>
-  `k:${stringifyJson(Object.fromEntries(keys.toSorted(([a], [b]) => compareTexts(a, b))))}`;
+  `k:{${keys
+    .toSorted(([a], [b]) => compareTexts(a, b))
+    .map(([name, value]) => `${JSON.stringify(name)}:${textOf(value)}`)
+    .join(',')}}`;
+
+/** Nearly every key is text, which needs no care for big integers. */
+const textOf = (value: JsonValue) =>
+  typeof value === 'string' ? JSON.stringify(value) : stringifyJson(value);
 
 /**
  * What another program wrote. Undefined for a kind of step that we do not know: a later release may.

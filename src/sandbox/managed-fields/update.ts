@@ -7,6 +7,7 @@ import {
   managersOf,
   mapFields,
   managersToStartFrom,
+  unlessSame,
   withFewUpdaters,
   withManagers,
   type Manager,
@@ -78,7 +79,7 @@ export function changeManagers(
   { changed, removed }: Comparison,
   writer: Writer,
 ): Managers {
-  const touched = union(changed, removed);
+  const touched = trackedOnly(union(changed, removed));
   if (isEmptySet(touched)) return managers;
   const next = managersWithout(managers, touched);
   const fields = trackedOnly(changed);
@@ -88,7 +89,7 @@ export function changeManagers(
     const previous = next.get(id);
     next.set(id, previous === undefined ? self : { ...self, fields: union(fields, previous.fields) });
   }
-  return withFewUpdaters(next);
+  return unlessSame(managers, withFewUpdaters(next));
 }
 
 export function managerFor(

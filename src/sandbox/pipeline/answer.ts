@@ -5,10 +5,20 @@ import type { Page } from '../storage/stored.ts';
 
 /** What a request is answered with, before it is put into the form that the client accepts. */
 export type Answer =
-  | { readonly kind: 'object'; readonly code: 200 | 201 | 202; readonly type: ResourceType; readonly object: ApiObject }
+  | {
+      readonly kind: 'object';
+      readonly code: 200 | 201 | 202;
+      readonly type: ResourceType;
+      readonly object: ApiObject;
+    }
   | { readonly kind: 'list'; readonly type: ResourceType; readonly page: Page }
   | { readonly kind: 'status'; readonly status: Status }
-  | { readonly kind: 'watch'; readonly type: ResourceType; readonly timeoutMs: number | undefined; readonly follow: Follow };
+  | {
+      readonly kind: 'watch';
+      readonly type: ResourceType;
+      readonly timeoutMs: number | undefined;
+      readonly follow: Follow;
+    };
 
 /** One event of a watch, in the version that the client asked for. */
 export type WatchEvent =

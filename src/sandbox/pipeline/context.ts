@@ -52,7 +52,11 @@ export interface Api {
   /** A token for a ServiceAccount, good for so many seconds. */
   readonly issueToken: (namespace: string, name: string, uid: string, seconds: number) => string;
   /** Why this user may not write this RBAC object; undefined when they may. */
-  readonly escalationProblem: (user: UserInfo, object: ApiObject, old: ApiObject | undefined) => string | undefined;
+  readonly escalationProblem: (
+    user: UserInfo,
+    object: ApiObject,
+    old: ApiObject | undefined,
+  ) => string | undefined;
 }
 
 /** One request on its way. */

@@ -66,7 +66,8 @@ export async function createObject(
   } as const;
   const name = object.metadata.name ?? '';
   const mutated =
-    (await api.admission.mutate({ ...base, name, object }, (next) => complete(next, type), request.notes)) ?? object;
+    (await api.admission.mutate({ ...base, name, object }, (next) => complete(next, type), request.notes)) ??
+    object;
 
   for (let attempt = 1; ; attempt++) {
     const prepared = prepareNew(api, type, mutated);
@@ -116,7 +117,10 @@ export function inNamespace(object: ApiObject, namespace: string, type: Resource
 export const managerOf = ({ fieldManager }: WriteOptions, { userAgent }: ApiRequest): string =>
   fieldManager === '' ? (userAgent.split('/', 1)[0] ?? '').slice(0, 128) : fieldManager;
 
-export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions', options: WriteOptions): JsonObject {
+export function optionsJson(
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  options: WriteOptions,
+): JsonObject {
   return {
     kind,
     apiVersion: 'meta.k8s.io/v1',
@@ -142,5 +146,7 @@ export function refuseEscalation(
 
 /** The version in which objects of this resource are kept. */
 export function storedType(api: Api, type: ResourceType): ResourceType {
-  return type.version === type.storageVersion ? type : (api.registry.stored(type.group, type.resource) ?? type);
+  return type.version === type.storageVersion
+    ? type
+    : (api.registry.stored(type.group, type.resource) ?? type);
 }

@@ -144,8 +144,7 @@ function marking(live: ApiObject, finalizers: readonly string[], at: string): Ap
       generation === undefined || live.metadata.deletionTimestamp !== undefined ? generation : generation + 1,
   });
   if (live.kind !== 'Namespace' || live.apiVersion !== 'v1') return marked;
-  const { deletionGracePeriodSeconds: _none, ...metadata } = marked.metadata;
-  return { ...marked, metadata, status: { phase: 'Terminating' } };
+  return { ...withMeta(marked, { deletionGracePeriodSeconds: undefined }), status: { phase: 'Terminating' } };
 }
 
 function finalizersFor(

@@ -21,10 +21,16 @@ export async function handle(api: Api, request: ApiRequest, asked: ResourceReque
   if (type === undefined) throw noSuchResource();
   // In the path of a Namespace its name stands for the namespace too: that is for authorisation.
   const info = type.namespaced ? asked : { ...asked, namespace: '' };
-  if (type.namespaced && info.name !== '' && info.namespace === '' && !isCollection(info)) throw noSuchResource();
+  if (type.namespaced && info.name !== '' && info.namespace === '' && !isCollection(info))
+    throw noSuchResource();
   if (type.deprecationWarning !== undefined) request.notes.warn(type.deprecationWarning);
   if (info.subresource !== '') return await handleSubresource(api, request, info, type);
-  if (!type.verbs.includes(info.verb)) throw methodNotAllowed();
+  if (!type.verbs.includes(info.verb)) {
+    if (type.custom && info.verb === 'create') {
+      throw methodNotAllowed('create not allowed while custom resource definition is terminating');
+    }
+    throw methodNotAllowed();
+  }
   switch (info.verb) {
     case 'get':
       return await get(api, request, info, type);
@@ -59,14 +65,8 @@ async function handleSubresource(
     return issueToken(api, request, info, type);
   }
   if (!isFinalize && !(info.subresource === 'status' && type.hasStatus)) throw noSuchResource();
-  switch (info.verb) {
-    case 'get':
-      return await get(api, request, info, type);
-    case 'update':
-      return await update(api, request, info, type);
-    case 'patch':
-      return await patch(api, request, info, type);
-    default:
-      throw methodNotAllowed();
-  }
+  if (info.verb === 'get') return await get(api, request, info, type);
+  if (info.verb === 'update') return await update(api, request, info, type);
+  if (info.verb === 'patch') return await patch(api, request, info, type);
+  throw methodNotAllowed();
 }

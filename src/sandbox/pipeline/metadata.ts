@@ -74,7 +74,10 @@ function labelProblems({ labels = {} }: ObjectMeta): readonly Cause[] {
 
 function annotationProblems({ annotations = {} }: ObjectMeta): readonly Cause[] {
   const entries = Object.entries(annotations);
-  const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);
+  const size = entries.reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  );
   return [
     ...entries
       .filter(([key]) => !isQualifiedName(key.toLowerCase()))
@@ -138,8 +141,18 @@ function finalizerProblems({ finalizers = [] }: ObjectMeta): readonly Cause[] {
 }
 
 /** What an update may not change, as ValidateObjectMetaUpdate has it. */
-export function metadataUpdateProblems({ metadata: now }: ApiObject, { metadata: was }: ApiObject): readonly Cause[] {
-  const immutable = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const;
+export function metadataUpdateProblems(
+  { metadata: now }: ApiObject,
+  { metadata: was }: ApiObject,
+): readonly Cause[] {
+  const immutable = [
+    'name',
+    'namespace',
+    'uid',
+    'creationTimestamp',
+    'deletionTimestamp',
+    'deletionGracePeriodSeconds',
+  ] as const;
   const causes: Cause[] = immutable
     .filter((name) => now[name] !== was[name])
     .map((name) => ({

@@ -11,7 +11,11 @@ const IMMORTAL = new Set(['default', 'kube-system', 'kube-public']);
  *
  * @throws ApiFailure 404, or 403 with the cause `NamespaceTerminating`
  */
-export function refuseWithoutNamespace({ storage }: Pick<Api, 'storage'>, type: ResourceType, { metadata }: ApiObject): void {
+export function refuseWithoutNamespace(
+  { storage }: Pick<Api, 'storage'>,
+  type: ResourceType,
+  { metadata }: ApiObject,
+): void {
   if (!type.namespaced) return;
   const name = metadata.namespace ?? '';
   const namespace = storage.get(NAMESPACES, { namespace: '', name });
@@ -22,7 +26,11 @@ export function refuseWithoutNamespace({ storage }: Pick<Api, 'storage'>, type: 
   throw new ApiFailure(403, 'Forbidden', status.message ?? message, {
     ...status.details,
     causes: [
-      { reason: 'NamespaceTerminating', message: `namespace ${name} is being terminated`, field: 'metadata.namespace' },
+      {
+        reason: 'NamespaceTerminating',
+        message: `namespace ${name} is being terminated`,
+        field: 'metadata.namespace',
+      },
     ],
   });
 }

@@ -15,7 +15,11 @@ export interface WriteOptions {
 const GROUP = { group: 'meta.k8s.io', kind: '' };
 
 /** @throws ApiFailure 422 as ValidateCreateOptions and its siblings do (k8s.io/apimachinery/pkg/apis/meta/v1/validation) */
-export function writeOptionsOf(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions', isApply = false): WriteOptions {
+export function writeOptionsOf(
+  query: URLSearchParams,
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  isApply = false,
+): WriteOptions {
   const causes: Cause[] = [...dryRunProblems(query.getAll('dryRun'))];
   const fieldManager = query.get('fieldManager') ?? '';
   if (fieldManager.length > 128) causes.push(tooLong('fieldManager', 128));
@@ -89,14 +93,14 @@ export function deleteOptionsOf(query: URLSearchParams, body: string): DeleteOpt
   if (policy !== undefined && policy !== 'Background' && policy !== 'Foreground' && policy !== 'Orphan') {
     causes.push({
       reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${String(policy)}": supported values: "Background", "Foreground", "Orphan"`,
+      message: `Unsupported value: "${shown(policy)}": supported values: "Background", "Foreground", "Orphan"`,
       field: 'propagationPolicy',
     });
   }
   if (policy !== undefined && orphan !== undefined) {
     causes.push({
       reason: 'FieldValueInvalid',
-      message: `Invalid value: "${String(policy)}": orphanDependents and deletionPropagation cannot be both set`,
+      message: `Invalid value: "${shown(policy)}": orphanDependents and deletionPropagation cannot be both set`,
       field: 'propagationPolicy',
     });
   }
@@ -117,8 +121,12 @@ export function deleteOptionsOf(query: URLSearchParams, body: string): DeleteOpt
   };
 }
 
+const shown = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
 function withoutType(options: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(options).filter(([key]) => key !== 'kind' && key !== 'apiVersion'));
+  return Object.fromEntries(
+    Object.entries(options).filter(([key]) => key !== 'kind' && key !== 'apiVersion'),
+  );
 }
 
 function textsOf(preconditions: JsonObject): DeleteOptions['preconditions'] {
@@ -145,7 +153,7 @@ function optionsOfBody(body: string): JsonObject {
   const value = parseBody(body);
   const kind = ownValue(value, 'kind');
   if (kind !== undefined && kind !== 'DeleteOptions') {
-    throw badRequest(`unable to decode body as DeleteOptions: got the kind ${String(kind)}`);
+    throw badRequest(`unable to decode body as DeleteOptions: got the kind ${shown(kind)}`);
   }
   return value;
 }
@@ -155,8 +163,10 @@ function parseBody(body: string): JsonObject {
   try {
     value = parseJson(body);
   } catch (error) {
-    throw badRequest(`couldn't get version/kind; json parse error: ${error instanceof Error ? error.message : ''}`);
+    throw badRequest(
+      `couldn't get version/kind; json parse error: ${error instanceof Error ? error.message : ''}`,
+    );
   }
   if (!isJsonObject(value)) throw badRequest("couldn't get version/kind; json parse error: not an object");
-  return value as JsonObject;
+  return value;
 }

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { parseBody } from '../content-type.ts';
 import { badRequest, unsupportedMediaType } from '../failure.ts';
@@ -56,12 +56,10 @@ function languageOf(contentType: string | undefined, type: ResourceType): string
 }
 
 function patchedWith(language: string, live: JsonObject, body: JsonValue, type: ResourceType): JsonObject {
-  if (language === JSON_PATCH) {
-    if (!isJsonArray(body)) throw badRequest('a JSON patch is a list of operations');
-    return applyJsonPatch(live, body);
-  }
-  if (!isJsonObject(body)) throw badRequest('the patch is not an object');
-  return language === MERGE_PATCH ? applyMergePatch(live, body) : applyStrategicPatch(live, body, wholeSchema(type));
+  if (language === JSON_PATCH) return applyJsonPatch(live, body);
+  return language === MERGE_PATCH
+    ? applyMergePatch(live, body)
+    : applyStrategicPatch(live, body, wholeSchema(type));
 }
 
 function decodePatched(
@@ -71,7 +69,11 @@ function decodePatched(
   type: ResourceType,
   { fieldValidation }: WriteOptions,
 ): ApiObject {
-  const object = inNamespace(decodeObject(patched, type, fieldValidation, request.notes), info.namespace, type);
+  const object = inNamespace(
+    decodeObject(patched, type, fieldValidation, request.notes),
+    info.namespace,
+    type,
+  );
   const { name = '' } = object.metadata;
   if (name !== info.name) {
     throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);
@@ -140,7 +142,7 @@ function configurationOf(
     throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);
   }
   inNamespace(decoded, info.namespace, type);
-  const given = ofJson({ ...body, metadata: isJsonObject(body['metadata']) ? body['metadata'] : {} });
+  const given = ofJson({ ...body, metadata: isJsonObject(body.metadata) ? body.metadata : {} });
   return withMeta(given, {
     name: info.name,
     namespace: type.namespaced ? info.namespace : undefined,

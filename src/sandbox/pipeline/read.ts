@@ -37,9 +37,17 @@ export async function list(
     ...(type.namespaced && info.namespace !== '' ? { namespace: info.namespace } : {}),
     ...(limit > 0 ? { limit } : {}),
     ...(continueToken === '' ? {} : { continueToken }),
+    ...(isExact(query, limit) ? { revision: revisionOf(query.get('resourceVersion')) } : {}),
     ...(accepts === undefined ? {} : { accepts }),
   });
   return { kind: 'list', type, page: { ...page, items: await api.convert(page.items, type) } };
+}
+
+/** Whether the state at the resourceVersion is asked for, not one that is as new or newer. A page is without saying so. */
+function isExact(query: URLSearchParams, limit: number): boolean {
+  if (revisionOf(query.get('resourceVersion')) === 0) return false;
+  const match = query.get('resourceVersionMatch') ?? '';
+  return match === 'Exact' || (match === '' && limit > 0);
 }
 
 /** Label and field selectors as one question; undefined when the query has none. @throws ApiFailure 400 */
@@ -51,11 +59,17 @@ export function acceptsOf(
   const fields = query.get('fieldSelector') ?? '';
   if (labels === '' && fields === '') return undefined;
   const byLabels = parseLabelSelector(labels);
-  const byFields = parseFieldSelector(fields, {
-    'metadata.name': ({ metadata }) => metadata.name ?? '',
-    ...(type.namespaced ? { 'metadata.namespace': ({ metadata }: ApiObject) => metadata.namespace ?? '' } : {}),
-    ...type.selectableFields,
-  });
+  const byFields = parseFieldSelector(
+    fields,
+    {
+      'metadata.name': ({ metadata }) => metadata.name ?? '',
+      ...(type.namespaced
+        ? { 'metadata.namespace': ({ metadata }: ApiObject) => metadata.namespace ?? '' }
+        : {}),
+      ...type.selectableFields,
+    },
+    type.custom,
+  );
   return (object) => byLabels(object.metadata.labels ?? {}) && byFields(object);
 }
 
@@ -63,7 +77,9 @@ export function acceptsOf(
 export function revisionOf(text: string | null): number {
   if (text === null || text === '') return 0;
   if (!/^\d+$/.test(text)) {
-    throw badRequest(`resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
+    throw badRequest(
+      `resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+    );
   }
   return Number(text);
 }
@@ -72,10 +88,15 @@ function refuseFuture({ storage }: Api, version: string | null): void {
   const wanted = revisionOf(version);
   const current = storage.revision();
   if (wanted <= current) return;
-  throw new ApiFailure(504, 'Timeout', `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
-    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
-    retryAfterSeconds: 1,
-  });
+  throw new ApiFailure(
+    504,
+    'Timeout',
+    `Timeout: Too large resource version: ${wanted}, current: ${current}`,
+    {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      retryAfterSeconds: 1,
+    },
+  );
 }
 
 /** ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation. */
@@ -84,14 +105,21 @@ function checkVersionMatch(query: URLSearchParams): void {
   const version = query.get('resourceVersion') ?? '';
   if (match === '') return;
   const refuse = (message: string) => {
-    throw new ApiFailure(422, 'Invalid', `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${message}`, {
-      group: 'meta.k8s.io',
-      kind: 'ListOptions',
-      causes: [{ reason: 'FieldValueForbidden', message, field: 'resourceVersionMatch' }],
-    });
+    throw new ApiFailure(
+      422,
+      'Invalid',
+      `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${message}`,
+      {
+        group: 'meta.k8s.io',
+        kind: 'ListOptions',
+        causes: [{ reason: 'FieldValueForbidden', message, field: 'resourceVersionMatch' }],
+      },
+    );
   };
-  if (version === '') refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided');
-  if ((query.get('continue') ?? '') !== '') refuse('Forbidden: resourceVersionMatch is forbidden when continue is provided');
+  if (version === '')
+    refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided');
+  if ((query.get('continue') ?? '') !== '')
+    refuse('Forbidden: resourceVersionMatch is forbidden when continue is provided');
   if (match !== 'Exact' && match !== 'NotOlderThan') {
     refuse(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`);
   }

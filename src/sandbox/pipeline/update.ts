@@ -67,13 +67,25 @@ export async function change(
     if (stored === undefined) throw notFound(type, info.name);
     const [live = stored] = await api.convert([stored], type);
     const wanted = withIdentity(change.wanted(live), live, type, change.unconditional);
-    const admitted = await admit(api, request, info, type, change, narrowed(wanted, live, type, info.subresource), live);
+    const admitted = await admit(
+      api,
+      request,
+      info,
+      type,
+      change,
+      narrowed(wanted, live, type, info.subresource),
+      live,
+    );
     if (isEqual(toJson(admitted), toJson(live))) return live; // nothing to write: the resourceVersion stays
     if (change.options.dryRun) return admitted;
     const [next = admitted] = await api.convert([admitted], storedType(api, type));
     try {
       const written = isDone(next)
-        ? api.storage.remove(placeOf(type), { namespace: info.namespace, name: info.name }, stored.metadata.resourceVersion ?? '')
+        ? api.storage.remove(
+            placeOf(type),
+            { namespace: info.namespace, name: info.name },
+            stored.metadata.resourceVersion ?? '',
+          )
         : api.storage.replace(placeOf(type), next, stored.metadata.resourceVersion ?? '');
       return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
     } catch (error) {
@@ -115,7 +127,8 @@ async function admit(
     options: optionsJson(optionsKind, options),
   } as const;
   const mutated =
-    (await api.admission.mutate({ ...attributes, object }, (next) => complete(next, type), request.notes)) ?? object;
+    (await api.admission.mutate({ ...attributes, object }, (next) => complete(next, type), request.notes)) ??
+    object;
   const kept = narrowed(mutated, live, type, info.subresource);
   const prepared = withGeneration(
     info.subresource === '' ? type.strategy.prepareForUpdate(kept, live) : kept,
@@ -129,7 +142,12 @@ async function admit(
 }
 
 /** Fields that belong to the API server are as they are; the resourceVersion is the one that the client has seen. */
-function withIdentity(wanted: ApiObject, live: ApiObject, type: ResourceType, unconditional: boolean): ApiObject {
+function withIdentity(
+  wanted: ApiObject,
+  live: ApiObject,
+  type: ResourceType,
+  unconditional: boolean,
+): ApiObject {
   const { metadata: is } = live;
   const { metadata: asked } = wanted;
   const { uid = '', resourceVersion = '' } = asked;

@@ -24,7 +24,8 @@ export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type
     timeoutMs: seconds > 0 ? seconds * 1_000 : undefined,
     follow: (send, end) => {
       const deliver = inOrder(api, type, send);
-      const wants = (object: ApiObject | undefined) => object !== undefined && inScope(object) && accepts(object);
+      const wants = (object: ApiObject | undefined) =>
+        object !== undefined && inScope(object) && accepts(object);
       const bookmark = (endsInitialEvents: boolean) => {
         deliver.now({ type: 'BOOKMARK', revision: api.storage.revision(), endsInitialEvents });
       };
@@ -67,7 +68,11 @@ function planOf(query: URLSearchParams): WatchPlan {
   const bookmarks = query.get('allowWatchBookmarks') === 'true' || query.get('allowWatchBookmarks') === '1';
   const initialWanted = query.get('sendInitialEvents');
   if (initialWanted !== null && query.get('resourceVersionMatch') !== 'NotOlderThan') {
-    throw forbidden({ group: 'meta.k8s.io', resource: 'listoptions' }, '', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+    throw forbidden(
+      { group: 'meta.k8s.io', resource: 'listoptions' },
+      '',
+      'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    );
   }
   const initial = initialWanted === null ? from === 0 : initialWanted === 'true';
   return { initial, bookmarksInitial: initialWanted === 'true' && bookmarks, bookmarks, from };
@@ -90,7 +95,10 @@ function forward(
   else if (is) deliver.object('ADDED', object);
   else if (was) {
     const { resourceVersion } = object.metadata;
-    deliver.object('DELETED', type === 'DELETED' ? object : withMeta(previous ?? object, { resourceVersion }));
+    deliver.object(
+      'DELETED',
+      type === 'DELETED' ? object : withMeta(previous ?? object, { resourceVersion }),
+    );
   }
 }
 

@@ -60,6 +60,7 @@ const ajv = new Ajv({
   allErrors: true,
   verbose: true, // errors carry their node
   strict: false,
+  strictNumbers: true,
   validateSchema: false,
   meta: false,
   addUsedSchema: false,

@@ -40,7 +40,7 @@ function standardProblems(schema: Schema, path: string, within: Within): readonl
   const json = schemaToJson(schema);
   const type: JsonValue | undefined = json.type;
   const causes: Cause[] = [];
-  if (type !== undefined && !TYPES.includes(String(type))) {
+  if (type !== undefined && !TYPES.some((known) => known === type)) {
     causes.push(unsupportedValue(`${path}.type`, type, TYPES));
   }
   if (schema.default !== undefined && within.noDefaults !== undefined) {

@@ -78,7 +78,7 @@ export function wholeSchema({ schema }: Pick<ResourceType, 'schema'>): Schema {
 }
 
 /** A CRD may restrict metadata.name and metadata.generateName further: those restrictions stay. */
-export function withTypeAndMeta(schema: Schema): Schema {
+function withTypeAndMeta(schema: Schema): Schema {
   const { apiVersion, kind, metadata, ...fields } = schema.properties ?? {};
   return {
     ...schema,

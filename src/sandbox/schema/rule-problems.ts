@@ -2,7 +2,7 @@ import { CelError, type CelProgram } from '../../admission/cel/cel.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue, unsupportedValue } from './causes.ts';
 import { compileRule } from './rules.ts';
-import { schemaToJson, type Schema, type ValidationRule } from './schema.ts';
+import type { Schema, ValidationRule } from './schema.ts';
 import { furtherSchema, property } from './schema-children.ts';
 
 const RULES = 'x-kubernetes-validations';
@@ -97,8 +97,7 @@ function ofExpressions(
   path: string,
   uncorrelatable: string | undefined,
 ): readonly Cause[] {
-  const shown = schemaToJson({ [RULES]: [rule] })[RULES] ?? null;
-  const whole = Array.isArray(shown) ? (shown[0] ?? null) : shown;
+  const whole = goRule(rule);
   const program = compileRule(rule.rule);
   const message = rule.messageExpression === undefined ? undefined : compileRule(rule.messageExpression);
   return [
@@ -111,6 +110,16 @@ function ofExpressions(
     ...(program instanceof CelError ? [] : ofOldSelf(rule, program, path, uncorrelatable)),
   ];
 }
+
+/** As Go spells its internal type, which has no JSON names. */
+const goRule = (rule: ValidationRule) => ({
+  Rule: rule.rule,
+  Message: rule.message ?? '',
+  MessageExpression: rule.messageExpression ?? '',
+  Reason: rule.reason ?? null,
+  FieldPath: rule.fieldPath ?? '',
+  OptionalOldSelf: rule.optionalOldSelf ?? null,
+});
 
 function expressionProblem(
   program: CelProgram | CelError | undefined,

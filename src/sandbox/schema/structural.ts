@@ -41,7 +41,7 @@ function invariants(schema: Schema, path: string, level: Level): readonly Cause[
     ...(schema.type === 'array' && items === undefined
       ? [requiredValue(`${path}.items`, 'must be specified')]
       : []),
-    ...(items === undefined ? [] : invariants(items, `${path}.items`, 'item')),
+    ...(items === undefined || Array.isArray(items) ? [] : invariants(items, `${path}.items`, 'item')),
     ...Object.entries(properties).flatMap(([name, child]) =>
       invariants(child, `${path}.properties[${name}]`, 'field'),
     ),
@@ -116,9 +116,13 @@ function metadataProblems(schema: Schema, path: string, level: Level): readonly 
   ];
 }
 
-function restrictsNamesOnly({ type: _type, properties = {}, default: _default, ...rest }: Schema): boolean {
-  const names = Object.keys(properties);
-  return Object.keys(rest).length === 0 && names.every((name) => name === 'name' || name === 'generateName');
+/** `type` and `default` are looked at elsewhere. */
+function restrictsNamesOnly(metadata: Schema): boolean {
+  const names = Object.keys(metadata.properties ?? {});
+  return (
+    Object.keys(metadata).every((keyword) => ['type', 'default', 'properties'].includes(keyword)) &&
+    names.every((name) => name === 'name' || name === 'generateName')
+  );
 }
 
 /** The places where `anyOf: [{type: integer}, {type: string}]` may stand to spell out an int-or-string. */
@@ -205,7 +209,7 @@ function nestedProblems(
   ];
 }
 
-/** What a branch speaks of, the schema itself must have. `at` is where the schema would have it, `path` where the branch does. */
+/** What a branch at the root speaks of, the schema itself must have; deeper ones are not looked at. `at` is where the schema would have it, `path` where the branch does. */
 function completeness(branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] {
   const branches: readonly (readonly [Schema, string])[] = [
     ...(branching.not === undefined ? [] : [[branching.not, 'not'] as const]),

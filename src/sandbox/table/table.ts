@@ -45,14 +45,24 @@ export function toTable(options: TableOptions): JsonObject {
     apiVersion: `meta.k8s.io/${version}`,
     metadata: listMetaToJson(listMeta ?? { resourceVersion: first?.metadata.resourceVersion ?? '' }),
     columnDefinitions: withColumns
-      ? [NAME, ...type.columns.map((column) => toDefinition(column, type.custom))]
+      ? [
+          ...(namesItself(type) ? [] : [NAME]),
+          ...type.columns.map((column) => toDefinition(column, type.custom)),
+        ]
       : null,
     rows: objects.map((object) => ({
-      cells: [object.metadata.name ?? '', ...type.columns.map((column) => cellOf(column, object, options))],
+      cells: [
+        ...(namesItself(type) ? [] : [object.metadata.name ?? '']),
+        ...type.columns.map((column) => cellOf(column, object, options)),
+      ],
       object: included(object, options),
     })),
   };
 }
+
+/** Events have their names last, and only in wide output. */
+const namesItself = ({ columns }: Pick<ResourceType, 'columns'>) =>
+  columns.some(({ format }) => format === 'name');
 
 const NAME: JsonObject = {
   name: 'Name',
@@ -87,8 +97,8 @@ function cellOf(
   { type: { custom }, now }: TableOptions,
 ): JsonValue {
   const { type, value } = column;
-  if (typeof value === 'function' && type !== 'date') return value(object, now);
-  const found = typeof value === 'function' ? value(object, now) : firstAt(column, value, object);
+  if (typeof value === 'function') return value(object, now);
+  const found = firstAt(column, value, object);
   // Only built-in kinds have a word for an age that is not known.
   if (type === 'date' && !custom && (found === undefined || found === null)) return ageOf(undefined, now);
   return found === undefined ? null : shown(type, found, now);

@@ -1,6 +1,12 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
-import { ApiFailure, type StatusDetails } from '../failure.ts';
+import { ApiFailure } from '../failure.ts';
 import type { AdmissionAttributes } from '../pipeline/context.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 
@@ -70,13 +76,20 @@ export interface Verdict {
  *
  * @throws Error when it is none: the failure policy decides then
  */
-export function verdictOf(answer: JsonValue, question: Question, mutating: boolean, parse: (text: string) => JsonValue): Verdict {
+export function verdictOf(
+  answer: JsonValue,
+  question: Question,
+  mutating: boolean,
+  parse: (text: string) => JsonValue,
+): Verdict {
   const response = isJsonObject(answer) ? ownValue(answer, 'response') : undefined;
   if (question.version === 'v1') checkType(answer);
   if (!isJsonObject(response)) throw new Error('Webhook response was absent');
-  const { uid, allowed, patch, patchType, status, warnings, auditAnnotations } = response as JsonObject;
+  const { uid, allowed, patch, patchType, status, warnings, auditAnnotations } = response;
   if (question.version === 'v1' && uid !== question.uid) {
-    throw new Error(`expected response.uid=${JSON.stringify(question.uid)}, got ${JSON.stringify(textOf(uid))}`);
+    throw new Error(
+      `expected response.uid=${JSON.stringify(question.uid)}, got ${JSON.stringify(textOf(uid))}`,
+    );
   }
   const hasPatch = typeof patch === 'string' && patch !== '';
   if (question.version === 'v1') checkPatch(hasPatch, patchType, mutating);
@@ -94,7 +107,9 @@ export function verdictOf(answer: JsonValue, question: Question, mutating: boole
 function checkType(answer: JsonValue): void {
   const { apiVersion, kind } = isJsonObject(answer) ? answer : {};
   if (apiVersion === 'admission.k8s.io/v1' && kind === 'AdmissionReview') return;
-  const [group, version] = textOf(apiVersion).includes('/') ? textOf(apiVersion).split('/') : ['', apiVersion];
+  const [group, version] = textOf(apiVersion).includes('/')
+    ? textOf(apiVersion).split('/')
+    : ['', apiVersion];
   throw new Error(
     'expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, ' +
       `got ${textOf(group)}/${textOf(version)}, Kind=${textOf(kind)}`,
@@ -126,6 +141,6 @@ export function refusalOf(name: string, status: JsonObject | undefined): ApiFail
     typeof code === 'number' && code >= 400 ? code : 400,
     textOf(reason),
     said === '' ? `${deniedBy} without explanation` : `${deniedBy}: ${said}`,
-    isJsonObject(details) ? (details as StatusDetails) : undefined,
+    isJsonObject(details) ? details : undefined,
   );
 }

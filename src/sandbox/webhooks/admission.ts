@@ -3,7 +3,14 @@ import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { ApiFailure, internalError } from '../failure.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import type { Admission, AdmissionAttributes, Api, Notes } from '../pipeline/context.ts';
-import { admissionRequest, admissionReview, refusalOf, verdictOf, type Question, type Verdict } from './admission-review.ts';
+import {
+  admissionRequest,
+  admissionReview,
+  refusalOf,
+  verdictOf,
+  type Question,
+  type Verdict,
+} from './admission-review.ts';
 import type { WebhookCaller } from './call.ts';
 import { hooksOf, type Hook } from './hook.ts';
 import { isExempt, matchingType } from './match.ts';
@@ -44,7 +51,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 /** Webhooks are told that a Namespace lies in itself. */
 function withNamespace(attributes: AdmissionAttributes): AdmissionAttributes {
   const { type, name } = attributes;
-  return type.group === '' && type.resource === 'namespaces' ? { ...attributes, namespace: name } : attributes;
+  return type.group === '' && type.resource === 'namespaces'
+    ? { ...attributes, namespace: name }
+    : attributes;
 }
 
 interface Round {
@@ -69,7 +78,8 @@ async function mutatingRound(
     const outcome = await ask(deps, hook, now, notes, 'mutating');
     if (outcome === undefined) continue;
     const changed = await patched(deps, hook, now, outcome, complete);
-    const mutated = changed !== undefined && object !== undefined && !isEqual(toJson(changed), toJson(object));
+    const mutated =
+      changed !== undefined && object !== undefined && !isEqual(toJson(changed), toJson(object));
     notes.annotate(
       `mutation.webhook.admission.k8s.io/round_${round}_index_${index}`,
       JSON.stringify({ configuration: hook.configuration, webhook: hook.name, mutated }),
@@ -127,7 +137,12 @@ async function ask(
   }
 }
 
-async function callHook(deps: AdmissionDeps, hook: Hook, question: Question, mutating: boolean): Promise<Verdict> {
+async function callHook(
+  deps: AdmissionDeps,
+  hook: Hook,
+  question: Question,
+  mutating: boolean,
+): Promise<Verdict> {
   if (question.attributes.dryRun && hook.sideEffects !== 'None' && hook.sideEffects !== 'NoneOnDryRun') {
     throw new ApiFailure(
       400,
@@ -138,7 +153,9 @@ async function callHook(deps: AdmissionDeps, hook: Hook, question: Question, mut
   const answer = await deps.caller
     .call(hook.client, admissionReview(question), hook.timeoutSeconds * 1_000, USER_AGENT)
     .catch((error: unknown) => {
-      throw new Error(`failed to call webhook: ${error instanceof Error ? error.message : ''}`, { cause: error });
+      throw new Error(`failed to call webhook: ${error instanceof Error ? error.message : ''}`, {
+        cause: error,
+      });
     });
   return verdictOf(answer, question, mutating, parseJson);
 }

@@ -1,6 +1,13 @@
 import { Agent, request as httpsRequest } from 'node:https';
 
-import { parseJson, stringifyJson, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import {
+  parseJson,
+  stringifyJson,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
 import { field } from '../api-object.ts';
 import type { Storage } from '../storage/stored.ts';
 import type { ClientConfig } from './hook.ts';
@@ -11,7 +18,12 @@ const IDLE_MS = 90_000;
 
 export interface WebhookCaller {
   /** POSTs a review and reads the answer. @throws Error that says what went wrong, as Go's client would */
-  readonly call: (client: ClientConfig, body: JsonObject, timeoutMs: number, userAgent: string) => Promise<JsonValue>;
+  readonly call: (
+    client: ClientConfig,
+    body: JsonObject,
+    timeoutMs: number,
+    userAgent: string,
+  ) => Promise<JsonValue>;
   readonly close: () => void;
 }
 
@@ -38,7 +50,13 @@ export function createWebhookCaller(storage: Storage): WebhookCaller {
   return {
     call: async (client, body, timeoutMs, userAgent) => {
       const target = targetOf(client, storage, timeoutMs);
-      const { status, text } = await post(target, agentFor(client.ca), stringifyJson(body), timeoutMs, userAgent);
+      const { status, text } = await post(
+        target,
+        agentFor(client.ca),
+        stringifyJson(body),
+        timeoutMs,
+        userAgent,
+      );
       if (status < 200 || status > 299) throw new Error(complaintOf(status, text));
       return parseJson(text);
     },
@@ -54,7 +72,13 @@ function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: n
     const { hostname, port, pathname, search } = new URL(url);
     const path = `${pathname}${search === '' ? '?' : `${search}&`}${query}`;
     const number = port === '' ? 443 : Number(port);
-    return { host: hostname, port: number, path, serverName: hostname, shown: `https://${hostname}:${number}${path}` };
+    return {
+      host: hostname,
+      port: number,
+      path,
+      serverName: hostname,
+      shown: `https://${hostname}:${number}${path}`,
+    };
   }
   if (service === undefined) throw new Error('the webhook has neither url nor service');
   const { namespace, name, port } = service;
@@ -62,7 +86,8 @@ function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: n
   const serverName = `${name}.${namespace}.svc`;
   const stored = storage.get(SERVICES, { namespace, name });
   const shown = `https://${serverName}:${port}${path}`;
-  if (stored === undefined) throw new Error(`Post ${JSON.stringify(shown)}: service ${JSON.stringify(name)} not found`);
+  if (stored === undefined)
+    throw new Error(`Post ${JSON.stringify(shown)}: service ${JSON.stringify(name)} not found`);
   const spec = field(stored, 'spec');
   const externalName = isJsonObject(spec) ? ownValue(spec, 'externalName') : undefined;
   if (typeof externalName !== 'string' || externalName === '') {
@@ -79,7 +104,13 @@ interface Reply {
   readonly text: string;
 }
 
-function post(target: Target, agent: Agent, body: string, timeoutMs: number, userAgent: string): Promise<Reply> {
+function post(
+  target: Target,
+  agent: Agent,
+  body: string,
+  timeoutMs: number,
+  userAgent: string,
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs);
     const call = httpsRequest(
@@ -125,6 +156,8 @@ function complaintOf(status: number, text: string): string {
     const message = isJsonObject(body) ? ownValue(body, 'message') : undefined;
     return typeof message === 'string' && message !== '' ? message : bare;
   } catch {
-    return text.trim() === '' ? bare : `an error on the server (${JSON.stringify(text.slice(0, 1_024).trim())}) has prevented the request from succeeding`;
+    return text.trim() === ''
+      ? bare
+      : `an error on the server (${JSON.stringify(text.slice(0, 1_024).trim())}) has prevented the request from succeeding`;
   }
 }

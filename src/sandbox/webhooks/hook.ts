@@ -1,4 +1,10 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
 import { normaliseSelector, type NormalSelector } from '../../admission/label-selector.ts';
 import { compileCel, type CelProgram } from '../../admission/cel/cel.ts';
 import { field, type ApiObject } from '../api-object.ts';
@@ -6,7 +12,12 @@ import { field, type ApiObject } from '../api-object.ts';
 /** How a webhook is reached, as `clientConfig` says it. */
 export interface ClientConfig {
   readonly url?: string;
-  readonly service?: { readonly namespace: string; readonly name: string; readonly path: string; readonly port: number };
+  readonly service?: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly path: string;
+    readonly port: number;
+  };
   /** PEM; undefined: the certificates that the system trusts. */
   readonly ca?: string;
 }
@@ -50,27 +61,27 @@ export function hooksOf(configuration: ApiObject): readonly Hook[] {
 function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
   return {
     configuration: metadata.name ?? '',
-    name: textOf(webhook['name']),
-    client: clientConfigOf(webhook['clientConfig']),
-    rules: objectsOf(webhook['rules']).map((rule) => ({
-      operations: textsOf(rule['operations']),
-      apiGroups: textsOf(rule['apiGroups']),
-      apiVersions: textsOf(rule['apiVersions']),
-      resources: textsOf(rule['resources']),
-      scope: textOf(rule['scope']) || '*',
+    name: textOf(webhook.name),
+    client: clientConfigOf(webhook.clientConfig),
+    rules: objectsOf(webhook.rules).map((rule) => ({
+      operations: textsOf(rule.operations),
+      apiGroups: textsOf(rule.apiGroups),
+      apiVersions: textsOf(rule.apiVersions),
+      resources: textsOf(rule.resources),
+      scope: textOf(rule.scope) || '*',
     })),
-    namespaceSelector: normaliseSelector(webhook['namespaceSelector'] ?? {}, '').selector,
-    objectSelector: normaliseSelector(webhook['objectSelector'] ?? {}, '').selector,
-    conditions: objectsOf(webhook['matchConditions']).map((condition) => ({
-      name: textOf(condition['name']),
-      program: compileCel(textOf(condition['expression']), ['object', 'oldObject', 'request', 'authorizer']),
+    namespaceSelector: normaliseSelector(webhook.namespaceSelector ?? {}, '').selector,
+    objectSelector: normaliseSelector(webhook.objectSelector ?? {}, '').selector,
+    conditions: objectsOf(webhook.matchConditions).map((condition) => ({
+      name: textOf(condition.name),
+      program: compileCel(textOf(condition.expression), ['object', 'oldObject', 'request', 'authorizer']),
     })),
-    ignoresFailures: webhook['failurePolicy'] === 'Ignore',
-    exact: webhook['matchPolicy'] === 'Exact',
-    timeoutSeconds: typeof webhook['timeoutSeconds'] === 'number' ? webhook['timeoutSeconds'] : 10,
-    reviewVersions: textsOf(webhook['admissionReviewVersions']),
-    sideEffects: textOf(webhook['sideEffects']),
-    reinvokes: webhook['reinvocationPolicy'] === 'IfNeeded',
+    ignoresFailures: webhook.failurePolicy === 'Ignore',
+    exact: webhook.matchPolicy === 'Exact',
+    timeoutSeconds: typeof webhook.timeoutSeconds === 'number' ? webhook.timeoutSeconds : 10,
+    reviewVersions: textsOf(webhook.admissionReviewVersions),
+    sideEffects: textOf(webhook.sideEffects),
+    reinvokes: webhook.reinvocationPolicy === 'IfNeeded',
   };
 }
 
@@ -83,10 +94,10 @@ export function clientConfigOf(value: JsonValue | undefined): ClientConfig {
     ...(isJsonObject(service)
       ? {
           service: {
-            namespace: textOf(service['namespace']),
-            name: textOf(service['name']),
+            namespace: textOf(service.namespace),
+            name: textOf(service.name),
             path: textOf(ownValue(service, 'path')),
-            port: typeof service['port'] === 'number' ? service['port'] : 443,
+            port: typeof service.port === 'number' ? service.port : 443,
           },
         }
       : {}),

@@ -45,7 +45,11 @@ export function matchingType(
     );
 }
 
-function ruleMatches(rule: Rule, { operation, subresource }: AdmissionAttributes, type: ResourceType): boolean {
+function ruleMatches(
+  rule: Rule,
+  { operation, subresource }: AdmissionAttributes,
+  type: ResourceType,
+): boolean {
   const has = (list: readonly string[], value: string) => list.includes('*') || list.includes(value);
   return (
     has(rule.operations, operation) &&
@@ -65,7 +69,8 @@ function scopeMatches(scope: string, { namespaced }: ResourceType): boolean {
 function resourceMatches(pattern: string, resource: string, subresource: string): boolean {
   const [wantedResource = '', wantedSub = ''] = pattern.split('/', 2);
   return (
-    (wantedResource === '*' || wantedResource === resource) && (wantedSub === '*' || wantedSub === subresource)
+    (wantedResource === '*' || wantedResource === resource) &&
+    (wantedSub === '*' || wantedSub === subresource)
   );
 }
 

@@ -1,0 +1,73 @@
+import { FIELDS_V1, TIME } from './values.ts';
+import { BOOL, INT, TEXT, given, list, map, message } from './wire.ts';
+
+const OWNER_REFERENCE = message({
+  apiVersion: [5, given(TEXT)],
+  kind: [1, given(TEXT)],
+  name: [3, given(TEXT)],
+  uid: [4, given(TEXT)],
+  controller: [6, given(BOOL)],
+  blockOwnerDeletion: [7, given(BOOL)],
+});
+
+const MANAGED_FIELDS_ENTRY = message({
+  manager: [1, TEXT],
+  operation: [2, TEXT],
+  apiVersion: [3, TEXT],
+  time: [4, TIME],
+  fieldsType: [6, TEXT],
+  fieldsV1: [7, FIELDS_V1],
+  subresource: [8, TEXT],
+});
+
+export const OBJECT_META = message({
+  name: [1, TEXT],
+  generateName: [2, TEXT],
+  namespace: [3, TEXT],
+  selfLink: [4, TEXT],
+  uid: [5, TEXT],
+  resourceVersion: [6, TEXT],
+  generation: [7, INT],
+  creationTimestamp: [8, TIME],
+  deletionTimestamp: [9, TIME],
+  deletionGracePeriodSeconds: [10, given(INT)],
+  labels: [11, map(TEXT)],
+  annotations: [12, map(TEXT)],
+  ownerReferences: [13, list(OWNER_REFERENCE)],
+  finalizers: [14, list(TEXT)],
+  managedFields: [17, list(MANAGED_FIELDS_ENTRY)],
+});
+
+export const LABEL_SELECTOR_REQUIREMENT = message({
+  key: [1, given(TEXT)],
+  operator: [2, given(TEXT)],
+  values: [3, list(TEXT)],
+});
+
+export const LABEL_SELECTOR = message({
+  matchLabels: [1, map(TEXT)],
+  matchExpressions: [2, list(LABEL_SELECTOR_REQUIREMENT)],
+});
+
+export const CONDITION = message({
+  type: [1, given(TEXT)],
+  status: [2, given(TEXT)],
+  observedGeneration: [3, INT],
+  lastTransitionTime: [4, TIME],
+  reason: [5, given(TEXT)],
+  message: [6, given(TEXT)],
+});
+
+const PRECONDITIONS = message({
+  uid: [1, given(TEXT)],
+  resourceVersion: [2, given(TEXT)],
+});
+
+export const DELETE_OPTIONS = message({
+  gracePeriodSeconds: [1, given(INT)],
+  preconditions: [2, PRECONDITIONS],
+  orphanDependents: [3, given(BOOL)],
+  propagationPolicy: [4, given(TEXT)],
+  dryRun: [5, list(TEXT)],
+  ignoreStoreReadErrorWithClusterBreakingPotential: [6, given(BOOL)],
+});

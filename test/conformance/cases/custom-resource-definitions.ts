@@ -1,0 +1,219 @@
+import type { Api, Loose } from '../api.ts';
+import { group } from '../case.ts';
+import { CRDS, crd, installCrd, thing, things, thingsCrd } from '../fixtures.ts';
+
+/** A CRD whose one version has this schema. */
+const withSchema = (api: Api, openAPIV3Schema: object) => crd(api, {}, { schema: { openAPIV3Schema } });
+
+const conditions = ({ status }: Loose) =>
+  (status as { conditions: readonly Record<string, string>[] }).conditions
+    .map(({ type, status: is, reason, message }) => ({ type, status: is, reason, message }))
+    .toSorted((a, b) => String(a.type).localeCompare(String(b.type)));
+
+/** The answer to a creation of a CRD that is not accepted. */
+const refused = (definition: (api: Api) => object) => async (api: Api) => {
+  await api.create(CRDS, definition(api));
+};
+
+const established = (api: Api) =>
+  api.until(thingsCrd(api), ({ object }) =>
+    conditions(object).some(({ type, status }) => type === 'Established' && status === 'True'),
+  );
+
+export const customResourceDefinitions = group('custom resource definitions', {
+  'a CRD is established and serves its resources': async (api) => {
+    await installCrd(api);
+    await api.get(thingsCrd(api), { show: conditions });
+    await api.get(thingsCrd(api), {
+      show: ({ spec, status }) => ({
+        spec,
+        acceptedNames: (status as Loose).acceptedNames,
+        storedVersions: (status as Loose).storedVersions,
+      }),
+    });
+    await api.create(things(api), thing(api, 'a', { size: 1 }));
+    await api.get(things(api));
+  },
+  'a CRD is found by discovery': async (api) => {
+    await installCrd(api);
+    await api.get(`/apis/${api.id}.example.com/v1`);
+    await api.until(`/apis/${api.id}.example.com`, ({ status }) => status === 200);
+    await api.get(`/apis/${api.id}.example.com`);
+  },
+  'a CRD that is deleted takes its objects along': async (api) => {
+    await installCrd(api);
+    await api.given.create(things(api), thing(api, 'a'));
+    await api.delete(thingsCrd(api), undefined, { show: ({ kind }) => kind });
+    await api.until(thingsCrd(api), ({ status }) => status === 404);
+    await api.until(things(api), ({ status }) => status === 404);
+    await api.get(things(api));
+    await installCrd(api);
+    await api.get(things(api), { show: ({ items }) => items });
+  },
+  'names that are taken are not accepted': async (api) => {
+    await installCrd(api);
+    const { spec, ...rest } = crd(api);
+    const names = { plural: 'others', singular: 'other', kind: 'Thing', listKind: 'ThingList' };
+    const other = { ...rest, metadata: { name: `others.${spec.group}` }, spec: { ...spec, names } };
+    await api.given.create(CRDS, other);
+    const path = `${CRDS}/others.${spec.group}`;
+    await api.until(path, ({ object }) => conditions(object).length > 0);
+    await api.get(path, { show: conditions });
+    await api.get(`/apis/${spec.group}/v1/namespaces/${api.id}/others`);
+  },
+  'the name is made of plural and group': refused((api) => ({ ...crd(api), metadata: { name: 'things' } })),
+  'a schema is required': refused((api) => crd(api, {}, { schema: undefined })),
+  'every part of a schema needs a type': refused((api) =>
+    withSchema(api, { type: 'object', properties: { spec: { properties: { a: { type: 'string' } } } } }),
+  ),
+  'the root of a schema is an object': refused((api) => withSchema(api, { type: 'string' })),
+  'a default has to be valid': refused((api) =>
+    withSchema(api, {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { a: { type: 'integer', default: 'x' } } } },
+    }),
+  ),
+  'preserveUnknownFields is of the past': refused((api) => crd(api, { preserveUnknownFields: true })),
+  'one version has to be stored': refused((api) => crd(api, {}, { storage: false })),
+  'one version only may be stored': {
+    run: refused((api) => {
+      const { spec } = crd(api);
+      return crd(api, { versions: [...spec.versions, { ...spec.versions[0], name: 'v2' }] });
+    }),
+  },
+  'a scope is Namespaced or Cluster': refused((api) => crd(api, { scope: 'Global' })),
+  'two versions may not have one name': refused((api) => {
+    const { spec } = crd(api);
+    return crd(api, { versions: [...spec.versions, { ...spec.versions[0], storage: false }] });
+  }),
+  'conversion by webhook needs a client': refused((api) => crd(api, { conversion: { strategy: 'Webhook' } })),
+  'a scope cannot be changed': async (api) => {
+    await installCrd(api);
+    await api.patch(thingsCrd(api), 'merge', { spec: { scope: 'Cluster' } });
+  },
+  'a stored version cannot be dropped': async (api) => {
+    await installCrd(api);
+    const { spec } = crd(api);
+    await api.patch(thingsCrd(api), 'merge', { spec: { versions: [{ ...spec.versions[0], name: 'v2' }] } });
+  },
+  'a version that is no longer served is not found': async (api) => {
+    const { spec } = crd(api);
+    const versions = [{ ...spec.versions[0], name: 'v1beta1', storage: false }, ...spec.versions];
+    await installCrd(api, crd(api, { versions }));
+    await api.until(things(api, '', 'v1beta1'), ({ status }) => status === 200);
+    await api.given.patch(thingsCrd(api), 'json', [
+      { op: 'replace', path: '/spec/versions/0/served', value: false },
+    ]);
+    await api.until(things(api, '', 'v1beta1'), ({ status }) => status === 404);
+    await api.get(things(api, '', 'v1beta1'));
+  },
+  'objects change their apiVersion between versions, and nothing else': async (api) => {
+    const { spec } = crd(api);
+    const versions = [...spec.versions, { ...spec.versions[0], name: 'v2', storage: false }];
+    await installCrd(api, crd(api, { versions }));
+    await api.until(things(api, '', 'v2'), ({ status }) => status === 200);
+    await api.create(things(api, '', 'v2'), thing(api, 'a', { size: 1 }, 'v2'));
+    await api.get(things(api, '/a'));
+  },
+  'a new schema prunes what the old one let in': async (api) => {
+    await installCrd(api);
+    await api.given.create(things(api), thing(api, 'a', { size: 1 }));
+    await api.given.patch(thingsCrd(api), 'json', [
+      { op: 'remove', path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size' },
+    ]);
+    await api.until(things(api, '/a'), ({ object }) => (object.spec as Loose).size === undefined);
+    await api.get(things(api, '/a'), { show: ({ spec }) => spec });
+  },
+  'a new default shows at once': async (api) => {
+    await installCrd(api);
+    await api.given.create(things(api), thing(api, 'a'));
+    await api.given.patch(thingsCrd(api), 'json', [
+      {
+        op: 'add',
+        path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/default',
+        value: 7,
+      },
+    ]);
+    await api.until(things(api, '/a'), ({ object }) => (object.spec as Loose).size === 7);
+    await api.get(things(api, '/a'), { show: ({ spec }) => spec });
+  },
+  'scale is a subresource where the CRD says so': async (api) => {
+    const scale = { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' };
+    await installCrd(api, crd(api, {}, { subresources: { scale } }));
+    await api.given.create(things(api), thing(api, 'a', { size: 2 }));
+    await api.get(things(api, '/a/scale'));
+  },
+  'the status of a CRD cannot be forged': async (api) => {
+    const forged = {
+      ...crd(api),
+      status: { acceptedNames: { plural: 'x', kind: 'X' }, conditions: [], storedVersions: ['v9'] },
+    };
+    await api.given.create(CRDS, forged);
+    await established(api);
+    await api.get(thingsCrd(api), { show: ({ status }) => (status as Loose).storedVersions });
+  },
+  'a CRD may need approval to be in a protected group': refused((api) => {
+    const group = `${api.id}.k8s.io`;
+    return { ...crd(api, { group }), metadata: { name: `things.${group}` } };
+  }),
+  'objects are converted by a webhook': async (api) => {
+    api.hooks.serve('convert', ({ request }) => ({
+      kind: 'response',
+      response: {
+        result: { status: 'Success' },
+        convertedObjects: (request.objects as readonly Loose[]).map((object) => ({
+          ...object,
+          apiVersion: request.desiredAPIVersion,
+          spec: { size: Number((object.spec as Loose).size) * 10 },
+        })),
+      },
+    }));
+    await installCrd(api, converting(api));
+    await api.until(things(api, '', 'v2'), ({ status }) => status === 200);
+    await api.given.create(things(api), thing(api, 'a', { size: 1 }));
+    await api.get(things(api, '/a', 'v2'));
+    await api.get(things(api), { show: ({ items }) => items });
+    const [review] = api.hooks.reviewsAt('convert');
+    api.note('the first review', {
+      kind: review?.kind,
+      apiVersion: review?.apiVersion,
+      request: { ...review?.request, uid: undefined },
+    });
+  },
+  'a conversion that fails is a failure of the request': async (api) => {
+    api.hooks.serve('convert', () => ({
+      kind: 'response',
+      response: { result: { status: 'Failure', message: 'cannot be converted' } },
+    }));
+    await installCrd(api, converting(api));
+    await api.until(things(api, '', 'v2'), ({ status }) => status === 200);
+    await api.given.create(things(api), thing(api, 'a', { size: 1 }));
+    await api.get(things(api, '/a', 'v2'));
+    await api.get(things(api, '', 'v2'));
+  },
+  'a conversion must not change metadata': async (api) => {
+    api.hooks.serve('convert', ({ request }) => ({
+      kind: 'response',
+      response: {
+        result: { status: 'Success' },
+        convertedObjects: (request.objects as readonly Loose[]).map((object) => ({
+          ...object,
+          apiVersion: request.desiredAPIVersion,
+          metadata: { ...object.metadata, name: 'other' },
+        })),
+      },
+    }));
+    await installCrd(api, converting(api));
+    await api.until(things(api, '', 'v2'), ({ status }) => status === 200);
+    await api.given.create(things(api), thing(api, 'a', { size: 1 }));
+    await api.get(things(api, '/a', 'v2'));
+  },
+});
+
+/** Two versions that a webhook converts. */
+function converting(api: Api): object {
+  const { spec } = crd(api);
+  const versions = [...spec.versions, { ...spec.versions[0], name: 'v2', storage: false }];
+  const webhook = { conversionReviewVersions: ['v1'], clientConfig: api.hooks.service('convert') };
+  return crd(api, { versions, conversion: { strategy: 'Webhook', webhook } });
+}
