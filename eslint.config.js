@@ -38,6 +38,7 @@ const owners = {
   '@marcbachmann/cel-js': ['admission'],
   rfc6902: ['sandbox'],
   'json-merge-patch': ['sandbox'],
+  pbf: ['sandbox'],
 };
 
 const rooms = [...Object.keys(arrows), 'commands'];

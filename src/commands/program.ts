@@ -1,6 +1,6 @@
 /** The command line. */
 import { readFileSync } from 'node:fs';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
 
 import {
@@ -12,7 +12,6 @@ import {
   type SettingName,
   type Source,
 } from '../config/config.ts';
-import { serve } from './serve.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
@@ -29,13 +28,50 @@ export async function run(argv: readonly string[]): Promise<void> {
   for (const name of NAMES) command.addOption(toOption(name));
   command.action(async (options: Readonly<Record<string, string | undefined>>) => {
     const config = configFrom(options, program);
+    // Each command loads what it needs: a replica in a cluster has no use for the sandbox.
+    const { serve } = await import('./serve.ts');
     await serve(config);
   });
+  addSandbox(program);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
     program.error(sentenceOf(error), { exitCode: 1 });
   }
+}
+
+interface SandboxFlags {
+  readonly port: number;
+  readonly data?: string;
+  readonly quiet?: boolean;
+  readonly tour: boolean;
+}
+
+function addSandbox(program: Command): void {
+  program
+    .command('sandbox')
+    .description(
+      'try everything without a cluster: an in-memory Kubernetes API, Gatehouse against it, and a tour',
+    )
+    .option('--port <number>', 'port of the API on loopback; 0 chooses a free one', portNumber, 0)
+    .option('--data <folder>', 'keep everything in this folder, and go on from there next time')
+    .option('--quiet', 'print nothing but the path of the kubeconfig')
+    .option('--no-tour', 'do not tell the story, and leave the cluster empty')
+    .action(async ({ port, data, quiet = false, tour }: SandboxFlags) => {
+      const stopping = new AbortController();
+      for (const name of ['SIGINT', 'SIGTERM'] as const)
+        process.once(name, () => {
+          stopping.abort();
+        });
+      const { sandbox } = await import('./sandbox.ts');
+      await sandbox({ port, data, quiet, tour: tour && !quiet }, stopping.signal);
+    });
+}
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
+  throw new InvalidArgumentError(`"${text}" is not a port (0 to 65535).`);
 }
 
 function toOption(name: SettingName): Option {

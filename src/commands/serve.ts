@@ -11,6 +11,7 @@ import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener.ts';
 import { createMetrics } from '../server/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
+import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
 import { createLog } from './log.ts';
 import { connect, type Connected } from './serve/connect.ts';
 import { lead } from './serve/leader.ts';
@@ -58,6 +59,7 @@ async function run(
   const listener = createListener({
     host: config.host,
     port: config.port,
+    limits: { ...WEBHOOK_LIMITS, requestMs: config.connectionTimeoutMs },
     deps: { ...replica.admission, draining: () => draining.aborted, metrics, log },
     log,
   });

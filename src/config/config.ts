@@ -19,6 +19,13 @@ function port(value: string): number {
   return number;
 }
 
+/** A duration that ends something: of none, servers make none at all. */
+function limit(value: string): number {
+  const ms = parseDuration(value);
+  if (ms < 1) throw new Error(`"${value}" is too short: give clients a millisecond at least`);
+  return ms;
+}
+
 function choice<const Choices extends readonly string[]>(
   choices: Choices,
 ): (value: string) => Choices[number] {
@@ -56,6 +63,11 @@ export const SETTINGS = {
   host: setting('address to listen on', '0.0.0.0', text),
   port: setting('port for webhooks (HTTPS)', '8443', port),
   'operations-port': setting('port for health, readiness and metrics (HTTP)', '8080', port),
+  'connection-timeout': setting(
+    'how long a client of the webhooks may take for a request, and before its first one',
+    '120s',
+    limit,
+  ),
   'drain-delay': setting('how long to go on serving after SIGTERM', '10s', parseDuration),
   'lease-duration': setting('how long a lease holds that nobody renews', '15s', parseDuration),
   'renew-deadline': setting('how long a leader tries to renew before it steps down', '10s', parseDuration),
@@ -98,6 +110,7 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly operationsPort: number;
+  readonly connectionTimeoutMs: number;
   readonly drainDelayMs: number;
   readonly lease: { readonly durationMs: number; readonly renewDeadlineMs: number; readonly retryMs: number };
   readonly restoreSettleMs: number;
@@ -138,6 +151,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     host: required('host', ''),
     port: required('port', 0),
     operationsPort: required('operations-port', 0),
+    connectionTimeoutMs: required('connection-timeout', 0),
     drainDelayMs: required('drain-delay', 0),
     lease: Object.freeze({
       durationMs: required('lease-duration', 0),

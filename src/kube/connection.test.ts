@@ -18,8 +18,8 @@ function directory(files: Readonly<Record<string, string>>): string {
   return dir;
 }
 
-function open(options: Parameters<typeof loadConnection>[0]): Connection {
-  const connection = loadConnection({ environment: {}, ...options });
+async function open(options: Parameters<typeof loadConnection>[0]): Promise<Connection> {
+  const connection = await loadConnection({ environment: {}, ...options });
   onTestFinished(() => connection.close());
   return connection;
 }
@@ -42,7 +42,7 @@ test('a kubeconfig gives server, namespace, CA and token', async () => {
   }, tls);
   const config = kubeconfig(server.url, { token: 'secret' }, { 'certificate-authority': 'ca.crt' });
   const dir = directory({ config, 'ca.crt': tls.cert });
-  const connection = open({ kubeconfig: join(dir, 'config') });
+  const connection = await open({ kubeconfig: join(dir, 'config') });
   expect(connection).toMatchObject({ server: server.url, namespace: 'team' });
   await createRest({ connection, userAgent: 'test/1' }).request({ method: 'GET', path: '/version' });
   expect(headerLines(server.requests[0]?.headers ?? [], 'authorization')).toEqual(['Bearer secret']);
@@ -58,7 +58,7 @@ test('a kubeconfig that impersonates does so with every group, uid and extra', a
     'as-user-extra': { scopes: ['a', 'b'] },
   };
   const dir = directory({ config: kubeconfig('https://127.0.0.1:1', user) });
-  expect(await open({ kubeconfig: join(dir, 'config') }).headers()).toEqual({
+  expect(await (await open({ kubeconfig: join(dir, 'config') })).headers()).toEqual({
     Authorization: 'Bearer t',
     'Impersonate-User': 'jane',
     'Impersonate-Uid': 'u-1',
@@ -78,10 +78,10 @@ test('a context can be chosen; one without a user still knows its CA', async () 
     { 'certificate-authority-data': Buffer.from(tls.cert).toString('base64') },
   );
   const dir = directory({ config });
-  const connection = open({ kubeconfig: join(dir, 'config'), context: 'other' });
+  const connection = await open({ kubeconfig: join(dir, 'config'), context: 'other' });
   expect(connection.namespace).toBeUndefined();
   await createRest({ connection, userAgent: 'test' }).request({ method: 'GET', path: '/version' });
-  expect(() => open({ kubeconfig: join(dir, 'config'), context: 'none' })).toThrow(
+  await expect(open({ kubeconfig: join(dir, 'config'), context: 'none' })).rejects.toThrow(
     'no context "none"; it has: main, other',
   );
 });
@@ -90,7 +90,7 @@ test('in a pod the service account is used, and its token is read again after a 
   const dir = directory({ token: 'one\n', 'ca.crt': 'CA', namespace: 'gatehouse-system\n' });
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
-  const connection = open({
+  const connection = await open({
     environment: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
     serviceAccountDir: dir,
     clock,
@@ -115,28 +115,28 @@ test('several files are one configuration in which the first wins', async () => 
     users: [{ name: 'u', user: { token: 'first' } }],
   });
   const dir = directory({ first, second: kubeconfig('https://127.0.0.1:1', { token: 'second' }) });
-  const connection = open({
+  const connection = await open({
     environment: { KUBECONFIG: ['first', 'missing', 'second'].map((name) => join(dir, name)).join(':') },
   });
   expect(await connection.headers()).toEqual({ Authorization: 'Bearer first' });
 });
 
-test('whoever finds no cluster is told where it was looked for', () => {
+test('whoever finds no cluster is told where it was looked for', async () => {
   const dir = directory({});
-  expect(() => open({ environment: { HOME: dir } })).toThrow(
+  await expect(open({ environment: { HOME: dir } })).rejects.toThrow(
     /set KUBECONFIG, or write .*\.kube\/config, or run in a pod/,
   );
-  expect(() => open({ environment: { KUBECONFIG: join(dir, 'none') } })).toThrow(
+  await expect(open({ environment: { KUBECONFIG: join(dir, 'none') } })).rejects.toThrow(
     'KUBECONFIG names no existing file',
   );
-  expect(() => open({ kubeconfig: join(dir, 'none') })).toThrow(
+  await expect(open({ kubeconfig: join(dir, 'none') })).rejects.toThrow(
     `could not load the kubeconfig ${join(dir, 'none')}`,
   );
 });
 
-test('a token does not travel in the clear', () => {
+test('a token does not travel in the clear', async () => {
   const dir = directory({ config: kubeconfig('http://127.0.0.1:1', { token: 't' }) });
-  expect(() => open({ kubeconfig: join(dir, 'config') })).toThrow('in the clear: use https');
+  await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toThrow('in the clear: use https');
 });
 
 test('a plain server without credentials works, e.g. that of `kubectl proxy`', async () => {
@@ -144,7 +144,7 @@ test('a plain server without credentials works, e.g. that of `kubectl proxy`', a
     sendJson(response, { ok: true });
   });
   const dir = directory({ config: kubeconfig(server.url, {}) });
-  const rest = createRest({ connection: open({ kubeconfig: join(dir, 'config') }), userAgent: 'test' });
+  const rest = createRest({ connection: await open({ kubeconfig: join(dir, 'config') }), userAgent: 'test' });
   expect(await rest.request({ method: 'GET', path: '/version' })).toEqual({ ok: true });
 });
 

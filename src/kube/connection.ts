@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { systemClock, type Clock } from './clock.ts';
+import { findClusterAccess, type KubeconfigOptions } from './cluster-access.ts';
 import { createTokenFile, readCredentials, type Credentials, type TlsMaterial } from './credentials.ts';
 import type { Headers } from './impersonation.ts';
-import { loadKubeconfig, type KubeconfigOptions } from './kubeconfig.ts';
 import { throughProxy } from './proxy.ts';
 
 export interface Connection {
@@ -55,15 +55,15 @@ export interface LoadConnectionOptions extends KubeconfigOptions {
  * A connection to the cluster that the kubeconfig, the environment or the pod names.
  * @throws when there is none; the message says where it was looked for.
  */
-export function loadConnection(options: LoadConnectionOptions = {}): Connection {
+export async function loadConnection(options: LoadConnectionOptions = {}): Promise<Connection> {
   const { clock = systemClock } = options;
-  const { kubeConfig, server, namespace, proxyUrl, tokenFilePath, impersonation } = loadKubeconfig(options);
+  const { server, namespace, proxyUrl, tokenFilePath, ...access } = await findClusterAccess(options);
   const tokenFile = tokenFilePath === undefined ? undefined : createTokenFile(tokenFilePath, clock);
   return createConnection({
     server,
     namespace,
     proxyUrl,
-    credentials: () => readCredentials({ kubeConfig, tokenFile, impersonation }),
+    credentials: () => readCredentials({ ...access, tokenFile }),
     clock,
   });
 }

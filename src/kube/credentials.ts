@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import type { ConnectionOptions } from 'node:tls';
-import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from './clock.ts';
-import { impersonationHeaders, type Headers, type Impersonation } from './impersonation.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import { impersonationHeaders, type Headers } from './impersonation.ts';
 
 export type TlsMaterial = Pick<
   ConnectionOptions,
@@ -38,19 +38,14 @@ export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): 
   };
 }
 
-export interface CredentialSources {
-  readonly kubeConfig: KubeConfig;
+export interface CredentialSources extends Pick<ClusterAccess, 'requestOptions' | 'impersonation'> {
   readonly tokenFile: (() => Promise<string>) | undefined;
-  readonly impersonation: Impersonation | undefined;
 }
 
-/** Asks client-node (certificate files, exec plugins, OIDC) and adds what it does not know: see `kubeconfig.ts`. */
+/** What `requestOptions` says now, and what client-node does not know: see `kubeconfig.ts`. */
 export async function readCredentials(sources: CredentialSources): Promise<Credentials> {
-  const { kubeConfig, tokenFile, impersonation } = sources;
-  const options: RequestOptions = {};
-  // It refuses plain HTTP outright; there we have checked before that there is nothing to give away.
-  if (usesTls(kubeConfig)) await kubeConfig.applyToHTTPSOptions(options);
-
+  const { tokenFile, impersonation } = sources;
+  const options = await sources.requestOptions();
   const headers: Record<string, string | readonly string[]> = {};
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (typeof value === 'string' && !/^impersonate-/i.test(name)) headers[name] = value.trim();
@@ -61,10 +56,6 @@ export async function readCredentials(sources: CredentialSources): Promise<Crede
   if (tokenFile !== undefined) headers.Authorization = `Bearer ${await tokenFile()}`;
   if (impersonation !== undefined) Object.assign(headers, impersonationHeaders(impersonation));
   return { headers, tls: tlsOf(options) };
-}
-
-function usesTls(kubeConfig: KubeConfig): boolean {
-  return kubeConfig.getCurrentCluster()?.server.startsWith('https:') === true;
 }
 
 function tlsOf(options: RequestOptions): TlsMaterial {

@@ -1,83 +1,23 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { delimiter, dirname, join, resolve } from 'node:path';
+/** Kubeconfig files, by way of client-node and beside it. Imported only where there are some: client-node is large. */
+import { readFileSync } from 'node:fs';
+import type { RequestOptions } from 'node:https';
+import { dirname, resolve } from 'node:path';
 import { KubeConfig, loadYaml } from '@kubernetes/client-node';
+import type { ClusterAccess } from './cluster-access.ts';
 import type { Impersonation } from './impersonation.ts';
 import { isRecord } from './object.ts';
 
-export interface KubeconfigOptions {
-  /** A kubeconfig file. Without it: $KUBECONFIG, the service account of the pod, ~/.kube/config, in this order. */
-  readonly kubeconfig?: string | undefined;
-  /** Instead of the current context of the file. */
-  readonly context?: string | undefined;
-  /** Reads KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Default: of this process. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Where the kubelet mounts the service account. */
-  readonly serviceAccountDir?: string;
-}
-
-/** A KubeConfig with one cluster and one user, and what client-node leaves out when it reads the file. */
-export interface LoadedKubeconfig {
-  readonly kubeConfig: KubeConfig;
-  readonly server: string;
-  readonly namespace: string | undefined;
-  readonly proxyUrl: string | undefined;
-  readonly tokenFilePath: string | undefined;
-  readonly impersonation: Impersonation | undefined;
-}
-
-const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount';
-
-/** @throws when there is no usable configuration; the message says where it was looked for. */
-export function loadKubeconfig(options: KubeconfigOptions = {}): LoadedKubeconfig {
-  const environment = options.environment ?? process.env;
-  const serviceAccountDir = options.serviceAccountDir ?? SERVICE_ACCOUNT_DIR;
-  if (options.kubeconfig !== undefined) return fromFiles([options.kubeconfig], options.context);
-
-  const listed = (environment.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
-  if (listed.length > 0) {
-    // As kubectl: a list may name files that do not exist.
-    const existing = listed.filter((file) => existsSync(file));
-    if (existing.length === 0) throw new Error(`KUBECONFIG names no existing file: ${listed.join(', ')}`);
-    return fromFiles(existing, options.context);
-  }
-
-  const host = environment.KUBERNETES_SERVICE_HOST;
-  if (host !== undefined && existsSync(join(serviceAccountDir, 'token'))) {
-    return fromServiceAccount(host, environment.KUBERNETES_SERVICE_PORT ?? '443', serviceAccountDir);
-  }
-
-  const home = join(environment.HOME ?? '/', '.kube', 'config');
-  if (existsSync(home)) return fromFiles([home], options.context);
-  throw new Error(
-    `found no cluster: set KUBECONFIG, or write ${home}, or run in a pod with a service account token`,
-  );
-}
-
-function fromServiceAccount(host: string, port: string, dir: string): LoadedKubeconfig {
-  const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const kubeConfig = new KubeConfig();
-  kubeConfig.loadFromClusterAndUser(
-    { name: 'in-cluster', server, caFile: join(dir, 'ca.crt'), skipTLSVerify: false },
-    { name: 'service-account' },
-  );
-  const namespaceFile = join(dir, 'namespace');
-  return {
-    kubeConfig,
-    server,
-    namespace: existsSync(namespaceFile) ? readFileSync(namespaceFile, 'utf8').trim() : undefined,
-    proxyUrl: undefined,
-    tokenFilePath: join(dir, 'token'),
-    impersonation: undefined,
-  };
-}
-
-function fromFiles(files: readonly string[], contextName: string | undefined): LoadedKubeconfig {
+/**
+ * What the files say together; of two entries with the same name the first counts, as with kubectl.
+ * @param contextName default: the current context of the first file that has one.
+ * @throws when they cannot be read, or do not name a cluster that credentials may be sent to.
+ */
+export function readKubeconfig(files: readonly string[], contextName: string | undefined): ClusterAccess {
   const loaded = files.map(loadFile);
   const where = files.join(', ');
   const wanted = contextName ?? loaded.map((file) => file.kubeConfig.currentContext).find(isNotEmpty);
   if (wanted === undefined) throw new Error(`${where} has no current-context: name one with --context`);
 
-  // The first file that has a name wins, as with kubectl.
   const context = loaded.flatMap((file) => file.kubeConfig.contexts).find(({ name }) => name === wanted);
   if (context === undefined) {
     const names = loaded.flatMap((file) => file.kubeConfig.contexts.map(({ name }) => name));
@@ -103,13 +43,18 @@ function fromFiles(files: readonly string[], contextName: string | undefined): L
   kubeConfig.loadFromClusterAndUser(cluster, user ?? { name: 'anonymous' });
   const tokenFile = raw.tokenFile;
   return {
-    kubeConfig,
     server: cluster.server,
     namespace: context.namespace,
     proxyUrl: cluster.proxyUrl,
     tokenFilePath:
       typeof tokenFile === 'string' && owner !== undefined ? resolve(owner.dir, tokenFile) : undefined,
     impersonation: impersonationOf(raw),
+    requestOptions: async () => {
+      const options: RequestOptions = {};
+      // It refuses plain HTTP outright; there we have checked before that there is nothing to give away.
+      if (cluster.server.startsWith('https:')) await kubeConfig.applyToHTTPSOptions(options);
+      return options;
+    },
   };
 }
 

@@ -2,6 +2,7 @@ import { parseDocument } from 'yaml';
 
 import { parseJson, type JsonValue } from '../admission/json.ts';
 import { badRequest, notAcceptable, unsupportedMediaType } from './failure.ts';
+import { parseProtobuf } from './protobuf/parse-protobuf.ts';
 
 /** How an answer is spelt. */
 export type Encoding = 'json' | 'yaml';
@@ -18,7 +19,7 @@ export type Form =
 
 export type Accepted = Form & { readonly encoding: Encoding };
 
-/** What we write, the preferred first. The API server has protobuf too; every client that asks for it also takes JSON. */
+/** What we write, the preferred first. The API server writes protobuf too; every client that asks for it also takes JSON. */
 const ENCODINGS = [
   { encoding: 'json', mediaType: 'application/json', streams: true },
   { encoding: 'yaml', mediaType: 'application/yaml', streams: false },
@@ -143,23 +144,36 @@ export const mediaTypeOf = (encoding: Encoding): string => `application/${encodi
  * @param contentType the header; none means JSON
  * @throws ApiFailure 415 when we do not read this type, 400 when the body is not what its type says
  */
-export function parseBody(text: string, contentType: string | undefined): JsonValue {
+export function parseBody(body: Uint8Array, contentType: string | undefined): JsonValue {
   switch (encodingOf(contentType ?? '')) {
     case 'json':
-      return parsed(() => parseJson(text), 'json parse error');
+      return parsed(() => parseJson(textOf(body)), 'json parse error');
     case 'yaml':
-      return parsed(() => parseYaml(text), 'error converting YAML to JSON');
+      return parsed(() => parseYaml(textOf(body)), 'error converting YAML to JSON');
+    case 'protobuf':
+      return parseProtobuf(body);
     case undefined:
       throw unsupportedMediaType(
-        `the body of the request was in an unknown format - accepted media types include: ${MEDIA_TYPES.join(', ')}`,
+        `the body of the request was in an unknown format - accepted media types include: ${READABLE.map(([mediaType]) => mediaType).join(', ')}`,
       );
   }
 }
 
-function encodingOf(contentType: string): Encoding | undefined {
+/** What bodies may be, in the order in which the API server names them. */
+const READABLE = [
+  ['application/json', 'json'],
+  ['application/yaml', 'yaml'],
+  ['application/vnd.kubernetes.protobuf', 'protobuf'],
+] as const;
+
+function encodingOf(contentType: string): (typeof READABLE)[number][1] | undefined {
   const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  return mediaType === '' ? 'json' : ENCODINGS.find((known) => known.mediaType === mediaType)?.encoding;
+  return mediaType === '' ? 'json' : READABLE.find(([known]) => known === mediaType)?.[1];
 }
+
+/** A byte order mark is part of the text. */
+const UTF_8 = new TextDecoder('utf-8', { ignoreBOM: true });
+const textOf = (body: Uint8Array): string => UTF_8.decode(body);
 
 function parsed(parse: () => JsonValue, problem: string): JsonValue {
   try {

@@ -130,11 +130,7 @@ export function invalid(
   });
 }
 
-export const unprocessable = (message: string) => new ApiFailure(422, 'Invalid', message);
-
 export const internalError = (message: string) =>
   new ApiFailure(500, 'InternalError', `Internal error occurred: ${message}`, {
     causes: [{ reason: '', message }],
   });
-
-export const gatewayTimeout = (message: string) => new ApiFailure(504, 'Timeout', message, {});

@@ -3,7 +3,12 @@ import { X509Certificate } from 'node:crypto';
 
 import type { Log } from './log.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
-import { buildWebhookServer, type WebhookDeps, type WebhookServer } from './webhook-server.ts';
+import {
+  buildWebhookServer,
+  type WebhookDeps,
+  type WebhookLimits,
+  type WebhookServer,
+} from './webhook-server.ts';
 
 export interface Listener {
   /**
@@ -20,11 +25,13 @@ export interface Listener {
 export interface ListenerOptions {
   readonly host: string;
   readonly port: number;
+  /** Default: `WEBHOOK_LIMITS`. */
+  readonly limits?: WebhookLimits;
   readonly deps: WebhookDeps;
   readonly log: Log;
 }
 
-export function createListener({ host, port, deps, log }: ListenerOptions): Listener {
+export function createListener({ host, port, limits, deps, log }: ListenerOptions): Listener {
   let app: WebhookServer | undefined;
   let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
   let closed = false;
@@ -35,7 +42,7 @@ export function createListener({ host, port, deps, log }: ListenerOptions): List
     if (closed || (presented?.certificate.chain === chain && presented.certificate.key === key)) return;
     const notAfter = new Date(new X509Certificate(chain).validTo);
     if (app === undefined) {
-      const server = buildWebhookServer(certificate, deps);
+      const server = buildWebhookServer(certificate, deps, limits);
       await server.listen({ host, port });
       app = server;
     } else {

@@ -21,6 +21,7 @@ import {
 import { failure, INTERNAL_ERROR, okay, retry, send, type Answer, type Reply } from './answer.ts';
 import { prepareClosing } from './closing.ts';
 import { answerWithin } from './deadline.ts';
+import { lingering } from './lingering.ts';
 import type { Log } from './log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
 import { secureOptions, type ServingCertificate } from './serving-certificate.ts';
@@ -43,8 +44,12 @@ const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 export interface WebhookLimits {
   /** For a handshake. */
   readonly handshakeMs: number;
-  /** Without a request, and for sending one. */
-  readonly silenceMs: number;
+  /** For the first request to begin, and for each to arrive in whole. */
+  readonly requestMs: number;
+  /** Between two requests. */
+  readonly idleMs: number;
+  /** For what a client still sends when it has been answered already. */
+  readonly lingerMs: number;
   /** For what is still to come when the server closes. */
   readonly closeMs: number;
 }
@@ -53,7 +58,9 @@ export const WEBHOOK_LIMITS: WebhookLimits = {
   handshakeMs: 10_000,
   // The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: we close later. That
   // holds for those that it has never used too, which Node cannot tell from those whose first request is slow to come.
-  silenceMs: 120_000,
+  requestMs: 120_000,
+  idleMs: 120_000,
+  lingerMs: 5_000,
   // The longest `timeoutSeconds` of a webhook is 30: after that no one waits for an answer.
   closeMs: 30_000,
 };
@@ -71,25 +78,26 @@ type Request<Route extends RouteGenericInterface = RouteGenericInterface> = Fast
 export function buildWebhookServer(
   certificate: ServingCertificate,
   deps: WebhookDeps,
-  { handshakeMs, silenceMs, closeMs }: WebhookLimits = WEBHOOK_LIMITS,
+  limits: WebhookLimits = WEBHOOK_LIMITS,
 ): WebhookServer {
   const app: WebhookServer = Fastify({
     logger: false,
     https: {
       ...secureOptions(certificate),
-      handshakeTimeout: handshakeMs,
-      headersTimeout: silenceMs,
-      connectionsCheckingInterval: Math.min(1_000, silenceMs),
+      handshakeTimeout: limits.handshakeMs,
+      headersTimeout: limits.requestMs,
+      connectionsCheckingInterval: Math.min(1_000, limits.requestMs),
     },
     bodyLimit: BODY_LIMIT_BYTES,
-    keepAliveTimeout: silenceMs,
-    requestTimeout: silenceMs,
+    keepAliveTimeout: limits.idleMs,
+    requestTimeout: limits.requestMs,
     return503OnClosing: false, // a request that still reaches us gets its verdict
     forceCloseConnections: 'idle',
   });
 
   readBodiesOurselves(app);
-  closeConnectionsAtTheEnd(app, deps, closeMs);
+  closeConnectionsAtTheEnd(app, deps, limits.closeMs);
+  answerBeforeHangingUp(app, limits.lingerMs);
   const reject = (reply: Reply, code: number, message: string) => {
     deps.metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
@@ -143,6 +151,16 @@ function closeConnectionsAtTheEnd(app: WebhookServer, { draining }: WebhookDeps,
   });
   app.addHook('onSend', async (_request, reply) => {
     if (closing || draining()) void reply.header('connection', 'close');
+  });
+}
+
+/** For answers that do not wait for the whole request, as to a body over the limit. After all hooks that close connections. */
+function answerBeforeHangingUp(app: WebhookServer, lingerMs: number): void {
+  app.addHook('onSend', async ({ raw }, reply, payload) => {
+    const hangsUp = reply.getHeader('connection') === 'close' && !raw.complete;
+    if (!hangsUp || typeof payload !== 'string') return payload;
+    void reply.header('content-length', Buffer.byteLength(payload));
+    return lingering(payload, raw, lingerMs);
   });
 }
 

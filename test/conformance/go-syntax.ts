@@ -1,31 +1,35 @@
-const STARTS_A_GO_VALUE = /(?:Invalid|Duplicate) value: (?=\[\]|map\[|[a-z0-9]+\.[A-Z]|\{)/g;
+const STARTS_A_VALUE = /(?:Invalid|Duplicate) value: (?=\[|\{|map\[|[a-z0-9]+\.[A-Z])/g;
+const NAME_OF_A_TYPE = /(?:\[\]|map\[\w*\]|\*)*[\w.]*(?=\{)/y;
 
 /**
- * Go prints the values of some refusals as it would write them in a program, addresses of pointers included:
- * `Invalid value: v1.Role{…}: why` → `Invalid value: <object>: why`. A list of texts becomes that of JSON.
+ * Some refusals show a whole object: as Go would write it, addresses of pointers included, and as JSON in later releases. Both
+ * become `Invalid value: <object>: why`. A list of texts that is part of a sentence becomes that of JSON.
  */
 export function withoutGoSyntax(message: string): string {
   const readable = message
     .replaceAll('interface {}', 'any')
+    .replaceAll('[]string(nil)', '[]')
     .replaceAll(/\[\]string\{([^{}]*)\}/g, '[$1]')
-    .replaceAll('[]string(nil)', '<object>');
+    .replaceAll(/Invalid value: null\b/g, 'Invalid value: []');
   let result = '';
   let position = 0;
-  for (const match of readable.matchAll(STARTS_A_GO_VALUE)) {
+  for (const match of readable.matchAll(STARTS_A_VALUE)) {
     const from = match.index + match[0].length;
     if (from < position) continue; // inside of a value that is gone
     result += `${readable.slice(position, from)}<object>`;
-    position = endOfBraces(readable, from);
+    position = endOfValue(readable, from);
   }
   return result + readable.slice(position);
 }
 
-/** The index behind the brace that closes the first one after `from`. */
-function endOfBraces(text: string, from: number): number {
+/** The index behind the value that begins at `from`: behind the bracket that closes its first one. */
+function endOfValue(text: string, from: number): number {
+  NAME_OF_A_TYPE.lastIndex = from;
+  const start = from + (NAME_OF_A_TYPE.exec(text)?.[0].length ?? 0);
   let depth = 0;
-  for (let index = text.indexOf('{', from); index >= 0 && index < text.length; index += 1) {
-    if (text[index] === '{') depth += 1;
-    if (text[index] === '}') depth -= 1;
+  for (let index = start; index < text.length; index += 1) {
+    if ('{['.includes(text.charAt(index))) depth += 1;
+    if ('}]'.includes(text.charAt(index))) depth -= 1;
     if (depth === 0) return index + 1;
   }
   return text.length;

@@ -1,4 +1,5 @@
 /** Takes out of a transcript what differs from run to run, and what is known to differ between releases. */
+import { OF_A_RELEASE, OF_A_RUN } from './differences.ts';
 import { withoutGoSyntax } from './go-syntax.ts';
 import type { Transcript } from './transcript.ts';
 
@@ -22,6 +23,9 @@ const VOLATILE_FIELDS = new Set([
   'kubernetes.io/metadata.name', // a label of namespaces since 1.21
 ]);
 
+/** What is left out when nothing is left of it. */
+const EMPTIED = new Set(['labels', 'warning', 'headers']);
+
 /** Kinds whose resourceVersion is that of the whole storage, which parallel cases move. */
 const STORAGE_VERSIONED = /(List|Table)$/;
 
@@ -40,7 +44,7 @@ export function normalise(transcript: Transcript, options: NormaliseOptions): Js
       .filter(([name, item]) => !VOLATILE_FIELDS.has(name) && !isNothing(name, item))
       .filter(([name]) => options.keepManagedFields || name !== 'managedFields')
       .map(([name, item]): [string, Json] => [names('', name), tidy(name, item, walk)]);
-    return Object.fromEntries(entries.filter(([name, item]) => !(name === 'labels' && isEmpty(item))));
+    return Object.fromEntries(entries.filter(([name, item]) => !(EMPTIED.has(name) && isEmpty(item))));
   };
   return walk(raw, '');
 }
@@ -105,28 +109,11 @@ function createNames(id: string, generated: ReadonlyMap<string, string>) {
     if (key === 'resourceVersion' && /^\d+$/.test(text)) return '<version>';
     let named = text;
     for (const [name, shown] of generated) named = named.replaceAll(name, shown);
-    return withoutGoSyntax(named)
-      .replaceAll(UUID, (uid) => (/^[0-]+$/.test(uid) ? uid : uids(uid)))
-      .replaceAll(id, 'case')
-      .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, '<time>')
-      .replaceAll(/\b10\.0\.0\.\d+/g, '<cluster ip>')
-      .replaceAll(/^\d+[smh]$/g, '<age>')
-      .replaceAll(/([?&]resourceVersion=)(?!0\b|1\b|9{6})\d+/g, '$1<version>')
-      .replaceAll(/([?&]continue=)[^&]{20,}/g, '$1<continue>')
-      .replaceAll(/(too old resource version: )\d+ \(\d+\)/g, '$1<version>')
-      .replaceAll(/(current: |ResourceVersion in object meta: )\d+/g, '$1<version>')
-      .replaceAll(/(ResourceVersion in (?:the precondition|record)) \(\d+\)/g, '$1 (<version>)')
-      .replaceAll(/(localhost|127\.0\.0\.1|\[::1\]|svc):\d{4,5}/g, '$1:<port>')
-      .replaceAll(/StorageError: .* AdditionalErrorMsg: /g, '') // how etcd is spoken to
-      .replaceAll(/, application\/(apply-patch\+)?cbor/g, '') // since 1.32, behind a gate
-      .replaceAll(
-        /Too long: (must have at most|may not be longer than|may not be more than) (\d+)( bytes)?/g,
-        'Too long: $2',
-      ) // 1.32
-      .replaceAll('no more than 63 bytes', 'no more than 63 characters') // reworded in 1.32
-      .replaceAll('no more than 253 bytes', 'no more than 253 characters')
-      .replaceAll(/(failed calling webhook "[^"]+": )(failed to call webhook: )?/g, '$1') // since 1.22
-      .replaceAll(/dial tcp \S+ /g, 'dial tcp <address> ');
+    named = withoutGoSyntax(named)
+      .replaceAll(UUID, (uid) => (/^[0-]+[01]?$/.test(uid) ? uid : uids(uid)))
+      .replaceAll(id, 'case');
+    for (const [pattern, shown] of [...OF_A_RUN, ...OF_A_RELEASE]) named = named.replaceAll(pattern, shown);
+    return named;
   };
 }
 
@@ -150,7 +137,7 @@ const isList = (value: Json | undefined): value is readonly Json[] => Array.isAr
 const isMap = (value: Json | undefined): value is JsonMap =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isEmpty = (value: Json) => isMap(value) && Object.keys(value).length === 0;
+const isEmpty = (value: Json) => (isMap(value) || isList(value)) && Object.keys(value).length === 0;
 
 const without = (value: JsonMap, key: string): JsonMap =>
   Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));

@@ -46,7 +46,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'shop');
   await cluster.apply(clusterAdmin('velero', VELERO.user), clusterAdmin('alice', 'alice'));
   restorer = cluster.impersonate(VELERO);
-  alice = cluster.as('alice');
+  alice = await cluster.as('alice');
   await eventually('the policy is enforced', async () => (await verdict(alice, 'probe', true)) !== 'allowed');
 });
 

@@ -177,4 +177,16 @@ describe('idle connections', () => {
     const answer = await post(endpoint, VALIDATE, reviewOf(), { agent: keptAlive() });
     expect(answer.headers['keep-alive']).toBe('timeout=120');
   });
+
+  test('stay open also where requests have to be quick', async () => {
+    const limits = { ...WEBHOOK_LIMITS, requestMs: 300 };
+    const running = await startWebhookServer(governedBy([serversPolicy]), limits);
+    const { socket, received } = await openRaw(running);
+    socket.write(rawPost(VALIDATE, reviewOf({ uid: 'first' })));
+    await received(/"uid":"first"/);
+    await sleep(4 * limits.requestMs);
+    socket.write(rawPost(VALIDATE, reviewOf({ uid: 'second' })));
+    expect(await received(/"uid":"second"/)).toMatch(/keep-alive: timeout=120/i);
+    socket.destroy();
+  });
 });

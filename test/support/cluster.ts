@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 
 import { applyManifests, readManifests } from '../../src/commands/sandbox/manifests.ts';
+import { localService } from '../../src/commands/sandbox/tour-objects.ts';
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
@@ -19,42 +20,21 @@ import {
 import { eventually } from './processes.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
-export const SYSTEM_NAMESPACE = 'gatehouse-system';
+export {
+  ADMISSION_POLICIES,
+  DATACENTERS,
+  localService,
+  RESTORE_WINDOWS,
+  SERVERS,
+} from '../../src/commands/sandbox/tour-objects.ts';
 
-export const SERVERS: Resource = {
-  group: 'infra.example.com',
-  version: 'v1',
-  resource: 'servers',
-  kind: 'Server',
-  namespaced: true,
-};
-export const DATACENTERS: Resource = {
-  group: 'infra.example.com',
-  version: 'v1',
-  resource: 'datacenters',
-  kind: 'Datacenter',
-  namespaced: false,
-};
-export const ADMISSION_POLICIES: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'admissionpolicies',
-  kind: 'AdmissionPolicy',
-  namespaced: false,
-};
-export const RESTORE_WINDOWS: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'restorewindows',
-  kind: 'RestoreWindow',
-  namespaced: false,
-};
+export const SYSTEM_NAMESPACE = 'gatehouse-system';
 
 export interface Cluster {
   readonly plane: ControlPlane;
   readonly admin: KubeClient;
   readonly adminRest: Rest;
-  readonly as: (user: User) => KubeClient;
+  readonly as: (user: User) => Promise<KubeClient>;
   readonly impersonate: (who: Impersonation) => KubeClient;
   /** Server-side apply, as a person with kubectl would. */
   readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
@@ -74,12 +54,12 @@ export interface Cluster {
 export async function startCluster(options: ControlPlaneOptions = {}): Promise<Cluster> {
   const plane = await startControlPlane(options);
   const connections: Connection[] = [];
-  const restFor = (user: User): Rest => {
-    const connection = loadConnection({ kubeconfig: plane.kubeconfig(user) });
+  const restFor = async (user: User): Promise<Rest> => {
+    const connection = await loadConnection({ kubeconfig: plane.kubeconfig(user) });
     connections.push(connection);
     return createRest({ connection, userAgent: 'gatehouse-test' });
   };
-  const adminRest = restFor('admin');
+  const adminRest = await restFor('admin');
   const admin = createClient(adminRest);
   const discovery = createDiscovery(adminRest, systemClock);
 
@@ -89,7 +69,7 @@ export async function startCluster(options: ControlPlaneOptions = {}): Promise<C
     plane,
     admin,
     adminRest,
-    as: (user) => createClient(restFor(user)),
+    as: async (user) => createClient(await restFor(user)),
     impersonate: (who) => createClient(adminRest.impersonate(who)),
     apply,
     applyFolder: async (folder, only = () => true) => {
@@ -143,27 +123,6 @@ export async function applyExamples(cluster: Cluster): Promise<void> {
   await established(cluster, 'servers.infra.example.com');
   await established(cluster, 'datacenters.infra.example.com');
   await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
-}
-
-/** kube-apiserver dials `localhost:<port>` for it, and verifies `<name>.<namespace>.svc`: the production path. */
-export function localService(
-  namespace: string,
-  name: string,
-  port: number,
-  annotations: Record<string, string> = {},
-): KubeObject {
-  const spec = {
-    type: 'ExternalName',
-    externalName: 'localhost',
-    ports: [{ name: 'https', protocol: 'TCP', port }],
-  };
-  const service: KubeObject & { readonly spec: typeof spec } = {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { namespace, name, annotations },
-    spec,
-  };
-  return service;
 }
 
 export async function createNamespace(cluster: Cluster, name: string): Promise<string> {

@@ -104,12 +104,13 @@ export async function openRaw(
 
 /** The bytes of a POST as the API server writes it. */
 export function rawPost(path: string, body: string, headers: readonly string[] = []): string {
-  const all = [
-    'host: gatehouse',
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(body)}`,
-  ];
-  return `POST ${path} HTTP/1.1\r\n${[...all, ...headers].join('\r\n')}\r\n\r\n${body}`;
+  return rawHead(path, [`content-length: ${Buffer.byteLength(body)}`, ...headers]) + body;
+}
+
+/** The same up to its body. */
+export function rawHead(path: string, headers: readonly string[]): string {
+  const all = ['host: gatehouse', 'content-type: application/json', ...headers];
+  return `POST ${path} HTTP/1.1\r\n${all.join('\r\n')}\r\n\r\n`;
 }
 
 export interface ReviewFields {

@@ -33,7 +33,7 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<Connected> {
   const { identity, metrics, log } = parts;
-  const connection = loadConnection({ kubeconfig: config.kubeconfig, context: config.context });
+  const connection = await loadConnection({ kubeconfig: config.kubeconfig, context: config.context });
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ method, code: String(code) }, seconds);
   };

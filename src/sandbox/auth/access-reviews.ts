@@ -1,5 +1,5 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
-import { record, text, texts } from '../crd/reading.ts';
+import { record, text, texts } from '../reading.ts';
 import type { ApiObject } from '../api-object.ts';
 import { ApiFailure, badRequest, invalid, type Cause } from '../failure.ts';
 import type { UserInfo } from '../request.ts';

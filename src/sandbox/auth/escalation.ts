@@ -1,5 +1,5 @@
 import { isEqual } from '../../admission/json.ts';
-import { record, text } from '../crd/reading.ts';
+import { record, text } from '../reading.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import type { UserInfo } from '../request.ts';
 import type { ResourceAttributes } from './attributes.ts';

@@ -1,4 +1,4 @@
-import { records, texts } from '../crd/reading.ts';
+import { records, texts } from '../reading.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Attributes } from './attributes.ts';
 

@@ -1,4 +1,4 @@
-import { record, records, text } from '../crd/reading.ts';
+import { record, records, text } from '../reading.ts';
 import type { ApiObject } from '../api-object.ts';
 import { notFound } from '../failure.ts';
 import type { UserInfo } from '../request.ts';

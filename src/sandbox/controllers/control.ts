@@ -130,7 +130,7 @@ async function ask(
     accept: undefined,
     contentType: undefined,
     userAgent: 'kube-controller-manager/sandbox',
-    body: body === undefined ? '' : stringifyJson(ofVersion(body, type)),
+    body: Buffer.from(body === undefined ? '' : stringifyJson(ofVersion(body, type))),
     user: {
       username: `system:serviceaccount:kube-system:${account}`,
       groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],

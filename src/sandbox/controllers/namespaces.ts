@@ -1,6 +1,6 @@
 import { isEqual, type JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { record, texts } from '../crd/reading.ts';
+import { record, texts } from '../reading.ts';
 import type { Place, Storage } from '../storage/stored.ts';
 import { terminatingStatus, type Remaining } from './namespace-status.ts';
 import { createWorkQueue } from './work-queue.ts';

@@ -1,7 +1,7 @@
 import { isEqual, type JsonObject } from '../../admission/json.ts';
 import { matchesSelector, normaliseSelector } from '../../admission/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
-import { record, records } from '../crd/reading.ts';
+import { record, records } from '../reading.ts';
 import type { Place, Storage } from '../storage/stored.ts';
 import { createWorkQueue } from './work-queue.ts';
 

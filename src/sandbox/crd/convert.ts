@@ -4,7 +4,7 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../admi
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import { readDefinition, type Conversion, type Definition } from './definition.ts';
-import { record, text } from './reading.ts';
+import { record, text } from '../reading.ts';
 
 /** The objects in another version of their definition `crd`. @throws ApiFailure 500 when they cannot be converted */
 export type Convert = (

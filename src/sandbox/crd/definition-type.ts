@@ -9,7 +9,7 @@ import {
   storedVersions,
 } from './definition.ts';
 import { definitionSchema } from './definition-schema.ts';
-import { record, text } from './reading.ts';
+import { record, text } from '../reading.ts';
 import { pruneSchemaProps } from './schema-props.ts';
 import { initialStatus, setCondition, withStorageVersion } from './status.ts';
 import { validateDefinition } from './validate-definition.ts';

@@ -1,7 +1,7 @@
 import { isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Schema } from '../schema/schema.ts';
-import { flag, optionalText, record, records, text, texts } from './reading.ts';
+import { flag, optionalText, record, records, text, texts } from '../reading.ts';
 
 export interface DefinitionNames {
   readonly plural: string;

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
 import { ofJson, type ApiObject } from '../api-object.ts';
-import { text } from './reading.ts';
+import { text } from '../reading.ts';
 import { planDefinitionStatus } from './status.ts';
 
 export const NOW = '2026-01-02T03:04:05Z';

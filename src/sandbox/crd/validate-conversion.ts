@@ -2,7 +2,7 @@ import type { Cause } from '../failure.ts';
 import { clientConfigProblems } from '../kinds/client-config-problems.ts';
 import { forbiddenValue, invalidValue, requiredValue } from '../schema/causes.ts';
 import type { Conversion } from './definition.ts';
-import { label1035Problem } from './dns-names.ts';
+import { label1035Problem } from '../dns-names.ts';
 import { wordProblems } from './word-problems.ts';
 
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];

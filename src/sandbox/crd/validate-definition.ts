@@ -11,7 +11,7 @@ import {
   type DefinitionNames,
   type DefinitionVersion,
 } from './definition.ts';
-import { label1035Problem, subdomainProblem } from './dns-names.ts';
+import { label1035Problem, subdomainProblem } from '../dns-names.ts';
 import { conversionProblems } from './validate-conversion.ts';
 import {
   columnProblems,

@@ -5,8 +5,8 @@ import { ApiFailure } from '../failure.ts';
 /** As much as kube-apiserver takes, in bytes. */
 const LIMIT = 3 * 1024 * 1024;
 
-/** The whole body as text. @throws ApiFailure 413 when it is larger than the API server takes */
-export async function readBody(request: IncomingMessage): Promise<string> {
+/** The whole body. @throws ApiFailure 413 when it is larger than the API server takes */
+export async function readBody(request: IncomingMessage): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -16,5 +16,5 @@ export async function readBody(request: IncomingMessage): Promise<string> {
     }
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks, size).toString('utf8');
+  return Buffer.concat(chunks, size);
 }

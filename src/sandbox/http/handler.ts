@@ -9,6 +9,7 @@ import { impersonate } from '../auth/impersonation.ts';
 import { ANONYMOUS } from '../auth/users.ts';
 import { discoveryAnswer } from '../discovery/discovery.ts';
 import { openApiAnswer } from '../discovery/openapi.ts';
+import { swaggerAnswer } from '../discovery/swagger.ts';
 import { ApiFailure, internalError } from '../failure.ts';
 import type { Answer } from '../pipeline/answer.ts';
 import type { Api, ApiRequest } from '../pipeline/context.ts';
@@ -149,6 +150,11 @@ function answerPath(deps: HandlerDeps, response: ServerResponse, url: URL, accep
   const path = url.pathname;
   if (/^\/(?:healthz|livez|readyz)(?:\/|$)/.test(path)) {
     send(response, { code: 200, contentType: 'text/plain; charset=utf-8', text: 'ok' });
+    return;
+  }
+  const swagger = swaggerAnswer(path, accept);
+  if (swagger !== undefined) {
+    send(response, { code: 200, ...swagger });
     return;
   }
   const found =

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { label1035Problem, subdomainProblem } from '../crd/dns-names.ts';
-import { flag, record, records, text } from '../crd/reading.ts';
+import { label1035Problem, subdomainProblem } from '../dns-names.ts';
+import { flag, record, records, text } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { invalidValue, requiredValue } from '../schema/causes.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
-import { optionalText, record, text } from '../crd/reading.ts';
-import { subdomainProblem } from '../crd/dns-names.ts';
+import { optionalText, record, text } from '../reading.ts';
+import { subdomainProblem } from '../dns-names.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue } from '../schema/causes.ts';
 import { isPort, PORT_RANGE } from './name-problems.ts';

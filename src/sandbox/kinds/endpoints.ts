@@ -1,7 +1,7 @@
 import { ownValue, type JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { invalidValue, requiredValue, unsupportedValue } from '../schema/causes.ts';
-import { records, text, texts } from '../crd/reading.ts';
+import { records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import type { Schema } from '../schema/schema.ts';

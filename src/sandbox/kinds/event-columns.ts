@@ -1,5 +1,5 @@
 import type { ApiObject } from '../api-object.ts';
-import { text } from '../crd/reading.ts';
+import { text } from '../reading.ts';
 import type { PrinterColumn } from '../resource-type.ts';
 import { ageOf } from '../table/human-duration.ts';
 import { number, section } from './reading.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { text } from '../crd/reading.ts';
+import { text } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { invalidValue, requiredValue, unsupportedValue } from '../schema/causes.ts';

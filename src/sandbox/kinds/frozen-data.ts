@@ -1,6 +1,6 @@
 import { isEqual } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { flag } from '../crd/reading.ts';
+import { flag } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { forbiddenValue } from '../schema/causes.ts';
 import { stringMap } from './reading.ts';

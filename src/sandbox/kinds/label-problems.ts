@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import { forbiddenValue, invalidValue, requiredValue } from '../schema/causes.ts';
-import { records, text, texts } from '../crd/reading.ts';
+import { records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { labelKeyProblems, labelValueProblems } from '../label-syntax.ts';
 import { stringMap } from './reading.ts';

@@ -1,6 +1,6 @@
 import type { ApiObject } from '../api-object.ts';
 import { invalidValue } from '../schema/causes.ts';
-import { text } from '../crd/reading.ts';
+import { text } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { AGE, builtInKind } from './built-in-kind.ts';

@@ -1,6 +1,6 @@
 import { field, withMeta, type ApiObject } from '../api-object.ts';
 import { invalidValue } from '../schema/causes.ts';
-import { text, texts } from '../crd/reading.ts';
+import { text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { labelKeyProblems } from '../label-syntax.ts';
 import type { ResourceType, Strategy } from '../resource-type.ts';

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { record, text } from '../crd/reading.ts';
+import { record, text } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { PrinterColumn, ResourceType } from '../resource-type.ts';
 import { invalidValue, unsupportedValue } from '../schema/causes.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { flag, records, text } from '../crd/reading.ts';
+import { flag, records, text } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { PrinterColumn, ResourceType } from '../resource-type.ts';
 import { duplicateValue, invalidValue, requiredValue } from '../schema/causes.ts';

@@ -1,7 +1,7 @@
 import { isEqual, type JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { subdomainProblem } from '../crd/dns-names.ts';
-import { record, records, text, texts } from '../crd/reading.ts';
+import { subdomainProblem } from '../dns-names.ts';
+import { record, records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue, unsupportedValue } from '../schema/causes.ts';
 import { selectorProblems } from './label-problems.ts';

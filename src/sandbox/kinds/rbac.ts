@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { record, records, text } from '../crd/reading.ts';
+import { record, records, text } from '../reading.ts';
 import type { PrinterColumn, ResourceType, Strategy } from '../resource-type.ts';
 import { AGE, builtInKind, type BuiltInKind } from './built-in-kind.ts';
 import { pathSegmentProblem } from './name-problems.ts';

@@ -6,9 +6,9 @@ import {
   type JsonValue,
 } from '../../admission/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
-import { record } from '../crd/reading.ts';
+import { record } from '../reading.ts';
 
-// Beside those of ../crd/reading.ts: fields of whole objects. As in a decoded struct, what is absent is empty.
+// Beside those of ../reading.ts: fields of whole objects. As in a decoded struct, what is absent is empty.
 
 const EMPTY: JsonObject = {};
 

@@ -51,8 +51,6 @@ export const keyedList = (items: Schema, keys: readonly string[], mergeKey = key
 
 export const withDefault = (schema: Schema, value: JsonValue): Schema => ({ ...schema, default: value });
 
-export const describedAs = (schema: Schema, description: string): Schema => ({ ...schema, description });
-
 /** meta/v1 LabelSelector. */
 export const LABEL_SELECTOR: Schema = atomic(
   object({

@@ -1,7 +1,7 @@
 import { ownValue, parseJson } from '../../admission/json.ts';
 import { field, type ApiObject } from '../api-object.ts';
 import { invalidValue, requiredValue, tooLong } from '../schema/causes.ts';
-import { text } from '../crd/reading.ts';
+import { text } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { AGE, builtInKind } from './built-in-kind.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../admission/json.ts';
-import { records, text, texts } from '../crd/reading.ts';
+import { records, text, texts } from '../reading.ts';
 import { stringMap } from './reading.ts';
 
 /** A LabelSelector as people read it: `a=b,c in (d,e),!f`; `<none>` for one that is empty. */

@@ -1,6 +1,6 @@
 import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { records, text, texts } from '../crd/reading.ts';
+import { records, text, texts } from '../reading.ts';
 import { changed, has, items, number, section, spec, withFields } from './reading.ts';
 
 /** Where the numbers of Services come from. Each call gives one that no stored Service has. */

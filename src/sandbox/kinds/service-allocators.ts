@@ -1,5 +1,5 @@
 import type { ApiObject } from '../api-object.ts';
-import { records, texts } from '../crd/reading.ts';
+import { records, texts } from '../reading.ts';
 import type { Storage, StoredEvent } from '../storage/stored.ts';
 import { number, spec } from './reading.ts';
 import type { ServiceAllocators } from './service-allocation.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { records, text, texts } from '../crd/reading.ts';
+import { records, text, texts } from '../reading.ts';
 import type { PrinterColumn } from '../resource-type.ts';
 import { number, spec, status, section, stringMap } from './reading.ts';
 

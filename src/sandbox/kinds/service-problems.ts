@@ -8,8 +8,8 @@ import {
   requiredValue,
   unsupportedValue,
 } from '../schema/causes.ts';
-import { subdomainProblem } from '../crd/dns-names.ts';
-import { records, text, texts } from '../crd/reading.ts';
+import { subdomainProblem } from '../dns-names.ts';
+import { records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { labelProblems } from './label-problems.ts';
 import { isPort, labelProblem, PORT_RANGE, portNameProblems } from './name-problems.ts';

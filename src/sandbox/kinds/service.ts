@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { text } from '../crd/reading.ts';
-import { label1035Problem } from '../crd/dns-names.ts';
+import { text } from '../reading.ts';
+import { label1035Problem } from '../dns-names.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { AGE, builtInKind } from './built-in-kind.ts';
 import { changed, has, items, number, section, spec, withFields } from './reading.ts';

@@ -1,8 +1,8 @@
 import { type JsonObject } from '../../admission/json.ts';
 import { CelError, compileCel } from '../../admission/cel/cel.ts';
 import type { ApiObject } from '../api-object.ts';
-import { label1035Problem, subdomainProblem } from '../crd/dns-names.ts';
-import { record, records, text, texts } from '../crd/reading.ts';
+import { label1035Problem, subdomainProblem } from '../dns-names.ts';
+import { record, records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { labelKeyProblems } from '../label-syntax.ts';
 import { duplicateValue, invalidValue, requiredValue, tooMany, unsupportedValue } from '../schema/causes.ts';

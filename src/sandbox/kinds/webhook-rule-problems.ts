@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../admission/json.ts';
-import { text, texts } from '../crd/reading.ts';
+import { text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue, unsupportedValue } from '../schema/causes.ts';
 import { has } from './reading.ts';

@@ -1,7 +1,7 @@
 import { isEqual } from '../../admission/json.ts';
 import { matchesSelector, normaliseSelector } from '../../admission/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
-import { record } from '../crd/reading.ts';
+import { record } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue } from '../schema/causes.ts';
 import { selectorProblems } from './label-problems.ts';

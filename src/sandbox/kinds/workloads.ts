@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import { records, text } from '../crd/reading.ts';
+import { records, text } from '../reading.ts';
 import type { PrinterColumn, ResourceType } from '../resource-type.ts';
 import { AGE, builtInKind } from './built-in-kind.ts';
 import { withPullPolicies } from './pod.ts';

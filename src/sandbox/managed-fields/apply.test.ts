@@ -124,17 +124,20 @@ describe('several appliers', () => {
     const first = apply(undefined, widget({ size: 1, word: 'x' }));
     const second = apply(first, widget({ size: 1 }), 'b', { now: LATER });
     expect(ownersOf(second)).toEqual([
-      ['b Apply', { 'f:spec': { 'f:size': {} } }],
       ['a Apply', { 'f:spec': { 'f:size': {}, 'f:word': {} } }],
+      ['b Apply', { 'f:spec': { 'f:size': {} } }],
     ]);
     const third = apply(second, widget({ word: 'x' }));
     expect(specOf(third)).toEqual({ size: 1, word: 'x' });
     expect(specOf(apply(third, widget(undefined), 'b'))).toEqual({ word: 'x' });
   });
 
-  test('have no time of an apply that changes nothing', () => {
-    const second = apply(apply(undefined, widget({ size: 1 })), widget({ size: 1 }), 'b', { now: LATER });
-    expect(entryOf(second, 'b')).not.toHaveProperty('time');
+  test('have times of their own, whether or not the object changed', () => {
+    const first = apply(undefined, widget({ size: 1, word: 'x' }));
+    const second = apply(first, widget({ size: 1, word: 'x' }), 'b', { now: LATER });
+    expect([entryOf(second, 'a')?.time, entryOf(second, 'b')?.time]).toEqual([FIRST, LATER]);
+    const third = apply(second, widget({ size: 1 }), 'b', { now: '2026-01-02T00:00:00Z' });
+    expect(entryOf(third, 'b')?.time).toBe('2026-01-02T00:00:00Z');
   });
 
   test('have items of one list each', () => {

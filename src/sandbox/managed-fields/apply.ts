@@ -4,7 +4,15 @@ import { ApiFailure, badRequest } from '../failure.ts';
 import type { Schema } from '../schema/schema.ts';
 import { typeProblems } from './check-types.ts';
 import { applyConflict, type Conflict } from './conflict.ts';
-import { difference, intersection, isEmptySet, NO_FIELDS, union, type FieldSet } from './field-set.ts';
+import {
+  difference,
+  intersection,
+  isEmptySet,
+  isSameSet,
+  NO_FIELDS,
+  union,
+  type FieldSet,
+} from './field-set.ts';
 import {
   idOf,
   managersOf,
@@ -43,33 +51,36 @@ export interface Apply extends Writer {
 export function applyConfiguration(apply: Apply): { readonly object: ApiObject } {
   refuseUnfit(apply);
   try {
-    return { object: applied(apply) };
+    return { object: merged(apply) };
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
     throw unmergeable(apply.applied, 'live', error.message);
   }
 }
 
-function applied({ live, applied, force, schema, reset = [], ...writer }: Apply): ApiObject {
+function merged({ live, applied, force, schema, reset = [], ...writer }: Apply): ApiObject {
   const wanted = wish(toJson(applied), reset);
-  const base = live ?? { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} };
-  const managers = managersBefore(live, schema, reset, writer);
-
   const self = managerFor(writer, 'Apply', fieldsOf(wanted, schema));
-  const id = idOf(self);
-  const previous = managers.get(id);
-  const merged = merge(toJson(base), wanted, schema);
-  const wishes = [self, ...others(managers, id).values()].map(({ fields }) => fields);
-  const object = ofJson(previous === undefined ? merged : prune(merged, previous.fields, wishes, schema));
+  const managers = managersBefore(live, schema, reset, writer);
+  const others = managersBeside(managers, self);
+  const previous = managers.get(idOf(self));
 
+  const base = live ?? { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} };
+  const whole = merge(toJson(base), wanted, schema);
+  const object = ofJson(prune(whole, previous?.fields, [self, ...others.values()], schema));
   const comparison = compare(trackedPart(base, reset), trackedPart(object, reset), schema);
-  if (!force) refuseConflicts(others(managers, id), comparison);
-  const next = managersWithout(others(managers, id), union(comparison.changed, comparison.removed));
-  const fields = trackedOnly(self.fields);
-  const isNoop = toJson(object) === toJson(base);
-  if (!isEmptySet(fields)) next.set(id, { ...self, fields, time: isNoop ? previous?.time : writer.now });
+  if (!force) refuseConflicts(others, comparison);
+
+  const next = managersWithout(others, union(comparison.changed, comparison.removed));
+  const own = { ...self, fields: trackedOnly(self.fields) };
+  const isRepeated = object === base && previous !== undefined && isSameWish(previous, own);
+  if (!isEmptySet(own.fields)) next.set(idOf(own), isRepeated ? previous : own);
   return withManagers(object, unlessSame(managers, next));
 }
+
+/** A configuration that is applied again as it was keeps its time. */
+const isSameWish = (a: Manager, b: Manager): boolean =>
+  a.apiVersion === b.apiVersion && isSameSet(a.fields, b.fields);
 
 /** Times that the API server sets come as null from tools that write out whole structs. */
 function wish(applied: JsonObject, reset: readonly string[]): JsonObject {
@@ -94,10 +105,10 @@ function managersBefore(
   return changeManagers(managers, whole, { ...writer, manager: 'before-first-apply' });
 }
 
-const others = (managers: Managers, id: string): Managers =>
-  new Map([...managers].filter(([other]) => other !== id));
+const managersBeside = (managers: Managers, self: Manager): Managers =>
+  new Map([...managers].filter(([id]) => id !== idOf(self)));
 
-function refuseConflicts(managers: ReadonlyMap<string, Manager>, { changed }: Comparison): void {
+function refuseConflicts(managers: Managers, { changed }: Comparison): void {
   const conflicts = [...managers]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, manager]): Conflict => ({ manager, fields: intersection(manager.fields, changed) }))
@@ -109,16 +120,21 @@ function refuseConflicts(managers: ReadonlyMap<string, Manager>, { changed }: Co
  * Without what the manager applied last time and does not want now, unless somebody else manages it. A named field goes with
  * all that is in it when nobody manages any of that.
  */
-function prune(merged: JsonValue, last: FieldSet, wishes: readonly FieldSet[], schema: Schema): JsonValue {
-  const wanted = wishes.reduce(union, NO_FIELDS);
-  if (isWithin(last, wanted)) return merged;
+function prune(
+  whole: JsonValue,
+  last: FieldSet | undefined,
+  managers: readonly Manager[],
+  schema: Schema,
+): JsonValue {
+  const wanted = managers.map(({ fields }) => fields).reduce(union, NO_FIELDS);
+  if (last === undefined || isWithin(last, wanted)) return whole;
   const named = (fields: FieldSet) => withNamedFields(fields, schema);
-  const all = named(fieldsOf(merged, schema));
-  const withoutLast = removeItems(merged, named(last), schema);
+  const all = named(fieldsOf(whole, schema));
+  const withoutLast = removeItems(whole, named(last), schema);
   const kept = union(named(fieldsOf(withoutLast, schema)), named(wanted));
-  const withWanted = removeItems(merged, difference(all, kept), schema);
+  const withWanted = removeItems(whole, difference(all, kept), schema);
   const gone = difference(all, named(fieldsOf(withWanted, schema)));
-  return removeItems(merged, intersection(gone, named(last)), schema);
+  return removeItems(whole, intersection(gone, named(last)), schema);
 }
 
 /** @throws ApiFailure 400 or 500 when the configuration cannot be merged with anything */

@@ -16,7 +16,7 @@ export interface Manager {
   readonly apiVersion: string;
   /** Empty for the object itself. */
   readonly subresource: string;
-  /** RFC 3339. Undefined when nobody said: of an apply that changed nothing. */
+  /** RFC 3339. Undefined when a client sent the entry without. */
   readonly time: string | undefined;
   readonly fields: FieldSet;
 }

@@ -67,7 +67,7 @@ export interface ApiRequest {
   readonly accept: string | undefined;
   readonly contentType: string | undefined;
   readonly userAgent: string;
-  readonly body: string;
+  readonly body: Uint8Array;
   readonly user: UserInfo;
   readonly notes: Notes;
   /** Aborted when the client has gone. */

@@ -21,7 +21,7 @@ export async function deleteOne(
   info: ResourceRequest,
   type: ResourceType,
 ): Promise<Answer> {
-  const options = deleteOptionsOf(request.query, request.body);
+  const options = deleteOptionsOf(request);
   const key = { namespace: info.namespace, name: info.name };
   refuseImmortal(type, info.name);
   const stored = api.storage.get(placeOf(type), key);
@@ -54,7 +54,7 @@ export async function deleteCollection(
   info: ResourceRequest,
   type: ResourceType,
 ): Promise<Answer> {
-  const options = deleteOptionsOf(request.query, request.body);
+  const options = deleteOptionsOf(request);
   const accepts = acceptsOf(request.query, type);
   const page = api.storage.list(placeOf(type), {
     ...(type.namespaced && info.namespace !== '' ? { namespace: info.namespace } : {}),

@@ -1,5 +1,13 @@
-import { isJsonObject, ownValue, parseJson, type JsonObject } from '../../admission/json.ts';
+import {
+  isJsonObject,
+  ownValue,
+  stringifyJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
+import { parseBody } from '../content-type.ts';
 import { badRequest, invalid, type Cause } from '../failure.ts';
+import type { ApiRequest } from './context.ts';
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
@@ -81,9 +89,11 @@ export interface DeleteOptions {
   readonly json: JsonObject;
 }
 
-/** @throws ApiFailure 400 for a body that is no DeleteOptions, 422 for values out of range */
-export function deleteOptionsOf(query: URLSearchParams, body: string): DeleteOptions {
-  const given = body === '' ? optionsOfQuery(query) : optionsOfBody(body);
+type DeleteRequest = Pick<ApiRequest, 'query' | 'body' | 'contentType'>;
+
+/** @throws ApiFailure 400 for a body that is no DeleteOptions, 415 for one that we do not read, 422 for values out of range */
+export function deleteOptionsOf({ query, body, contentType }: DeleteRequest): DeleteOptions {
+  const given = body.length === 0 ? optionsOfQuery(query) : optionsOfBody(parseBody(body, contentType));
   const dryRun = ownValue(given, 'dryRun');
   const policy = ownValue(given, 'propagationPolicy');
   const orphan = ownValue(given, 'orphanDependents');
@@ -149,24 +159,11 @@ function optionsOfQuery(query: URLSearchParams): JsonObject {
   };
 }
 
-function optionsOfBody(body: string): JsonObject {
-  const value = parseBody(body);
+function optionsOfBody(value: JsonValue): JsonObject {
+  if (!isJsonObject(value)) throw badRequest("couldn't get version/kind; json parse error: not an object");
   const kind = ownValue(value, 'kind');
   if (kind !== undefined && kind !== 'DeleteOptions') {
-    throw badRequest(`unable to decode body as DeleteOptions: got the kind ${shown(kind)}`);
+    throw badRequest(`unable to decode body as DeleteOptions: got the kind ${stringifyJson(kind)}`);
   }
-  return value;
-}
-
-function parseBody(body: string): JsonObject {
-  let value: unknown;
-  try {
-    value = parseJson(body);
-  } catch (error) {
-    throw badRequest(
-      `couldn't get version/kind; json parse error: ${error instanceof Error ? error.message : ''}`,
-    );
-  }
-  if (!isJsonObject(value)) throw badRequest("couldn't get version/kind; json parse error: not an object");
   return value;
 }

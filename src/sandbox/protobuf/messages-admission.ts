@@ -8,7 +8,7 @@ const SERVICE_REFERENCE = message({
   port: [4, given(INT)],
 });
 
-const WEBHOOK_CLIENT_CONFIG = message({
+export const WEBHOOK_CLIENT_CONFIG = message({
   url: [3, given(TEXT)],
   service: [1, SERVICE_REFERENCE],
   caBundle: [2, BYTES],

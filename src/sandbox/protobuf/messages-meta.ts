@@ -1,4 +1,4 @@
-import { FIELDS_V1, TIME } from './values.ts';
+import { RAW_JSON, TIME } from './values.ts';
 import { BOOL, INT, TEXT, given, list, map, message } from './wire.ts';
 
 const OWNER_REFERENCE = message({
@@ -16,7 +16,7 @@ const MANAGED_FIELDS_ENTRY = message({
   apiVersion: [3, TEXT],
   time: [4, TIME],
   fieldsType: [6, TEXT],
-  fieldsV1: [7, FIELDS_V1],
+  fieldsV1: [7, RAW_JSON],
   subresource: [8, TEXT],
 });
 

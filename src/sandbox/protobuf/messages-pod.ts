@@ -1,40 +1,12 @@
-import {
-  APP_ARMOR_PROFILE,
-  CONTAINER,
-  EPHEMERAL_CONTAINER,
-  RESOURCE_REQUIREMENTS,
-  SECCOMP_PROFILE,
-  SE_LINUX_OPTIONS,
-  WINDOWS_SECURITY_CONTEXT_OPTIONS,
-} from './messages-container.ts';
+import { CONTAINER, EPHEMERAL_CONTAINER, RESOURCE_REQUIREMENTS } from './messages-container.ts';
 import { LOCAL_OBJECT_REFERENCE } from './messages-core.ts';
 import { OBJECT_META } from './messages-meta.ts';
 import { POD_STATUS } from './messages-pod-status.ts';
 import { AFFINITY, TOLERATION, TOPOLOGY_SPREAD_CONSTRAINT } from './messages-scheduling.ts';
+import { POD_SECURITY_CONTEXT } from './messages-security.ts';
 import { VOLUME } from './messages-volumes.ts';
 import { QUANTITY } from './values.ts';
 import { BOOL, INT, TEXT, given, list, map, message } from './wire.ts';
-
-const SYSCTL = message({
-  name: [1, given(TEXT)],
-  value: [2, given(TEXT)],
-});
-
-const POD_SECURITY_CONTEXT = message({
-  seLinuxOptions: [1, SE_LINUX_OPTIONS],
-  windowsOptions: [8, WINDOWS_SECURITY_CONTEXT_OPTIONS],
-  runAsUser: [2, given(INT)],
-  runAsGroup: [6, given(INT)],
-  runAsNonRoot: [3, given(BOOL)],
-  supplementalGroups: [4, list(INT)],
-  supplementalGroupsPolicy: [12, given(TEXT)],
-  fsGroup: [5, given(INT)],
-  sysctls: [7, list(SYSCTL)],
-  fsGroupChangePolicy: [9, given(TEXT)],
-  seccompProfile: [10, SECCOMP_PROFILE],
-  appArmorProfile: [11, APP_ARMOR_PROFILE],
-  seLinuxChangePolicy: [13, given(TEXT)],
-});
 
 const HOST_ALIAS = message({
   ip: [1, given(TEXT)],
@@ -111,6 +83,7 @@ const POD_SPEC = message({
   schedulingGates: [38, list(POD_SCHEDULING_GATE)],
   resourceClaims: [39, list(POD_RESOURCE_CLAIM)],
   resources: [40, RESOURCE_REQUIREMENTS],
+  hostnameOverride: [41, given(TEXT)],
 });
 
 export const POD_TEMPLATE_SPEC = message({

@@ -49,9 +49,9 @@ export const creating = group('creating', {
     run: async (api) => {
       await api.create('configmaps', { metadata: { generateName: 'Upper-' } });
     },
-    // The refusal tells the name that nobody will ever bear.
+    // The refusal tells the name that nobody will ever bear, and in some releases says the same of generateName.
     normalise: (transcript) =>
-      JSON.parse(JSON.stringify(transcript).replaceAll(/Upper-[a-z0-9]{5}/g, 'Upper-<generated>')) as unknown,
+      transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
   'a wrong label and a wrong annotation are two causes': async (api) => {
     const metadata = { labels: { good: 'bad value' }, annotations: { 'also bad': '' } };
@@ -150,16 +150,20 @@ export const creating = group('creating', {
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: '', uid: '' }];
     await api.create('configmaps', configMap('a', undefined, { ownerReferences }));
   },
-  'only one owner may be the controller': async (api) => {
-    const owner = (name: string) => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      name,
-      uid: name,
-      controller: true,
-    });
-    const ownerReferences = [owner('one'), owner('two')];
-    await api.create('configmaps', configMap('a', undefined, { ownerReferences }));
+  'only one owner may be the controller': {
+    run: async (api) => {
+      const owner = (name: string) => ({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        name,
+        uid: name,
+        controller: true,
+      });
+      const ownerReferences = [owner('one'), owner('two')];
+      await api.create('configmaps', configMap('a', undefined, { ownerReferences }));
+    },
+    // Later releases say `ConfigMap/one`.
+    normalise: (transcript) => JSON.parse(JSON.stringify(transcript).replaceAll('ConfigMap/', '')) as unknown,
   },
   'an Event cannot be an owner': async (api) => {
     const ownerReferences = [{ apiVersion: 'v1', kind: 'Event', name: 'a', uid: 'a' }];

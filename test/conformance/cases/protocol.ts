@@ -72,8 +72,8 @@ export const protocol = group('protocol', {
     await api.send('POST', 'configmaps/a', { body: configMap('a') });
     await api.send('PUT', widgets(api), { body: widget('a') });
   },
-  'a method that nobody knows is not allowed': async (api) => {
-    await api.send('BREW', 'configmaps');
+  'a method that no path has is not allowed': async (api) => {
+    await api.send('PROPFIND', 'configmaps');
   },
   'a media type that the server does not write is not acceptable': {
     run: async (api) => {

@@ -107,8 +107,7 @@ export const updating = group('updating', {
   'the status of a Namespace is a subresource': async (api) => {
     const path = `/api/v1/namespaces/${api.id}`;
     await api.patch(`${path}/status`, 'merge', {
-      metadata: { labels: { ignored: 'or-not' } },
-      status: { conditions: [{ type: 'Odd', status: 'True' }] },
+      status: { conditions: [{ type: 'Odd', status: 'True', lastTransitionTime: '2030-01-01T00:00:00Z' }] },
     });
   },
 });

@@ -59,7 +59,7 @@ export const webhooks = group('webhooks', {
   },
   'a name that the server made is not yet there for mutating webhooks': async (api) => {
     await mutate(api, () => allow());
-    await api.given.create('configmaps', { metadata: { generateName: 'made-' } });
+    await api.given.create('configmaps', { metadata: { generateName: 'made-', namespace: api.id } });
     api.noteReviews('hook', asked);
   },
   'a name that the server made is shown to validating webhooks': async (api) => {

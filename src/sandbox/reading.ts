@@ -1,6 +1,6 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../admission/json.ts';
 
-// The API server decodes a definition into structs, where what is absent or null is the type's empty value. These do the same.
+// The API server decodes what it is sent into structs, where what is absent or null is the type's empty value. These do the same.
 
 export function record(parent: object, key: string): JsonObject | undefined {
   const value = ownValue(parent, key);

@@ -1,0 +1,200 @@
+/** The whole of Gatehouse in nine steps, as a person would take them. */
+import { X509Certificate } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { ApiError } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Impersonation } from '../../kube/impersonation.ts';
+import type { KubeObject, NamedRef, Resource } from '../../kube/object.ts';
+import { namespaces, secrets, services, validatingWebhookConfigurations } from '../../kube/well-known.ts';
+import { readManifests } from './manifests.ts';
+import {
+  ADMISSION_POLICIES,
+  clusterAdmin,
+  datacenter,
+  DATACENTERS,
+  localService,
+  RESTORE_WINDOWS,
+  server,
+  SERVERS,
+  text,
+  type SecretObject,
+  type Server,
+} from './tour-objects.ts';
+
+/** What the tour works with: an administrator's view of a cluster in which Gatehouse runs. */
+export interface Cluster {
+  readonly client: KubeClient;
+  readonly impersonate: (who: Impersonation) => KubeClient;
+  readonly apply: (manifests: readonly KubeObject[]) => Promise<void>;
+  /** The folder of the examples. */
+  readonly examples: string;
+}
+
+type Tell = (what: string, ...details: readonly string[]) => void;
+
+const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:authenticated'] };
+const PATIENCE_MS = 30_000;
+
+/** @throws Error when a step does not go as told */
+export async function tellTour(cluster: Cluster, say: (text: string) => void): Promise<void> {
+  let steps = 0;
+  const tell: Tell = (what, ...details) => {
+    say(`\n${++steps}. ${what}`);
+    for (const detail of details) say(`   ${detail}`);
+  };
+  await certificates(cluster, tell);
+  await admission(cluster, tell);
+  await restore(cluster, tell);
+}
+
+/** Reads until `accept` likes what it sees. */
+async function see<T extends KubeObject>(
+  { client }: Cluster,
+  resource: Resource,
+  ref: NamedRef,
+  accept: (object: T) => boolean,
+): Promise<T> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const object = await client.get<T>(resource, ref);
+    if (object !== undefined && accept(object)) return object;
+    if (performance.now() > deadline)
+      throw new Error(`${resource.kind} ${ref.name} is not as it should be by now`);
+    await sleep(10);
+  }
+}
+
+/** What the API server says when it refuses; undefined when it does not. */
+async function refusalOf(attempt: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await attempt;
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+async function certificates(cluster: Cluster, tell: Tell): Promise<void> {
+  const { client } = cluster;
+  await client.create(namespaces, { metadata: { name: 'shop' } });
+  const asking = { 'gatehouse.dev/serving-cert-secret-name': 'api-tls' };
+  await client.create(services, localService('shop', 'api', 443, asking));
+  const secret = await see<SecretObject>(
+    cluster,
+    secrets,
+    { namespace: 'shop', name: 'api-tls' },
+    () => true,
+  );
+  const leaf = new X509Certificate(text(secret, 'tls.crt'));
+  tell(
+    'The Service shop/api asks for a certificate by annotation, and has it in the Secret shop/api-tls',
+    `names: ${leaf.subjectAltName ?? ''}`,
+    `valid until ${leaf.validTo}, renewed long before`,
+  );
+  await client.create(validatingWebhookConfigurations, SHOP_WEBHOOK);
+  const injected = await see<typeof SHOP_WEBHOOK>(
+    cluster,
+    validatingWebhookConfigurations,
+    { name: 'shop-api' },
+    ({ webhooks }) => bundleOf(webhooks) !== '',
+  );
+  tell(
+    'The webhook configuration shop-api asks for the CA bundle, and has it',
+    `caBundle: ${bundleOf(injected.webhooks).slice(0, 60)}…`,
+  );
+}
+
+interface Webhook {
+  readonly clientConfig: { readonly caBundle?: string };
+}
+
+const bundleOf = (webhooks: readonly Webhook[]): string => webhooks[0]?.clientConfig.caBundle ?? '';
+
+const SHOP_WEBHOOK: KubeObject & { readonly webhooks: readonly Webhook[] } = {
+  metadata: { name: 'shop-api', annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
+  webhooks: [
+    {
+      name: 'api.shop.example.com',
+      clientConfig: { service: { namespace: 'shop', name: 'api', path: '/validate' } },
+      failurePolicy: 'Ignore',
+      sideEffects: 'None',
+      admissionReviewVersions: ['v1'],
+    } as Webhook, // with what the API server wants to know besides
+  ],
+};
+
+interface Conditioned extends KubeObject {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+async function admission(cluster: Cluster, tell: Tell): Promise<void> {
+  const { client } = cluster;
+  await cluster.apply(readManifests(cluster.examples));
+  await see<Conditioned>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
+  tell(
+    'The policy "servers" is in force: a Server names a Datacenter that exists, and gets a tier if it names none',
+  );
+
+  const web = server('shop', 'web', 'fra1');
+  const refusal = await firstRefusal(() => client.create(SERVERS, web, { dryRun: true }));
+  tell('The Server shop/web names the Datacenter fra1, which there is not. It is refused:', refusal);
+
+  await client.create(DATACENTERS, datacenter('fra1'));
+  const created = await client.create<Server>(SERVERS, web);
+  tell(
+    'The Datacenter fra1 is created, and right after it the Server. It is admitted and defaulted:',
+    `spec: ${JSON.stringify(created.spec)}`,
+  );
+}
+
+const isInstalled = ({ status }: Conditioned): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'WebhooksInstalled' && is === 'True') ?? false;
+
+/** The API server learns of a new webhook configuration by a watch of its own. */
+async function firstRefusal(attempt: () => Promise<unknown>): Promise<string> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const refusal = await refusalOf(attempt());
+    if (refusal !== undefined) return refusal;
+    if (performance.now() > deadline) throw new Error('this should have been refused by now');
+    await sleep(10);
+  }
+}
+
+interface Window extends KubeObject {
+  readonly status?: { readonly phase?: string; readonly violations?: object };
+}
+
+async function restore(cluster: Cluster, tell: Tell): Promise<void> {
+  const { client } = cluster;
+  await cluster.apply([clusterAdmin('velero', VELERO.user)]);
+  const velero = cluster.impersonate(VELERO);
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  const window: KubeObject & { readonly spec: object } = {
+    metadata: { name: 'drill' },
+    spec: { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' },
+  };
+  await client.create(RESTORE_WINDOWS, window);
+  tell('A restore window is opened for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
+
+  await velero.create(SERVERS, server('shop', 'restored', 'muc1'));
+  const refusal = await firstRefusal(() => client.create(SERVERS, server('shop', 'sneaky', 'muc1')));
+  tell(
+    'Velero restores the Server shop/restored before its Datacenter muc1: deferred. Everybody else is still refused:',
+    refusal,
+  );
+
+  await client.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
+  const report = await see<Window>(
+    cluster,
+    RESTORE_WINDOWS,
+    { name: 'drill' },
+    ({ status }) => status?.phase === 'CompletedWithViolations',
+  );
+  tell(
+    'The window is closed, and everything stored is swept. The report:',
+    JSON.stringify(report.status?.violations),
+  );
+}
