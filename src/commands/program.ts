@@ -1,5 +1,7 @@
 /** The command line. */
 import { readFileSync } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
 
@@ -36,7 +38,9 @@ export async function run(argv: readonly string[]): Promise<void> {
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
-    program.error(sentenceOf(error), { exitCode: 1 });
+    // Not program.error: how the command is used has nothing to do with it.
+    console.error(`error: ${sentenceOf(error)}`);
+    process.exit(1);
   }
 }
 
@@ -63,6 +67,12 @@ function addSandbox(program: Command): void {
         process.once(name, () => {
           stopping.abort();
         });
+      // A shell pipe that has seen enough: there is nobody left to tell the story to.
+      process.stdout.on('error', () => {
+        stopping.abort();
+      });
+      // From the second start on, half of the time until it is ready.
+      enableCompileCache(join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'gatehouse'));
       const { sandbox } = await import('./sandbox.ts');
       await sandbox({ port, data, quiet, tour: tour && !quiet }, stopping.signal);
     });

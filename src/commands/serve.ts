@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 
 import type { Config } from '../config/config.ts';
 import { ownStateLabels } from '../controllers/authority.ts';
+import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createElection } from '../kube/lease.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener.ts';
@@ -22,6 +23,8 @@ const LEASE = 'gatehouse';
 
 /** What a process that runs more than one replica decides itself. */
 export interface ServeOptions {
+  /** To the API server. Default: to the one that the kubeconfig, the environment or the pod names. */
+  readonly connection?: () => Connection;
   /** Where the log goes. Default: stdout. */
   readonly logFile?: string;
   /** Aborted when the replica is to end. Default: on SIGTERM or SIGINT. */
@@ -39,7 +42,8 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const operations = buildOperationsServer({ live: { ping: () => undefined }, ready, metrics });
   await operations.listen({ host: config.host, port: config.operationsPort });
   try {
-    await run(await connect(config, { identity, metrics, log }, draining), ready, draining);
+    const connection = options.connection?.() ?? (await loadConnection(config));
+    await run(await connect(connection, { config, identity, metrics, log }, draining), ready, draining);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {

@@ -2,13 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
-import type { Config } from '../../config/config.ts';
 import { createClient, type KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { loadConnection } from '../../kube/connection.ts';
+import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery, type Discovery, type ServerVersion } from '../../kube/discovery.ts';
 import { createRest, type RestObservation } from '../../kube/rest.ts';
-import type { Metrics } from '../../server/metrics.ts';
 import type { Context } from './context.ts';
 
 export interface Connected {
@@ -25,15 +23,14 @@ const RETRY_MS = 2_000;
 
 /**
  * Waits for the API server for as long as it takes.
- * @throws when the kubeconfig cannot be used, and the reason of `signal` on abort
+ * @throws the reason of `signal` on abort
  */
 export async function connect(
-  config: Config,
-  parts: { readonly identity: string; readonly metrics: Metrics; readonly log: Logger },
+  connection: Connection,
+  parts: Pick<Context, 'config' | 'identity' | 'metrics' | 'log'>,
   signal: AbortSignal,
 ): Promise<Connected> {
-  const { identity, metrics, log } = parts;
-  const connection = await loadConnection({ kubeconfig: config.kubeconfig, context: config.context });
+  const { config, identity, metrics, log } = parts;
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ method, code: String(code) }, seconds);
   };

@@ -66,7 +66,7 @@ const ajv = new Ajv({
   addUsedSchema: false,
   ownProperties: true, // `constructor` is a field like any other
   logger: false,
-  code: { regExp: re2 },
+  code: { regExp: re2, optimize: false }, // smaller code is not worth the time: most schemas check few objects
 });
 for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, validate);
 for (const [name, validate] of Object.entries(NUMBER_FORMATS)) {

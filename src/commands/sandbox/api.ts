@@ -1,0 +1,85 @@
+/** The sandbox's API server on its port, and ways in. */
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { createConnection, type Connection } from '../../kube/connection.ts';
+import { startSandbox } from '../../sandbox/sandbox.ts';
+import { kubeconfigOf } from './kubeconfig.ts';
+import { createSandboxTls } from './tls.ts';
+
+export const NAMESPACE = 'gatehouse-system';
+
+const USERS = {
+  admin: { username: 'admin', groups: ['system:masters'] },
+  gatehouse: {
+    username: `system:serviceaccount:${NAMESPACE}:gatehouse`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`],
+  },
+};
+
+export interface SandboxApi {
+  /** A file for kubectl, with all rights. */
+  readonly kubeconfig: string;
+  readonly connectAs: (user: keyof typeof USERS) => Connection;
+  readonly stop: () => Promise<void>;
+}
+
+export interface ApiSettings {
+  /** 0: any free port. */
+  readonly port: number;
+  /** Where the kubeconfig goes. */
+  readonly folder: string;
+  /** Where objects are kept; undefined: in memory. */
+  readonly objects: string | undefined;
+}
+
+/** @throws Error with a sentence for the user when the port cannot be had, or the folder is in use */
+export async function startApi({ port, folder, objects }: ApiSettings): Promise<SandboxApi> {
+  const tls = await createSandboxTls(new Date());
+  const tokens = { admin: newToken(), gatehouse: newToken() };
+  const sandbox = await startSandbox({
+    port,
+    tls,
+    users: new Map([
+      [tokens.admin, USERS.admin],
+      [tokens.gatehouse, USERS.gatehouse],
+    ]),
+    dataFolder: objects,
+    onError: (error) => {
+      console.error('fault of the sandbox:', error);
+    },
+  }).catch((error: unknown) => {
+    throw portProblem(error, port) ?? error;
+  });
+  const server = `https://localhost:${sandbox.port}`;
+  const kubeconfig = join(folder, 'kubeconfig');
+  const login = kubeconfigOf({ server, ca: tls.ca, user: 'admin', token: tokens.admin });
+  writeFileSync(kubeconfig, login, { mode: 0o600 });
+  return {
+    kubeconfig,
+    connectAs: (user) =>
+      createConnection({
+        server,
+        credentials: () =>
+          Promise.resolve({ headers: { Authorization: `Bearer ${tokens[user]}` }, tls: { ca: tls.ca } }),
+      }),
+    stop: sandbox.stop,
+  };
+}
+
+const newToken = (): string => randomBytes(24).toString('hex');
+
+function portProblem(error: unknown, port: number): Error | undefined {
+  if (!(error instanceof Error && 'code' in error)) return undefined;
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new Error(
+        `port ${port} is taken: choose another with --port, or let the sandbox choose one with --port 0`,
+      );
+    case 'EACCES':
+      return new Error(`port ${port} needs more rights than you have: choose one above 1023`);
+    default:
+      return undefined;
+  }
+}

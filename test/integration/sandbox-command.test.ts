@@ -1,0 +1,157 @@
+/** `gatehouse sandbox` as a person starts, reads, stops and starts it again. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import { createClient, type KubeClient } from '../../src/kube/client.ts';
+import { loadConnection } from '../../src/kube/connection.ts';
+import { createRest } from '../../src/kube/rest.ts';
+import { namespaces, secrets } from '../../src/kube/well-known.ts';
+import { eventually, startProgram, tail, type Program } from '../support/processes.ts';
+
+const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+const PATIENCE_MS = 60_000;
+
+let folder: string;
+let running: Program[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-command-'));
+  running = [];
+});
+
+afterEach(async () => {
+  await Promise.all(running.map((program) => program.stop()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** What it creates for itself goes into `folder/tmp`. */
+function start(...args: readonly string[]): Program {
+  const tmp = mkdtempSync(join(folder, 'tmp-'));
+  const program = startProgram(process.execPath, [MAIN, 'sandbox', ...args], {
+    logFile: join(folder, `${running.length}.log`),
+    env: { PATH: process.env.PATH, HOME: folder, TMPDIR: tmp },
+  });
+  running.push(program);
+  return program;
+}
+
+const output = ({ logFile }: Program): string => readFileSync(logFile, 'utf8');
+
+async function kubeconfigIn(program: Program): Promise<string> {
+  return await eventually(
+    'a kubeconfig',
+    () => {
+      if (!program.isRunning()) throw new Error(tail(program.logFile));
+      return /^(?: {3}export KUBECONFIG=)?(\/\S+kubeconfig)$/m.exec(output(program))?.[1];
+    },
+    { timeoutMs: 40_000 },
+  );
+}
+
+async function withClient<T>(kubeconfig: string, use: (client: KubeClient) => Promise<T>): Promise<T> {
+  const connection = await loadConnection({ kubeconfig });
+  try {
+    return await use(createClient(createRest({ connection, userAgent: 'test' })));
+  } finally {
+    await connection.close();
+  }
+}
+
+async function interrupt(program: Program): Promise<void> {
+  program.kill('SIGINT');
+  expect(await program.exited).toEqual({ code: 0, signal: null });
+}
+
+const temporaryFiles = (): readonly string[] =>
+  readdirSync(folder)
+    .filter((name) => name.startsWith('tmp-'))
+    .flatMap((name) => readdirSync(join(folder, name)))
+    .filter((name) => name.startsWith('gatehouse'));
+
+describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () => {
+  test('tells its story in steps, says what to try, and Ctrl-C leaves nothing', async () => {
+    const program = start();
+    const kubeconfig = await kubeconfigIn(program);
+    const story = output(program);
+    expect(story).toMatch(
+      /^Ready \d+\.\d s after the process began\. This is a sandbox: .* runs no pods\.$/m,
+    );
+    const steps = [...story.matchAll(/^(\d)\. /gm)].map(([, step]) => Number(step));
+    expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(story).toContain('there is no datacenters.infra.example.com "fra1"; create it first');
+    expect(story).toContain('"total":1');
+    expect(temporaryFiles()).toHaveLength(1);
+
+    const found = await withClient(kubeconfig, (client) =>
+      client.get(secrets, { namespace: 'shop', name: 'api-tls' }),
+    );
+    expect(found).toBeDefined();
+
+    await interrupt(program);
+    expect(output(program)).toMatch(/\nStopping …\n$/);
+    expect(temporaryFiles()).toEqual([]);
+  });
+
+  test('--quiet prints the path of the kubeconfig and nothing else', async () => {
+    const program = start('--quiet');
+    const kubeconfig = await kubeconfigIn(program);
+    await interrupt(program);
+    expect(output(program)).toBe(`${kubeconfig}\n`);
+  });
+
+  test('--no-tour leaves the cluster to the user', async () => {
+    const program = start('--no-tour');
+    const list = await withClient(await kubeconfigIn(program), (client) => client.listAll(namespaces));
+    expect(list.items.map(({ metadata }) => metadata?.name)).not.toContain('shop');
+    await interrupt(program);
+  });
+
+  test('--data keeps everything, also when the process is killed', async () => {
+    const data = join(folder, 'data');
+    const first = start('--no-tour', '--data', data);
+    await withClient(await kubeconfigIn(first), (client) =>
+      client.create(namespaces, { metadata: { name: 'kept' } }),
+    );
+    const second = start('--no-tour', '--data', data);
+    expect((await second.exited).code).toBe(1);
+    expect(output(second)).toMatch(
+      /^error: \S+objects is in use by process \d+: stop that sandbox or choose another folder\..*\n$/,
+    );
+
+    first.kill('SIGKILL');
+    await first.exited;
+    const third = start('--data', data);
+    const kept = await withClient(await kubeconfigIn(third), (client) =>
+      client.get(namespaces, { name: 'kept' }),
+    );
+    expect(kept).toBeDefined();
+    await interrupt(third);
+    expect(output(third)).not.toContain('\n1. ');
+  });
+
+  test('a port that is taken is a sentence, not a stack', async () => {
+    const taken = createServer();
+    await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done));
+    const address = taken.address();
+    const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+    try {
+      const program = start('--port', String(port));
+      expect((await program.exited).code).toBe(1);
+      expect(output(program)).toBe(
+        `error: port ${port} is taken: choose another with --port, or let the sandbox choose one with --port 0\n`,
+      );
+      expect(temporaryFiles()).toEqual([]);
+    } finally {
+      taken.close();
+    }
+  });
+
+  test('a port that is none is refused', async () => {
+    const program = start('--port', '70000');
+    expect((await program.exited).code).toBe(1);
+    expect(output(program)).toContain('"70000" is not a port (0 to 65535).');
+  });
+});
