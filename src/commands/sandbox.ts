@@ -183,7 +183,7 @@ function sayWhatToTry(
     ? `
    kubectl get admissionpolicies,restorewindows,servers -A
    kubectl -n shop patch server web --type merge -p '{"spec":{"datacenter":"muc1"}}'      # refused: immutable
-   kubectl create -f deploy/examples/datacenter.yaml && kubectl get restorewindow drill -w # the violation heals`
+   kubectl create -f deploy/examples/objects/muc1.yaml && kubectl get restorewindows -w     # the violation heals`
     : `
    kubectl apply -k deploy/examples
    kubectl get admissionpolicies -w

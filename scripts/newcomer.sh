@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# What someone does who has just found this repository: clone it, run the README's two commands, follow its steps, leave.
+set -euo pipefail
+repository=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+sandbox=
+
+leave() {
+  if [[ -n $sandbox ]]; then kill -KILL "$sandbox" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap leave EXIT
+
+fail() {
+  echo "newcomer: $*" >&2
+  cat "$work/start.log" >&2 2>/dev/null || true
+  exit 1
+}
+
+# As a new user's shell: without the tools that npm puts before those of the machine.
+PATH=$(tr : '\n' <<<"$PATH" | grep -v node_modules | paste -sd :)
+export PATH
+export TMPDIR="$work/tmp"
+mkdir "$TMPDIR"
+unset "${!npm_@}" NODE_OPTIONS KUBECONFIG
+
+git clone --quiet "$repository" "$work/gatehouse"
+cd "$work/gatehouse"
+npm ci --no-audit --no-fund
+
+# `exec`, so that Ctrl-C below reaches npm as it would from a terminal.
+(exec npm start >"$work/start.log" 2>&1) &
+sandbox=$!
+for _ in {1..300}; do
+  grep -q 'export KUBECONFIG=' "$work/start.log" && break
+  kill -0 "$sandbox" 2>/dev/null || fail "npm start ended"
+  sleep 0.2
+done
+kubeconfig=$(sed -n 's/^ *export KUBECONFIG=//p' "$work/start.log")
+[[ -n $kubeconfig ]] || fail "npm start printed no kubeconfig within a minute"
+cat "$work/start.log"
+
+npm run --silent tour -- "$kubeconfig" || fail "a step of the README does not work"
+
+kill -TERM "$sandbox"
+wait "$sandbox" || true
+sandbox=
+left=$(find "$TMPDIR" -name 'gatehouse*')
+[[ -z $left ]] || fail "the sandbox left behind: $left"
+echo "newcomer: all of the README works on a fresh clone"
