@@ -6,7 +6,7 @@ work=$(mktemp -d)
 sandbox=
 
 leave() {
-  if [[ -n $sandbox ]]; then kill -KILL "$sandbox" 2>/dev/null || true; fi
+  if [[ -n $sandbox ]]; then kill -KILL -- "-$sandbox" 2>/dev/null || true; fi
   rm -rf "$work"
 }
 trap leave EXIT
@@ -28,9 +28,11 @@ git clone --quiet "$repository" "$work/gatehouse"
 cd "$work/gatehouse"
 npm ci --no-audit --no-fund
 
-# `exec`, so that Ctrl-C below reaches npm as it would from a terminal.
-(exec npm start >"$work/start.log" 2>&1) &
+# A process group of its own, as a terminal gives it: Ctrl-C reaches npm and what npm started.
+set -m
+npm start >"$work/start.log" 2>&1 &
 sandbox=$!
+set +m
 for _ in {1..300}; do
   grep -q 'export KUBECONFIG=' "$work/start.log" && break
   kill -0 "$sandbox" 2>/dev/null || fail "npm start ended"
@@ -42,8 +44,12 @@ cat "$work/start.log"
 
 npm run --silent tour -- "$kubeconfig" || fail "a step of the README does not work"
 
-kill -TERM "$sandbox"
-wait "$sandbox" || true
+kill -INT -- "-$sandbox"
+for _ in {1..50}; do
+  kill -0 -- "-$sandbox" 2>/dev/null || break
+  sleep 0.2
+done
+kill -0 -- "-$sandbox" 2>/dev/null && fail "the sandbox does not end"
 sandbox=
 left=$(find "$TMPDIR" -name 'gatehouse*')
 [[ -z $left ]] || fail "the sandbox left behind: $left"
