@@ -32,9 +32,9 @@ const owners = {
   commander: ['commands'],
   typebox: ['api'],
   yaml: ['commands', 'sandbox'],
-  ajv: ['admission', 'sandbox'],
-  'ajv-formats': ['admission', 'sandbox'],
-  re2js: ['admission', 'sandbox'],
+  ajv: ['sandbox'],
+  'ajv-formats': ['sandbox'],
+  re2js: ['admission'],
   '@marcbachmann/cel-js': ['admission'],
   rfc6902: ['sandbox'],
   'json-merge-patch': ['sandbox'],
@@ -118,6 +118,25 @@ export default tseslint.config(
     ignores: ['**/*.test.ts'],
     rules: { 'no-restricted-imports': ['error', restrictions(room)] },
   })),
+  {
+    files: ['src/commands/**/*.ts'],
+    ignores: ['src/commands/sandbox/**', '**/*.test.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          ...restrictions('commands'),
+          patterns: [
+            ...restrictions('commands').patterns,
+            {
+              regex: '^(\\.\\./)+sandbox/',
+              message: 'Only commands/sandbox/ imports sandbox/: production paths do not know it.',
+            },
+          ],
+        },
+      ],
+    },
+  },
   {
     files: pureRooms.map((room) => `src/${room}/**/*.ts`),
     ignores: ['**/*.test.ts'],

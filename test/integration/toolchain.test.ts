@@ -78,7 +78,13 @@ describe('the import arrows', () => {
     ['server', '../../test/support/heap.ts'],
     ['commands', 'fastify'],
     ['commands/serve', 'node-forge'],
-    ['commands/serve', '../../../scripts/start.ts'],
+    ['commands/serve', '../../../scripts/tour.ts'],
+    ['commands', '../sandbox/sandbox.ts'],
+    ['commands/serve', '../../sandbox/sandbox.ts'],
+    ['server', '../sandbox/sandbox.ts'],
+    ['kube', '../sandbox/sandbox.ts'],
+    ['sandbox/http', '../../kube/client.ts'],
+    ['sandbox/http', 'undici'],
   ])('%s/ may not import %s', async (room, name) => {
     expect(await complaints(room, `import { x } from '${name}';`)).toEqual(['no-restricted-imports']);
     expect(await complaints(room, `export { x } from '${name}';`)).toEqual(['no-restricted-imports']);
@@ -95,6 +101,9 @@ describe('the import arrows', () => {
     ['server', 'fastify'],
     ['commands', '../kube/client.ts'],
     ['commands/serve', '../../server/listener.ts'],
+    ['commands/sandbox', '../../sandbox/sandbox.ts'],
+    ['sandbox/schema', 'ajv'],
+    ['sandbox/schema', '../../admission/cel/cel.ts'],
   ])('%s/ may import %s', async (room, name) => {
     expect(await complaints(room, `import { x } from '${name}';`)).toEqual([]);
   });
