@@ -9,6 +9,8 @@ export default defineConfig({
         test: {
           name: 'sandbox',
           include: ['test/e2e/**/*.test.ts'],
+          // test/integration/sandbox-conformance.test.ts is its counterpart here.
+          exclude: ['test/e2e/conformance.test.ts'],
           env: { GATEHOUSE_TEST_API: 'sandbox' },
           testTimeout: 120_000,
           hookTimeout: 120_000,
