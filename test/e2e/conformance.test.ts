@@ -1,4 +1,5 @@
 /** What the conformance suite expects of the sandbox is what a real kube-apiserver answers, now and not only when recorded. */
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ALL_CASES } from '../conformance/all-cases.ts';
@@ -41,12 +42,41 @@ describe.runIf(RECORD)('recording', () => {
 });
 
 describe.skipIf(RECORD)('a real kube-apiserver answers as recorded', () => {
-  const recording = RECORD ? { cases: {} as Record<string, unknown> } : readRecording();
+  const recording = RECORD ? { server: '', cases: {} as Record<string, unknown> } : readRecording();
+  const otherwise: string[] = [];
+
+  afterAll(() => {
+    if (otherwise.length === 0) return;
+    const { gitVersion } = subject.version;
+    console.warn(
+      `${gitVersion} uses other words than ${recording.server}, which was recorded, in ${otherwise.length} cases:\n` +
+        otherwise.join('\n'),
+    );
+  });
 
   test.each(ALL_CASES)('$name', async ({ name, newer }) => {
-    const answers = observed.get(name);
-    if (newer !== undefined && answers === undefined) return; // this server is older than the behaviour
-    if (newer === undefined) expect(await answers).toEqual(recording.cases[name]);
-    else expect(await answers).toMatchObject(newer.expected);
+    const observing = observed.get(name);
+    if (newer !== undefined && observing === undefined) return; // this server is older than the behaviour
+    const answers = await observing;
+    if (newer !== undefined) {
+      expect(answers).toMatchObject(newer.expected);
+      return;
+    }
+    const recorded = recording.cases[name];
+    if (subject.version.gitVersion === recording.server) {
+      expect(answers).toEqual(recorded);
+      return;
+    }
+    expect(outlineOf(answers)).toEqual(outlineOf(recorded));
+    if (!isDeepStrictEqual(answers, recorded)) otherwise.push(name);
   });
 });
+
+/** Releases differ in words and in fields that they add. What no release may change is how each request ends. */
+function outlineOf(answers: unknown): unknown {
+  if (!Array.isArray(answers)) return answers;
+  return answers.map((answer: { readonly request?: unknown; readonly status?: unknown }) => ({
+    request: answer.request,
+    status: answer.status,
+  }));
+}
