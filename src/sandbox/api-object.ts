@@ -87,6 +87,8 @@ export function withMeta(
   changes: { readonly [K in keyof ObjectMeta]?: ObjectMeta[K] | undefined },
 ): ApiObject {
   const merged = { ...object.metadata, ...changes };
-  const metadata = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined));
+  const metadata = Object.values(changes).includes(undefined)
+    ? Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined))
+    : (merged as ObjectMeta); // no value is undefined
   return { ...object, metadata };
 }

@@ -37,6 +37,29 @@ export function negotiate(accept: string | undefined): Accepted {
   return choose(accept, ENCODINGS, formOf) ?? refuse(MEDIA_TYPES);
 }
 
+/**
+ * Refuses before anything is done what could not be answered in the end. Built-in kinds have routes that are chosen by media
+ * type, and say so in the words of the router.
+ *
+ * @throws ApiFailure 406
+ */
+export function refuseUnacceptable(
+  accept: string | undefined,
+  { isWatch, custom }: { readonly isWatch: boolean; readonly custom: boolean },
+): void {
+  if (!custom && choose(accept, ENCODINGS, () => ({})) === undefined) {
+    const available = `Available representations: ${MEDIA_TYPES.join(', ')}`;
+    throw notAcceptable(`406: Not Acceptable\n\n${available}`, {});
+  }
+  if (isWatch) negotiateWatch(accept);
+  else negotiate(accept);
+}
+
+/** How to spell a refusal: as asked, but nobody is left without one. */
+export function negotiateRefusal(accept: string | undefined): Encoding {
+  return choose(accept, ENCODINGS, formOf)?.encoding ?? 'json';
+}
+
 /** How to answer a watch: only JSON comes in pieces. @throws ApiFailure 406 */
 export function negotiateWatch(accept: string | undefined): Accepted {
   const streaming = ENCODINGS.filter(({ streams }) => streams);
@@ -142,14 +165,25 @@ export const mediaTypeOf = (encoding: Encoding): string => `application/${encodi
  * The body of a request as a value.
  *
  * @param contentType the header; none means JSON
+ * @param explain what to tell the client of a body that cannot be read, from what is wrong with it
  * @throws ApiFailure 415 when we do not read this type, 400 when the body is not what its type says
  */
-export function parseBody(body: Uint8Array, contentType: string | undefined): JsonValue {
+export function parseBody(
+  body: Uint8Array,
+  contentType: string | undefined,
+  explain: (problem: string, encoding: 'json' | 'yaml') => string = noVersionAndKind,
+): JsonValue {
   switch (encodingOf(contentType ?? '')) {
     case 'json':
-      return parsed(() => parseJson(textOf(body)), 'json parse error');
+      return parsed(
+        () => parseShallow(textOf(body)),
+        (problem) => explain(problem, 'json'),
+      );
     case 'yaml':
-      return parsed(() => parseYaml(textOf(body)), 'error converting YAML to JSON');
+      return parsed(
+        () => jsonIn(textOf(body)) ?? parseYaml(textOf(body)),
+        (problem) => explain(problem, 'yaml'),
+      );
     case 'protobuf':
       return parseProtobuf(body);
     case undefined:
@@ -158,6 +192,10 @@ export function parseBody(body: Uint8Array, contentType: string | undefined): Js
       );
   }
 }
+
+/** How the API server says that a body is not what its type says. */
+export const noVersionAndKind = (problem: string, encoding: 'json' | 'yaml'): string =>
+  `couldn't get version/kind; ${encoding === 'json' ? 'json parse error' : 'error converting YAML to JSON'}: ${problem}`;
 
 /** What bodies may be, in the order in which the API server names them. */
 const READABLE = [
@@ -175,12 +213,43 @@ function encodingOf(contentType: string): (typeof READABLE)[number][1] | undefin
 const UTF_8 = new TextDecoder('utf-8', { ignoreBOM: true });
 const textOf = (body: Uint8Array): string => UTF_8.decode(body);
 
-function parsed(parse: () => JsonValue, problem: string): JsonValue {
+function parsed(parse: () => JsonValue, explain: (problem: string) => string): JsonValue {
   try {
     return parse();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw badRequest(`couldn't get version/kind; ${problem}: ${error.message}`);
+    throw badRequest(explain(error.message));
+  }
+}
+
+/** As deep as Go's decoder goes. */
+const MAX_DEPTH = 10_000;
+
+/** @throws SyntaxError when it is not JSON, or when it is nested deeper than the API server takes */
+function parseShallow(text: string): JsonValue {
+  if (text.length > MAX_DEPTH && isTooDeep(text)) throw new SyntaxError('exceeded max depth');
+  return parseJson(text);
+}
+
+const BRACKETS = /"(?:[^"\\]|\\.)*"|[[{]|[\]}]/gs;
+
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (const [found] of text.matchAll(BRACKETS)) {
+    if (found === '[' || found === '{') depth += 1;
+    else if (found === ']' || found === '}') depth -= 1;
+    if (depth > MAX_DEPTH) return true;
+  }
+  return false;
+}
+
+/** JSON is YAML, and clients that apply mostly send it: it is read in a fraction of the time. Undefined when it is not JSON. */
+function jsonIn(text: string): JsonValue | undefined {
+  if (!text.startsWith('{')) return undefined;
+  try {
+    return parseShallow(text);
+  } catch {
+    return undefined;
   }
 }
 

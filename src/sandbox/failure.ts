@@ -12,7 +12,7 @@ export interface StatusDetails {
   readonly group?: string;
   readonly kind?: string;
   readonly uid?: string;
-  readonly causes?: readonly (Omit<Cause, 'field'> & { readonly field?: string })[];
+  readonly causes?: readonly (Pick<Cause, 'message'> & Partial<Cause>)[];
   readonly retryAfterSeconds?: number;
 }
 
@@ -41,7 +41,8 @@ export class ApiFailure extends Error {
       metadata: {},
       status: 'Failure',
       message,
-      reason,
+      // Go leaves empty text out.
+      ...(reason === '' ? {} : { reason }),
       ...(details === undefined ? {} : { details }),
       code,
     };
@@ -83,11 +84,29 @@ export const notFound = (subject: Subject, name: string) =>
 export const noSuchResource = () =>
   new ApiFailure(404, 'NotFound', 'the server could not find the requested resource', {});
 
+/**
+ * Thrown for a path that nobody serves at all, which is answered in plain text: below a group that no built-in kind is in. Where
+ * there are built-in kinds, a path that leads nowhere is {@link noSuchResource}.
+ */
+export class NoSuchPath extends Error {
+  override readonly name = 'NoSuchPath';
+}
+
 export const methodNotAllowed = (
   message = 'the server does not allow this method on the requested resource',
 ) => new ApiFailure(405, 'MethodNotAllowed', message, {});
 
-export const notAcceptable = (message: string) => new ApiFailure(406, 'NotAcceptable', message);
+/** A verb that the path of a custom resource does not have. */
+export const methodNotSupported = ({ group, resource }: Subject, verb: string) =>
+  new ApiFailure(
+    405,
+    'MethodNotAllowed',
+    `${verb} is not supported on resources of kind "${qualified({ group, resource })}"`,
+    detailsOf({ group, resource }, ''),
+  );
+
+export const notAcceptable = (message: string, details?: StatusDetails) =>
+  new ApiFailure(406, 'NotAcceptable', message, details);
 
 export const alreadyExists = (subject: Subject, name: string) =>
   new ApiFailure(
@@ -111,7 +130,8 @@ export const MODIFIED =
 /** 410: the resourceVersion or the continue token is too old. */
 export const expired = (message: string) => new ApiFailure(410, 'Expired', message);
 
-export const unsupportedMediaType = (message: string) => new ApiFailure(415, 'UnsupportedMediaType', message);
+export const unsupportedMediaType = (message: string, details?: StatusDetails) =>
+  new ApiFailure(415, 'UnsupportedMediaType', message, details);
 
 /** 422. `kind` without its version, as in `Server.infra.example.com "x" is invalid: …`. */
 export function invalid(
@@ -123,7 +143,7 @@ export function invalid(
   const shown = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const qualifiedKind = kind.group === '' ? kind.kind : `${kind.kind}.${kind.group}`;
   return new ApiFailure(422, 'Invalid', `${qualifiedKind} "${name}" is invalid: ${shown}`, {
-    name,
+    ...(name === '' ? {} : { name }),
     ...(kind.group === '' ? {} : { group: kind.group }),
     kind: kind.kind,
     causes: causes.map(({ reason, message, field }) => ({ reason, message, field })),
@@ -132,5 +152,5 @@ export function invalid(
 
 export const internalError = (message: string) =>
   new ApiFailure(500, 'InternalError', `Internal error occurred: ${message}`, {
-    causes: [{ reason: '', message }],
+    causes: [{ message }],
   });

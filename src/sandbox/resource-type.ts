@@ -77,7 +77,9 @@ export interface Strategy {
   readonly prepareForCreate: (object: ApiObject) => ApiObject;
   /** The same for an update; `old` is what is stored. */
   readonly prepareForUpdate: (object: ApiObject, old: ApiObject) => ApiObject;
-  readonly validate: (object: ApiObject) => readonly Cause[];
+  /** `old` is what is stored; undefined on create. */
+  readonly validate: (object: ApiObject, old?: ApiObject) => readonly Cause[];
+  /** What comes on top of `validate`. */
   readonly validateUpdate: (object: ApiObject, old: ApiObject) => readonly Cause[];
   /**
    * What the first DELETE makes of the object, before finalizers decide whether it goes at once. `now` is RFC 3339 with

@@ -18,6 +18,7 @@ import { createHandler } from './http/handler.ts';
 import { builtInTypes } from './kinds/built-in-types.ts';
 import { eventAs } from './kinds/event-conversion.ts';
 import { createServiceAllocators } from './kinds/service-allocators.ts';
+import { createDefinedView } from './pipeline/as-defined.ts';
 import { placeOf, timestamp, type Api } from './pipeline/context.ts';
 import { createRegistry } from './registry.ts';
 import type { UserInfo } from './request.ts';
@@ -71,25 +72,44 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     ...(persistence === undefined ? {} : { initial: persistence.initial }),
   });
   const keeping = persistence?.attach(storage);
+  try {
+    const { port, stop } = await serve(storage, options, onError);
+    return {
+      port,
+      stop: async () => {
+        await stop();
+        keeping?.close();
+      },
+    };
+  } catch (error) {
+    keeping?.close();
+    throw error;
+  }
+}
+
+async function serve(
+  storage: Storage,
+  options: SandboxOptions,
+  onError: (error: unknown) => void,
+): Promise<Sandbox> {
   const caller = createWebhookCaller(storage);
   const { api, authorizer, findUser } = assemble(storage, caller, options.users);
   if (storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: 'default' }) === undefined) {
     populate(storage, api.registry);
   }
-  const stopControllers = startControllers({ api, now: () => timestamp(new Date()), onError });
   const handler = createHandler({
     api,
     authorizer,
     authenticate: createAuthenticator(findUser),
-    audit: options.audit ?? (() => undefined),
+    audit: options.audit,
     onError,
   });
   const server = createServer({ ...options.tls, keepAliveTimeout: 120_000, requestTimeout: 0 }, handler);
+  const stopControllers = startControllers({ api, now: () => timestamp(new Date()), onError });
   const stop = async () => {
     stopControllers();
     caller.close();
     await close(server);
-    keeping?.close();
   };
   try {
     return { port: await listen(server, options.port ?? 0, options.host ?? '127.0.0.1'), stop };
@@ -132,6 +152,7 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
     newUid: randomUUID,
     newSuffix: () => suffixOf(randomBytes(5)),
     issueToken: tokens.issue,
+    authorize: authorizer.authorize,
     escalationProblem: (user, object, old) => escalationProblem(authorizer, user, object, old),
   };
   return { api, authorizer, findUser };
@@ -152,13 +173,14 @@ function createConversion(storage: Storage, caller: WebhookCaller): Api['convert
       return answer;
     },
   });
+  const asDefined = createDefinedView();
   return async (objects: readonly ApiObject[], type: ResourceType) => {
     const apiVersion = apiVersionOf(type);
     if (type.resource === 'events' && !type.custom) return objects.map((event) => eventAs(event, apiVersion));
-    if (objects.every((object) => object.apiVersion === apiVersion)) return objects;
+    if (!type.custom) return objects;
     const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });
-    if (definition === undefined) return objects;
-    return await convert(objects, definition, apiVersion);
+    const converted = definition === undefined ? objects : await convert(objects, definition, apiVersion);
+    return converted.map((object) => asDefined(object, type));
   };
 }
 

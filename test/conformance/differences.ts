@@ -17,7 +17,7 @@ export const OF_A_RUN: readonly Replacement[] = [
 /** What was reworded between 1.20 and 1.36 without meaning anything else; the later words stay, or those that both have. */
 export const OF_A_RELEASE: readonly Replacement[] = [
   [/FieldValueTypeInvalid/g, 'FieldValueInvalid'], // a wrong type has a reason of its own since 1.23
-  [/(failed calling webhook "[^"]+": )failed to call webhook: /g, '$1'], // 1.22
+  [/(failed calling webhook "[^"]+": )(?:failed to call webhook|received invalid webhook response): /g, '$1'], // 1.22
   [/no more than (\d+) bytes/g, 'no more than $1 characters'], // 1.32
   [
     /Too long: (?:must have at most|may not be longer than|may not be more than) (\d+)(?: bytes)?/g,
@@ -25,6 +25,10 @@ export const OF_A_RELEASE: readonly Replacement[] = [
   ], // 1.32
   [/: (?:name|uid) must not be empty/g, ': must not be empty'], // of ownerReferences
   [/Invalid value: 0x0:/g, 'Invalid value: 0:'], // numbers, since values are shown as JSON
+  [
+    /the namespace of the object \(\S+\) does not match the namespace on the request \(\S+\)/g,
+    'the namespace of the provided object does not match the namespace sent on the request',
+  ], // 1.21, rest.EnsureObjectNamespaceMatchesRequestNamespace
   [/set x-preserve-unknown-fields/g, 'set x-kubernetes-preserve-unknown-fields'],
   [
     /must appear in spec\.versions|missing from spec\.versions; .*? from status\.storedVersions/g,

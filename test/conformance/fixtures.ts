@@ -34,6 +34,20 @@ export const configMap = (name: string, data?: object, metadata: object = {}) =>
   ...(data === undefined ? {} : { data }),
 });
 
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+const ALICE = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' };
+
+/** Lets somebody do this in the namespace of the case; it is known a moment later. */
+export async function permit(api: Api, rules: readonly object[], subject: object = ALICE): Promise<void> {
+  const below = `${RBAC}/namespaces/${api.id}`;
+  await api.given.create(`${below}/roles`, { metadata: { name: 'some' }, rules });
+  await api.given.create(`${below}/rolebindings`, {
+    metadata: { name: 'some' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'some' },
+    subjects: [subject],
+  });
+}
+
 const WIDGET_SCHEMA = {
   type: 'object',
   properties: {

@@ -33,3 +33,38 @@ export const serviceManifest = (name: string, ports: readonly object[], meta: Me
   metadata: { name, ...meta },
   spec: { selector: { app: name }, ports },
 });
+
+export const deploymentManifest = (name: string, replicas: number) => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: name } },
+    template: {
+      metadata: { labels: { app: name } },
+      spec: { containers: [{ name: 'main', image: `${name}:1` }] },
+    },
+  },
+});
+
+interface Regarding {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+export const eventManifest = (name: string, regarding: Regarding, message: string) => ({
+  apiVersion: 'v1',
+  kind: 'Event',
+  metadata: { name },
+  involvedObject: { ...regarding, namespace: 'default' },
+  type: 'Normal',
+  reason: 'Checked',
+  message,
+  source: { component: 'tester' },
+  firstTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
+  lastTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
+  count: 1,
+});

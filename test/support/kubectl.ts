@@ -31,17 +31,18 @@ export interface Told {
   readonly editor?: string;
 }
 
-/** A kubectl that talks to one API server. */
+/** A kubectl that talks to one API server. Commands are what stands after `kubectl` on a line, single quotes and all. */
 export interface Kubectl {
   /** All that a command says, warnings too. @throws Error when it fails */
-  readonly says: (args: readonly string[], told?: Told) => Promise<string>;
+  readonly says: (command: string, told?: Told) => Promise<string>;
   /** The same for a command that must fail. @throws Error when it does not */
-  readonly refuses: (args: readonly string[], told?: Told) => Promise<string>;
-  /** A command that goes on until it is stopped. */
-  readonly watches: (args: readonly string[], told?: Told) => Watching;
+  readonly refuses: (command: string, told?: Told) => Promise<string>;
+  /** A command that goes on until all are stopped. */
+  readonly watches: (command: string, told?: Told) => Watching;
   /** The path of a file with this in it. */
-  readonly file: (manifest: Manifest) => string;
-  readonly remove: () => void;
+  readonly file: (text: string) => string;
+  /** Stops what watches, and removes all files. */
+  readonly stop: () => void;
 }
 
 /** A kubectl that watches. */
@@ -50,16 +51,16 @@ export interface Watching {
   readonly lines: (count: number) => Promise<string>;
   /** Resolves when the API server has begun to answer its watch. */
   readonly established: () => Promise<void>;
-  readonly stop: () => void;
 }
 
-/** How long a watch may take to print what it is to print: milliseconds. */
-const WATCH_PATIENCE_MS = 20_000;
+/** How long a command may take to end, and a watch to print what it is to print: milliseconds. */
+const PATIENCE_MS = 30_000;
 
 /** With a home of its own, so that nobody's configuration and discovery cache come in. */
 export function createKubectl(plane: ControlPlane): Kubectl {
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-kubectl-'));
-  mkdirSync(join(home, 'files'));
+  for (const folder of ['files', 'tmp']) mkdirSync(join(home, folder));
+  const stopping = new AbortController();
   let files = 0;
   const write = (name: string, text: string, mode: number) => {
     files += 1;
@@ -68,58 +69,66 @@ export function createKubectl(plane: ControlPlane): Kubectl {
     return path;
   };
 
-  const commandOf = (args: readonly string[], { user = 'admin', namespace, editor }: Told) => {
-    const editing =
-      editor === undefined ? {} : { KUBE_EDITOR: write('editor', `#!/bin/sh\n${editor}\n`, 0o700) };
-    const where = namespace === undefined ? [] : ['--namespace', namespace];
-    return {
-      env: { PATH: process.env.PATH, HOME: home, KUBECONFIG: plane.kubeconfig(user), ...editing },
-      command: [`--cache-dir=${join(home, 'cache')}`, ...where, ...args],
-    };
-  };
+  const argumentsOf = (command: string, { namespace }: Told) => [
+    `--cache-dir=${join(home, 'cache')}`,
+    ...(namespace === undefined ? [] : ['--namespace', namespace]),
+    ...wordsOf(command),
+  ];
+  const environmentOf = ({ user = 'admin', editor }: Told): NodeJS.ProcessEnv => ({
+    PATH: process.env.PATH,
+    HOME: home,
+    TMPDIR: join(home, 'tmp'),
+    GOGC: 'off', // it ends before its garbage is worth collecting
+    KUBECONFIG: plane.kubeconfig(user),
+    ...(editor === undefined ? {} : { KUBE_EDITOR: write('editor', `#!/bin/sh\n${editor}\n`, 0o700) }),
+  });
 
-  const run = (args: readonly string[], told: Told = {}) => {
-    const { env, command } = commandOf(args, told);
+  const run = (command: string, told: Told = {}) => {
     const { stdin } = told;
     return new Promise<Ended>((resolve) => {
-      const child = execFile('kubectl', command, { env, timeout: 30_000 }, (error, stdout, stderr) => {
-        resolve({ failed: error !== null, said: stdout + stderr });
-      });
+      const child = execFile(
+        'kubectl',
+        argumentsOf(command, told),
+        { env: environmentOf(told), timeout: PATIENCE_MS },
+        (error, stdout, stderr) => {
+          resolve({ failed: error !== null, said: stdout + stderr });
+        },
+      );
       child.stdin?.end(stdin === undefined ? '' : manifestText(stdin));
     });
   };
 
   return {
-    says: async (args, told) => {
-      const { failed, said } = await run(args, told);
-      if (failed) throw new Error(`kubectl ${args.join(' ')} failed: ${said}`);
+    says: async (command, told) => {
+      const { failed, said } = await run(command, told);
+      if (failed) throw new Error(`kubectl ${command} failed: ${said}`);
       return said;
     },
-    refuses: async (args, told) => {
-      const { failed, said } = await run(args, told);
-      if (!failed) throw new Error(`kubectl ${args.join(' ')} did not fail: ${said}`);
+    refuses: async (command, told) => {
+      const { failed, said } = await run(command, told);
+      if (!failed) throw new Error(`kubectl ${command} did not fail: ${said}`);
       return said;
     },
-    watches: (args, told = {}) => {
-      const { env, command } = commandOf(args, told);
-      return watching(command, env);
-    },
-    file: (manifest) => write('manifest.json', manifestText(manifest), 0o600),
-    remove: () => {
+    watches: (command, told = {}) =>
+      watching(argumentsOf(command, told), environmentOf(told), stopping.signal),
+    file: (text) => write('file', text, 0o600),
+    stop: () => {
+      stopping.abort();
       rmSync(home, { recursive: true, force: true });
     },
   };
 }
 
-function watching(command: readonly string[], env: NodeJS.ProcessEnv): Watching {
+function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: AbortSignal): Watching {
   // At this level kubectl says on its standard error which answers it got.
   const child = spawn('kubectl', [...command, '-v=8'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  stopped.addEventListener('abort', () => child.kill());
   let printed = '';
   let log = '';
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
   const until = async (holds: () => boolean): Promise<void> => {
-    const signal = AbortSignal.timeout(WATCH_PATIENCE_MS);
+    const signal = AbortSignal.timeout(PATIENCE_MS);
     while (!holds()) {
       if (signal.aborted) throw new Error(`kubectl ${command.join(' ')} printed only: ${printed}`);
       await sleep(20);
@@ -135,9 +144,12 @@ function watching(command: readonly string[], env: NodeJS.ProcessEnv): Watching 
         .join('');
     },
     established: () => until(() => /GET \S+[?&]watch=true[\s\S]*Response Status: 200/.test(log)),
-    stop: () => child.kill(),
   };
 }
+
+/** Words as a shell has them: single quotes hold spaces together. */
+const wordsOf = (command: string): readonly string[] =>
+  (command.match(/(?:[^\s']|'[^']*')+/g) ?? []).map((word) => word.replaceAll("'", ''));
 
 interface Ended {
   readonly failed: boolean;

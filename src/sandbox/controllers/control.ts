@@ -136,7 +136,6 @@ async function ask(
       groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
     },
     notes: { warn: () => undefined, annotate: () => undefined },
-    signal: AbortSignal.timeout(60_000),
   };
   await handle(api, request, info);
 }

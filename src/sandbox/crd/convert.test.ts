@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { JsonObject } from '../../admission/json.ts';
-import { ofJson, toJson, type ApiObject } from '../api-object.ts';
+import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { createConverter } from './convert.ts';
 import { definition, VERSION } from './fixtures.ts';
 
@@ -24,6 +24,9 @@ const server = (name: string, apiVersion = 'infra.example.com/v1'): ApiObject =>
     metadata: { name, namespace: 'prod', uid: `uid-of-${name}`, resourceVersion: '7', labels: { a: 'b' } },
     spec: { color: 'blue' },
   });
+
+/** As the webhook sees it: what is stored has no resourceVersion. */
+const unversioned = (name: string): ApiObject => withMeta(server(name), { resourceVersion: undefined });
 
 const asV2 = (object: ApiObject): JsonObject => ({
   ...toJson(object),
@@ -72,7 +75,7 @@ test('a webhook is asked once for all objects that need it, in a version that bo
       review: {
         apiVersion: 'apiextensions.k8s.io/v1',
         kind: 'ConversionReview',
-        request: { uid: 'uid-1', desiredAPIVersion: V2, objects: [server('a'), server('c')] },
+        request: { uid: 'uid-1', desiredAPIVersion: V2, objects: [unversioned('a'), unversioned('c')] },
       },
     },
   ]);
@@ -124,32 +127,32 @@ test.each([
   [
     'the old version',
     answered(toJson),
-    ' returned invalid converted object at index 0: invalid groupVersion (expected infra.example.com/v2, received infra.example.com/v1)',
+    ' returned invalid object at index 0: invalid groupVersion (expected infra.example.com/v2, received infra.example.com/v1)',
   ],
   [
     'another kind',
     answered((object) => ({ ...asV2(object), kind: 'Other' })),
-    ' returned invalid converted object at index 0: invalid kind (expected Server, received Other)',
+    ' returned invalid object at index 0: invalid kind (expected Server, received Other)',
   ],
   [
     'another name',
     answered(renamed({ name: 'b' })),
-    ' returned invalid converted object at index 0: must have the same name: a != b',
+    ' returned invalid object: must have the same name: a != b',
   ],
   [
     'another namespace',
     answered(renamed({ namespace: 'dev' })),
-    ' returned invalid converted object at index 0: must have the same namespace: prod != dev',
+    ' returned invalid object: must have the same namespace: prod != dev',
   ],
   [
     'another UID',
     answered(renamed({ uid: 'u' })),
-    ' returned invalid converted object at index 0: must have the same UID: uid-of-a != u',
+    ' returned invalid object: must have the same UID: uid-of-a != u',
   ],
   [
     'a label that is no text',
     answered(renamed({ labels: { a: 1 } })),
-    ' returned invalid converted object at index 0: metadata.labels[a] must be a string in converted object',
+    ' returned invalid metadata: metadata.labels[a] must be a string in converted object',
   ],
 ])('an answer with %s is refused', async (_what, response, message) => {
   const { convert } = asking(response);

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 
-import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import { readDefinition, type Conversion, type Definition } from './definition.ts';
@@ -55,7 +62,7 @@ async function convertByWebhook(
   const answers = await callWebhook(webhook?.clientConfig ?? {}, {
     apiVersion: reviewVersion,
     kind: 'ConversionReview',
-    request: { uid, desiredAPIVersion: toApiVersion, objects: objects.map(toJson) },
+    request: { uid, desiredAPIVersion: toApiVersion, objects: objects.map(asStored) },
   })
     .then((answer) => answeredObjects(answer, reviewVersion, uid))
     .catch((error: unknown) => {
@@ -65,19 +72,19 @@ async function convertByWebhook(
     throw failure(`${hook} returned ${answers.length} objects, expected ${objects.length}`);
   }
   return objects.map((object, index) => {
-    const answer = answers[index] ?? null;
-    const problem = conversionProblem(object, answer, toApiVersion);
-    if (!isJsonObject(answer) || problem !== undefined) {
-      throw failure(
-        `${hook} returned invalid converted object at index ${index}: ${problem ?? 'not an object'}`,
-      );
-    }
+    const answer = answers[index];
+    const problem = conversionProblem(object, answer, toApiVersion, objects.length === 1 ? undefined : index);
+    if (!isJsonObject(answer) || problem !== undefined)
+      throw failure(`${hook} returned invalid ${problem ?? ''}`);
     return restoreMetadata(object, answer);
   });
 }
 
+/** The API server converts between storage and request, and what it stores has no resourceVersion. */
+const asStored = (object: ApiObject) => toJson(withMeta(object, { resourceVersion: undefined }));
+
 /** The converted objects of a ConversionReview. @throws Error when it is none, is for another request, or says that it failed */
-function answeredObjects(review: JsonObject, apiVersion: string, uid: string): readonly unknown[] {
+function answeredObjects(review: JsonObject, apiVersion: string, uid: string): JsonArray {
   const response = record(review, 'response');
   const isV1 = apiVersion.endsWith('/v1'); // of v1beta1 the API server takes any
   if (isV1 && (text(review, 'apiVersion') !== apiVersion || text(review, 'kind') !== 'ConversionReview')) {
@@ -99,27 +106,51 @@ function answeredObjects(review: JsonObject, apiVersion: string, uid: string): r
   return isJsonArray(objects) ? objects : [];
 }
 
-/** A webhook converts an object; it may not make another one of it. */
-function conversionProblem(object: ApiObject, answer: unknown, toApiVersion: string): string | undefined {
-  if (!isJsonObject(answer)) return 'not an object';
+/**
+ * A webhook converts an object; it may not make another one of it. In the words of the API server, which has others for one of
+ * several objects: `index` says which.
+ */
+function conversionProblem(
+  object: ApiObject,
+  answer: JsonValue | undefined,
+  toApiVersion: string,
+  index: number | undefined,
+): string | undefined {
+  const which = index === undefined ? 'object' : `converted object at index ${index}`;
+  if (!isJsonObject(answer)) return `${which}: not an object`;
+  const type = typeProblem(object, answer, toApiVersion);
+  if (type !== undefined) return `${index === undefined ? 'object at index 0' : which}: ${type}`;
+  const identity = identityProblem(object, answer);
+  if (identity !== undefined) return `${which}: ${identity}`;
+  const metadata = record(answer, 'metadata');
+  const marks =
+    metadata === undefined
+      ? 'missing metadata in converted object'
+      : (markProblem(metadata, 'labels') ?? markProblem(metadata, 'annotations'));
+  return marks && `metadata${index === undefined ? '' : ` in object at index ${index}`}: ${marks}`;
+}
+
+function typeProblem({ kind }: ApiObject, answer: JsonObject, toApiVersion: string): string | undefined {
   const apiVersion = text(answer, 'apiVersion');
   if (apiVersion !== toApiVersion) {
     return `invalid groupVersion (expected ${toApiVersion}, received ${apiVersion})`;
   }
-  const kind = text(answer, 'kind');
-  if (kind !== object.kind) return `invalid kind (expected ${object.kind}, received ${kind})`;
-  const metadata = record(answer, 'metadata');
-  if (metadata === undefined) return 'missing metadata in converted object';
-  for (const [key, name] of [
-    ['name', 'name'],
-    ['namespace', 'namespace'],
-    ['uid', 'UID'],
-  ] as const) {
-    const before = object.metadata[key] ?? '';
-    const after = text(metadata, key);
-    if (before !== after) return `must have the same ${name}: ${before} != ${after}`;
-  }
-  return markProblem(metadata, 'labels') ?? markProblem(metadata, 'annotations');
+  const answered = text(answer, 'kind');
+  return answered === kind ? undefined : `invalid kind (expected ${kind}, received ${answered})`;
+}
+
+function identityProblem({ metadata }: ApiObject, answer: JsonObject): string | undefined {
+  const answered = record(answer, 'metadata') ?? {};
+  const wrong = (
+    [
+      ['name', 'name'],
+      ['namespace', 'namespace'],
+      ['uid', 'UID'],
+    ] as const
+  ).find(([key]) => (metadata[key] ?? '') !== text(answered, key));
+  if (wrong === undefined) return undefined;
+  const [key, name] = wrong;
+  return `must have the same ${name}: ${metadata[key] ?? ''} != ${text(answered, key)}`;
 }
 
 function markProblem(metadata: JsonObject, key: 'labels' | 'annotations'): string | undefined {

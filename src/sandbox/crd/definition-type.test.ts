@@ -21,7 +21,7 @@ const problemsOfVersion = (version: JsonObject) => problemsOf({ versions: [{ ...
 const problemsOfUpdate = (spec: Readonly<Record<string, JsonValue>>, old: ApiObject) => {
   const changed = { ...old, spec: { ...(old.spec as JsonObject), ...spec } };
   return definitionStrategy
-    .validateUpdate(definitionStrategy.prepareForUpdate(changed, old), old)
+    .validate(definitionStrategy.prepareForUpdate(changed, old), old)
     .map(({ field, message }) => `${field}: ${message}`);
 };
 

@@ -25,8 +25,8 @@ export const definitionStrategy: Strategy = {
     status: initialStatus(storageVersionOf(readDefinition(crd))),
   }),
   prepareForUpdate: (crd) => withStoredVersion(withDefaults(crd)),
-  validate: (crd) => validateDefinition(crd),
-  validateUpdate: (crd, old) => validateDefinition(crd, old),
+  validate: validateDefinition,
+  validateUpdate: () => [],
   beforeDelete: awaitCleanup,
   countsGenerations: true,
 };

@@ -19,13 +19,14 @@ import {
   type DefinitionVersion,
 } from './definition.ts';
 
+/** In the order of the API server's discovery. */
 const VERBS: readonly ResourceVerb[] = [
-  'create',
   'delete',
   'deletecollection',
   'get',
   'list',
   'patch',
+  'create',
   'update',
   'watch',
 ];

@@ -58,7 +58,6 @@ const PART_VERBS = ['get', 'patch', 'update'];
 test('a version lists its resources by name, each with its subresources after it', () => {
   expect(bodyOf('/api/v1')).toEqual({
     kind: 'APIResourceList',
-    apiVersion: 'v1',
     groupVersion: 'v1',
     resources: [
       {

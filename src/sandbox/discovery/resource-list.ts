@@ -20,7 +20,8 @@ export function subresourcesOf(type: ResourceType): readonly Required<Subresourc
 /** `/api/v1`, `/apis/<group>/<version>`. */
 export const toResourceList = ({ groupVersion, types }: ServedVersion): JsonObject => ({
   kind: 'APIResourceList',
-  apiVersion: 'v1',
+  // The core group's answer is spelt as it was before there were groups.
+  ...(groupVersion.includes('/') ? { apiVersion: 'v1' } : {}),
   groupVersion,
   resources: types.flatMap((type) => [
     {

@@ -6,15 +6,22 @@ import { ApiFailure } from '../failure.ts';
 const LIMIT = 3 * 1024 * 1024;
 
 /** The whole body. @throws ApiFailure 413 when it is larger than the API server takes */
-export async function readBody(request: IncomingMessage): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > LIMIT) {
-      throw new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LIMIT}`, {});
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, size);
+export function readBody(request: IncomingMessage): Promise<Uint8Array> {
+  // Events are a good deal cheaper than the stream's iterator, and most bodies are one chunk.
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= LIMIT) chunks.push(chunk);
+      else reject(tooLarge());
+    });
+    request.once('end', () => {
+      resolve(Buffer.concat(chunks));
+    });
+    request.once('error', reject);
+  });
 }
+
+const tooLarge = () =>
+  new ApiFailure(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${LIMIT}`, {});

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { stringify } from 'yaml';
 
 import type { Authorizer } from '../auth/rbac.ts';
 import type { RequestHeaders } from '../auth/authenticate.ts';
 import { forbiddenFor } from '../auth/attributes.ts';
 import { impersonate } from '../auth/impersonation.ts';
 import { ANONYMOUS } from '../auth/users.ts';
+import { negotiateRefusal } from '../content-type.ts';
 import { discoveryAnswer } from '../discovery/discovery.ts';
 import { openApiAnswer } from '../discovery/openapi.ts';
 import { swaggerAnswer } from '../discovery/swagger.ts';
-import { ApiFailure, internalError } from '../failure.ts';
+import { ApiFailure, internalError, methodNotAllowed, NoSuchPath } from '../failure.ts';
 import type { Answer } from '../pipeline/answer.ts';
 import type { Api, ApiRequest } from '../pipeline/context.ts';
 import { handle } from '../pipeline/handle.ts';
@@ -18,7 +18,7 @@ import type { RequestInfo, UserInfo } from '../request.ts';
 import { auditEventOf, type AuditEvent } from './audit.ts';
 import { readBody } from './body.ts';
 import { requestInfoOf } from './request-info.ts';
-import { render, send, statusText } from './respond.ts';
+import { render, send, spelt, statusText } from './respond.ts';
 import { jsonText } from './serialise.ts';
 import { streamWatch } from './watch-stream.ts';
 
@@ -26,7 +26,8 @@ export interface HandlerDeps {
   readonly api: Api;
   readonly authenticate: (headers: RequestHeaders) => UserInfo;
   readonly authorizer: Authorizer;
-  readonly audit: (event: AuditEvent) => void;
+  /** Undefined when nobody wants to know. */
+  readonly audit: ((event: AuditEvent) => void) | undefined;
   /** Told of what should not have happened. */
   readonly onError: (error: unknown) => void;
 }
@@ -60,10 +61,10 @@ export function createHandler(
     response.setHeader('cache-control', 'no-cache, private');
     answer(deps, request, response, url, info, trail)
       .catch((error: unknown) => {
-        refuse(deps, response, trail, error);
+        refuse(deps, request, response, trail, error);
       })
       .finally(() => {
-        deps.audit(
+        deps.audit?.(
           auditEventOf({
             auditId,
             info,
@@ -101,13 +102,9 @@ async function answer(
 
   const { accept } = request.headers;
   if (info.kind === 'path') {
-    answerPath(deps, response, url, accept);
+    answerPath(deps, request.method ?? 'GET', response, url, accept);
     return;
   }
-  const gone = new AbortController();
-  response.once('close', () => {
-    gone.abort();
-  });
   const asked: ApiRequest = {
     method: request.method ?? 'GET',
     info,
@@ -123,7 +120,6 @@ async function answer(
         trail.annotations[key] ??= value;
       },
     },
-    signal: gone.signal,
   };
   await deliver(await handle(deps.api, asked, info), asked, response, trail, deps.api.now);
 }
@@ -146,7 +142,13 @@ async function deliver(
 }
 
 /** Everything that is no resource: health, version, discovery, OpenAPI. */
-function answerPath(deps: HandlerDeps, response: ServerResponse, url: URL, accept: string | undefined): void {
+function answerPath(
+  deps: HandlerDeps,
+  method: string,
+  response: ServerResponse,
+  url: URL,
+  accept: string | undefined,
+): void {
   const path = url.pathname;
   if (/^\/(?:healthz|livez|readyz)(?:\/|$)/.test(path)) {
     send(response, { code: 200, contentType: 'text/plain; charset=utf-8', text: 'ok' });
@@ -159,12 +161,11 @@ function answerPath(deps: HandlerDeps, response: ServerResponse, url: URL, accep
   }
   const found =
     discoveryAnswer(path, accept, deps.api.registry) ?? openApiAnswer(path, accept, deps.api.registry);
-  if (found === undefined) {
-    send(response, { code: 404, contentType: 'text/plain; charset=utf-8', text: '404 page not found\n' });
-    return;
-  }
+  const isResource = /^\/(?:api|apis\/[^/]+)\/[^/]+\/[^/]/.test(path); // with a method that no resource has
+  if (isResource || (found !== undefined && method !== 'GET' && method !== 'HEAD')) throw methodNotAllowed();
+  if (found === undefined) throw new NoSuchPath();
   const { body, encoding, contentType } = found;
-  send(response, { code: 200, contentType, text: encoding === 'yaml' ? stringify(body) : jsonText(body) });
+  send(response, { code: 200, ...spelt(jsonText(body), encoding), contentType });
 }
 
 /** RFC 7234: code, agent and the text as a quoted string. Characters that no header takes are left out. */
@@ -176,10 +177,20 @@ function warn(response: ServerResponse, { warnings }: Trail): void {
   response.setHeader('warning', lines);
 }
 
-function refuse(deps: HandlerDeps, response: ServerResponse, trail: Trail, error: unknown): void {
-  if (!(error instanceof ApiFailure)) deps.onError(error);
+function refuse(
+  deps: HandlerDeps,
+  { headers: { accept } }: IncomingMessage,
+  response: ServerResponse,
+  trail: Trail,
+  error: unknown,
+): void {
+  if (!(error instanceof ApiFailure) && !(error instanceof NoSuchPath)) deps.onError(error);
   if (response.headersSent || response.destroyed) {
     response.destroy();
+    return;
+  }
+  if (error instanceof NoSuchPath) {
+    send(response, { code: 404, contentType: 'text/plain; charset=utf-8', text: '404 page not found\n' });
     return;
   }
   const { status } =
@@ -187,5 +198,5 @@ function refuse(deps: HandlerDeps, response: ServerResponse, trail: Trail, error
   warn(response, trail);
   const { retryAfterSeconds } = status.details ?? {};
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  send(response, { code: status.code, contentType: 'application/json', text: statusText(status) });
+  send(response, { code: status.code, ...spelt(statusText(status), negotiateRefusal(accept)) });
 }

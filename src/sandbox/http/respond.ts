@@ -1,16 +1,23 @@
 import type { ServerResponse } from 'node:http';
-import { stringify } from 'yaml';
 
 import type { JsonObject } from '../../admission/json.ts';
-import { toJson, withMeta, type ApiObject } from '../api-object.ts';
-import { negotiate, type Accepted, type Form } from '../content-type.ts';
+import { withMeta, type ApiObject } from '../api-object.ts';
+import {
+  mediaTypeOf,
+  negotiate,
+  negotiateRefusal,
+  type Accepted,
+  type Encoding,
+  type Form,
+} from '../content-type.ts';
 import type { Status } from '../failure.ts';
 import type { Answer } from '../pipeline/answer.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 import type { Page } from '../storage/stored.ts';
 import { toPartialMetadata, toPartialMetadataList, type ListMeta } from '../table/partial-metadata.ts';
 import { includeObjectOf, toTable } from '../table/table.ts';
-import { jsonText, textOf } from './serialise.ts';
+import { itemTextOf, jsonText, textOf } from './serialise.ts';
+import { yamlOf } from './yaml-text.ts';
 
 export interface Rendering {
   readonly accept: string | undefined;
@@ -24,7 +31,8 @@ export function render(
   { accept, query, now }: Rendering,
 ): { readonly code: number; readonly contentType: string; readonly text: string } {
   if (answer.kind === 'status') {
-    return { code: answer.status.code, contentType: 'application/json', text: statusText(answer.status) };
+    const encoding = negotiateRefusal(accept);
+    return { code: answer.status.code, ...spelt(statusText(answer.status), encoding) };
   }
   const accepted = negotiate(accept);
   const text =
@@ -32,9 +40,14 @@ export function render(
       ? objectText(answer.object, answer.type, accepted, query, now)
       : listText(answer.page, answer.type, accepted, query, now);
   const code = answer.kind === 'object' ? answer.code : 200;
-  if (accepted.encoding === 'json') return { code, contentType: 'application/json', text };
-  return { code, contentType: 'application/yaml', text: stringify(JSON.parse(text)) };
+  return { code, ...spelt(text, accepted.encoding) };
 }
+
+/** JSON text in the encoding that the client wants. */
+export const spelt = (json: string, encoding: Encoding) => ({
+  contentType: mediaTypeOf(encoding),
+  text: encoding === 'json' ? json : yamlOf(json),
+});
 
 /** As the API server, a success has no code on the wire. */
 export function statusText(status: Status): string {
@@ -82,18 +95,6 @@ function objectsText(items: readonly ApiObject[], type: ResourceType, meta: List
   const head = jsonText({ kind: type.listKind, apiVersion: apiVersionOf(type), metadata: meta });
   const texts = items.map(type.custom ? textOf : itemTextOf);
   return `${head.slice(0, -1)},"items":[${texts.join(',')}]}`;
-}
-
-const itemTexts = new WeakMap<ApiObject, string>();
-
-/** Lists of built-in kinds do not repeat apiVersion and kind in each item. */
-function itemTextOf(object: ApiObject): string {
-  const known = itemTexts.get(object);
-  if (known !== undefined) return known;
-  const entries = Object.entries(toJson(object)).filter(([key]) => key !== 'apiVersion' && key !== 'kind');
-  const text = jsonText(Object.fromEntries(entries));
-  itemTexts.set(object, text);
-  return text;
 }
 
 interface TableParts {

@@ -26,7 +26,7 @@ export const CONFIG_MAP: ResourceType = builtInKind({
       type: 'string',
       description: 'How many keys the data has.',
       value: (map) =>
-        String(Object.keys(stringMap(map, 'data')).length + Object.keys(stringMap(map, 'binaryData')).length),
+        Object.keys(stringMap(map, 'data')).length + Object.keys(stringMap(map, 'binaryData')).length,
     },
     AGE,
   ],

@@ -132,7 +132,7 @@ test('an immutable ConfigMap keeps both kinds of data', () => {
 
 test('the keys of both are counted', () => {
   expect(cells(CONFIG_MAP, created(CONFIG_MAP, { data: { a: '' }, binaryData: { b: '' } }))).toEqual({
-    Data: '2',
+    Data: 2,
   });
-  expect(cells(SECRET, created(SECRET, { stringData: { a: '' } }))).toEqual({ Type: 'Opaque', Data: '1' });
+  expect(cells(SECRET, created(SECRET, { stringData: { a: '' } }))).toEqual({ Type: 'Opaque', Data: 1 });
 });

@@ -45,7 +45,7 @@ export const EVENT_COLUMNS: readonly PrinterColumn[] = [
     type: 'string',
     priority: 1,
     description: 'How often it happened.',
-    value: (event) => String(countOf(event)),
+    value: countOf,
   },
   {
     name: 'Name',

@@ -32,7 +32,7 @@ describe('an Event', () => {
       ['Source', 'me, here'],
       ['Message', 'it is done'],
       ['First Seen', '2m'],
-      ['Count', '3'],
+      ['Count', 3],
       ['Name', 'x'],
     ]);
   });

@@ -26,10 +26,10 @@ const RULES = listOf(
   }),
 );
 
-/** A time, not an age: so the API server has it for these two kinds only. */
+/** A time, not an age: so the API server has it for kinds without columns of their own. */
 const CREATED_AT: PrinterColumn = {
   name: 'Created At',
-  type: 'string',
+  type: 'date',
   description: 'When the object was created.',
   value: ({ metadata }) => metadata.creationTimestamp ?? '',
 };

@@ -37,7 +37,7 @@ export const SECRET: ResourceType = builtInKind({
       name: 'Data',
       type: 'string',
       description: 'How many keys the data has.',
-      value: (secret) => String(Object.keys(stringMap(secret, 'data')).length),
+      value: (secret) => Object.keys(stringMap(secret, 'data')).length,
     },
     AGE,
   ],

@@ -21,7 +21,7 @@ export const SERVICE_ACCOUNT: ResourceType = builtInKind({
       name: 'Secrets',
       type: 'string',
       description: 'How many Secrets its pods may use.',
-      value: (account) => String(items(account, 'secrets').length),
+      value: (account) => items(account, 'secrets').length,
     },
     AGE,
   ],

@@ -256,6 +256,21 @@ test('the expression of a condition must compile', () => {
   ).toEqual([]);
 });
 
+test('what the sandbox lacks is refused in a condition, and what is no condition', () => {
+  const problemOf = (expression: string) => problems({ matchConditions: [{ name: 'a', expression }] });
+  const refused = (expression: string, why: string) =>
+    `webhooks[0].matchConditions[0].expression: Invalid value: ${JSON.stringify(expression)}: ${why}`;
+  const asking = "authorizer.group('').resource('pods').check('get').allowed()";
+  expect(problemOf(asking)).toEqual([refused(asking, 'the sandbox has no authorizer in match conditions')]);
+  expect(problemOf('isIP(object.ip)')).toEqual([
+    refused(
+      'isIP(object.ip)',
+      'compilation failed: the sandbox does not have the function isIP, which Kubernetes has',
+    ),
+  ]);
+  expect(problemOf('1 + 1')).toEqual([refused('1 + 1', 'must evaluate to bool')]);
+});
+
 test('a CA bundle may be anything: only a call finds out', () => {
   expect(problems({ clientConfig: { url: 'https://a', caBundle: 'YWJj' } })).toEqual([]);
 });

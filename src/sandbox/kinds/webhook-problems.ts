@@ -1,10 +1,11 @@
 import { type JsonObject } from '../../admission/json.ts';
-import { CelError, compileCel } from '../../admission/cel/cel.ts';
+import { compileCel } from '../../admission/cel/cel.ts';
 import type { ApiObject } from '../api-object.ts';
 import { label1035Problem, subdomainProblem } from '../dns-names.ts';
 import { record, records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';
 import { labelKeyProblems } from '../label-syntax.ts';
+import { celProblem } from '../schema/cel-problem.ts';
 import { duplicateValue, invalidValue, requiredValue, tooMany, unsupportedValue } from '../schema/causes.ts';
 import { clientConfigProblems } from './client-config-problems.ts';
 import { selectorProblems } from './label-problems.ts';
@@ -17,8 +18,8 @@ import { webhookRuleProblems } from './webhook-rule-problems.ts';
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
 const MOST_CONDITIONS = 64;
-/** What the expression of a match condition can see. */
-const CONDITION_VARIABLES = ['object', 'oldObject', 'request', 'authorizer'];
+/** What the expression of a match condition can see. The API server has an `authorizer` too. */
+const CONDITION_VARIABLES = ['object', 'oldObject', 'request'];
 
 /** What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
 export function webhookProblems(configuration: ApiObject): readonly Cause[] {
@@ -125,11 +126,20 @@ function conditionsProblems(conditions: readonly JsonObject[], field: string): r
 
 function expressionProblems(expression: string, field: string): readonly Cause[] {
   if (expression === '') return [requiredValue(field)];
+  const problem = expressionProblem(expression);
+  return problem === undefined ? [] : [invalidValue(field, expression, problem)];
+}
+
+function expressionProblem(expression: string): string | undefined {
+  if (asksAuthorizer(expression)) return 'the sandbox has no authorizer in match conditions';
   try {
-    compileCel(expression, CONDITION_VARIABLES);
-    return [];
+    const { type } = compileCel(expression, CONDITION_VARIABLES);
+    return type === 'bool' || type === 'dyn' ? undefined : 'must evaluate to bool';
   } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return [invalidValue(field, expression, `compilation failed: ${error.message}`)];
+    return celProblem(expression, error);
   }
 }
+
+/** Whether the variable is named, outside of texts and not as a field. */
+const asksAuthorizer = (expression: string): boolean =>
+  /(?<![.\w])authorizer\b/.test(expression.replaceAll(/'[^']*'|"[^"]*"/g, ''));

@@ -6,7 +6,7 @@ import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue } from '../schema/causes.ts';
 import { selectorProblems } from './label-problems.ts';
 import { containerProblems } from './pod.ts';
-import { number, section, spec, stringMap } from './reading.ts';
+import { number, section, spec, status, stringMap } from './reading.ts';
 
 /** What is wrong with a Deployment or ReplicaSet (pkg/apis/apps/validation). */
 export function workloadProblems(workload: ApiObject, called: 'deployment' | 'replicaset'): readonly Cause[] {
@@ -16,6 +16,26 @@ export function workloadProblems(workload: ApiObject, called: 'deployment' | 're
     ...notNegative(workload, 'minReadySeconds'),
     ...selectionProblems(workload, called),
     ...containerProblems(section(template, 'spec'), 'spec.template.spec'),
+    ...countProblems(workload),
+  ];
+}
+
+/** What is counted among all replicas. */
+const PARTS = ['fullyLabeledReplicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'];
+
+function countProblems(workload: ApiObject): readonly Cause[] {
+  const count = (name: string) => number(status(workload), name) ?? 0;
+  const problem = (name: string, why: string) => invalidValue(`status.${name}`, count(name), why);
+  return [
+    ...['replicas', ...PARTS]
+      .filter((name) => count(name) < 0)
+      .map((name) => problem(name, 'must be greater than or equal to 0')),
+    ...PARTS.filter((name) => count(name) > count('replicas')).map((name) =>
+      problem(name, 'cannot be greater than status.replicas'),
+    ),
+    ...(count('availableReplicas') > count('readyReplicas')
+      ? [problem('availableReplicas', 'cannot be greater than readyReplicas')]
+      : []),
   ];
 }
 

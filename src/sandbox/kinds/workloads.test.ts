@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../admission/json.ts';
 import { toJson } from '../api-object.ts';
-import { cells, created, createProblems, decoded, updateProblems } from './written.test-support.ts';
+import { cells, created, createProblems, decoded, typeOf, updateProblems } from './written.test-support.ts';
 
 const DEPLOYMENT = 'apps/v1 Deployment';
 const BUDGET = 'policy/v1 PodDisruptionBudget';
@@ -91,11 +91,34 @@ describe('a Deployment', () => {
     ]);
   });
 
+  test.each<readonly [string, JsonObject, readonly string[]]>([
+    ['all is well', { replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 1 }, []],
+    [
+      'more are ready than are there',
+      { replicas: 1, readyReplicas: 2 },
+      ['status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas'],
+    ],
+    [
+      'more are available than are ready',
+      { replicas: 1, availableReplicas: 1 },
+      ['status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas'],
+    ],
+    [
+      'less than none are up to date',
+      { updatedReplicas: -1 },
+      ['status.updatedReplicas: Invalid value: -1: must be greater than or equal to 0'],
+    ],
+  ])('whose status says that %s', (_what, status, expected) => {
+    const deployment = decoded(DEPLOYMENT, { spec: healthy, status });
+    const problems = typeOf(DEPLOYMENT).strategy.validate(deployment);
+    expect(problems.map(({ field, message }) => `${field}: ${message}`)).toEqual(expected);
+  });
+
   test('shows how far it is', () => {
     expect(cells(DEPLOYMENT, created(DEPLOYMENT, { spec: healthy }))).toEqual({
       Ready: '0/1',
-      'Up-to-date': '0',
-      Available: '0',
+      'Up-to-date': 0,
+      Available: 0,
       Containers: 'c',
       Images: 'i',
       Selector: 'a=b',

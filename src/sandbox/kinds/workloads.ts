@@ -25,7 +25,6 @@ import { workloadProblems, workloadUpdateProblems } from './workload-problems.ts
 const SCALE = {
   specReplicasPath: '.spec.replicas',
   statusReplicasPath: '.status.replicas',
-  labelSelectorPath: '.status.selector',
 } as const;
 
 const TEMPLATE_COLUMNS: readonly PrinterColumn[] = [
@@ -116,7 +115,7 @@ export const DEPLOYMENT: ResourceType = builtInKind({
 });
 
 function countColumn(name: string, description: string, field: string): PrinterColumn {
-  return { name, type: 'string', description, value: (workload) => String(statusNumber(workload, field)) };
+  return { name, type: 'string', description, value: (workload) => statusNumber(workload, field) };
 }
 
 /** apps/v1 ReplicaSet. */

@@ -131,9 +131,12 @@ function readNode(fields: JsonValue): FieldSet {
 export function writeFields(set: FieldSet): JsonObject {
   const known = written.get(set);
   if (known !== undefined) return known;
-  const below = inOrder(set.children).map(([element, child]) => [element, writeFields(child)] as const);
-  const self = set.self && below.length > 0 ? [['.', {}] as const] : [];
-  const fields = Object.fromEntries<JsonValue>([...self, ...below]);
+  const fields = writeNode(set);
   written.set(set, fields);
   return fields;
+}
+
+function writeNode({ self, children }: FieldSet): JsonObject {
+  const below = inOrder(children).map(([element, child]) => [element, writeNode(child)] as const);
+  return Object.fromEntries<JsonValue>(self && below.length > 0 ? [['.', {}], ...below] : below);
 }

@@ -16,7 +16,7 @@ export type Answer =
   | {
       readonly kind: 'watch';
       readonly type: ResourceType;
-      readonly timeoutMs: number | undefined;
+      readonly timeoutMs: number;
       readonly follow: Follow;
     };
 

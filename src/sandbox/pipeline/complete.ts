@@ -1,13 +1,23 @@
-import { isEqual, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import {
+  isEqual,
+  isJsonObject,
+  ownValue,
+  stringifyJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
 import { field, ofJson, toJson, withMeta, withoutField, type ApiObject } from '../api-object.ts';
 import { badRequest, invalid, type Cause } from '../failure.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
+import { invalidValue } from '../schema/causes.ts';
 import { applyDefaults } from '../schema/default.ts';
-import { wholeSchema } from '../schema/object-meta.ts';
+import { OBJECT_META, wholeSchema } from '../schema/object-meta.ts';
 import { prune } from '../schema/prune.ts';
-import { checkRules } from '../schema/rules.ts';
+import { checkRules, rulesSkipped } from '../schema/rules.ts';
+import type { Schema } from '../schema/schema.ts';
 import { validateSchema } from '../schema/validate.ts';
 import type { Notes } from './context.ts';
+import { goForm } from './go-form.ts';
 import { metadataProblems, metadataUpdateProblems } from './metadata.ts';
 import type { FieldValidation } from './options.ts';
 
@@ -17,8 +27,14 @@ export function complete(object: ApiObject, type: ResourceType): ApiObject {
 }
 
 function withDefaults(value: JsonValue, type: ResourceType): ApiObject {
-  const object = ofJson(applyDefaults(value, wholeSchema(type)));
+  const object = ofJson(plainDefaults(value, type));
   return type.strategy.completeDefaults?.(object) ?? object;
+}
+
+/** The value as its schema alone would have it. */
+function plainDefaults(value: JsonValue, type: ResourceType): JsonValue {
+  const schema = wholeSchema(type);
+  return applyDefaults(isJsonObject(value) ? goForm(value, schema, type.custom) : value, schema);
 }
 
 /**
@@ -36,11 +52,12 @@ export function decodeObject(
   const schema = wholeSchema(type);
   const { value: known, unknown } = prune(typed, schema);
   reportUnknown(unknown, type, fieldValidation, notes);
-  if (!type.custom) refuseWrongTypes(typed, type);
-  return withDefaults(known, type);
+  const plain = plainDefaults(known, type);
+  if (isJsonObject(plain)) refuseWrongTypes(plain, type);
+  return withDefaults(plain, type);
 }
 
-const shown = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+const shown = (value: unknown) => (typeof value === 'string' ? value : stringifyJson(value));
 
 /** The text names each unknown field, once; more than a few would not fit a header. */
 export function reportUnknown(
@@ -51,35 +68,21 @@ export function reportUnknown(
 ): void {
   if (unknown.length === 0 || fieldValidation === 'Ignore') return;
   const texts = unknown.map((path) => `unknown field ${JSON.stringify(path)}`);
-  if (fieldValidation === 'Warn') {
+  if (fieldValidation !== 'Strict') {
     for (const text of texts) notes.warn(text);
     return;
   }
   throw badRequest(`${cannotBeHandled(type)}strict decoding error: ${texts.join(', ')}`);
 }
 
-const cannotBeHandled = ({ kind, version }: ResourceType) =>
+export const cannotBeHandled = ({ kind, version }: ResourceType) =>
   `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: `;
 
 function withType(value: unknown, type: ResourceType): JsonObject {
   if (!isJsonObject(value)) throw badRequest('the body of the request is not an object');
   const object = value; // JSON that was parsed
   const apiVersion = apiVersionOf(type);
-  const given = { apiVersion: ownValue(object, 'apiVersion') ?? '', kind: ownValue(object, 'kind') ?? '' };
-  if (type.custom && given.kind === '') {
-    throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(object)}'`);
-  }
-  if (given.apiVersion !== '' && given.apiVersion !== apiVersion) {
-    throw badRequest(
-      `the API version in the data (${shown(given.apiVersion)}) does not match the expected API version (${apiVersion})`,
-    );
-  }
-  if (given.kind !== '' && given.kind !== type.kind) {
-    throw badRequest(
-      `${shown(given.kind)} in version ${JSON.stringify(type.version)} cannot be handled as a ${type.kind}: ` +
-        `no kind ${JSON.stringify(given.kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme`,
-    );
-  }
+  refuseOtherType(object, type);
   const metadata = ownValue(object, 'metadata');
   if (metadata !== undefined && metadata !== null && !isJsonObject(metadata)) {
     throw badRequest(
@@ -89,17 +92,58 @@ function withType(value: unknown, type: ResourceType): JsonObject {
   return { ...object, apiVersion, kind: type.kind, metadata: isJsonObject(metadata) ? metadata : {} };
 }
 
+/** Built-in kinds may leave apiVersion and kind to the path. @throws ApiFailure 400, 422 when a custom resource says another kind */
+function refuseOtherType(object: JsonObject, type: ResourceType): void {
+  const expected = apiVersionOf(type);
+  const given = (key: string, otherwise: string) => {
+    const value = shown(ownValue(object, key) ?? '');
+    return value === '' && !type.custom ? otherwise : value;
+  };
+  const apiVersion = given('apiVersion', expected);
+  const kind = given('kind', type.kind);
+  if (kind === '' && type.custom) {
+    throw badRequest(`${cannotBeHandled(type)}Object 'Kind' is missing in '${stringifyJson(object)}'`);
+  }
+  if (apiVersion === expected && kind === type.kind) return;
+  if (!type.custom) {
+    const version = JSON.stringify(apiVersion.slice(apiVersion.indexOf('/') + 1));
+    throw badRequest(
+      `${kind} in version ${version} cannot be handled as a ${type.kind}: ` +
+        `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme`,
+    );
+  }
+  if (apiVersion !== expected) {
+    throw badRequest(
+      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
+    );
+  }
+  const metadata = ownValue(object, 'metadata');
+  const name = isJsonObject(metadata) ? ownValue(metadata, 'name') : undefined;
+  throw invalid({ group: type.group, kind }, typeof name === 'string' ? name : '', [
+    invalidValue('kind', kind, `must be ${type.kind}`),
+  ]);
+}
+
 /** Go reads no text as no bytes; the format `byte` of custom resources refuses it. */
 const NO_BYTES = 'must be of type byte: ""';
 
-function schemaProblems(object: JsonObject, type: ResourceType): readonly Cause[] {
-  const problems = validateSchema(object, wholeSchema(type));
+/** @param old what was stored: faults of custom resources that were there already are no faults */
+function schemaProblems(object: JsonObject, type: ResourceType, old?: JsonObject): readonly Cause[] {
+  const problems = validateSchema(object, wholeSchema(type), type.custom ? old : undefined);
   return type.custom ? problems : problems.filter(({ message }) => !message.endsWith(NO_BYTES));
 }
 
-/** Built-in kinds are decoded into Go structs: a value of the wrong type does not come as far as validation. */
+const METADATA_ALONE: Schema = { type: 'object', properties: { metadata: OBJECT_META } };
+
+/**
+ * Built-in kinds are decoded into Go structs, and of custom resources the metadata: a value of the wrong type does not come as
+ * far as validation.
+ */
 function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
-  const wrong = schemaProblems(object, type).find(({ reason }) => reason === 'FieldValueTypeInvalid');
+  const problems = type.custom
+    ? validateSchema({ metadata: object.metadata ?? {} }, METADATA_ALONE)
+    : schemaProblems(object, type);
+  const wrong = problems.find(({ reason }) => reason === 'FieldValueTypeInvalid');
   if (wrong === undefined) return;
   throw badRequest(`${cannotBeHandled(type)}json: cannot unmarshal field ${wrong.field}: ${wrong.message}`);
 }
@@ -119,16 +163,21 @@ export function validateUpdate(object: ApiObject, old: ApiObject, type: Resource
     ...metadataProblems(object, type),
     ...metadataUpdateProblems(object, old),
     ...valueProblems(object, old, type),
-    ...type.strategy.validate(object),
+    ...type.strategy.validate(object, old),
     ...type.strategy.validateUpdate(object, old),
   ]);
 }
 
-/** Rules run only on what the schema accepts: they may rely on it. */
+/** Rules do not run on what is too wrong for them: then a cause says so. */
 function valueProblems(object: ApiObject, old: ApiObject | undefined, type: ResourceType): readonly Cause[] {
-  const problems = schemaProblems(toJson(object), type);
-  if (problems.length > 0) return problems;
-  return checkRules(toJson(object), old === undefined ? undefined : toJson(old), type.schema);
+  const problems = schemaProblems(toJson(object), type, old === undefined ? undefined : toJson(old));
+  const skipped = rulesSkipped(type.schema, problems);
+  return [
+    ...problems,
+    ...(skipped === undefined
+      ? checkRules(toJson(object), old === undefined ? undefined : toJson(old), type.schema)
+      : [skipped]),
+  ];
 }
 
 function refuse(object: ApiObject, type: ResourceType, causes: readonly Cause[]): void {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import type { ApiObject } from '../api-object.ts';
-import type { RequestInfo, UserInfo } from '../request.ts';
+import type { RequestInfo, ResourceRequest, UserInfo } from '../request.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import type { Place, Storage } from '../storage/stored.ts';
 
@@ -13,9 +13,11 @@ export interface AdmissionAttributes {
   readonly name: string;
   readonly object?: ApiObject;
   readonly oldObject?: ApiObject;
+  /** What the objects are where the subresource has a kind of its own: webhooks see them in no other version. */
+  readonly shownAs?: ResourceType;
   readonly user: UserInfo;
   readonly dryRun: boolean;
-  /** CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of meta.k8s.io/v1. */
+  /** CreateOptions, UpdateOptions or DeleteOptions of meta.k8s.io/v1. */
   readonly options: JsonObject;
 }
 
@@ -51,6 +53,10 @@ export interface Api {
   readonly newSuffix: () => string;
   /** A token for a ServiceAccount, good for so many seconds. */
   readonly issueToken: (namespace: string, name: string, uid: string, seconds: number) => string;
+  readonly authorize: (
+    user: UserInfo,
+    info: ResourceRequest,
+  ) => { readonly allowed: boolean; readonly reason: string };
   /** Why this user may not write this RBAC object; undefined when they may. */
   readonly escalationProblem: (
     user: UserInfo,
@@ -70,8 +76,6 @@ export interface ApiRequest {
   readonly body: Uint8Array;
   readonly user: UserInfo;
   readonly notes: Notes;
-  /** Aborted when the client has gone. */
-  readonly signal: AbortSignal;
 }
 
 export const placeOf = ({ group, resource }: ResourceType): Place => {

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../admission/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
-import { parseBody } from '../content-type.ts';
-import { badRequest, forbidden, methodNotAllowed } from '../failure.ts';
+import { alreadyExists, ApiFailure, badRequest, forbidden, methodNotAllowed } from '../failure.ts';
 import { recordUpdate } from '../managed-fields/update.ts';
 import type { ResourceRequest } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
@@ -9,8 +8,10 @@ import { wholeSchema } from '../schema/object-meta.ts';
 import { objectAnswer, type Answer } from './answer.ts';
 import { complete, decodeObject, validateCreate, withGeneration, withStatusOf } from './complete.ts';
 import { placeOf, timestamp, type AdmissionAttributes, type Api, type ApiRequest } from './context.ts';
+import { objectBody } from './decode-body.ts';
 import { refuseWithoutNamespace } from './namespace-lifecycle.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
+import { resetFields } from './reach.ts';
 
 /** How often a generated name may be taken before the client hears of it (rest.CreateWithGenerateName retries as often). */
 const NAME_ATTEMPTS = 8;
@@ -24,7 +25,7 @@ export async function create(
 ): Promise<Answer> {
   if (type.namespaced && info.namespace === '') throw methodNotAllowed();
   const options = writeOptionsOf(request.query, 'CreateOptions');
-  const body = parseBody(request.body, request.contentType);
+  const body = objectBody(request, type.kind);
   const decoded = inNamespace(
     decodeObject(body, type, options.fieldValidation, request.notes),
     info.namespace,
@@ -34,16 +35,50 @@ export async function create(
     validateCreate(withMeta(decoded, { name: decoded.metadata.name ?? 'review' }), type);
     return objectAnswer(type, type.answer(decoded, request.user), 201);
   }
-  const recorded = recordUpdate({
+  const recorded = recordCreation(api, request, type, decoded, options);
+  return objectAnswer(type, await createObject(api, request, type, recorded, options), 201);
+}
+
+/** The new object with its first managed fields. */
+export const recordCreation = (
+  api: Pick<Api, 'now'>,
+  request: ApiRequest,
+  type: ResourceType,
+  object: ApiObject,
+  options: WriteOptions,
+): ApiObject =>
+  recordUpdate({
     before: undefined,
-    after: type.hasStatus ? withStatusOf(decoded, undefined) : decoded,
+    after: object,
     manager: managerOf(options, request),
     apiVersion: apiVersionOf(type),
     subresource: '',
     schema: wholeSchema(type),
+    reset: resetFields(type, ''),
+    ...(type.custom ? {} : { blank: BLANK_STRUCTS }),
     now: timestamp(api.now()),
   });
-  return objectAnswer(type, await createObject(api, request, type, recorded, options), 201);
+
+/** Go has these in every object of a kind that knows them, so that nobody sets them. */
+const BLANK_STRUCTS = { spec: {}, status: {} };
+
+/**
+ * What a PUT or an apply makes of an object that is not there. The body's resourceVersion has nothing to be compared with.
+ *
+ * @throws ApiFailure 403 when the user may not create, and whatever refuses a creation
+ */
+export async function createInstead(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+  object: ApiObject,
+  options: WriteOptions,
+): Promise<ApiObject> {
+  const { allowed, reason } = api.authorize(request.user, { ...info, verb: 'create' });
+  if (!allowed) throw forbidden(type, info.name, reason);
+  const wanted = withMeta(object, { resourceVersion: undefined });
+  return await createObject(api, request, type, wanted, options);
 }
 
 /** Admission, validation and storage of a new object whose managed fields are recorded. */
@@ -83,10 +118,24 @@ export async function createObject(
     });
     if (generated && taken !== undefined && attempt < NAME_ATTEMPTS) continue;
     if (options.dryRun && taken === undefined) return prepared;
+    if (isVersion(mutated.metadata.resourceVersion)) {
+      throw new ApiFailure(500, '', 'resourceVersion should not be set on objects to be created');
+    }
     refuseWithoutNamespace(api, type, stored); // it may have gone while webhooks were asked
+    if (taken?.metadata.deletionTimestamp !== undefined) throw stillBeingDeleted(type, taken);
     const written = api.storage.create(placeOf(type), stored);
+    if (stored === prepared) return written; // whose text watches and lists need too
     return withMeta(prepared, { resourceVersion: written.metadata.resourceVersion });
   }
+}
+
+/** What is no version, or 0, counts as none. */
+const isVersion = (version = ''): boolean => /^\d+$/.test(version) && Number(version) > 0;
+
+/** The name is not free before the last finalizer has gone. */
+function stillBeingDeleted(type: ResourceType, { metadata: { name = '' } }: ApiObject): ApiFailure {
+  const { code, reason = '', message = '', details } = alreadyExists(type, name).status;
+  return new ApiFailure(code, reason, `object is being deleted: ${message}`, details);
 }
 
 /** What the API server sets itself, whatever the client said (rest.BeforeCreate). */
@@ -117,17 +166,14 @@ export function inNamespace(object: ApiObject, namespace: string, type: Resource
 export const managerOf = ({ fieldManager }: WriteOptions, { userAgent }: ApiRequest): string =>
   fieldManager === '' ? (userAgent.split('/', 1)[0] ?? '').slice(0, 128) : fieldManager;
 
-export function optionsJson(
-  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
-  options: WriteOptions,
-): JsonObject {
+/** What webhooks are told of the options; a patch has those of the creation or update that it amounts to. */
+export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions', options: WriteOptions): JsonObject {
   return {
     kind,
     apiVersion: 'meta.k8s.io/v1',
     ...(options.dryRun ? { dryRun: ['All'] } : {}),
     ...(options.fieldManager === '' ? {} : { fieldManager: options.fieldManager }),
-    ...(options.force ? { force: true } : {}),
-    fieldValidation: options.fieldValidation,
+    ...(options.fieldValidation === '' ? {} : { fieldValidation: options.fieldValidation }),
   };
 }
 

@@ -164,18 +164,20 @@ function finalizersFor(
 }
 
 function checkPreconditions(
-  place: Place,
-  { metadata }: ApiObject,
+  { group }: Place,
+  { kind, metadata }: ApiObject,
   { uid, resourceVersion }: RemovalOptions['preconditions'],
 ): void {
-  const failed = (what: string, asked: string, is = ''): ApiFailure =>
+  const failed = (what: string, asked: string, is = '', whatHappened: string): ApiFailure =>
     conflict(
-      place,
+      { group, resource: kind }, // the API server has only the kind at hand where a resource belongs
       metadata.name ?? '',
-      `Precondition failed: ${what} in precondition: ${asked}, ${what} in object meta: ${is}`,
+      `the ${what} in the precondition (${asked}) does not match the ${what} in record (${is}). The object might have been ${whatHappened}`,
     );
-  if (uid !== undefined && uid !== metadata.uid) throw failed('UID', uid, metadata.uid);
+  if (uid !== undefined && uid !== metadata.uid) {
+    throw failed('UID', uid, metadata.uid, 'deleted and then recreated');
+  }
   if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    throw failed('ResourceVersion', resourceVersion, metadata.resourceVersion);
+    throw failed('ResourceVersion', resourceVersion, metadata.resourceVersion, 'modified');
   }
 }

@@ -1,7 +1,9 @@
+import { ownValue } from '../../admission/json.ts';
 import { isLabelValue, isQualifiedName } from '../../admission/names.ts';
 import type { ApiObject, ObjectMeta } from '../api-object.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
+import { invalidValue } from '../schema/causes.ts';
 
 const ANNOTATIONS_LIMIT = 256 * 1024; // bytes, of all keys and values of an object together
 const DNS_SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
@@ -15,12 +17,6 @@ function subdomainProblem(name: string): string | undefined {
   if (name.length > 253) return 'must be no more than 253 characters';
   return DNS_SUBDOMAIN.test(name) ? undefined : SUBDOMAIN_PROBLEM;
 }
-
-const invalidValue = (field: string, value: string, why: string): Cause => ({
-  reason: 'FieldValueInvalid',
-  message: `Invalid value: ${JSON.stringify(value)}: ${why}`,
-  field,
-});
 
 /** What is wrong with the metadata of an object, as ValidateObjectMeta of k8s.io/apimachinery has it. */
 export function metadataProblems({ metadata }: ApiObject, type: ResourceType): readonly Cause[] {
@@ -44,7 +40,7 @@ export function metadataProblems({ metadata }: ApiObject, type: ResourceType): r
     ...labelProblems(metadata),
     ...annotationProblems(metadata),
     ...ownerProblems(metadata),
-    ...finalizerProblems(metadata),
+    ...finalizerProblems(metadata, type),
   );
   return causes;
 }
@@ -97,47 +93,76 @@ function annotationProblems({ annotations = {} }: ObjectMeta): readonly Cause[] 
 function ownerProblems({ ownerReferences = [] }: ObjectMeta): readonly Cause[] {
   const controllers = ownerReferences.filter(({ controller }) => controller === true);
   const required = ['apiVersion', 'kind', 'name', 'uid'] as const;
+  const [first, ...others] = controllers.map(({ kind, name }) => `${kind}/${name}`);
   return [
-    ...ownerReferences.flatMap((reference, index) =>
-      required
-        .filter((name) => reference[name] === '')
-        .map((name) =>
-          name === 'apiVersion'
-            ? invalidValue(`metadata.ownerReferences[${index}].apiVersion`, '', 'version must not be empty')
-            : invalidValue(`metadata.ownerReferences[${index}].${name}`, '', `${name} must not be empty`),
-        ),
+    ...ownerReferences.flatMap((reference) => [
+      ...required
+        .filter((name) => (ownValue(reference, name) ?? '') === '') // what a client left out is empty in a Go struct
+        .map((name) => {
+          const why = name === 'apiVersion' ? 'version must not be empty' : 'must not be empty';
+          return invalidValue(`metadata.ownerReferences.${name}`, '', why);
+        }),
+      ...(reference.apiVersion === 'v1' && reference.kind === 'Event'
+        ? [
+            invalidValue(
+              'metadata.ownerReferences',
+              { ...reference },
+              '/v1, Kind=Event is disallowed from being an owner',
+            ),
+          ]
+        : []),
+    ]),
+    ...others.map((other) =>
+      invalidValue(
+        'metadata.ownerReferences',
+        ownerReferences.map((reference) => ({ ...reference })),
+        `Only one reference can have Controller set to true. Found "true" in references for ${first ?? ''} and ${other}`,
+      ),
     ),
-    ...(controllers.length > 1
-      ? [
-          invalidValue(
-            'metadata.ownerReferences',
-            '',
-            'Only one reference can have Controller set to true. ' +
-              `Found "true" in references for ${controllers.map(({ name }) => name).join(' and ')}`,
-          ),
-        ]
-      : []),
   ];
 }
 
 /** The finalizers that Kubernetes itself knows without a domain. */
 const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
 
-function finalizerProblems({ finalizers = [] }: ObjectMeta): readonly Cause[] {
-  return finalizers
+/** Groups that are validated without the rules of pkg/apis/core, which ask for known or qualified finalizers. */
+const LENIENT_GROUPS = new Set([
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'coordination.k8s.io',
+]);
+
+function finalizerProblems(
+  { finalizers = [] }: ObjectMeta,
+  { group, custom }: ResourceType,
+): readonly Cause[] {
+  const malformed = finalizers
     .filter((name) => !isQualifiedName(name))
-    .map((name) => invalidValue('metadata.finalizers', name, NAME_PART))
-    .concat(
-      finalizers
-        .filter((name) => isQualifiedName(name) && !name.includes('/') && !STANDARD_FINALIZERS.has(name))
-        .map((name) =>
-          invalidValue(
-            'metadata.finalizers',
-            name,
-            'name is neither a standard finalizer name nor is it fully qualified',
-          ),
+    .map((name) => invalidValue('metadata.finalizers', name, NAME_PART));
+  const both = ['foregroundDeletion', 'orphan'].every((name) => finalizers.includes(name))
+    ? [
+        invalidValue(
+          'metadata.finalizers',
+          finalizers,
+          'finalizer orphan and foregroundDeletion cannot be both set',
         ),
-    );
+      ]
+    : [];
+  const unknown =
+    custom || LENIENT_GROUPS.has(group)
+      ? []
+      : finalizers.flatMap((name, index) =>
+          name.includes('/') || STANDARD_FINALIZERS.has(name)
+            ? []
+            : [
+                invalidValue(
+                  `metadata.finalizers[${index}]`,
+                  name,
+                  'name is neither a standard finalizer name nor is it fully qualified',
+                ),
+              ],
+        );
+  return [...malformed, ...both, ...unknown];
 }
 
 /** What an update may not change, as ValidateObjectMetaUpdate has it. */

@@ -9,7 +9,10 @@ import { parseBody } from '../content-type.ts';
 import { badRequest, invalid, type Cause } from '../failure.ts';
 import type { ApiRequest } from './context.ts';
 
-export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+/** Empty when the request does not say: then it means Warn. */
+export type FieldValidation = '' | 'Ignore' | 'Warn' | 'Strict';
+
+const FIELD_VALIDATIONS: readonly FieldValidation[] = ['', 'Ignore', 'Strict', 'Warn'];
 
 /** What a write may say in its query. */
 export interface WriteOptions {
@@ -46,19 +49,20 @@ export function writeOptionsOf(
       field: 'force',
     });
   }
-  const fieldValidation = query.get('fieldValidation') ?? '';
-  if (!['', 'Ignore', 'Warn', 'Strict'].includes(fieldValidation)) {
+  const asked = query.get('fieldValidation') ?? '';
+  const fieldValidation = FIELD_VALIDATIONS.find((known) => known === asked);
+  if (fieldValidation === undefined) {
     causes.push({
       reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${fieldValidation}": supported values: "Ignore", "Strict", "Warn"`,
+      message: `Unsupported value: "${asked}": supported values: "Ignore", "Strict", "Warn"`,
       field: 'fieldValidation',
     });
   }
   if (causes.length > 0) throw invalid({ ...GROUP, kind }, '', causes);
   return {
-    dryRun: query.has('dryRun') && query.get('dryRun') !== '',
+    dryRun: query.has('dryRun'),
     fieldManager,
-    fieldValidation: fieldValidation === 'Ignore' || fieldValidation === 'Strict' ? fieldValidation : 'Warn',
+    fieldValidation: fieldValidation ?? '',
     force,
   };
 }
@@ -70,13 +74,14 @@ const tooLong = (field: string, limit: number): Cause => ({
 });
 
 function dryRunProblems(values: readonly string[]): readonly Cause[] {
-  return values
-    .filter((value) => value !== 'All' && value !== '')
-    .map((value) => ({
+  if (values.every((value) => value === 'All')) return [];
+  return [
+    {
       reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${value}": supported values: "All"`,
+      message: `Unsupported value: ${JSON.stringify(values)}: supported values: "All"`,
       field: 'dryRun',
-    }));
+    },
+  ];
 }
 
 /** DeleteOptions, from the body or from the query: as the API server, the body wins. */
@@ -103,7 +108,7 @@ export function deleteOptionsOf({ query, body, contentType }: DeleteRequest): De
   if (policy !== undefined && policy !== 'Background' && policy !== 'Foreground' && policy !== 'Orphan') {
     causes.push({
       reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${shown(policy)}": supported values: "Background", "Foreground", "Orphan"`,
+      message: `Unsupported value: "${shown(policy)}": supported values: "Foreground", "Background", "Orphan", "nil"`,
       field: 'propagationPolicy',
     });
   }

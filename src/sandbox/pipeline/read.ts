@@ -5,6 +5,7 @@ import type { ResourceType } from '../resource-type.ts';
 import { parseFieldSelector, parseLabelSelector } from '../selectors.ts';
 import { objectAnswer, type Answer } from './answer.ts';
 import { placeOf, type Api, type ApiRequest } from './context.ts';
+import { checkListOptions } from './list-options.ts';
 
 /** GET of one object. */
 export async function get(
@@ -28,7 +29,7 @@ export async function list(
   type: ResourceType,
 ): Promise<Answer> {
   const { query } = request;
-  checkVersionMatch(query);
+  checkListOptions(query, false);
   refuseFuture(api, query.get('resourceVersion'));
   const limit = Number(query.get('limit') ?? 0);
   const continueToken = query.get('continue') ?? '';
@@ -97,33 +98,4 @@ function refuseFuture({ storage }: Api, version: string | null): void {
       retryAfterSeconds: 1,
     },
   );
-}
-
-/** ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation. */
-function checkVersionMatch(query: URLSearchParams): void {
-  const match = query.get('resourceVersionMatch') ?? '';
-  const version = query.get('resourceVersion') ?? '';
-  if (match === '') return;
-  const refuse = (message: string) => {
-    throw new ApiFailure(
-      422,
-      'Invalid',
-      `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${message}`,
-      {
-        group: 'meta.k8s.io',
-        kind: 'ListOptions',
-        causes: [{ reason: 'FieldValueForbidden', message, field: 'resourceVersionMatch' }],
-      },
-    );
-  };
-  if (version === '')
-    refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided');
-  if ((query.get('continue') ?? '') !== '')
-    refuse('Forbidden: resourceVersionMatch is forbidden when continue is provided');
-  if (match !== 'Exact' && match !== 'NotOlderThan') {
-    refuse(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`);
-  }
-  if (match === 'Exact' && version === '0') {
-    refuse('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
-  }
 }

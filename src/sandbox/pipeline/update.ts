@@ -1,29 +1,51 @@
-import { isEqual } from '../../admission/json.ts';
-import { field, toJson, withMeta, type ApiObject } from '../api-object.ts';
-import { parseBody } from '../content-type.ts';
-import { ApiFailure, badRequest, conflict, invalid, MODIFIED, notFound } from '../failure.ts';
-import { recordUpdate } from '../managed-fields/update.ts';
+import { withMeta, type ApiObject } from '../api-object.ts';
+import { ApiFailure, badRequest, notFound } from '../failure.ts';
+import { differsOnlyInTimes, recordUpdate } from '../managed-fields/update.ts';
 import type { ResourceRequest } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 import { wholeSchema } from '../schema/object-meta.ts';
 import { objectAnswer, type Answer } from './answer.ts';
-import { complete, decodeObject, validateUpdate, withGeneration, withStatusOf } from './complete.ts';
+import { complete, decodeObject, validateUpdate, withGeneration } from './complete.ts';
 import { placeOf, timestamp, type Api, type ApiRequest } from './context.ts';
-import { inNamespace, managerOf, optionsJson, refuseEscalation, storedType } from './create.ts';
+import { objectBody } from './decode-body.ts';
+import {
+  createInstead,
+  inNamespace,
+  managerOf,
+  optionsJson,
+  recordCreation,
+  refuseEscalation,
+  storedType,
+} from './create.ts';
 import { isDone } from './delete.ts';
+import { refuseOtherLife, withIdentity } from './identity.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
+import { narrowed, resetFields } from './reach.ts';
+import { isCreatedByUpdate } from './write-rules.ts';
 
 /** One change of one object, tried again as long as others are faster. */
 export interface Change {
   readonly options: WriteOptions;
-  readonly optionsKind: 'UpdateOptions' | 'PatchOptions';
   /** What the object is to be, from what it is. Throws ApiFailure. */
   readonly wanted: (live: ApiObject) => ApiObject;
   /** Whether `wanted` has recorded the managed fields itself, as apply does. */
   readonly recorded: boolean;
-  /** Whether the object may come without a resourceVersion: then it replaces whatever is there. */
-  readonly unconditional: boolean;
+  /** The uid that the object has to have; empty: any. */
+  readonly uid: string;
+  /** For a subresource with a kind of its own: admission sees the object as that. */
+  readonly view?: SubresourceView;
 }
+
+/** An object as a subresource of another kind shows it. */
+export interface SubresourceView {
+  readonly type: ResourceType;
+  readonly show: (object: ApiObject) => ApiObject;
+  /** The object with what was changed in its view. */
+  readonly put: (object: ApiObject, shown: ApiObject) => ApiObject;
+}
+
+const sameObject = (object: ApiObject) => object;
+const putWhole = (_object: ApiObject, shown: ApiObject) => shown;
 
 /** PUT of an object or of its status. */
 export async function update(
@@ -33,25 +55,43 @@ export async function update(
   type: ResourceType,
 ): Promise<Answer> {
   const options = writeOptionsOf(request.query, 'UpdateOptions');
-  const body = parseBody(request.body, request.contentType);
+  const body = objectBody(request, type.kind);
   const decoded = inNamespace(
     decodeObject(body, type, options.fieldValidation, request.notes),
     info.namespace,
     type,
   );
-  const { name = '' } = decoded.metadata;
-  if (name !== '' && name !== info.name) {
-    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);
+  refuseOtherName(decoded, info.name);
+  const { uid = '' } = decoded.metadata;
+  const key = { namespace: info.namespace, name: info.name };
+  if (
+    info.subresource === '' &&
+    isCreatedByUpdate(type) &&
+    api.storage.get(placeOf(type), key) === undefined
+  ) {
+    refuseOtherLife(type, info.name, uid, undefined);
+    const recorded = recordCreation(api, request, type, decoded, options);
+    return objectAnswer(type, await createInstead(api, request, info, type, recorded, options), 201);
   }
-  const named = name === '' ? withMeta(decoded, { name: info.name }) : decoded;
   const object = await change(api, request, info, type, {
     options,
-    optionsKind: 'UpdateOptions',
-    wanted: () => named,
+    wanted: () => decoded,
     recorded: false,
-    unconditional: !type.custom,
+    uid,
   });
   return objectAnswer(type, object);
+}
+
+/** @throws ApiFailure 400 when a body is not about the object of the path */
+export function refuseOtherName({ metadata: { name = '' } }: ApiObject, expected: string): void {
+  if (name === '') {
+    throw badRequest(
+      `the name of the object (${expected} based on URL) was undeterminable: name must be provided`,
+    );
+  }
+  if (name !== expected) {
+    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${expected})`);
+  }
 }
 
 /** @throws ApiFailure 404 when there is nothing to change, 409 when it is not what the client has seen, and whatever refuses it */
@@ -66,27 +106,22 @@ export async function change(
     const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
     if (stored === undefined) throw notFound(type, info.name);
     const [live = stored] = await api.convert([stored], type);
-    const wanted = withIdentity(change.wanted(live), live, type, change.unconditional);
-    const admitted = await admit(
-      api,
-      request,
-      info,
-      type,
-      change,
-      narrowed(wanted, live, type, info.subresource),
-      live,
-    );
-    if (isEqual(toJson(admitted), toJson(live))) return live; // nothing to write: the resourceVersion stays
-    if (change.options.dryRun) return admitted;
+    refuseOtherLife(type, info.name, change.uid, live);
+    const admitted = await admit(api, request, info, type, change, live);
     const [next = admitted] = await api.convert([admitted], storedType(api, type));
+    // Nothing to write: the resourceVersion stays. What was stored in another version, or under another schema, is written anew.
+    if (differsOnlyInTimes(stored, next)) return live;
+    if (change.options.dryRun) return admitted;
     try {
-      const written = isDone(next)
+      const gone = isDone(next);
+      const written = gone
         ? api.storage.remove(
             placeOf(type),
             { namespace: info.namespace, name: info.name },
             stored.metadata.resourceVersion ?? '',
           )
         : api.storage.replace(placeOf(type), next, stored.metadata.resourceVersion ?? '');
+      if (next === admitted && !gone) return written; // whose text watches and lists need too
       return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
     } catch (error) {
       // Somebody wrote while webhooks were asked. What was said about the newer state counts: the next round decides.
@@ -100,10 +135,10 @@ async function admit(
   request: ApiRequest,
   info: ResourceRequest,
   type: ResourceType,
-  { options, optionsKind, recorded }: Change,
-  wanted: ApiObject,
+  { options, recorded, wanted: wish, view }: Change,
   live: ApiObject,
 ): Promise<ApiObject> {
+  const wanted = wish(live);
   const object = recorded
     ? wanted
     : recordUpdate({
@@ -113,83 +148,37 @@ async function admit(
         apiVersion: apiVersionOf(type),
         subresource: info.subresource,
         schema: wholeSchema(type),
+        reset: resetFields(type, info.subresource),
         now: timestamp(api.now()),
       });
+  const { show = sameObject, put = putWhole } = view ?? {};
   const attributes = {
     operation: 'UPDATE',
     type,
     subresource: info.subresource,
     namespace: info.namespace,
     name: info.name,
-    oldObject: live,
+    oldObject: show(live),
+    ...(view === undefined ? {} : { shownAs: view.type }),
     user: request.user,
     dryRun: options.dryRun,
-    options: optionsJson(optionsKind, options),
+    options: optionsJson('UpdateOptions', options),
   } as const;
+  const shown = show(object);
   const mutated =
-    (await api.admission.mutate({ ...attributes, object }, (next) => complete(next, type), request.notes)) ??
-    object;
-  const kept = narrowed(mutated, live, type, info.subresource);
+    (await api.admission.mutate(
+      { ...attributes, object: shown },
+      (next) => complete(next, view?.type ?? type),
+      request.notes,
+    )) ?? shown;
+  const kept = narrowed(withIdentity(put(object, mutated), live, type), live, type, info.subresource);
   const prepared = withGeneration(
     info.subresource === '' ? type.strategy.prepareForUpdate(kept, live) : kept,
     live,
     type,
   );
   validateUpdate(prepared, live, type);
-  await api.admission.validate({ ...attributes, object: prepared }, request.notes);
+  await api.admission.validate({ ...attributes, object: show(prepared) }, request.notes);
   refuseEscalation(api, request, type, prepared, live);
   return prepared;
-}
-
-/** Fields that belong to the API server are as they are; the resourceVersion is the one that the client has seen. */
-function withIdentity(
-  wanted: ApiObject,
-  live: ApiObject,
-  type: ResourceType,
-  unconditional: boolean,
-): ApiObject {
-  const { metadata: is } = live;
-  const { metadata: asked } = wanted;
-  const { uid = '', resourceVersion = '' } = asked;
-  if (resourceVersion === '' && !unconditional) {
-    throw invalid(type, is.name ?? '', [
-      {
-        reason: 'FieldValueInvalid',
-        message: 'Invalid value: 0: must be specified for an update',
-        field: 'metadata.resourceVersion',
-      },
-    ]);
-  }
-  if (uid !== '' && uid !== is.uid) {
-    throw conflict(
-      type,
-      is.name ?? '',
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${is.uid ?? ''}`,
-    );
-  }
-  if (resourceVersion !== '' && resourceVersion !== '0' && resourceVersion !== is.resourceVersion) {
-    throw conflict(type, is.name ?? '', MODIFIED);
-  }
-  return withMeta(wanted, {
-    uid: is.uid,
-    resourceVersion: is.resourceVersion,
-    creationTimestamp: asked.creationTimestamp ?? is.creationTimestamp,
-    deletionTimestamp: asked.deletionTimestamp ?? is.deletionTimestamp,
-    deletionGracePeriodSeconds: asked.deletionGracePeriodSeconds ?? is.deletionGracePeriodSeconds,
-    generation: is.generation,
-  });
-}
-
-/** What a write to the object, or to one of its subresources, can reach; the rest is as it was. */
-function narrowed(wanted: ApiObject, live: ApiObject, type: ResourceType, subresource: string): ApiObject {
-  switch (subresource) {
-    case '':
-      return type.hasStatus ? withStatusOf(wanted, live) : wanted;
-    case 'finalize': {
-      const spec = field(wanted, 'spec');
-      return spec === undefined ? live : { ...live, spec };
-    }
-    default:
-      return withMeta(withStatusOf(live, wanted), { managedFields: wanted.metadata.managedFields });
-  }
 }

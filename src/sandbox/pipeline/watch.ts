@@ -1,11 +1,16 @@
 import { withMeta, type ApiObject } from '../api-object.ts';
-import { ApiFailure, forbidden } from '../failure.ts';
+import { DEFINITIONS } from '../crd/definition.ts';
+import { ApiFailure, expired } from '../failure.ts';
 import type { ResourceRequest } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 import type { StoredEvent } from '../storage/stored.ts';
 import type { Answer, WatchEvent } from './answer.ts';
 import { placeOf, type Api, type ApiRequest } from './context.ts';
+import { checkListOptions } from './list-options.ts';
 import { acceptsOf, revisionOf } from './read.ts';
+
+/** The last bookmark comes so long before the end, in milliseconds: whoever watches again goes on from there. */
+const LAST_BOOKMARK_MS = 2_000;
 
 /** About once a minute, so that a watcher of a quiet resource has a resourceVersion that is still known. */
 const BOOKMARK_EVERY_MS = 60_000;
@@ -13,15 +18,16 @@ const BOOKMARK_EVERY_MS = 60_000;
 /** GET of a collection with `watch=true`. */
 export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type: ResourceType): Answer {
   const { query } = request;
+  checkListOptions(query, true);
   const accepts = acceptsOf(query, type) ?? (() => true);
   const inScope = (object: ApiObject) =>
     !type.namespaced || info.namespace === '' || object.metadata.namespace === info.namespace;
   const plan = planOf(query);
-  const seconds = Number(query.get('timeoutSeconds') ?? 0);
+  const timeoutMs = timeoutOf(query);
   return {
     kind: 'watch',
     type,
-    timeoutMs: seconds > 0 ? seconds * 1_000 : undefined,
+    timeoutMs,
     follow: (send, end) => {
       const deliver = inOrder(api, type, send);
       const wants = (object: ApiObject | undefined) =>
@@ -37,6 +43,7 @@ export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type
           if (plan.bookmarksInitial) bookmark(true);
         }
         const from = plan.initial ? api.storage.revision() : plan.from;
+        refuseForgotten(api, type, from);
         stop = api.storage.watch(placeOf(type), from, (event) => {
           forward(event, wants, deliver);
         });
@@ -46,13 +53,43 @@ export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type
         end();
         return () => undefined;
       }
-      const timer = plan.bookmarks ? setInterval(bookmark, BOOKMARK_EVERY_MS, false) : undefined;
+      const timers = plan.bookmarks
+        ? [
+            setInterval(bookmark, BOOKMARK_EVERY_MS, false),
+            ...(timeoutMs > LAST_BOOKMARK_MS
+              ? [setTimeout(bookmark, timeoutMs - LAST_BOOKMARK_MS, false)]
+              : []),
+          ]
+        : [];
       return () => {
-        clearInterval(timer);
+        timers.forEach(clearTimeout);
         stop();
       };
     },
   };
+}
+
+/** A watch that names no time is ended after one between half an hour and an hour, so that not all end at once. */
+const SHORTEST_MS = 30 * 60_000;
+
+/** Node has no longer timers. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+function timeoutOf(query: URLSearchParams): number {
+  const seconds = Number(query.get('timeoutSeconds') ?? 0);
+  return seconds > 0 ? Math.min(seconds * 1_000, LONGEST_MS) : SHORTEST_MS * (1 + Math.random());
+}
+
+/**
+ * Custom resources are served by a cache that is made anew when their definition changes, and knows nothing from before.
+ *
+ * @throws ApiFailure 410
+ */
+function refuseForgotten({ storage }: Api, type: ResourceType, from: number): void {
+  if (!type.custom) return;
+  const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });
+  const since = Number(definition?.metadata.resourceVersion ?? 0);
+  if (from < since) throw expired(`too old resource version: ${from} (${since})`);
 }
 
 interface WatchPlan {
@@ -67,13 +104,6 @@ function planOf(query: URLSearchParams): WatchPlan {
   const from = revisionOf(query.get('resourceVersion'));
   const bookmarks = query.get('allowWatchBookmarks') === 'true' || query.get('allowWatchBookmarks') === '1';
   const initialWanted = query.get('sendInitialEvents');
-  if (initialWanted !== null && query.get('resourceVersionMatch') !== 'NotOlderThan') {
-    throw forbidden(
-      { group: 'meta.k8s.io', resource: 'listoptions' },
-      '',
-      'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-    );
-  }
   const initial = initialWanted === null ? from === 0 : initialWanted === 'true';
   return { initial, bookmarksInitial: initialWanted === 'true' && bookmarks, bookmarks, from };
 }

@@ -1,6 +1,9 @@
 import { RAW_JSON, TIME } from './values.ts';
 import { BOOL, INT, TEXT, given, list, map, message } from './wire.ts';
 
+/** What no client fills in: Go writes it all the same, with zeros. */
+export const NOTHING = message({});
+
 const OWNER_REFERENCE = message({
   apiVersion: [5, given(TEXT)],
   kind: [1, given(TEXT)],
@@ -38,7 +41,7 @@ export const OBJECT_META = message({
   managedFields: [17, list(MANAGED_FIELDS_ENTRY)],
 });
 
-export const LABEL_SELECTOR_REQUIREMENT = message({
+const LABEL_SELECTOR_REQUIREMENT = message({
   key: [1, given(TEXT)],
   operator: [2, given(TEXT)],
   values: [3, list(TEXT)],
@@ -47,15 +50,6 @@ export const LABEL_SELECTOR_REQUIREMENT = message({
 export const LABEL_SELECTOR = message({
   matchLabels: [1, map(TEXT)],
   matchExpressions: [2, list(LABEL_SELECTOR_REQUIREMENT)],
-});
-
-export const CONDITION = message({
-  type: [1, given(TEXT)],
-  status: [2, given(TEXT)],
-  observedGeneration: [3, INT],
-  lastTransitionTime: [4, TIME],
-  reason: [5, given(TEXT)],
-  message: [6, given(TEXT)],
 });
 
 const PRECONDITIONS = message({
@@ -69,5 +63,4 @@ export const DELETE_OPTIONS = message({
   orphanDependents: [3, given(BOOL)],
   propagationPolicy: [4, given(TEXT)],
   dryRun: [5, list(TEXT)],
-  ignoreStoreReadErrorWithClusterBreakingPotential: [6, given(BOOL)],
 });

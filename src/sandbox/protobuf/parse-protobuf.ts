@@ -1,12 +1,16 @@
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject } from '../../admission/json.ts';
 import { ApiFailure, badRequest, unsupportedMediaType } from '../failure.ts';
+import { record, text } from '../reading.ts';
 import { messageOf } from './message-of.ts';
 import { BYTES, TEXT, message } from './wire.ts';
 
 const MAGIC = Buffer.from('k8s\0', 'latin1');
 
 /** runtime.Unknown of k8s.io/apimachinery: what every body is wrapped in. */
-const ENVELOPE = message({ raw: [2, BYTES] }, { 1: message({ apiVersion: [1, TEXT], kind: [2, TEXT] }) });
+const ENVELOPE = message({
+  typeMeta: [1, message({ apiVersion: [1, TEXT], kind: [2, TEXT] })],
+  raw: [2, BYTES],
+});
 
 /**
  * A body of `application/vnd.kubernetes.protobuf` as the object that JSON would have been.
@@ -27,15 +31,13 @@ function parse(body: Uint8Array): JsonObject {
     throw new Error('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]');
   }
   const envelope = ENVELOPE.decode(body.subarray(MAGIC.length), '');
-  const apiVersion = textOf(envelope.apiVersion);
-  const kind = textOf(envelope.kind);
+  const typeMeta = record(envelope, 'typeMeta') ?? {};
+  const [apiVersion, kind] = [text(typeMeta, 'apiVersion'), text(typeMeta, 'kind')];
   const found = messageOf(apiVersion, kind);
   if (found === undefined) {
     throw unsupportedMediaType(
       `the sandbox cannot read ${kind === '' ? 'an object without a kind' : `${apiVersion} ${kind}`} in protobuf: send application/json`,
     );
   }
-  return { apiVersion, kind, ...found.decode(Buffer.from(textOf(envelope.raw), 'base64'), '') };
+  return { apiVersion, kind, ...found.decode(Buffer.from(text(envelope, 'raw'), 'base64'), '') };
 }
-
-const textOf = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');

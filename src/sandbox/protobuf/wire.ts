@@ -4,7 +4,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/j
 import { unsupportedMediaType } from '../failure.ts';
 
 const VARINT = 0;
-const FIXED_64 = 1;
 const BYTES_WITH_LENGTH = 2;
 
 /** How the values of one field are read. A reader that finds something else throws an Error. */
@@ -47,7 +46,6 @@ export const given = (how: How): How => ({ ...how, join: (values) => values.at(-
 
 export const TEXT = scalar(BYTES_WITH_LENGTH, (reader) => textOf(bytesOf(reader)), '');
 export const BOOL = scalar(VARINT, (reader) => reader.readVarint() !== 0, false);
-export const DOUBLE = scalar(FIXED_64, (reader) => reader.readDouble(), 0);
 
 /** int32 and int64: a bigint beyond 2^53. */
 export const INT = scalar(VARINT, readInteger, 0);
@@ -82,29 +80,23 @@ export function map(how: How): How {
 const merge = (values: readonly JsonValue[]): JsonObject =>
   Object.fromEntries(values.flatMap((value) => (isJsonObject(value) ? Object.entries(value) : [])));
 
-/** A message of its own, also when it is empty: Go leaves no struct out of JSON. `inlined`, by number: messages whose fields JSON has here. */
-export function message(fields: Fields, inlined: Readonly<Record<number, Message>> = {}): Message {
-  const known = new Map<number, NamedField>([
-    ...Object.entries(inlined).map(([number, how]) => [Number(number), { name: undefined, how }] as const),
-    ...Object.entries(fields).map(([name, [number, how]]) => [number, { name, how }] as const),
-  ]);
+/** A message of its own, also when it is empty: Go leaves no struct out of JSON. */
+export function message(fields: Fields): Message {
+  const known = new Map<number, NamedField>(
+    Object.entries(fields).map(([name, [number, how]]) => [number, { name, how }]),
+  );
   const decode = (bytes: Uint8Array, path: string): JsonObject => {
     const values = readValues(new PbfReader(bytes), known, path);
-    return merge(
-      [...known].map(([number, { name, how }]) => {
+    return Object.fromEntries(
+      [...known].flatMap(([number, { name, how }]) => {
         const found = values.get(number);
         const value = found === undefined ? undefined : how.join(found);
-        if (value === undefined) return {};
-        return name === undefined ? value : { [name]: value };
+        return value === undefined ? [] : [[name, value]];
       }),
     );
   };
   return { ...given(scalar(BYTES_WITH_LENGTH, (reader, path) => decode(bytesOf(reader), path), {})), decode };
 }
-
-/** A message that is defined further down, or contains itself. */
-export const later = (how: () => How): How =>
-  given(scalar(BYTES_WITH_LENGTH, (reader, path) => how().read(reader, path), {}));
 
 /** A message that JSON spells as another value. `zero`: what Go has where nothing was written. */
 export const spelt = (source: Message, spell: (message: JsonObject) => JsonValue, zero: JsonValue): How =>
@@ -115,8 +107,7 @@ export const parsedText = (parse: (text: string) => JsonValue): How =>
   given(scalar(BYTES_WITH_LENGTH, (reader) => parse(textOf(bytesOf(reader))), null));
 
 interface NamedField {
-  /** undefined: the fields of the message stand in the place of the field. */
-  readonly name: string | undefined;
+  readonly name: string;
   readonly how: How;
 }
 
@@ -126,20 +117,21 @@ function readValues(
   path: string,
 ): ReadonlyMap<number, readonly JsonValue[]> {
   const values = new Map<number, JsonValue[]>();
-  for (let number = reader.nextField(); number !== 0; number = reader.nextField()) {
+  while (reader.pos < reader.length) {
+    const number = reader.nextField();
+    if (number === 0) throw new Error(`${path === '' ? 'the object' : path} has a field 0`);
     const field = known.get(number);
     if (field === undefined) {
       if (!saysNothing(reader)) throw unknownField(number, path);
       continue;
     }
-    const inner = [path, field.name ?? ''].filter((part) => part !== '').join('.');
+    const inner = path === '' ? field.name : `${path}.${field.name}`;
     if (reader.type !== field.how.wire) throw new Error(`${inner} has the wire type ${reader.type}`);
     const value = field.how.read(reader, inner);
     const before = values.get(number);
     if (before === undefined) values.set(number, [value]);
     else before.push(value);
   }
-  if (reader.pos !== reader.length) throw new Error(`${path === '' ? 'the object' : path} is cut short`);
   return values;
 }
 

@@ -1,6 +1,7 @@
 import { CelError, type CelProgram } from '../../admission/cel/cel.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue, unsupportedValue } from './causes.ts';
+import { celProblem } from './cel-problem.ts';
 import { compileRule } from './rules.ts';
 import type { Schema, ValidationRule } from './schema.ts';
 import { furtherSchema, property } from './schema-children.ts';
@@ -101,12 +102,15 @@ function ofExpressions(
   const program = compileRule(rule.rule);
   const message = rule.messageExpression === undefined ? undefined : compileRule(rule.messageExpression);
   return [
-    ...expressionProblem(program, 'bool', 'cel expression must evaluate to a bool').map((detail) =>
+    ...expressionProblem(rule.rule, program, 'bool', 'cel expression must evaluate to a bool').map((detail) =>
       invalidValue(`${path}.rule`, whole, detail),
     ),
-    ...expressionProblem(message, 'string', 'messageExpression must evaluate to a string').map((detail) =>
-      invalidValue(`${path}.messageExpression`, whole, detail),
-    ),
+    ...expressionProblem(
+      rule.messageExpression ?? '',
+      message,
+      'string',
+      'messageExpression must evaluate to a string',
+    ).map((detail) => invalidValue(`${path}.messageExpression`, whole, detail)),
     ...(program instanceof CelError ? [] : ofOldSelf(rule, program, path, uncorrelatable)),
   ];
 }
@@ -122,12 +126,13 @@ const goRule = (rule: ValidationRule) => ({
 });
 
 function expressionProblem(
+  expression: string,
   program: CelProgram | CelError | undefined,
   type: string,
   detail: string,
 ): readonly string[] {
   if (program === undefined) return [];
-  if (program instanceof CelError) return [`compilation failed: ${program.message}`];
+  if (program instanceof CelError) return [celProblem(expression, program)];
   return program.type === type || program.type === 'dyn' ? [] : [detail];
 }
 

@@ -76,8 +76,9 @@ function toDefinition(column: PrinterColumn, custom: boolean): JsonObject {
   const { name, type, format = '', priority = 0, value } = column;
   const path = typeof value === 'string' ? value : '';
   const description = column.description ?? `Custom resource definition column (in JSONPath format): ${path}`;
-  // Built-in kinds call an age the string that it is.
-  return { name, type: custom || type !== 'date' ? type : 'string', format, description, priority };
+  // Built-in kinds call an age the string that it is; a time is a date.
+  const isAge = !custom && type === 'date' && typeof value === 'string';
+  return { name, type: isAge ? 'string' : type, format, description, priority };
 }
 
 function included(object: ApiObject, { includeObject, version }: TableOptions): JsonValue {

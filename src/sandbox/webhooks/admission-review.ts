@@ -24,22 +24,30 @@ const kindOf = ({ group, version, kind }: ResourceType) => ({ group, version, ki
 const resourceOf = ({ group, version, resource }: ResourceType) => ({ group, version, resource });
 
 export function admissionReview(question: Question): JsonObject {
+  const { uid, version, object, oldObject } = question;
+  const seen = question.attributes.shownAs ?? question.seen;
+  const { options, ...request } = admissionRequest(question);
   return {
     kind: 'AdmissionReview',
-    apiVersion: `admission.k8s.io/${question.version}`,
-    request: admissionRequest(question),
+    apiVersion: `admission.k8s.io/${version}`,
+    request: {
+      uid,
+      ...request,
+      object: shown(object, seen),
+      oldObject: shown(oldObject, seen),
+      options: options ?? null,
+    },
   };
 }
 
-/** Also what matchConditions see as `request`. */
-export function admissionRequest({ uid, attributes, seen, object, oldObject }: Question): JsonObject {
-  const { type, subresource, name, namespace, operation, user, dryRun, options } = attributes;
+/** All but the objects, which is also what matchConditions see as `request`. */
+export function admissionRequest({ attributes, seen }: Question): JsonObject {
+  const { type, shownAs, subresource, name, namespace, operation, user, dryRun, options } = attributes;
   return {
-    uid,
-    kind: kindOf(seen),
+    kind: kindOf(shownAs ?? seen),
     resource: resourceOf(seen),
     ...(subresource === '' ? {} : { subResource: subresource }),
-    requestKind: kindOf(type),
+    requestKind: kindOf(shownAs ?? type),
     requestResource: resourceOf(type),
     ...(subresource === '' ? {} : { requestSubResource: subresource }),
     ...(name === '' ? {} : { name }),
@@ -51,8 +59,6 @@ export function admissionRequest({ uid, attributes, seen, object, oldObject }: Q
       groups: user.groups,
       ...(user.extra === undefined ? {} : { extra: user.extra }),
     },
-    object: shown(object, seen),
-    oldObject: shown(oldObject, seen),
     dryRun,
     options,
   };
@@ -64,8 +70,10 @@ const shown = (object: ApiObject | undefined, seen: ResourceType): JsonValue =>
 /** What a webhook answered. */
 export interface Verdict {
   readonly allowed: boolean;
-  /** Operations of a JSON Patch; undefined when there is no patch. */
-  readonly patch?: JsonValue;
+  /** Text of a JSON Patch; empty when there is none. */
+  readonly patch: string;
+  /** Empty when there is none. */
+  readonly patchType: string;
   readonly warnings: readonly string[];
   readonly auditAnnotations: readonly (readonly [string, string])[];
   readonly status: JsonObject | undefined;
@@ -74,28 +82,30 @@ export interface Verdict {
 /**
  * Reads an answer as strictly as the API server (k8s.io/apiserver/pkg/admission/plugin/webhook/request).
  *
- * @throws Error when it is none: the failure policy decides then
+ * @throws Error when it is none
  */
 export function verdictOf(
   answer: JsonValue,
-  question: Question,
+  { version, uid }: Pick<Question, 'version' | 'uid'>,
   mutating: boolean,
-  parse: (text: string) => JsonValue,
 ): Verdict {
   const response = isJsonObject(answer) ? ownValue(answer, 'response') : undefined;
-  if (question.version === 'v1') checkType(answer);
-  if (!isJsonObject(response)) throw new Error('Webhook response was absent');
-  const { uid, allowed, patch, patchType, status, warnings, auditAnnotations } = response;
-  if (question.version === 'v1' && uid !== question.uid) {
-    throw new Error(
-      `expected response.uid=${JSON.stringify(question.uid)}, got ${JSON.stringify(textOf(uid))}`,
-    );
+  if (!isJsonObject(response)) throw new Error('webhook response was absent');
+  if (version === 'v1') {
+    if (response.uid !== uid) {
+      throw new Error(
+        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(textOf(response.uid))}`,
+      );
+    }
+    checkType(answer);
+    checkPatch(response, mutating);
   }
-  const hasPatch = typeof patch === 'string' && patch !== '';
-  if (question.version === 'v1') checkPatch(hasPatch, patchType, mutating);
+  const { allowed, patch, patchType, status, warnings, auditAnnotations } = response;
+  const patchText = mutating ? Buffer.from(textOf(patch), 'base64').toString('utf8') : '';
   return {
     allowed: allowed === true,
-    ...(hasPatch ? { patch: parse(Buffer.from(patch, 'base64').toString('utf8')) } : {}),
+    patch: patchText,
+    patchType: version === 'v1' ? textOf(patchType) : patchText === '' ? '' : JSON_PATCH,
     warnings: isJsonArray(warnings) ? warnings.map(textOf) : [],
     auditAnnotations: isJsonObject(auditAnnotations)
       ? Object.entries(auditAnnotations).map(([key, value]) => [key, textOf(value)] as const)
@@ -104,30 +114,29 @@ export function verdictOf(
   };
 }
 
+export const JSON_PATCH = 'JSONPatch';
+
 function checkType(answer: JsonValue): void {
   const { apiVersion, kind } = isJsonObject(answer) ? answer : {};
   if (apiVersion === 'admission.k8s.io/v1' && kind === 'AdmissionReview') return;
-  const [group, version] = textOf(apiVersion).includes('/')
-    ? textOf(apiVersion).split('/')
-    : ['', apiVersion];
+  // As Go shows a GroupVersionKind: the core group is empty text before the slash.
+  const got = textOf(apiVersion).includes('/') ? textOf(apiVersion) : `/${textOf(apiVersion)}`;
   throw new Error(
-    'expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, ' +
-      `got ${textOf(group)}/${textOf(version)}, Kind=${textOf(kind)}`,
+    `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${got}, Kind=${textOf(kind)}`,
   );
 }
 
-function checkPatch(hasPatch: boolean, patchType: JsonValue | undefined, mutating: boolean): void {
-  const hasType = typeof patchType === 'string' && patchType !== '';
-  if (!mutating && (hasPatch || hasType)) {
-    throw new Error('webhook response for a validating webhook must not have a patch or a patchType');
+function checkPatch({ patch, patchType }: JsonObject, mutating: boolean): void {
+  const hasPatch = textOf(patch) !== '';
+  const hasType = typeof patchType === 'string';
+  if (!mutating) {
+    if (hasPatch) throw new Error('validating webhook may not return response.patch');
+    if (hasType) throw new Error('validating webhook may not return response.patchType');
+    return;
   }
   if (hasPatch && !hasType) throw new Error('webhook returned response.patch but not response.patchType');
   if (hasType && !hasPatch) throw new Error('webhook returned response.patchType but not response.patch');
-  if (hasType && patchType !== 'JSONPatch') {
-    throw new Error(
-      `webhook returned invalid response.patchType of ${JSON.stringify(patchType)}, expected 'JSONPatch'`,
-    );
-  }
+  if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -1,7 +1,6 @@
 import { Agent, request as httpsRequest } from 'node:https';
 
 import {
-  parseJson,
   stringifyJson,
   isJsonObject,
   ownValue,
@@ -10,6 +9,7 @@ import {
 } from '../../admission/json.ts';
 import { field } from '../api-object.ts';
 import type { Storage } from '../storage/stored.ts';
+import { networkComplaint, parseAnswer, statusComplaint } from './complaints.ts';
 import type { ClientConfig } from './hook.ts';
 
 const SERVICES = { group: '', resource: 'services' };
@@ -50,15 +50,15 @@ export function createWebhookCaller(storage: Storage): WebhookCaller {
   return {
     call: async (client, body, timeoutMs, userAgent) => {
       const target = targetOf(client, storage, timeoutMs);
-      const { status, text } = await post(
+      const { status, contentType, text } = await post(
         target,
         agentFor(client.ca),
         stringifyJson(body),
-        timeoutMs,
+        AbortSignal.timeout(timeoutMs),
         userAgent,
       );
-      if (status < 200 || status > 299) throw new Error(complaintOf(status, text));
-      return parseJson(text);
+      if (status < 200 || status > 206) throw new Error(statusComplaint(status, contentType, text));
+      return parseAnswer(status, contentType, text);
     },
     close: () => {
       for (const agent of agents.values()) agent.destroy();
@@ -101,6 +101,8 @@ function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: n
 
 interface Reply {
   readonly status: number;
+  /** Empty when the answer does not say. */
+  readonly contentType: string;
   readonly text: string;
 }
 
@@ -108,11 +110,10 @@ function post(
   target: Target,
   agent: Agent,
   body: string,
-  timeoutMs: number,
+  signal: AbortSignal,
   userAgent: string,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(timeoutMs);
     const call = httpsRequest(
       {
         host: target.host,
@@ -135,29 +136,22 @@ function post(
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('error', fail);
         response.on('end', () => {
-          resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') });
+          const contentType = response.headers['content-type'] ?? '';
+          const text = Buffer.concat(chunks).toString('utf8');
+          resolve({ status: response.statusCode ?? 0, contentType, text });
         });
       },
     );
-    const fail = (error: Error) => {
-      const why = signal.aborted ? 'context deadline exceeded' : error.message;
+    const fail = (error: NodeJS.ErrnoException) => {
+      // The server closed the connection while nobody used it, and we have just not noticed yet.
+      if (error.code === 'ECONNRESET' && call.reusedSocket && !signal.aborted) {
+        resolve(post(target, agent, body, signal, userAgent));
+        return;
+      }
+      const why = signal.aborted ? 'context deadline exceeded' : networkComplaint(error, target.serverName);
       reject(new Error(`Post ${JSON.stringify(target.shown)}: ${why}`, { cause: error }));
     };
     call.on('error', fail);
     call.end(body);
   });
-}
-
-/** A Status in the body says more than the code. */
-function complaintOf(status: number, text: string): string {
-  const bare = `the server responded with the status code ${status} but did not return more information`;
-  try {
-    const body = parseJson(text);
-    const message = isJsonObject(body) ? ownValue(body, 'message') : undefined;
-    return typeof message === 'string' && message !== '' ? message : bare;
-  } catch {
-    return text.trim() === ''
-      ? bare
-      : `an error on the server (${JSON.stringify(text.slice(0, 1_024).trim())}) has prevented the request from succeeding`;
-  }
 }

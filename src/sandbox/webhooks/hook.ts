@@ -38,7 +38,8 @@ export interface Hook {
   readonly rules: readonly Rule[];
   readonly namespaceSelector: NormalSelector;
   readonly objectSelector: NormalSelector;
-  readonly conditions: readonly { readonly name: string; readonly program: CelProgram }[];
+  /** The expressions of its matchConditions. */
+  readonly conditions: readonly CelProgram[];
   readonly ignoresFailures: boolean;
   readonly exact: boolean;
   readonly timeoutSeconds: number;
@@ -46,6 +47,9 @@ export interface Hook {
   readonly sideEffects: string;
   readonly reinvokes: boolean;
 }
+
+/** What the expression of a match condition can see. The API server has an `authorizer` too. */
+const CONDITION_VARIABLES: readonly string[] = ['object', 'oldObject', 'request'];
 
 const known = new WeakMap<ApiObject, readonly Hook[]>();
 
@@ -72,10 +76,9 @@ function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
     })),
     namespaceSelector: normaliseSelector(webhook.namespaceSelector ?? {}, '').selector,
     objectSelector: normaliseSelector(webhook.objectSelector ?? {}, '').selector,
-    conditions: objectsOf(webhook.matchConditions).map((condition) => ({
-      name: textOf(condition.name),
-      program: compileCel(textOf(condition.expression), ['object', 'oldObject', 'request', 'authorizer']),
-    })),
+    conditions: objectsOf(webhook.matchConditions).map(({ expression }) =>
+      compileCel(textOf(expression), CONDITION_VARIABLES),
+    ),
     ignoresFailures: webhook.failurePolicy === 'Ignore',
     exact: webhook.matchPolicy === 'Exact',
     timeoutSeconds: typeof webhook.timeoutSeconds === 'number' ? webhook.timeoutSeconds : 10,

@@ -1,6 +1,6 @@
 import { matchesSelector } from '../../admission/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
-import type { AdmissionAttributes, Api } from '../pipeline/context.ts';
+import { placeOf, type AdmissionAttributes, type Api } from '../pipeline/context.ts';
 import type { ResourceType } from '../resource-type.ts';
 import type { Hook, Rule } from './hook.ts';
 
@@ -30,19 +30,28 @@ export function matchingType(
 ): ResourceType | undefined {
   if (!selectsNamespace(hook, attributes, storage) || !selectsObject(hook, attributes)) return undefined;
   const { type } = attributes;
-  const concerns = (candidate: ResourceType) =>
-    hook.rules.some((rule) => ruleMatches(rule, attributes, candidate));
-  if (concerns(type)) return type;
+  const matches = (rule: Rule, candidate: ResourceType) => ruleMatches(rule, attributes, candidate);
+  if (hook.rules.some((rule) => matches(rule, type))) return type;
   if (hook.exact) return undefined;
-  return registry
-    .all()
-    .find(
-      (other) =>
-        other.group === type.group &&
-        other.resource === type.resource &&
-        other.version !== type.version &&
-        concerns(other),
-    );
+  const equivalents = registry.all().filter((other) => isEquivalent(other, type, attributes.subresource));
+  // Of several rules the first decides, whatever versions it and the others name.
+  for (const rule of hook.rules) {
+    const found = equivalents.find((other) => matches(rule, other));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Whether the same objects are served as another type, as the other versions of a resource do and the Events of both groups. */
+function isEquivalent(other: ResourceType, type: ResourceType, subresource: string): boolean {
+  const [place, otherPlace] = [placeOf(type), placeOf(other)];
+  const isSame = other.group === type.group && other.version === type.version;
+  return (
+    !isSame &&
+    place.group === otherPlace.group &&
+    place.resource === otherPlace.resource &&
+    (subresource !== 'status' || other.hasStatus)
+  );
 }
 
 function ruleMatches(

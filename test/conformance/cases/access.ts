@@ -1,23 +1,10 @@
 import type { Api } from '../api.ts';
 import { group } from '../case.ts';
-import { configMap, gadgets, widget, widgets } from '../fixtures.ts';
+import { configMap, gadgets, permit, widget, widgets } from '../fixtures.ts';
 import { upToColon } from '../wording.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const AUTHORIZATION = '/apis/authorization.k8s.io/v1';
-
-const alice = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' };
-
-/** Lets somebody do this in the namespace of the case, and waits until it is known. */
-async function permit(api: Api, rules: readonly object[], subject: object = alice): Promise<void> {
-  const below = `${RBAC}/namespaces/${api.id}`;
-  await api.given.create(`${below}/roles`, { metadata: { name: 'some' }, rules });
-  await api.given.create(`${below}/rolebindings`, {
-    metadata: { name: 'some' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'some' },
-    subjects: [subject],
-  });
-}
 
 /** What may be done is known a moment after it is permitted. */
 const known = (api: Api, path: string) => api.until(path, ({ status }) => status !== 403);
@@ -45,6 +32,23 @@ export const access = group('access', {
     await api.as(undefined).get('/readyz');
     await api.as('alice').get('/version', { show: ({ major }) => major });
     await api.as('alice').get('/api', { show: ({ kind }) => kind });
+  },
+  'a token of a ServiceAccount lives from ten minutes on': async (api) => {
+    await api.given.create('serviceaccounts', { metadata: { name: 'a' } });
+    for (const expirationSeconds of [599, 2 ** 32 + 1])
+      await api.create('serviceaccounts/a/token', { spec: { audiences: ['a'], expirationSeconds } });
+    const { object } = await api.given.create('serviceaccounts/a/token', { spec: { audiences: ['a'] } });
+    api.note('its life', (object.spec as Readonly<Record<string, unknown>>).expirationSeconds);
+    await api.create('serviceaccounts/missing/token', { spec: {} });
+  },
+  'a token of a ServiceAccount is bound to what is there': async (api) => {
+    await api.given.create('serviceaccounts', { metadata: { name: 'a' } });
+    await api.given.create('secrets', { metadata: { name: 'a' } });
+    const bind = (boundObjectRef: object) =>
+      api.create('serviceaccounts/a/token', { spec: { boundObjectRef } });
+    await bind({ apiVersion: 'v1', kind: 'Secret', name: 'missing' });
+    await bind({ apiVersion: 'v1', kind: 'ConfigMap', name: 'a' });
+    await bind({ apiVersion: 'v1', kind: 'Secret', name: 'a', uid: '00000000-0000-0000-0000-000000000000' });
   },
   'every verb is forbidden in its own words': async (api) => {
     const asAlice = api.as('alice');

@@ -1,6 +1,7 @@
 import type { Loose } from '../api.ts';
 import { group } from '../case.ts';
-import { configMap, widget, widgets } from '../fixtures.ts';
+import { configMap, permit, widget, widgets } from '../fixtures.ts';
+import { upToColon } from '../wording.ts';
 
 const by = (manager: string, more = '') => `?fieldManager=${manager}${more}`;
 
@@ -52,6 +53,23 @@ export const applying = group('applying', {
   },
   'apiVersion and kind are required': async (api) => {
     await api.apply(`configmaps/a${by('one')}`, { metadata: { name: 'a' } });
+    await api.apply(widgets(api, `/a${by('one')}`), { metadata: { name: 'a' } });
+  },
+  'a configuration of another kind, or of none, cannot be merged': {
+    run: async (api) => {
+      await api.apply(`configmaps/a${by('one')}`, { apiVersion: 'v1', metadata: { name: 'a' } });
+      await api.apply(`configmaps/a${by('one')}`, { ...configMap('a'), kind: 'Secret' });
+      await api.apply(widgets(api, `/a${by('one')}`), { ...widget('a'), kind: 'Gadget' });
+    },
+    // The words are those of the library that merges.
+    normalise: (transcript) =>
+      transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
+  },
+  'a configuration that is no YAML is refused': {
+    run: async (api) => {
+      await api.apply(`configmaps/a${by('one')}`, '{"data":');
+    },
+    normalise: upToColon,
   },
   'the name in the body has to be that of the path': async (api) => {
     await api.apply(`configmaps/a${by('one')}`, configMap('b'));
@@ -189,6 +207,19 @@ export const applying = group('applying', {
   'a uid in the body of what is not there is a conflict': async (api) => {
     const uid = '00000000-0000-0000-0000-000000000000';
     await api.apply(`configmaps/a${by('one')}`, configMap('a', {}, { uid }));
+  },
+  'whoever may patch but not create, creates nothing by applying': async (api) => {
+    await permit(api, [{ apiGroups: [''], resources: ['configmaps'], verbs: ['patch', 'get'] }]);
+    await api.as('alice').until('configmaps/a', ({ status }) => status !== 403);
+    await api.as('alice').apply(`configmaps/a${by('one')}`, configMap('a'));
+  },
+  "structs of a built-in kind are nobody's, only what is in them": {
+    keepManagedFields: true,
+    run: async (api) => {
+      const leases = `/apis/coordination.k8s.io/v1/namespaces/${api.id}/leases`;
+      const spec = { holderIdentity: 'a', leaseDurationSeconds: 1 };
+      await api.create(`${leases}${by('a')}`, { metadata: { name: 'a' }, spec }, { show: owners });
+    },
   },
   'a creation is managed by the program that asked': {
     keepManagedFields: true,

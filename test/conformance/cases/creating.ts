@@ -129,6 +129,35 @@ export const creating = group('creating', {
     },
     normalise: upToColon,
   },
+  'a body that is nested too deep is refused': {
+    run: async (api) => {
+      await api.create(
+        'configmaps',
+        `{"metadata":{"name":"a"},"data":${'['.repeat(10_001)}${']'.repeat(10_001)}}`,
+      );
+    },
+    normalise: upToColon,
+  },
+  'empty lists and maps of a built-in kind are left out': async (api) => {
+    await api.create('configmaps', configMap('a', {}, { labels: {}, finalizers: [] }));
+    await api.create('services', {
+      metadata: { name: 'a', annotations: null },
+      spec: { selector: {}, clusterIP: 'None', externalIPs: [], ports: [] },
+    });
+  },
+  'empty metadata of a custom resource is left out, and the rest stays': async (api) => {
+    const metadata = { labels: {}, finalizers: [] };
+    await api.create(widgets(api), widget('a', { steps: [], notes: {} }, metadata));
+  },
+  'a name is not free while its object is being deleted': async (api) => {
+    await api.given.create('configmaps', configMap('a', undefined, { finalizers: ['example.com/hold'] }));
+    await api.given.delete('configmaps/a');
+    await api.create('configmaps', configMap('a'));
+  },
+  'nothing in a namespace can be created without one': async (api) => {
+    await api.create('/api/v1/configmaps', configMap('a'));
+    await api.create('/apis/conformance.example.com/v1/widgets', widget('a'));
+  },
   'a field of the wrong type is refused': {
     run: async (api) => {
       await api.create('configmaps', { metadata: { name: 'a' }, data: 'text' });

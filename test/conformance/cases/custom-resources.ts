@@ -1,6 +1,6 @@
 import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
-import { gadget, gadgets, widget, widgets } from '../fixtures.ts';
+import { gadget, gadgets, installCrd, thing, things, thingsCrd, widget, widgets } from '../fixtures.ts';
 import { withoutIndices } from '../wording.ts';
 
 const spec = ({ spec }: Loose) => spec;
@@ -10,7 +10,25 @@ const judged = (value: object) => async (api: Api) => {
   await api.create(widgets(api), widget('a', value), { show: spec });
 };
 
+/** Where in the CRD of a case the fields of its spec are. */
+const SPEC_SCHEMA = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties';
+
 export const customResources = group('custom resources', {
+  'a fault that was there before the schema forbade it may stay': {
+    since: '1.30', // KEP-4008, validation ratcheting
+    run: async (api) => {
+      await installCrd(api);
+      await api.given.create(things(api), thing(api, 'a', { size: 200 }));
+      await api.given.patch(thingsCrd(api), 'json', [
+        { op: 'add', path: `${SPEC_SCHEMA}/size/maximum`, value: 100 },
+        { op: 'add', path: `${SPEC_SCHEMA}/more`, value: { type: 'string', default: 'known' } },
+      ]);
+      await api.until(things(api, '/a'), ({ object }) => (object.spec as Loose).more === 'known');
+      await api.patch(things(api, '/a'), 'merge', { spec: { more: 'x' } });
+      await api.patch(things(api, '/a'), 'merge', { spec: { size: 201 } });
+    },
+    expected: [{ status: 200, answer: { spec: { size: 200, more: 'x' } } }, { status: 422 }],
+  },
   'what the schema does not know is pruned': judged({
     size: 1,
     unknown: 'x',

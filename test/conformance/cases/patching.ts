@@ -43,13 +43,9 @@ export const patching = group('patching', {
     },
     normalise: upToColon,
   },
-  'a JSON patch that replaces what is not there is refused': {
-    since: '1.23', // evanphx/json-patch 4.12; the one before takes it for an addition
-    run: async (api) => {
-      await api.given.create('configmaps', configMap('a', { one: '1' }));
-      await api.patch('configmaps/a', 'json', [{ op: 'replace', path: '/data/two', value: '2' }]);
-    },
-    expected: [{ status: 422, answer: { reason: 'Invalid', details: {} } }],
+  'a JSON patch that replaces what is not there adds it': async (api) => {
+    await api.given.create('configmaps', configMap('a', { one: '1' }));
+    await api.patch('configmaps/a', 'json', [{ op: 'replace', path: '/data/two', value: '2' }]);
   },
   'a JSON patch that adds below nothing is refused': {
     run: async (api) => {
@@ -130,6 +126,41 @@ export const patching = group('patching', {
       await api.patch('configmaps/a', 'merge', '{"data":');
     },
     expected: [{ status: 400, answer: { reason: 'BadRequest' } }],
+  },
+  'a patch that leaves a field of the wrong type is refused': {
+    run: async (api) => {
+      await api.given.create('configmaps', configMap('a'));
+      await api.patch('configmaps/a', 'merge', { data: 'text' });
+      await api.patch('configmaps/a', 'strategic', { metadata: { labels: 'text' } });
+      await api.patch('configmaps/a', 'json', [{ op: 'add', path: '/data', value: { a: 1 } }]);
+    },
+    normalise: upToColon,
+  },
+  'a patch that leaves another kind is refused': {
+    run: async (api) => {
+      await api.given.create('configmaps', configMap('a'));
+      await api.patch('configmaps/a', 'merge', { kind: 'Secret' });
+      await api.given.create(widgets(api), widget('a'));
+      await api.patch(widgets(api, '/a'), 'merge', { kind: 'Gadget' });
+      await api.patch(widgets(api, '/a'), 'merge', { apiVersion: 'conformance.example.com/v1beta1' });
+    },
+    normalise: upToColon,
+  },
+  'a patch with unknown fields is refused when asked to be strict': {
+    since: '1.25', // jsonPatcher.applyPatchToCurrentObject
+    run: async (api) => {
+      await api.given.create(widgets(api), widget('a', { size: 1 }));
+      await api.patch(widgets(api, '/a?fieldValidation=Strict'), 'merge', { spec: { unknown: 1 } });
+    },
+    expected: [
+      {
+        status: 422,
+        answer: {
+          reason: 'Invalid',
+          details: { causes: [{ field: 'patch', reason: 'FieldValueInvalid' }] },
+        },
+      },
+    ],
   },
   'a strategic merge patch merges Service ports by their number': async (api) => {
     await api.given.create(

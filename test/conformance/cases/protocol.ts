@@ -94,6 +94,15 @@ export const protocol = group('protocol', {
   'YAML is written to those who ask for it': async (api) => {
     await api.get('configmaps/missing', { headers: { accept: 'application/yaml' } });
   },
+  'a long integer is as long in YAML': async (api) => {
+    const long = '{"long":9007199254740993}';
+    const body = JSON.stringify(widget('a', { anything: 'LONG' })).replace('"LONG"', long);
+    await api.given.create(widgets(api), body);
+    const { body: yaml } = await api.given.get(widgets(api, '/a'), {
+      headers: { accept: 'application/yaml' },
+    });
+    api.note('the integer', /long: \d+/.exec(String(yaml))?.[0]);
+  },
   'a limit of 0 is no limit': async (api) => {
     for (const name of ['a', 'b']) await api.given.create('configmaps', configMap(name));
     await api.get('configmaps?limit=0', { show: ({ items }) => (items as readonly unknown[]).length });

@@ -1,20 +1,16 @@
-/** What a person sees who reads the sandbox with the real kubectl: tables, descriptions, discovery, documents. */
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** What a person sees who reads the sandbox with the real kubectl: tables, objects, changes as they come. */
+import { describe, expect, test } from 'vitest';
 
-import type { ControlPlane } from '../support/control-plane.ts';
 import {
   configMapManifest,
   datacenterManifest,
   serverManifest,
   serviceManifest,
 } from '../support/kubectl-objects.ts';
-import { cells, createKubectl, HAS_KUBECTL, type Kubectl, type Told } from '../support/kubectl.ts';
-import { startSandboxPlane } from '../support/sandbox-plane.ts';
+import { describeKubectl } from '../support/kubectl-suite.ts';
+import { cells, type Told } from '../support/kubectl.ts';
 
-const PATIENCE_MS = 60_000;
 const AGE = expect.stringMatching(/^\d+[sm]/) as string;
-const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
 
 /** What is there to be read. No test changes it. */
 const SEED = [
@@ -79,28 +75,10 @@ const SEED = [
   datacenterManifest('nyc1', { location: 'New York', capacity: 3 }),
 ];
 
-describe.runIf(HAS_KUBECTL)('kubectl reads the sandbox', { timeout: PATIENCE_MS }, () => {
-  let plane: ControlPlane;
-  let kubectl: Kubectl;
-
-  beforeAll(async () => {
-    plane = await startSandboxPlane();
-    kubectl = createKubectl(plane);
-    const definitions = ['datacenter-crd.yaml', 'server-crd.yaml'].map((name) => join(EXAMPLES, name));
-    await kubectl.says(['apply', ...definitions.flatMap((path) => ['-f', path])]);
-    await kubectl.says(['wait', 'crd', '--all', '--for=condition=Established']);
-    await kubectl.says(['create', '-f', '-'], { stdin: SEED });
-  }, PATIENCE_MS);
-
-  afterAll(async () => {
-    kubectl.remove();
-    await plane.stop();
-  });
-
-  const says = (args: string, ...further: readonly string[]) =>
-    kubectl.says([...args.split(' '), ...further], { namespace: 'seen' });
-  const refuses = (args: string, told: Told = {}) =>
-    kubectl.refuses(args.split(' '), { namespace: 'seen', ...told });
+describeKubectl('kubectl get', SEED, (kubectl) => {
+  const inSeen: Told = { namespace: 'seen' };
+  const says = (command: string) => kubectl.says(command, inSeen);
+  const refuses = (command: string) => kubectl.refuses(command, inSeen);
 
   describe('get', () => {
     const NAMES = { head: ['NAME', 'DATACENTER', 'TIER'], db: ['db', 'fra1', 'gold'] };
@@ -173,7 +151,7 @@ describe.runIf(HAS_KUBECTL)('kubectl reads the sandbox', { timeout: PATIENCE_MS 
       expect(await says('get dc fra1 -o yaml')).toMatch(
         /^apiVersion: infra\.example\.com\/v1\nkind: Datacenter\nmetadata:\n(?: {2}(?:creationTimestamp|generation|name|resourceVersion|uid): \S+\n){5}spec:\n {2}capacity: 12\n {2}location: Frankfurt\n$/,
       );
-      expect(await says('get servers', '-o', 'jsonpath={.items[*].spec.units}')).toBe('9 2 4');
+      expect(await says("get servers -o 'jsonpath={.items[*].spec.units}'")).toBe('9 2 4');
       expect(await says('get secret password -o jsonpath={.data.password}')).toBe(btoa('hunter2'));
       expect(await says('get server db -o yaml --show-managed-fields')).toMatch(/manager: kubectl-create\n/);
     });
@@ -185,7 +163,7 @@ describe.runIf(HAS_KUBECTL)('kubectl reads the sandbox', { timeout: PATIENCE_MS 
       expect(await refuses('get nonsense')).toBe(
         'error: the server doesn\'t have a resource type "nonsense"\n',
       );
-      expect(await kubectl.says(['get', 'servers'], { namespace: 'empty' })).toBe(
+      expect(await kubectl.says('get servers', { namespace: 'empty' })).toBe(
         'No resources found in empty namespace.\n',
       );
       expect(await refuses('get pods --field-selector spec.nope=1')).toContain(
@@ -199,31 +177,28 @@ describe.runIf(HAS_KUBECTL)('kubectl reads the sandbox', { timeout: PATIENCE_MS 
 
     test.concurrent('says each change in a line of its own', async () => {
       const told: Told = { namespace: 'default' };
-      const watch = kubectl.watches(['get', 'cm', 'watched', '-w', '--output-watch-events'], told);
+      await kubectl.says('create -f -', { ...told, stdin: note('watched', 'one') });
+      const watch = kubectl.watches('get cm watched -w --output-watch-events', told);
       const printed = (count: number) => watch.lines(count).then(cells);
-      await kubectl.says(['create', '-f', '-'], { ...told, stdin: note('watched', 'one') });
       expect(await printed(2)).toEqual([
         ['EVENT', 'NAME', 'DATA', 'AGE'],
         ['ADDED', 'watched', '1', AGE],
       ]);
-      await kubectl.says(['patch', 'cm', 'watched', '-p', '{"data":{"more":"two"}}'], told);
-      await kubectl.says(['delete', 'cm', 'watched'], told);
+      await kubectl.says(`patch cm watched -p '{"data":{"more":"two"}}'`, told);
+      await kubectl.says('delete cm watched', told);
       expect((await printed(4)).slice(2)).toEqual([
         ['MODIFIED', 'watched', '2', AGE],
         ['DELETED', 'watched', '2', AGE],
       ]);
-      watch.stop();
     });
 
     test.concurrent('with --watch-only says nothing of what was there', async () => {
       const told: Told = { namespace: 'default' };
-      await kubectl.says(['create', '-f', '-'], { ...told, stdin: note('before', 'one') });
-      const args = ['get', 'cm', '-l', 'new=yes', '--watch-only', '-o', 'name'];
-      const watch = kubectl.watches(args, told);
+      await kubectl.says('create -f -', { ...told, stdin: note('before', 'one') });
+      const watch = kubectl.watches('get cm -l new=yes --watch-only -o name', told);
       await watch.established();
-      await kubectl.says(['label', 'cm', 'before', 'new=yes'], told);
+      await kubectl.says('label cm before new=yes', told);
       expect(await watch.lines(1)).toBe('configmap/before\n');
-      watch.stop();
     });
   });
 });

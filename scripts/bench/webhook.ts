@@ -1,0 +1,33 @@
+import { createServer } from 'node:https';
+import { text } from 'node:stream/consumers';
+
+import type { SandboxTls } from '../../src/commands/sandbox/tls.ts';
+
+export interface Webhook {
+  readonly url: string;
+  readonly stop: () => void;
+}
+
+/** A validating webhook that allows everything. */
+export async function startWebhook({ cert, key }: SandboxTls): Promise<Webhook> {
+  const server = createServer({ cert, key }, (request, response) => {
+    void text(request).then((body) => {
+      const review = JSON.parse(body) as { apiVersion: string; request: { uid: string } }; // from our own sandbox
+      const { apiVersion, request: asked } = review;
+      response.setHeader('content-type', 'application/json');
+      response.end(
+        JSON.stringify({ apiVersion, kind: 'AdmissionReview', response: { uid: asked.uid, allowed: true } }),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the webhook has no port');
+  return {
+    url: `https://localhost:${address.port}/`,
+    stop: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

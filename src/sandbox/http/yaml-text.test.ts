@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+
+import { yamlOf } from './yaml-text.ts';
+
+test('keys are in order and items of lists are not indented', () => {
+  expect(yamlOf('{"b":[{"d":1,"c":2}],"a":{}}')).toBe('a: {}\nb:\n- c: 2\n  d: 1\n');
+});
+
+test('a long integer keeps its value', () => {
+  expect(yamlOf('{"size":9223372036854775807}')).toBe('size: 9223372036854775807\n');
+});
+
+test('text that an older parser would take for a boolean or a number is quoted', () => {
+  expect(yamlOf('{"a":"yes","b":"1","c":"null"}')).toBe('a: "yes"\nb: "1"\nc: "null"\n');
+});
+
+test('long text stays in one line, and equal values stay apart', () => {
+  const text = 'word '.repeat(40).trim();
+  expect(yamlOf(JSON.stringify({ a: text, b: [1], c: [1] }))).toBe(`a: ${text}\nb:\n- 1\nc:\n- 1\n`);
+});
