@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 
-import { parseJson, type JsonValue } from '../../src/admission/json.ts';
+import type { ApiObject } from '../../src/sandbox/api-object.ts';
 
 /** Requests that wait for their answers at the same time, each on a connection of its own. */
 const LANES = 16;
@@ -8,11 +8,16 @@ const NEWLINE = 10;
 
 export interface Client {
   /** The text of the answer. @throws Error when it is a refusal */
-  readonly send: (method: Method, path: string, body?: JsonValue, contentType?: string) => Promise<string>;
-  readonly get: (path: string) => Promise<JsonValue>;
+  readonly send: (method: Method, path: string, body?: object, contentType?: string) => Promise<string>;
+  readonly list: (path: string) => Promise<List>;
   /** Opens a watch. The answer reads so many events and ends it. */
   readonly watch: (path: string) => Promise<(events: number) => Promise<void>>;
   readonly close: () => Promise<void>;
+}
+
+export interface List {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly ApiObject[];
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
@@ -37,7 +42,7 @@ export function createClient(port: number, ca: string, token: string): Client {
   };
   return {
     send,
-    get: async (path) => parseJson(await send('GET', path)),
+    list: async (path) => JSON.parse(await send('GET', path)) as List, // the sandbox is our own
     watch: async (path) => {
       const { statusCode, body } = await watches.request({ method: 'GET', path, headers });
       if (statusCode !== 200) throw new Error(`watch of ${path}: ${statusCode} ${await body.text()}`);

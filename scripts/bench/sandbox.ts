@@ -7,10 +7,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../src/admission/json.ts';
 import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
-import { toJson } from '../../src/sandbox/api-object.ts';
-import { createClient, times } from './client.ts';
+import type { ApiObject } from '../../src/sandbox/api-object.ts';
+import { createClient, times, type List } from './client.ts';
 import {
   configMap,
   namespaceOf,
@@ -51,30 +50,30 @@ const webhook = await startWebhook(tls);
 const client = createClient(server.port, tls.ca, token);
 
 const empty = await server.memory();
-const firstRevision = revisionOf(await client.get(CONFIG_MAPS));
+const { resourceVersion: firstRevision } = (await client.list(CONFIG_MAPS)).metadata;
 for (const name of namespaces) await client.send('POST', '/api/v1/namespaces', { metadata: { name } });
 
-const creates = await measure('ConfigMaps created', OBJECTS, () => createConfigMaps(0, OBJECTS));
+const creates = await measure('ConfigMaps created', OBJECTS, () =>
+  times(OBJECTS, (index) => createConfigMap(index)),
+);
 const full = await server.memory();
 const pages = await measure(`objects listed in pages of ${PAGE}`, OBJECTS, listPages);
-let listed: readonly JsonObject[] = [];
+let listed: readonly ApiObject[] = [];
 const rows: Measured[] = [
   creates,
   pages,
   { ...pages, what: `pages of ${PAGE}`, count: OBJECTS / PAGE },
   await measure('objects listed in one answer', OBJECTS, async () => {
-    listed = itemsOf(await client.get(CONFIG_MAPS));
+    listed = (await client.list(CONFIG_MAPS)).items;
   }),
   await measure('events replayed to a watch from the first resourceVersion', OBJECTS, async () => {
     const read = await client.watch(`${CONFIG_MAPS}?watch=1&resourceVersion=${firstRevision}`);
     await read(OBJECTS);
   }),
   await measure('updates (PUT with resourceVersion)', WRITES, () =>
-    times(WRITES, (index) => update(listed[index] ?? {})),
+    times(WRITES, (index) => update(listed[index])),
   ),
-  await measure('merge patches', WRITES, () =>
-    times(WRITES, (index) => patch(index, 'merge-patch', { data: { text: `patched ${index}` } })),
-  ),
+  await measure('merge patches', WRITES, () => times(WRITES, mergePatch)),
   await measure('server-side applies', WRITES, () => times(WRITES, apply)),
   await measureWidgets(),
   ...(await measureWatched()),
@@ -115,38 +114,51 @@ async function measure(what: string, count: number, work: () => Promise<void>): 
   return { what, count, milliseconds, cpu: (await server.cpuTime()) - cpuBefore };
 }
 
-function createConfigMaps(from: number, count: number): Promise<void> {
-  return times(count, (index) => client.send('POST', pathOf(from + index), toJson(configMap(from + index))));
+function createConfigMap(index: number): Promise<string> {
+  return client.send('POST', pathOf(index), configMap(index));
 }
 
 async function listPages(): Promise<void> {
-  let next = '';
-  do {
-    const page = await client.get(`${CONFIG_MAPS}?limit=${PAGE}&continue=${encodeURIComponent(next)}`);
-    next = textIn(metadataOf(page), 'continue');
-  } while (next !== '');
+  let seen = 0;
+  let next: string | undefined = '';
+  while (next !== undefined) {
+    const page: List = await client.list(`${CONFIG_MAPS}?limit=${PAGE}&continue=${encodeURIComponent(next)}`);
+    seen += page.items.length;
+    next = page.metadata.continue;
+  }
+  if (seen !== OBJECTS) throw new Error(`the pages hold ${seen} objects`);
 }
 
-function update(object: JsonObject): Promise<string> {
-  const metadata = metadataOf(object);
-  const path = `/api/v1/namespaces/${textIn(metadata, 'namespace')}/configmaps/${textIn(metadata, 'name')}`;
+function update(object: ApiObject | undefined): Promise<string> {
+  const { namespace = '', name = '' } = object?.metadata ?? {};
+  const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
   return client.send('PUT', path, { ...object, data: { text: 'updated' } });
 }
 
-function patch(index: number, language: string, change: JsonObject): Promise<string> {
-  const path = `${pathOf(index)}/settings-${index}?fieldManager=${language}`;
-  return client.send('PATCH', path, change, `application/${language}+json`);
+function mergePatch(index: number): Promise<string> {
+  const change = { data: { text: `patched ${index}` } };
+  return client.send(
+    'PATCH',
+    `${pathOf(index)}/settings-${index}?fieldManager=patch`,
+    change,
+    'application/merge-patch+json',
+  );
 }
 
+/** JSON, as kubectl and client-go apply it. */
 function apply(index: number): Promise<string> {
-  const path = `${pathOf(index)}/settings-${index}?fieldManager=apply`;
   const change = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { labels: { applied: 'true' } },
     data: { applied: `${index} `.padEnd(760, 'lorem ipsum ') },
   };
-  return client.send('PATCH', path, change, 'application/apply-patch+yaml');
+  return client.send(
+    'PATCH',
+    `${pathOf(index)}/settings-${index}?fieldManager=apply`,
+    change,
+    'application/apply-patch+yaml',
+  );
 }
 
 /** Custom resources with a schema, defaults and a webhook that is asked about each. */
@@ -155,27 +167,30 @@ async function measureWidgets(): Promise<Measured> {
   const configurations = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
   await client.send('POST', definitions, widgetDefinition);
   await client.send('POST', configurations, widgetWebhook(webhook.url, tls.ca));
-  while (
-    !JSON.stringify(await client.get(`${definitions}/${widgetDefinition.metadata.name}`)).includes(
-      'Established',
-    )
-  ) {
-    await setTimeout(10);
-  }
-  return measure('custom resources created, each shown to a webhook', WRITES, () =>
-    times(WRITES, (index) => client.send('POST', widgetPath(index), toJson(widget(index)))),
+  while (!(await isServed(widgetPath(0)))) await setTimeout(10);
+
+  const measured = await measure('custom resources created, each shown to a webhook', WRITES, () =>
+    times(WRITES, (index) => client.send('POST', widgetPath(index), widget(index))),
+  );
+  if (webhook.asked() !== WRITES) throw new Error(`the webhook was asked ${webhook.asked()} times`);
+  return measured;
+}
+
+function isServed(path: string): Promise<boolean> {
+  return client.list(path).then(
+    () => true,
+    () => false,
   );
 }
 
 /** What watches cost those who write: each sees every event. */
 async function measureWatched(): Promise<readonly Measured[]> {
-  const now = revisionOf(await client.get(`${CONFIG_MAPS}?limit=1`));
-  const path = `${CONFIG_MAPS}?watch=1&resourceVersion=${now}`;
+  const { resourceVersion } = (await client.list(`${CONFIG_MAPS}?limit=1`)).metadata;
+  const path = `${CONFIG_MAPS}?watch=1&resourceVersion=${resourceVersion}`;
   const reads = await Promise.all(Array.from({ length: WATCHES }, () => client.watch(path)));
   const writes = await measure(`ConfigMaps created with ${WATCHES} watches`, WATCHED_WRITES, async () => {
-    const read = reads.map((readEvents) => readEvents(WATCHED_WRITES));
-    await createConfigMaps(OBJECTS, WATCHED_WRITES);
-    await Promise.all(read);
+    const writes = times(WATCHED_WRITES, (index) => createConfigMap(OBJECTS + index));
+    await Promise.all([writes, ...reads.map((read) => read(WATCHED_WRITES))]);
   });
   return [
     writes,
@@ -185,24 +200,4 @@ async function measureWatched(): Promise<readonly Measured[]> {
 
 function pathOf(index: number): string {
   return `/api/v1/namespaces/${namespaceOf(index)}/configmaps`;
-}
-
-function itemsOf(list: JsonValue): readonly JsonObject[] {
-  const items = isJsonObject(list) ? list.items : undefined;
-  if (!isJsonArray(items)) throw new Error('the answer is no list');
-  return items.filter(isJsonObject);
-}
-
-function metadataOf(object: JsonValue): JsonObject {
-  const metadata = isJsonObject(object) ? object.metadata : undefined;
-  return isJsonObject(metadata) ? metadata : {};
-}
-
-function textIn(object: JsonObject, key: string): string {
-  const value = object[key];
-  return typeof value === 'string' ? value : '';
-}
-
-function revisionOf(list: JsonValue): string {
-  return textIn(metadataOf(list), 'resourceVersion');
 }

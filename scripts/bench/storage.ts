@@ -1,8 +1,9 @@
-/** How quick the sandbox's storage is with 10,000 objects: `node --expose-gc scripts/bench/storage.ts`. */
-import type { ApiObject } from '../../src/sandbox/api-object.ts';
+/** How quick the sandbox's storage is with 10,000 objects: `npm run bench:storage`. */
 import { parseLabelSelector } from '../../src/sandbox/selectors.ts';
 import { createStorage } from '../../src/sandbox/storage/storage.ts';
 import type { Place, Storage } from '../../src/sandbox/storage/stored.ts';
+import { configMap } from './objects.ts';
+import { mebibytes, perSecond, printTable, whole } from './table.ts';
 
 const OBJECTS = 10_000;
 const PAGE = 500;
@@ -42,16 +43,14 @@ rows.push(
   }),
 );
 
-for (const [what = '', ...figures] of rows) {
-  console.log(what.padEnd(40) + figures.map((figure) => figure.padStart(12)).join(''));
-}
-console.log(`heap for the objects and their history: ${(heap / 2 ** 20).toFixed(1)} MiB`);
+printTable(rows);
+console.log(`memory: ${mebibytes(heap)} of heap for the objects and their history`);
 
-function measure(what: string, work: () => number): string[] {
+function measure(what: string, work: () => number): readonly string[] {
   const start = performance.now();
   const count = work();
   const milliseconds = performance.now() - start;
-  return [what, String(count), milliseconds.toFixed(1), String(Math.round((count / milliseconds) * 1_000))];
+  return [what, whole(count), milliseconds.toFixed(1), whole(perSecond(count, milliseconds))];
 }
 
 function listPages(from: Storage, between: () => void = () => undefined): number {
@@ -64,19 +63,6 @@ function listPages(from: Storage, between: () => void = () => undefined): number
     between();
   }
   return count;
-}
-
-/** About 600 bytes as JSON, spread over 20 namespaces. */
-function configMap(index: number): ApiObject {
-  const labels = { app: index % 2 === 0 ? 'a' : 'b', index: String(index) };
-  return Object.assign(
-    { data: { text: `${index} `.repeat(64) } },
-    {
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { namespace: `team-${index % 20}`, name: `settings-${index}`, uid: `uid-${index}`, labels },
-    },
-  );
 }
 
 /** Bytes in use, after a collection where node was started with `--expose-gc`. */

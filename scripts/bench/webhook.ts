@@ -5,18 +5,26 @@ import type { SandboxTls } from '../../src/commands/sandbox/tls.ts';
 
 export interface Webhook {
   readonly url: string;
+  /** How often it was asked. */
+  readonly asked: () => number;
   readonly stop: () => void;
 }
 
 /** A validating webhook that allows everything. */
 export async function startWebhook({ cert, key }: SandboxTls): Promise<Webhook> {
+  let asked = 0;
   const server = createServer({ cert, key }, (request, response) => {
+    asked += 1;
     void text(request).then((body) => {
       const review = JSON.parse(body) as { apiVersion: string; request: { uid: string } }; // from our own sandbox
-      const { apiVersion, request: asked } = review;
+      const { apiVersion, request: question } = review;
       response.setHeader('content-type', 'application/json');
       response.end(
-        JSON.stringify({ apiVersion, kind: 'AdmissionReview', response: { uid: asked.uid, allowed: true } }),
+        JSON.stringify({
+          apiVersion,
+          kind: 'AdmissionReview',
+          response: { uid: question.uid, allowed: true },
+        }),
       );
     });
   });
@@ -25,6 +33,7 @@ export async function startWebhook({ cert, key }: SandboxTls): Promise<Webhook> 
   if (address === null || typeof address === 'string') throw new Error('the webhook has no port');
   return {
     url: `https://localhost:${address.port}/`,
+    asked: () => asked,
     stop: () => {
       server.close();
       server.closeAllConnections();

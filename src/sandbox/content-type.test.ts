@@ -91,6 +91,7 @@ test.each([
   ['application/json; charset=utf-8', '[1]', [1]],
   ['application/yaml', 'a: 1\nb: [x, 2.5, true, null, ~]', { a: 1, b: ['x', 2.5, true, null, null] }],
   ['application/yaml', '{"json": "is yaml"}', { json: 'is yaml' }],
+  ['application/yaml', '{looks: like JSON, but: [is, not]}', { looks: 'like JSON', but: ['is', 'not'] }],
   ['application/yaml', 'a: 9007199254740993', { a: 9007199254740993n }],
   ['application/yaml', 'a: 2026-01-01T00:00:00Z', { a: '2026-01-01T00:00:00Z' }],
   ['application/yaml', 'a: 1\na: 2', { a: 2 }],

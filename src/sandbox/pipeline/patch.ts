@@ -43,7 +43,7 @@ export async function patch(
     uid: '',
     wanted: (live) => {
       const patched = patchedWith(language, toJson(live), body, type);
-      const shown = language === STRATEGIC_PATCH ? showGo(body) : stringifyJson(patched);
+      const shown = () => (language === STRATEGIC_PATCH ? showGo(body) : stringifyJson(patched));
       return decodePatched(patched, shown, request, info, type, options);
     },
   });
@@ -52,7 +52,11 @@ export async function patch(
 
 function patchBody({ body }: ApiRequest, language: string): JsonValue {
   if (language === APPLY_PATCH) {
-    return parseBody(body, 'application/yaml', (problem) => `error decoding YAML: ${problem}`);
+    return parseBody(
+      body,
+      'application/yaml',
+      (problem) => `error decoding YAML: error converting YAML to JSON: ${problem}`,
+    );
   }
   return parseBody(body, 'application/json', (problem) =>
     language === STRATEGIC_PATCH ? problem : `error decoding patch: ${problem}`,
@@ -79,7 +83,7 @@ function patchedWith(language: string, live: JsonObject, body: JsonValue, type: 
 
 function decodePatched(
   patched: JsonObject,
-  shown: string,
+  shown: () => string,
   request: ApiRequest,
   info: ResourceRequest,
   type: ResourceType,
@@ -91,7 +95,7 @@ function decodePatched(
     decoded = decodeObject(patched, type, fieldValidation, request.notes);
   } catch (error) {
     throw error instanceof ApiFailure && error.status.reason === 'BadRequest'
-      ? notPatchable(error, shown, type)
+      ? notPatchable(error, shown(), type)
       : error;
   }
   const object = inNamespace(decoded, info.namespace, type);
@@ -168,16 +172,21 @@ async function serverSideApply(
 }
 
 /** Nothing is taken from the path: a configuration that is kept in a file has to say what it is. */
-function refuseOtherVersion(body: JsonObject, type: ResourceType): void {
-  const version = text(body, 'apiVersion');
+function refuseOtherType(body: JsonObject, { namespace, name }: ResourceRequest, type: ResourceType): void {
+  const [version, kind] = [text(body, 'apiVersion'), text(body, 'kind')];
   const expected = apiVersionOf(type);
   if (version !== expected) {
     throw badRequest(
       `Incorrect version specified in apply patch. Specified patch version: ${version}, expected: ${expected}`,
     );
   }
-  if (text(body, 'kind') === '')
-    throw new ApiFailure(500, '', `no corresponding type for ${expected}, Kind=`);
+  if (kind === type.kind) return;
+  const named = `${type.group}/${type.version}, Kind=${kind}`;
+  throw new ApiFailure(
+    500,
+    '',
+    `failed to create typed patch object (${namespace}/${name}; ${named}): no corresponding type for ${named}`,
+  );
 }
 
 /** What is applied, without defaults: those are nobody's wish. */
@@ -188,7 +197,7 @@ function configurationOf(
   type: ResourceType,
 ): ApiObject {
   if (!isJsonObject(body)) throw badRequest('the body of the request is not an object');
-  refuseOtherVersion(body, type);
+  refuseOtherType(body, info, type);
   const decoded = decodeObject(body, type, 'Ignore', request.notes); // for its complaints alone; applying has its own of unknown fields
   const { name = info.name } = decoded.metadata;
   if (name !== info.name) {

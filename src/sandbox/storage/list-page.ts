@@ -35,22 +35,23 @@ export function listPage(listed: Listed, now: number, options: ListOptions): Pag
       : continueExpired(next.start);
   }
 
-  const objects = stateAt(listed, revision, `${from}${next?.start ?? ''}`, to);
+  const { keys, objectAt } = stateAt(listed, revision, `${from}${next?.start ?? ''}`, to);
   const items: ApiObject[] = [];
   let read = 0;
-  for (const object of objects) {
+  for (const key of keys) {
     read += 1;
-    if (accepts === undefined || accepts(object)) items.push(object);
+    const object = objectAt(key);
+    if (object !== undefined && (accepts === undefined || accepts(object))) items.push(object);
     if (items.length === most) break;
   }
-  const last = objects[read - 1];
-  const remaining = objects.length - read;
+  const last = keys[read - 1];
+  const remaining = keys.length - read;
   if (last === undefined || remaining === 0) return { items, revision };
   return {
     items,
     revision,
     // NUL makes the least key after the last one.
-    continueToken: writeContinueToken({ revision, start: `${keyOf(last.metadata).slice(from.length)}\0` }),
+    continueToken: writeContinueToken({ revision, start: `${last.slice(from.length)}\0` }),
     ...(accepts === undefined ? { remaining } : {}),
   };
 }
@@ -60,20 +61,28 @@ function revisionOf(next: Continuation | undefined, wanted: number | undefined, 
   return next.revision === 'latest' ? now : next.revision;
 }
 
-/** The objects whose keys lie between two, in order, as they were at a revision: the present, with what came later undone. */
+interface State {
+  /** In order. */
+  readonly keys: readonly string[];
+  readonly objectAt: (key: string) => ApiObject | undefined;
+}
+
+/** The objects whose keys lie between two, as they were at a revision: the present, with what came later undone. */
 function stateAt(
   { objects, history }: Listed,
   revision: number,
   from: string,
   to: string | undefined,
-): readonly ApiObject[] {
+): State {
   const before = new Map<string, ApiObject | undefined>();
   for (const { object, previous } of history.after(revision)) {
     const key = keyOf(object.metadata);
     if (!before.has(key) && key >= from && (to === undefined || key < to)) before.set(key, previous);
   }
+  const objectAt = (key: string) => (before.has(key) ? before.get(key) : objects.get(key));
   const present = objects.keys(from, to);
+  if (before.size === 0) return { keys: present, objectAt };
   const gone = [...before.keys()].filter((key) => objects.get(key) === undefined);
   const keys = gone.length === 0 ? present : [...present, ...gone].sort();
-  return keys.flatMap((key) => (before.has(key) ? before.get(key) : objects.get(key)) ?? []);
+  return { keys: keys.filter((key) => objectAt(key) !== undefined), objectAt };
 }

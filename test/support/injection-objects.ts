@@ -1,0 +1,235 @@
+/** Objects of all kinds that can carry a CA bundle, and how tests look at them. */
+import { isConflict } from '../../src/kube/api-error.ts';
+import type { KubeObject, NamedRef, Resource } from '../../src/kube/object.ts';
+import {
+  apiServices,
+  configMaps,
+  customResourceDefinitions,
+  events,
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
+import { eventually } from './processes.ts';
+
+/** A tree of JSON: tests reach into objects of five kinds. */
+export interface Carrier extends KubeObject {
+  readonly webhooks?: readonly WebhookEntry[];
+  readonly spec?: {
+    readonly caBundle?: string;
+    readonly service?: object;
+    readonly conversion?: {
+      readonly strategy: string;
+      readonly webhook?: { readonly clientConfig: ClientConfig };
+    };
+  };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly type?: string;
+}
+
+interface ClientConfig {
+  readonly service?: object;
+  readonly url?: string;
+  readonly caBundle?: string;
+}
+
+export interface WebhookEntry {
+  readonly name: string;
+  readonly clientConfig: ClientConfig;
+}
+
+export const SHOP = 'shop';
+export const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
+const service = { namespace: SHOP, name: 'hook', path: '/hook', port: 443 };
+
+export const entry = (name: string, clientConfig: ClientConfig = { service }): WebhookEntry => {
+  const whole = {
+    name,
+    clientConfig,
+    rules: [
+      {
+        apiGroups: ['none.example.com'],
+        apiVersions: ['v1'],
+        operations: ['CREATE'],
+        resources: ['things'],
+        scope: '*',
+      },
+    ],
+    failurePolicy: 'Ignore',
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+  };
+  return whole;
+};
+
+/** Deep enough for the API server, and as small as it takes them. */
+export interface Kind {
+  readonly resource: Resource;
+  readonly make: (name: string, annotations?: Readonly<Record<string, string>>) => Carrier;
+  readonly ref: (name: string) => NamedRef;
+  /** What the injector keeps up to date, as PEM. */
+  readonly bundles: (object: Carrier) => readonly (string | undefined)[];
+  /** The object with this PEM in the place of each bundle. */
+  readonly withBundle: (object: Carrier, pem: string) => Carrier;
+}
+
+const decode = (caBundle: string | undefined) =>
+  caBundle === undefined ? undefined : Buffer.from(caBundle, 'base64').toString();
+const encode = (pem: string) => Buffer.from(pem).toString('base64');
+
+const webhookKind = (resource: Resource): Kind => ({
+  resource,
+  ref: (name) => ({ name }),
+  make: (name, annotations = ASKS) => ({
+    metadata: { name, annotations },
+    webhooks: [entry('one.example.com'), entry('two.example.com')],
+  }),
+  bundles: ({ webhooks = [] }) => webhooks.map(({ clientConfig }) => decode(clientConfig.caBundle)),
+  withBundle: (object, pem) => ({
+    ...object,
+    webhooks: (object.webhooks ?? []).map((one) => ({
+      ...one,
+      clientConfig: { ...one.clientConfig, caBundle: encode(pem) },
+    })),
+  }),
+});
+
+export const conversion = (clientConfig: ClientConfig = { service }) => ({
+  strategy: 'Webhook',
+  webhook: { clientConfig, conversionReviewVersions: ['v1'] },
+});
+
+export const crdOf = (
+  name: string,
+  how: { readonly strategy: string; readonly webhook?: { readonly clientConfig: ClientConfig } },
+  annotations: Readonly<Record<string, string>> = ASKS,
+): Carrier => {
+  const schema = { openAPIV3Schema: { type: 'object' } };
+  const spec = {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: name, singular: name, kind: name, listKind: `${name}list` },
+    conversion: how,
+    versions: [{ name: 'v1', served: true, storage: true, schema }],
+  };
+  return { metadata: { name: `${name}.example.com`, annotations }, spec };
+};
+
+type KindName = 'mutatingwebhook' | 'validatingwebhook' | 'crd' | 'apiservice' | 'configmap';
+
+export const KINDS: Readonly<Record<KindName, Kind>> = {
+  mutatingwebhook: webhookKind(mutatingWebhookConfigurations),
+  validatingwebhook: webhookKind(validatingWebhookConfigurations),
+  crd: {
+    resource: customResourceDefinitions,
+    ref: (name) => ({ name: `${name}.example.com` }),
+    make: (name, annotations = ASKS) => crdOf(name, conversion(), annotations),
+    bundles: ({ spec }) => [decode(spec?.conversion?.webhook?.clientConfig.caBundle)],
+    withBundle: (object, pem) => ({
+      ...object,
+      spec: { ...object.spec, conversion: conversion({ service, caBundle: encode(pem) }) },
+    }),
+  },
+  apiservice: {
+    resource: apiServices,
+    ref: (name) => ({ name: `v1.${name}.example.com` }),
+    make: (name, annotations = ASKS) => {
+      const reached = { namespace: SHOP, name: 'hook', port: 443 };
+      const spec = {
+        group: `${name}.example.com`,
+        version: 'v1',
+        service: reached,
+        groupPriorityMinimum: 100,
+        versionPriority: 10,
+      };
+      return { metadata: { name: `v1.${name}.example.com`, annotations }, spec };
+    },
+    bundles: ({ spec }) => [decode(spec?.caBundle)],
+    withBundle: (object, pem) => ({ ...object, spec: { ...object.spec, caBundle: encode(pem) } }),
+  },
+  configmap: {
+    resource: configMaps,
+    ref: (name) => ({ namespace: SHOP, name }),
+    make: (name, annotations = ASKS) => ({
+      metadata: { namespace: SHOP, name, annotations },
+      data: { theirs: 'untouched' },
+    }),
+    bundles: ({ data = {} }) => [data['ca.crt']],
+    withBundle: (object, pem) => ({ ...object, data: { ...object.data, 'ca.crt': pem } }),
+  },
+};
+
+/** What all targets are to hold. */
+export async function publishedBundle(cluster: Cluster): Promise<string> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
+  const { data = {} } = await cluster.see<Carrier>('the published bundle', configMaps, ref);
+  return data['ca.crt'] ?? '';
+}
+
+/** Until an object has this PEM in all its slots. */
+export const seeBundle = (
+  cluster: Cluster,
+  kind: Kind,
+  name: string,
+  pem: string,
+  timeoutMs = 5_000,
+): Promise<Carrier> =>
+  cluster.see<Carrier>(
+    'the bundle',
+    kind.resource,
+    kind.ref(name),
+    (object) => kind.bundles(object).every((one) => one === pem),
+    timeoutMs,
+  );
+
+/** What somebody else makes of the live object, tried again when it has changed meanwhile, as every client does. */
+export async function edit(
+  cluster: Cluster,
+  kind: Kind,
+  name: string,
+  change: (live: Carrier) => Carrier,
+  fieldManager = 'their-installer',
+): Promise<Carrier> {
+  for (;;) {
+    const live = await cluster.admin.get<Carrier>(kind.resource, kind.ref(name));
+    if (live === undefined) throw new Error(`there is no ${name} to edit`);
+    try {
+      return await cluster.admin.replace(kind.resource, change(live), { fieldManager });
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+}
+
+interface EventObject extends KubeObject {
+  readonly involvedObject: { readonly name: string };
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export async function seeEvent(
+  cluster: Cluster,
+  namespace: string,
+  name: string,
+  reason: string,
+): Promise<EventObject> {
+  return await eventually(
+    `event ${reason} on ${name}`,
+    async () => {
+      const { items } = await cluster.admin.list<EventObject>(events, { namespace });
+      return items.find((event) => event.involvedObject.name === name && event.reason === reason);
+    },
+    { timeoutMs: 10_000 },
+  );
+}
+
+/** The field sets of one manager. */
+export function managedBy(object: KubeObject, manager: string): readonly unknown[] {
+  const { metadata } = object as {
+    readonly metadata?: { readonly managedFields?: readonly { manager: string; fieldsV1: unknown }[] };
+  };
+  return (metadata?.managedFields ?? [])
+    .filter((one) => one.manager === manager)
+    .map(({ fieldsV1 }) => fieldsV1);
+}
