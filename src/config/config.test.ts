@@ -49,3 +49,31 @@ test.each([
 ])('%s are %d ms', (written, expected) => {
   expect(resolveConfig({ 'drain-delay': written }, {}).drainDelayMs).toBe(expected);
 });
+
+test('a CA lives for two years, is used ten minutes after it is trusted, and trusted for a day after its last cert', () => {
+  expect(resolveConfig({}, {}).ca).toEqual({
+    secret: undefined,
+    lifetimeMs: 730 * 86_400_000,
+    propagationWaitMs: 600_000,
+    graceMs: 86_400_000,
+  });
+  expect(() => resolveConfig({ 'ca-lifetime': '90m' }, {})).toThrow('--ca-lifetime: "90m" is too short');
+});
+
+test('suffixes for DNS names are a list, and none is so wide that it holds the short names of Services', () => {
+  const suffixes = (text: string) =>
+    resolveConfig({ 'serving-cert-dns-suffixes': text }, {}).servingCerts.dnsSuffixes;
+  expect(suffixes('')).toEqual([]);
+  expect(suffixes('apps.example.com, corp.internal')).toEqual(['apps.example.com', 'corp.internal']);
+  expect(() => suffixes('prod')).toThrow('--serving-cert-dns-suffixes: "prod" is too wide');
+  expect(() => suffixes('*.example.com')).toThrow('is not a DNS name');
+});
+
+test('compatibility is off unless it is asked for', () => {
+  expect(resolveConfig({}, {}).compat).toEqual([]);
+  expect(resolveConfig({ compat: 'openshift,cert-manager' }, {}).compat).toEqual([
+    'openshift',
+    'cert-manager',
+  ]);
+  expect(() => resolveConfig({ compat: 'knative' }, {})).toThrow('--compat: "knative" is none of');
+});

@@ -36,6 +36,17 @@ function choice<const Choices extends readonly string[]>(
   };
 }
 
+/** Names out of a list, with commas between them. */
+function choices<const Choices extends readonly string[]>(
+  names: Choices,
+): (value: string) => readonly Choices[number][] {
+  const one = choice(names);
+  return (value) => {
+    const parts = value.split(',').map((part) => part.trim());
+    return value.trim() === '' ? [] : [...new Set(parts.map(one))];
+  };
+}
+
 /** RFC 1123 labels, which names of namespaces and Services are. */
 function dnsLabel(value: string): string {
   if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value))
@@ -82,12 +93,66 @@ export const SETTINGS = {
     undefined,
     dnsName,
   ),
+  compat: setting(
+    'whose annotations are honoured beside our own: openshift, cert-manager, or both with a comma',
+    '',
+    choices(['openshift', 'cert-manager']),
+  ),
+  'serving-cert-dns-suffixes': setting(
+    'domains in which Services may ask for DNS names of their own, with commas between them',
+    '',
+    dnsSuffixes,
+  ),
+  'serving-cert-on-removal': setting(
+    'what becomes of the Secret when a Service no longer asks for it: retain or delete',
+    'retain',
+    choice(['retain', 'delete']),
+  ),
+  'ca-secret': setting(
+    'Secret in our namespace with a CA of your own (tls.crt, tls.key); without it, Gatehouse makes its own',
+    undefined,
+    dnsName,
+  ),
+  'ca-lifetime': setting(
+    'how long a CA lives that Gatehouse makes; rotated at half of it',
+    '730d',
+    caLifetime,
+  ),
+  'ca-propagation-wait': setting(
+    'how long after a new CA is trusted everywhere it begins to sign',
+    '10m',
+    parseDuration,
+  ),
+  'ca-grace': setting(
+    'how long a CA is trusted after its last certificate is replaced',
+    '24h',
+    parseDuration,
+  ),
   'log-level': setting(
     'least severe level that is logged',
     'info',
     choice(['debug', 'info', 'warn', 'error']),
   ),
 } as const;
+
+/** Domains of two labels or more: a single one would let a Service take the short name of another, `<service>.<namespace>`. */
+function dnsSuffixes(value: string): readonly string[] {
+  const suffixes = value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  for (const suffix of suffixes) {
+    if (!dnsName(suffix).includes('.')) throw new Error(`"${suffix}" is too wide: write two labels at least`);
+  }
+  return suffixes;
+}
+
+/** A serving cert ends an hour before its CA, and both begin before they are made. */
+function caLifetime(value: string): number {
+  const ms = parseDuration(value);
+  if (ms < 2 * 3_600_000) throw new Error(`"${value}" is too short: a CA needs 2h at least to sign anything`);
+  return ms;
+}
 
 function dnsName(value: string): string {
   if (!value.split('.').every((label) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(label))) {
@@ -115,6 +180,19 @@ export interface Config {
   readonly lease: { readonly durationMs: number; readonly renewDeadlineMs: number; readonly retryMs: number };
   readonly restoreSettleMs: number;
   readonly clusterDomain: string | undefined;
+  readonly compat: Value<'compat'>;
+  readonly servingCerts: {
+    readonly dnsSuffixes: readonly string[];
+    readonly onRemoval: Value<'serving-cert-on-removal'>;
+  };
+  /** Durations in milliseconds. */
+  readonly ca: {
+    /** Secret with a CA that somebody else makes; undefined: Gatehouse makes its own. */
+    readonly secret: string | undefined;
+    readonly lifetimeMs: number;
+    readonly propagationWaitMs: number;
+    readonly graceMs: number;
+  };
   readonly logLevel: Value<'log-level'>;
 }
 
@@ -160,6 +238,17 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     }),
     restoreSettleMs: required('restore-settle', 0),
     clusterDomain: read('cluster-domain'),
+    compat: Object.freeze(required('compat', [])),
+    servingCerts: Object.freeze({
+      dnsSuffixes: Object.freeze(required('serving-cert-dns-suffixes', [])),
+      onRemoval: required('serving-cert-on-removal', 'retain'),
+    }),
+    ca: Object.freeze({
+      secret: read('ca-secret'),
+      lifetimeMs: required('ca-lifetime', 0),
+      propagationWaitMs: required('ca-propagation-wait', 0),
+      graceMs: required('ca-grace', 0),
+    }),
     logLevel: required('log-level', 'info'),
   };
   const { durationMs, renewDeadlineMs, retryMs } = config.lease;

@@ -1,59 +1,282 @@
 /**
- * On the leader: the Secret with every generation of the authority exists. It is made once, by whoever comes first; what
- * cannot be read is reported and never replaced, because every client still trusts what it was.
+ * On the leader: the Secret with every generation of the authority exists, is what it should be, and goes through its life. What
+ * cannot be used is mended from what this process knows, or reported, and never silently replaced: every client still trusts
+ * what it was.
  */
-import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
-import { AUTHORITY_SECRET } from '../pki/annotations.ts';
-import { parseAuthority, toSecretData } from '../pki/authority-secret.ts';
-import { createAuthority, type Authority } from '../pki/authority.ts';
-import { DEFAULT_AUTHORITY_LIFETIME } from '../pki/generation.ts';
-import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../pki/keys.ts';
-import type { Secret } from '../pki/secret.ts';
-import { AWAIT_CHANGE, type Log, type Reconcile } from './reconcile.ts';
+import { isDeepStrictEqual } from 'node:util';
 
-export interface AuthorityDeps {
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
+import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../pki/annotations.ts';
+import { importAuthority } from '../pki/authority-import.ts';
+import {
+  judgeAuthority,
+  startOver,
+  type AuthorityVerdict,
+  type BrokenReason,
+  type StoredAuthority,
+} from '../pki/authority-recovery.ts';
+import { AuthorityBroken, parseAuthority, withAuthority } from '../pki/authority-secret.ts';
+import { activeGeneration, authorityOf, type Authority } from '../pki/authority.ts';
+import type { ImportedAuthority } from '../pki/generation.ts';
+import type { RotationPhase } from '../pki/rotation.ts';
+import type { Secret } from '../pki/secret.ts';
+import { requeueIn, type Reconcile, type ReconcileResult, type RecordEvent } from './reconcile.ts';
+import type { RotationNote } from './rotation-note.ts';
+import { makeGeneration, stepRotation, type PublishedBundle, type RotationDeps } from './rotation.ts';
+
+/** For metrics. */
+export interface AuthorityReport {
+  readonly phase: RotationPhase | 'broken';
+  /** What signers and publishers go on with; undefined: nothing that could be used. */
+  readonly authority: Authority | undefined;
+  readonly broken: BrokenReason | undefined;
+}
+
+export interface AuthorityDeps extends RotationDeps {
   /** Our own namespace. */
   readonly namespace: string;
+  /** Secret with a CA that somebody else makes and rotates; undefined: we make our own. */
+  readonly importFrom: string | undefined;
   /** From the API server, never from a store: "absent" leads to a new authority. */
   readonly readSecret: (name: string, signal: AbortSignal) => Promise<Secret | undefined>;
   /** Fails when the Secret exists. */
   readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
-  readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
-  readonly randomSerial: () => Uint8Array;
+  /** From the API server: where we published the bundle ourselves. */
+  readonly readPublished: (signal: AbortSignal) => Promise<readonly PublishedBundle[]>;
+  /** From the API server: serving certs of ours that belong to this cluster. */
+  readonly countLeaves: (signal: AbortSignal) => Promise<number>;
   /** The authority as it is stored, for those who sign and publish. */
   readonly onAuthority: (authority: Authority) => void;
+  readonly report: (report: AuthorityReport) => void;
+  /** A good copy took the place of what was stored. */
+  readonly onRestored: () => void;
+  readonly record: RecordEvent;
   readonly now: () => Date;
-  readonly log: Log;
+}
+
+/** How often a broken authority is looked at when nobody touches it, in milliseconds. */
+const BROKEN_MS = 30_000;
+
+/** What was read, and what this process knows. */
+interface Observed {
+  readonly secret: Secret | undefined;
+  readonly published: readonly PublishedBundle[];
+  readonly verdict: AuthorityVerdict;
+  readonly now: Date;
 }
 
 export function createAuthorityReconciler(deps: AuthorityDeps): Reconcile {
-  return async (_key, signal) => {
-    const stored = await deps.readSecret(AUTHORITY_SECRET, signal);
-    if (stored !== undefined) {
-      deps.onAuthority(parseAuthority(stored.data ?? {}));
-      return AWAIT_CHANGE;
-    }
-    const authority = createAuthority({
-      keyPair: await deps.generateKeyPair(DEFAULT_KEY_ALGORITHM),
-      serial: deps.randomSerial(),
-      now: deps.now(),
-      lifetimeMs: DEFAULT_AUTHORITY_LIFETIME,
-    });
-    // Another leader may be as far as we are: one of the two creations fails, and its authority is forgotten.
-    await deps.createSecret(toSecret(authority, deps.namespace), signal);
-    deps.log.info({ generation: authority.generations[0]?.id }, 'created the authority');
+  let lastGood: Authority | undefined;
+  let handedOut: Authority | undefined;
+  const say = speaker(deps);
+
+  /** Only when it is another one: everything derived from it is looked at again. */
+  const handOut = (authority: Authority) => {
+    lastGood = authority;
+    if (isDeepStrictEqual(authority, handedOut)) return;
+    handedOut = authority;
     deps.onAuthority(authority);
-    return AWAIT_CHANGE;
+  };
+
+  const rotate = async (observed: Observed, secret: Secret, authority: Authority, signal: AbortSignal) => {
+    handOut(authority); // before anything that may fail: certs are renewed also while the authority cannot be written
+    const { published, now } = observed;
+    const found = await readImported(deps, now, signal);
+    if (found.problem !== undefined) say(secret, caRefused(deps, found.problem));
+    const imported = deps.importFrom === undefined ? undefined : (found.imported ?? standIn(authority));
+    const outcome = await stepRotation(deps, { secret, authority, published, imported, now }, signal);
+    deps.report({ phase: outcome.phase, authority: outcome.authority, broken: undefined });
+    if (found.problem === undefined) say(secret, outcome.note);
+    if (outcome.kind === 'waiting') return { kind: 'requeue', at: outcome.recheckAt } as const;
+    handOut(outcome.authority);
+    return requeueIn(0, now); // the next step may be due at once
+  };
+
+  /** @returns the authority that was written */
+  const mend = async (
+    { secret, verdict, now }: Observed,
+    signal: AbortSignal,
+  ): Promise<{ readonly authority: Authority; readonly note: RotationNote } | undefined> => {
+    switch (verdict.kind) {
+      case 'usable':
+      case 'broken':
+        return undefined;
+      case 'bootstrap':
+      case 'start-over': {
+        const { imported, problem } = await readImported(deps, now, signal);
+        if (problem !== undefined) throw new Error(caRefused(deps, problem).message);
+        const fresh = authorityOf(await makeGeneration(deps, imported, now, undefined), now);
+        const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
+        await write(deps, secret, authority, signal);
+        return { authority, note: madeNote(verdict.kind, authority) };
+      }
+      case 'write-back':
+      case 'adopt':
+        await write(deps, secret, verdict.authority, signal);
+        return { authority: verdict.authority, note: mendedNote(verdict) };
+    }
+  };
+
+  return async (_key, signal): Promise<ReconcileResult> => {
+    const observed = await observe(deps, lastGood, signal);
+    const { secret, verdict, now } = observed;
+    if (verdict.kind === 'usable' && secret !== undefined)
+      return await rotate(observed, secret, verdict.authority, signal);
+    if (verdict.kind === 'broken') {
+      say(secret, brokenNote(verdict));
+      deps.report({ phase: 'broken', authority: lastGood, broken: verdict.reason });
+      return requeueIn(BROKEN_MS, now);
+    }
+    const mended = await mend(observed, signal);
+    if (mended === undefined) throw new Error('an authority that can be used has a secret');
+    deps.log.info(
+      { verdict: verdict.kind, generation: activeGeneration(mended.authority).id },
+      'wrote the authority',
+    );
+    say(secret, mended.note);
+    if (verdict.kind === 'write-back') deps.onRestored();
+    handOut(mended.authority);
+    return requeueIn(0, now);
   };
 }
 
-function toSecret(authority: Authority, namespace: string): Secret {
-  return {
+async function observe(
+  deps: AuthorityDeps,
+  lastGood: Authority | undefined,
+  signal: AbortSignal,
+): Promise<Observed> {
+  const now = deps.now();
+  const secret = await deps.readSecret(AUTHORITY_SECRET, signal);
+  const published = await deps.readPublished(signal);
+  const stored = toStored(secret);
+  const verdict = judgeAuthority({
+    stored,
+    published: published.flatMap(({ bundle }) => (bundle === undefined ? [] : [bundle])),
+    leaves: stored.kind === 'readable' ? 0 : await deps.countLeaves(signal),
+    lastGood,
+    consent: secret?.metadata?.annotations?.[NEW_AUTHORITY],
+    now,
+  });
+  return { secret, published, verdict, now };
+}
+
+function toStored(secret: Secret | undefined): StoredAuthority {
+  if (secret === undefined) return { kind: 'absent' };
+  if (Object.keys(secret.data ?? {}).length === 0) return { kind: 'empty' };
+  try {
+    return { kind: 'readable', authority: parseAuthority(secret.data ?? {}) };
+  } catch (error) {
+    if (error instanceof AuthorityBroken) return { kind: 'unreadable', message: error.message };
+    throw error;
+  }
+}
+
+interface Imported {
+  readonly imported: ImportedAuthority | undefined;
+  /** For people: why the Secret cannot be used. */
+  readonly problem: string | undefined;
+}
+
+async function readImported(
+  { importFrom, readSecret }: Pick<AuthorityDeps, 'importFrom' | 'readSecret'>,
+  now: Date,
+  signal: AbortSignal,
+): Promise<Imported> {
+  if (importFrom === undefined) return { imported: undefined, problem: undefined };
+  const secret = await readSecret(importFrom, signal);
+  if (secret === undefined) return { imported: undefined, problem: 'there is no such secret' };
+  const result = importAuthority(secret.data, now);
+  return result.kind === 'imported'
+    ? { imported: result.authority, problem: undefined }
+    : { imported: undefined, problem: result.problem };
+}
+
+/** While the Secret of the owner cannot be used, the CA in use is taken for theirs: nothing of ours takes its place. */
+function standIn(authority: Authority): ImportedAuthority | undefined {
+  const { id, certificate, key } = activeGeneration(authority);
+  return key === undefined ? undefined : { id, certificate, key };
+}
+
+/** Creates the Secret, or replaces what was read; a consent is used up by it. */
+async function write(
+  {
+    namespace,
+    createSecret,
+    replaceSecret,
+  }: Pick<AuthorityDeps, 'namespace' | 'createSecret' | 'replaceSecret'>,
+  existing: Secret | undefined,
+  authority: Authority,
+  signal: AbortSignal,
+): Promise<void> {
+  const { metadata } = existing ?? {};
+  const annotations = Object.entries(metadata?.annotations ?? {}).filter(([name]) => name !== NEW_AUTHORITY);
+  const secret: Secret = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { namespace, name: AUTHORITY_SECRET, labels: ownStateLabels },
     type: 'gatehouse.dev/authority',
-    data: toSecretData(authority),
+    ...existing,
+    metadata: {
+      ...metadata,
+      namespace,
+      name: AUTHORITY_SECRET,
+      labels: { ...metadata?.labels, ...ownStateLabels },
+      annotations: Object.fromEntries(annotations),
+    },
+    data: withAuthority(existing?.data, authority),
+  };
+  // Another leader may be as far as we are: one of the two writes fails, and its authority is forgotten.
+  await (existing === undefined ? createSecret : replaceSecret)(secret, signal);
+}
+
+const caRefused = (
+  { importFrom = '', namespace }: Pick<AuthorityDeps, 'importFrom' | 'namespace'>,
+  problem: string,
+): RotationNote => ({
+  type: 'Warning',
+  reason: 'CaRefused',
+  message: `the CA in secret ${namespace}/${importFrom} cannot be used: ${problem}. Put a self-signed CA and its key there.`,
+});
+
+const madeNote = (kind: 'bootstrap' | 'start-over', authority: Authority): RotationNote => {
+  const { id } = activeGeneration(authority);
+  return kind === 'bootstrap'
+    ? { type: 'Normal', reason: 'AuthorityCreated', message: `generation ${id} is the first one` }
+    : {
+        type: 'Warning',
+        reason: 'AuthorityReplaced',
+        message: `generation ${id} takes the place of an authority that is lost, by consent; ${authority.generations.length - 1} old roots are trusted until nothing needs them`,
+      };
+};
+
+const mendedNote = (verdict: Extract<AuthorityVerdict, { kind: 'write-back' | 'adopt' }>): RotationNote =>
+  verdict.kind === 'adopt'
+    ? { type: 'Normal', reason: 'AuthorityAdopted', message: 'the stored authority is used, by consent' }
+    : {
+        type: 'Warning',
+        reason: 'SignerRestored',
+        message: `the stored authority could not be used (${verdict.reason}): the last good copy was written back`,
+      };
+
+const brokenNote = ({ reason, message }: Extract<AuthorityVerdict, { kind: 'broken' }>): RotationNote => ({
+  type: 'Warning',
+  reason: 'SignerBroken',
+  message:
+    `secret ${AUTHORITY_SECRET} cannot be used (${reason}): ${message}. Nothing is signed or published anew; what is served stays. ` +
+    `Restore the secret from a good copy, or annotate it with ${NEW_AUTHORITY}=<reason>` +
+    (reason === 'Missing' ? ' (make an empty one for that).' : '.'),
+});
+
+/** Says each thing once until something else is said: a reconcile comes back every minute. */
+function speaker({ namespace, record, log }: Pick<AuthorityDeps, 'namespace' | 'record' | 'log'>) {
+  let last: string | undefined;
+  return (secret: Secret | undefined, note: RotationNote | undefined): void => {
+    if (note === undefined || note.message === last) return;
+    last = note.message;
+    const { type, reason, message } = note;
+    const uid = secret?.metadata?.uid;
+    const regarding = { apiVersion: 'v1', kind: 'Secret', namespace, name: AUTHORITY_SECRET };
+    record({ regarding: { ...regarding, ...(uid === undefined ? {} : { uid }) }, type, reason, message });
+    if (type === 'Warning') log.warn({ reason }, message);
   };
 }
 

@@ -17,6 +17,8 @@ export interface CaBundleDeps {
   readonly createConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<unknown>;
   /** Writes the object if it still has the resourceVersion in its metadata. */
   readonly replaceConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<unknown>;
+  /** The ConfigMap has been written. */
+  readonly onPublished?: () => void;
   readonly now: () => Date;
   readonly log: Log;
 }
@@ -34,6 +36,7 @@ export function createCaBundleReconciler(deps: CaBundleDeps): Reconcile {
       const write = live === undefined ? deps.createConfigMap : deps.replaceConfigMap;
       await write(desired, signal);
       deps.log.info({}, 'published the CA bundle');
+      deps.onPublished?.();
     }
     return requeueIn(RECHECK_MS, deps.now());
   };

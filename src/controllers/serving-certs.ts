@@ -1,189 +1,235 @@
 /** On the leader: every Service that asks for one has a serving cert in its Secret, whatever happens to that Secret. */
-import { isDeepStrictEqual } from 'node:util';
-
 import type { Authority } from '../pki/authority.ts';
-import type { KeyAlgorithm, KeyPair } from '../pki/keys.ts';
-import {
-  ownership,
-  withBundle,
-  withMarks,
-  withServingCert,
-  type Secret,
-  type SecretOwnership,
-  type ServiceIdentity,
-} from '../pki/secret.ts';
-import { readServingCert } from '../pki/serving-cert-facts.ts';
-import { planServingCert, type ServingCertPlan } from '../pki/serving-cert-plan.ts';
+import { firstClaim } from '../pki/secret-claim.ts';
+import { openshiftServiceChange, type OpenshiftOutcome } from '../pki/secret-openshift.ts';
+import type { StoredSecret } from '../pki/secret-sketch.ts';
+import { ownership } from '../pki/secret.ts';
+import type { IssueReason, ServingCertPlan } from '../pki/serving-cert-plan.ts';
 import type { Service, ServingCertRequest } from '../pki/serving-cert-request.ts';
-import { issueServingCert } from '../pki/serving-cert.ts';
-import { signingOf } from '../pki/signing.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
+import { AWAIT_CHANGE, requeueIn, type Reconcile, type ReconcileResult } from './reconcile.ts';
+import {
+  createSigningView,
+  identityOf,
+  isMarked,
+  planOf,
+  secretKeyOf,
+  signerName,
+  waitsForItsTurn,
+  type Case,
+} from './serving-certs-case.ts';
+import type { Leaves } from './serving-certs-leaves.ts';
+import { createNotices, REPEAT_MS, type Notices } from './serving-certs-notices.ts';
+import { releaseOrphans, type OrphansDeps } from './serving-certs-orphans.ts';
+import { createCheckedOutputs, PASSWORD_RECHECK_MS } from './serving-certs-outputs.ts';
+import type { Pacer } from './serving-certs-pacer.ts';
+import { toldOf, type Refusal } from './serving-certs-refusal.ts';
+import { repair, type RepairDeps, type RepairResult } from './serving-certs-repair.ts';
 
-export interface ServingCertsDeps {
+export interface ServingCertsDeps extends RepairDeps, OrphansDeps {
+  /** Whether both stores are filled: before, nothing can be said about who goes first, or what is there. */
+  readonly synced: () => boolean;
   readonly service: (key: string) => Service | undefined;
   readonly request: (service: Service) => ServingCertRequest;
+  /** From the store: the Services that lay claim to a Secret (`namespace/name`). */
+  readonly claimants: (secretKey: string) => readonly Service[];
   /** From the store: good enough to see that nothing is to be done. */
-  readonly storedSecret: (key: string) => Secret | undefined;
-  /** From the API server: what is written is decided on this. */
-  readonly readSecret: (namespace: string, name: string, signal: AbortSignal) => Promise<Secret | undefined>;
-  readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
-  /** Writes the Secret if it still has the resourceVersion in its metadata. */
-  readonly replaceSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
+  readonly storedSecret: (key: string) => StoredSecret | undefined;
+  /** Merges into the annotations of the Service if it still has its resourceVersion; `null` removes one. */
+  readonly annotateService: (
+    service: Service,
+    annotations: Readonly<Record<string, string | null>>,
+    signal: AbortSignal,
+  ) => Promise<unknown>;
   readonly authority: () => Authority | undefined;
-  readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
-  readonly randomSerial: () => Uint8Array;
-  readonly record: RecordEvent;
+  readonly leaves: Pick<Leaves, 'factsOf' | 'stopped' | 'renewed'>;
+  readonly pacer: Pick<Pacer, 'take' | 'forget'>;
+  readonly observe: (result: 'issued' | 'refused' | 'failed', reason: string) => void;
   readonly now: () => Date;
-  readonly log: Log;
-}
-
-type Order = Extract<ServingCertRequest, { kind: 'request' }>;
-
-/** What one pass works on. */
-interface Case {
-  readonly key: string;
-  readonly identity: ServiceIdentity;
-  readonly order: Order;
-  readonly authority: Authority;
-  readonly now: Date;
 }
 
 /** A Secret that is not ours sends us no events: it is looked at again after this time, in milliseconds. */
 const REFUSED_RECHECK_MS = 60_000;
 
 export function createServingCertsReconciler(deps: ServingCertsDeps): Reconcile {
+  const signingOf = createSigningView();
+  const notices = createNotices(deps.record);
+  const checked = createCheckedOutputs();
+  /** Services whose Secret exists, although it is not in the store. */
+  const unseen = new Set<string>();
+
+  const isSettled = (stored: StoredSecret, work: Case, plan: ServingCertPlan): boolean =>
+    plan.kind === 'keep' &&
+    stored.sketch?.kind === 'usable' &&
+    ownership(stored, work.identity, deps) === 'ours' &&
+    isMarked(stored, work, stored.sketch.notAfter) &&
+    checked.holds(stored, work);
+
+  const serve = async (work: Case, signal: AbortSignal): Promise<ReconcileResult> => {
+    const secretKey = secretKeyOf(work);
+    const claims = deps.claimants(secretKey).flatMap((one) => deps.claimOf(one) ?? []);
+    const first = firstClaim(claims);
+    if (first !== undefined && first.name !== work.identity.name)
+      return await refuse(work, { kind: 'taken', by: first.name }, deps, notices, signal);
+
+    const stored = deps.storedSecret(secretKey);
+    const facts = stored === undefined ? undefined : deps.leaves.factsOf(stored, work.authority);
+    const plan = planOf(facts, work);
+    if (stored !== undefined && isSettled(stored, work, plan)) {
+      settled(work, deps);
+      notices.allWell(work.identity);
+      await answerSigned(work, deps, signal);
+      return recheck(plan, work);
+    }
+    const problem = facts?.kind === 'usable' && plan.kind === 'issue' ? deps.clockProblem() : undefined;
+    if (problem !== undefined)
+      return await refuse(work, { kind: 'clock', message: problem }, deps, notices, signal);
+    const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
+    if (waitsForItsTurn(plan, work) && !deps.pacer.take(work.key, endsAt)) return AWAIT_CHANGE; // the pacer calls
+
+    const isAbsent = stored === undefined && !unseen.has(work.key);
+    const done = await observed(deps, () => repair(work, isAbsent, deps, signal));
+    if (done.kind === 'refused') {
+      unseen.add(work.key);
+      return await refuse(work, done.refusal, deps, notices, signal);
+    }
+    unseen.delete(work.key);
+    settled(work, deps);
+    if (done.missing === undefined) {
+      checked.add(done.secret, work);
+      notices.allWell(work.identity);
+    }
+    report(work, done, deps, notices);
+    await answerSigned(work, deps, signal);
+    if (done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, work.now);
+    return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, work);
+  };
+
+  const rest = (key: string): ReconcileResult => {
+    unseen.delete(key);
+    deps.pacer.forget(key);
+    return AWAIT_CHANGE;
+  };
+
   return async (key, signal) => {
     const service = deps.service(key);
     const authority = deps.authority();
-    if (service === undefined || authority === undefined) return AWAIT_CHANGE; // both come back as a change
-    const identity = identityOf(service);
+    if (!deps.synced() || authority === undefined) return AWAIT_CHANGE; // both are told as a change
+    await releaseOrphans(key, service, deps, signal);
+    if (service === undefined) return rest(key);
     const request = deps.request(service);
-    if (request.kind === 'none') return AWAIT_CHANGE;
-    if (request.kind === 'invalid') {
-      record(identity, 'Warning', 'InvalidRequest', request.message, deps);
-      return AWAIT_CHANGE; // only an edit of the Service mends it
+    switch (request.kind) {
+      case 'none':
+        return rest(key);
+      case 'invalid':
+        return await reject(service, request, deps, notices, signal);
+      case 'request': {
+        const now = deps.now();
+        const identity = identityOf(service);
+        const signing = signingOf(authority, now);
+        return await serve({ key, service, identity, order: request, authority, signing, now }, signal);
+      }
     }
-    const work: Case = { key, identity, order: request, authority, now: deps.now() };
-    const stored = deps.storedSecret(`${identity.namespace}/${request.secretName}`);
-    if (stored !== undefined && isSettled(stored, work)) return recheck(plan(stored, work), work.now);
-    return await repair(work, deps, signal);
   };
 }
 
-/** Decides again on what the API server holds, and writes at most once. */
-async function repair(work: Case, deps: ServingCertsDeps, signal: AbortSignal) {
-  const { key, identity, order, now } = work;
-  const live = await deps.readSecret(identity.namespace, order.secretName, signal);
-  const owner = live === undefined ? 'ours' : ownership(live, identity);
-  if (owner !== 'ours') {
-    record(identity, 'Warning', ...refusal(owner, order.secretName), deps);
-    return requeueIn(REFUSED_RECHECK_MS, now);
-  }
-  const next = plan(live, work);
-  switch (next.kind) {
-    case 'issue': {
-      const secret = await issue(live, work, deps);
-      await (live === undefined ? deps.createSecret(secret, signal) : deps.replaceSecret(secret, signal));
-      deps.log.info({ key, secret: order.secretName, reason: next.reason }, 'issued serving cert');
-      const reason = next.reason === 'RenewalDue' ? 'Renewed' : 'Issued';
-      record(identity, 'Normal', reason, `serving cert in secret ${order.secretName} (${next.reason})`, deps);
-      return AWAIT_CHANGE;
-    }
-    case 'refresh-bundle':
-    case 'keep': {
-      if (live === undefined) return AWAIT_CHANGE; // there is nothing to keep: the plan is to issue
-      const refreshed = next.kind === 'keep' ? live : withBundle(live, signingOf(work.authority, now).bundle);
-      const secret = withMarks(refreshed, identity, order.labels);
-      if (!isDeepStrictEqual(secret, live)) {
-        await deps.replaceSecret(secret, signal);
-        deps.log.info({ key, secret: order.secretName, reason: next.kind }, 'mended serving secret');
-      }
-      return recheck(next, now);
-    }
-  }
-}
-
-async function issue(
-  existing: Secret | undefined,
-  { identity, order, authority, now }: Case,
+/** Only an edit of the Service mends it, and until then its cert is not renewed. */
+async function reject(
+  service: Service,
+  { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
   deps: ServingCertsDeps,
-): Promise<Secret> {
-  const keyPair = await deps.generateKeyPair(order.algorithm);
-  const { dnsNames, lifetimeMs, secretName, labels = {} } = order;
-  const { chain } = issueServingCert({
-    authority,
-    dnsNames,
-    keyPair,
-    serial: deps.randomSerial(),
-    now,
-    lifetimeMs,
-  });
-  const { bundle } = signingOf(authority, now);
-  return withServingCert(existing, {
-    service: identity,
-    labels,
-    secretName,
-    chain,
-    privateKey: keyPair.privateKey,
-    bundle,
-  });
+  notices: Notices,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const identity = identityOf(service);
+  const now = deps.now();
+  deps.pacer.forget(`${identity.namespace}/${identity.name}`);
+  deps.observe('refused', 'InvalidRequest');
+  notices.warn(identity, 'InvalidRequest', message, now);
+  const secretKey = `${identity.namespace}/${deps.claimOf(service)?.secretName ?? ''}`;
+  if (deps.storedSecret(secretKey) !== undefined) deps.leaves.stopped(secretKey, 'InvalidRequest');
+  if (via === 'openshift') await annotate(service, { kind: 'failed', message }, deps, signal);
+  return requeueIn(REPEAT_MS, now);
 }
 
-function plan(secret: Secret | undefined, { identity, order, authority, now }: Case): ServingCertPlan {
-  return planServingCert({
-    now,
-    serviceUid: identity.uid,
-    dnsNames: order.dnsNames,
-    algorithm: order.algorithm,
-    signing: signingOf(authority, now),
-    current: readServingCert(secret?.data, authority),
-  });
+async function refuse(
+  work: Case,
+  refusal: Refusal,
+  deps: ServingCertsDeps,
+  notices: Notices,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { reason, message } = toldOf(refusal, work.order.secretName);
+  deps.observe('refused', reason);
+  deps.pacer.forget(work.key);
+  // A wrong clock is told once, by whoever watches it; and nobody reads about a namespace that is going.
+  const forPeople = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
+  if (forPeople) notices.warn(work.identity, reason, message, work.now);
+  if (forPeople && work.order.via === 'openshift')
+    await annotate(work.service, { kind: 'failed', message }, deps, signal);
+  return requeueIn(REFUSED_RECHECK_MS, work.now);
 }
 
-function isSettled(secret: Secret, work: Case): boolean {
-  return (
-    ownership(secret, work.identity) === 'ours' &&
-    plan(secret, work).kind === 'keep' &&
-    isDeepStrictEqual(withMarks(secret, work.identity, work.order.labels), secret)
-  );
+function settled(work: Case, deps: ServingCertsDeps): void {
+  deps.pacer.forget(work.key);
+  deps.leaves.renewed(secretKeyOf(work));
 }
 
-function recheck(plan: ServingCertPlan, now: Date) {
-  return plan.kind === 'keep' ? ({ kind: 'requeue', at: plan.recheckAt } as const) : requeueIn(0, now);
-}
-
-function refusal(owner: Exclude<SecretOwnership, 'ours'>, name: string): [reason: string, message: string] {
-  switch (owner) {
-    case 'foreign':
-      return [
-        'ForeignSecret',
-        `secret ${name} belongs to someone else and is left alone: name another one, or delete it`,
-      ];
-    case 'wrong-type':
-      return [
-        'SecretTypeConflict',
-        `secret ${name} is not of type kubernetes.io/tls, which cannot be changed: delete it`,
-      ];
-    case 'immutable':
-      return ['SecretImmutable', `secret ${name} is immutable: delete it, and it will be made again`];
+function report(
+  { key, identity, order, now }: Case,
+  done: Exclude<RepairResult, { kind: 'refused' }>,
+  deps: ServingCertsDeps,
+  notices: Notices,
+): void {
+  if (done.kind === 'issued') {
+    deps.observe('issued', done.reason);
+    deps.log.info({ key, secret: order.secretName, reason: done.reason }, 'issued serving cert');
+    const word = wordFor(done.reason);
+    const message = `serving cert in secret ${order.secretName} (${done.reason})`;
+    if (word !== undefined) notices.tell(identity, 'Normal', word, message);
+  } else if (done.kind === 'mended') {
+    deps.log.info({ key, secret: order.secretName, reason: done.plan.kind }, 'mended serving secret');
+  }
+  if (done.missing !== undefined) {
+    const { reason, message } = toldOf(done.missing, order.secretName);
+    notices.warn(identity, reason, message, now);
   }
 }
 
-function identityOf({ metadata }: Service): ServiceIdentity {
-  return { namespace: metadata?.namespace ?? '', name: metadata?.name ?? '', uid: metadata?.uid ?? '' };
+/** A rotation is one thing that happens to the cluster, and not ten thousand: nobody reads as many Events. */
+function wordFor(reason: IssueReason): string | undefined {
+  if (reason === 'SignerChanged' || reason === 'ChainChanged') return undefined;
+  return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-function record(
-  { namespace, name, uid }: ServiceIdentity,
-  type: 'Normal' | 'Warning',
-  reason: string,
-  message: string,
-  deps: Pick<ServingCertsDeps, 'record'>,
-): void {
-  deps.record({
-    regarding: { apiVersion: 'v1', kind: 'Service', namespace, name, uid },
-    type,
-    reason,
-    message,
-  });
+async function observed(deps: ServingCertsDeps, work: () => Promise<RepairResult>): Promise<RepairResult> {
+  try {
+    return await work();
+  } catch (error) {
+    deps.observe('failed', 'Error');
+    throw error;
+  }
+}
+
+async function answerSigned(work: Case, deps: ServingCertsDeps, signal: AbortSignal): Promise<void> {
+  if (work.order.via !== 'openshift') return;
+  await annotate(work.service, { kind: 'signed', signedBy: signerName(work.authority) }, deps, signal);
+}
+
+/** Whoever asks in OpenShift's way looks for the answer on the Service. */
+async function annotate(
+  service: Service,
+  outcome: OpenshiftOutcome,
+  deps: ServingCertsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const change = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
+  if (change !== undefined) await deps.annotateService(service, change, signal);
+}
+
+function recheck(plan: ServingCertPlan, { order, now }: Case): ReconcileResult {
+  if (plan.kind !== 'keep') return requeueIn(0, now);
+  const look = requeueIn(PASSWORD_RECHECK_MS, now);
+  const passwordFirst =
+    order.keystorePassword !== undefined && look.kind === 'requeue' && look.at < plan.recheckAt;
+  return passwordFirst ? look : { kind: 'requeue', at: plan.recheckAt };
 }

@@ -21,8 +21,10 @@ export interface ChangeSinkDeps<T extends KubeObject> {
 export interface ChangeSink<T extends KubeObject> {
   readonly set: (object: T) => void;
   readonly remove: (object: T) => void;
+  /** The object as the store will hold it: what a list has to be made of. */
+  readonly prepare: (object: T) => T;
   /**
-   * The store becomes `objects`.
+   * The store becomes `objects`, which went through `prepare`.
    * @param everything tell also what looks unchanged: after a rollback one resourceVersion may stand for two states
    */
   readonly replaceAll: (objects: readonly T[], everything: boolean) => void;
@@ -62,14 +64,14 @@ export function createChangeSink<T extends KubeObject>(deps: ChangeSinkDeps<T>):
     tell(key, { kind: 'deleted', object });
   };
 
-  const put = (object: T, everything: boolean): void => {
+  const put = (object: T, everything: boolean, transformed: (key: string, object: T) => T): void => {
     const key = keyOf(object);
     const known = store.get(key);
     if (known !== undefined && known.metadata?.uid !== object.metadata?.uid) drop(key);
     const previous = store.get(key);
     if (previous !== undefined && !everything && sameVersion(previous, object)) return;
     try {
-      const stored = store.set(key, prepare(key, object));
+      const stored = store.set(key, transformed(key, object));
       tell(
         key,
         previous === undefined
@@ -83,15 +85,16 @@ export function createChangeSink<T extends KubeObject>(deps: ChangeSinkDeps<T>):
 
   return {
     set: (object) => {
-      put(object, false);
+      put(object, false, prepare);
     },
     remove: (object) => {
       drop(keyOf(object));
     },
+    prepare: (object) => prepare(keyOf(object), object),
     replaceAll: (objects, everything) => {
       const present = new Set(objects.map(keyOf));
       for (const key of store.keys()) if (!present.has(key)) drop(key);
-      for (const object of objects) put(object, everything);
+      for (const object of objects) put(object, everything, (_key, prepared) => prepared);
     },
   };
 }

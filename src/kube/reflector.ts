@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { ApiError, isGone } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
 import { createChangeSink, dropManagedFields, type Change } from './change.ts';
@@ -73,6 +74,9 @@ const TIMING: ReflectorTiming = {
 /** A page of 500 large objects takes a busy API server longer than a single object. */
 const LIST_TIMEOUT_MS = 60_000;
 
+/** A transform may take half a millisecond: after so many objects requests that wait are served. */
+const BREATH = 50;
+
 /** Where the reflector stands between two attempts. */
 interface Progress {
   /** Everything up to here is in the store; undefined: list again. */
@@ -119,7 +123,11 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     })) {
       signal.throwIfAborted();
       heard();
-      for (const item of page.items) items.push(item);
+      // Page by page: what a transform drops is not held until the list is complete, and others get their turn in between.
+      for (const item of page.items) {
+        items.push(sink.prepare(item));
+        if (items.length % BREATH === 0) await setImmediate();
+      }
       version = page.metadata.resourceVersion;
     }
     if (version === undefined || version === '')

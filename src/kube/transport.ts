@@ -13,6 +13,8 @@ export interface RestObservation extends RequestLine {
   /** The HTTP status, or why there is none. */
   readonly code: number | 'connection' | 'deadline' | 'malformed' | 'aborted';
   readonly seconds: number;
+  /** The header Date of the answer, if one came. */
+  readonly date: string | undefined;
 }
 
 export interface Transport {
@@ -49,9 +51,11 @@ export async function send<T>(
   attempt.beforeSend?.();
   const started = transport.clock.monotonic();
   let code: RestObservation['code'] = 'connection';
+  let date: RestObservation['date'];
   try {
     const response = await attempt.dispatcher.request(toDispatch(transport, attempt, credentials));
     code = response.statusCode;
+    date = typeof response.headers.date === 'string' ? response.headers.date : undefined;
     if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
     return await read(response);
   } catch (error) {
@@ -60,7 +64,7 @@ export async function send<T>(
     else if (signal.aborted) code = 'aborted';
     throw known;
   } finally {
-    transport.observe({ ...line, code, seconds: (transport.clock.monotonic() - started) / 1_000 });
+    transport.observe({ ...line, code, date, seconds: (transport.clock.monotonic() - started) / 1_000 });
   }
 }
 

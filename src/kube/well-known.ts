@@ -43,6 +43,13 @@ export const validatingWebhookConfigurations = clusterScoped(
   'ValidatingWebhookConfiguration',
 );
 
+export const customResourceDefinitions = clusterScoped(
+  'apiextensions.k8s.io',
+  'customresourcedefinitions',
+  'CustomResourceDefinition',
+);
+export const apiServices = clusterScoped('apiregistration.k8s.io', 'apiservices', 'APIService');
+
 export const selfSubjectAccessReviews = clusterScoped(
   'authorization.k8s.io',
   'selfsubjectaccessreviews',

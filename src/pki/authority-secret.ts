@@ -1,8 +1,6 @@
-import type { X509Certificate } from 'node:crypto';
 import { AUTHORITY_SECRET } from './annotations.ts';
 import type { Authority } from './authority.ts';
-import { certificateFields, KEY_USAGE } from './certificate-fields.ts';
-import { rootOf, type Generation, type GenerationState } from './generation.ts';
+import { rootOf, rootProblem, type Generation, type GenerationState } from './generation.ts';
 import {
   firstCertificate,
   parsePrivateKeyPem,
@@ -15,7 +13,8 @@ import {
 /**
  * The authority as the `data` of a Secret, made to be read by people with kubectl and openssl:
  *
- *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt? }], newest first, times in RFC 3339
+ *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, drainedAt? }], newest first, times in RFC 3339
+ *     history.json             { gone: [id], rotatedFor? }; absent before the first rotation
  *     <id>.crt                 the self-signed root
  *     <id>.key                 its private key, PKCS#8; absent once the generation signs nothing any more
  *     <id>.bridge.crt          its key, signed by the generation before it; absent for the first
@@ -25,6 +24,8 @@ import {
 export type AuthoritySecretData = Readonly<Record<string, string>>;
 
 const LIST_KEY = 'generations.json';
+const HISTORY_KEY = 'history.json';
+const OWN_KEY = /^(generations\.json|history\.json|[0-9a-f]{8}\.(crt|key|bridge\.crt))$/;
 const certificateKey = (id: string) => `${id}.crt`;
 const privateKeyKey = (id: string) => `${id}.key`;
 const bridgeKey = (id: string) => `${id}.bridge.crt`;
@@ -44,25 +45,38 @@ export class AuthorityBroken extends Error {
   }
 }
 
-export function toSecretData({ generations }: Authority): AuthoritySecretData {
-  const list = generations.map(({ id, state, createdAt, publishedAt, activatedAt }) => ({
+export function toSecretData({ generations, gone = [], rotatedFor }: Authority): AuthoritySecretData {
+  const list = generations.map(({ id, state, createdAt, publishedAt, activatedAt, drainedAt }) => ({
     id,
     state,
     createdAt,
     publishedAt,
     activatedAt,
+    drainedAt,
   }));
+  const history = gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor });
   const files = generations.flatMap(({ id, certificate, key, bridge }): [string, string | undefined][] => [
     [certificateKey(id), certificate],
     [privateKeyKey(id), key],
     [bridgeKey(id), bridge],
   ]);
   return Object.fromEntries(
-    [[LIST_KEY, `${JSON.stringify(list, undefined, 2)}\n`] as const, ...files].flatMap(([name, text]) =>
+    [[LIST_KEY, toJson(list)] as const, [HISTORY_KEY, history] as const, ...files].flatMap(([name, text]) =>
       text === undefined ? [] : [[name, Buffer.from(text).toString('base64')]],
     ),
   );
 }
+
+/** `data` with `authority` in it instead of what stood there of one. What others put beside it stays. */
+export function withAuthority(
+  data: AuthoritySecretData | undefined,
+  authority: Authority,
+): AuthoritySecretData {
+  const foreign = Object.entries(data ?? {}).filter(([name]) => !OWN_KEY.test(name));
+  return { ...Object.fromEntries(foreign), ...toSecretData(authority) };
+}
+
+const toJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
 /**
  * Reads the `data` of the Secret (values in base64) and checks that it can sign and that its parts belong together.
@@ -73,10 +87,22 @@ export function parseAuthority(data: AuthoritySecretData): Authority {
   const entries = parseList(data);
   const generations = entries.map((entry) => parseGeneration(entry, data));
   for (const [index, generation] of generations.entries()) checkBridge(generation, generations[index + 1]);
-  return { generations };
+  return { generations, ...parseHistory(data) };
 }
 
-type ListEntry = Pick<Generation, 'id' | 'state' | 'createdAt' | 'publishedAt' | 'activatedAt'>;
+function parseHistory(data: AuthoritySecretData): Pick<Authority, 'gone' | 'rotatedFor'> {
+  const text = textOf(data, HISTORY_KEY);
+  if (text === undefined) return {};
+  const history = inKey(HISTORY_KEY, (): unknown => JSON.parse(text));
+  if (!isRecord(history)) throw new AuthorityBroken(HISTORY_KEY, 'it is not an object');
+  const { gone, rotatedFor } = history;
+  if (!Array.isArray(gone) || !gone.every((id) => typeof id === 'string'))
+    throw new AuthorityBroken(HISTORY_KEY, 'it has no list of the generations that are gone');
+  return { gone, ...(typeof rotatedFor === 'string' ? { rotatedFor } : {}) };
+}
+
+type Times = 'createdAt' | 'publishedAt' | 'activatedAt' | 'drainedAt';
+type ListEntry = Pick<Generation, 'id' | 'state' | Times>;
 
 function parseList(data: AuthoritySecretData): readonly ListEntry[] {
   const text = textOf(data, LIST_KEY);
@@ -94,7 +120,7 @@ function parseEntry(entry: unknown, index: number): ListEntry {
   const { id, state } = entry;
   if (typeof id !== 'string' || !/^[0-9a-f]{8}$/.test(id)) throw broken('has no id of 8 hexadecimal digits');
   if (!isState(state)) throw broken(`has a state other than ${Object.keys(STATE_ORDER).join(', ')}`);
-  const time = (field: 'createdAt' | 'publishedAt' | 'activatedAt') => {
+  const time = (field: Times) => {
     const value = entry[field];
     if (value === undefined) return undefined;
     const date = new Date(typeof value === 'string' ? value : Number.NaN);
@@ -103,7 +129,15 @@ function parseEntry(entry: unknown, index: number): ListEntry {
   };
   const createdAt = time('createdAt');
   if (createdAt === undefined) throw broken('has no createdAt');
-  return { id, state, createdAt, publishedAt: time('publishedAt'), activatedAt: time('activatedAt') };
+  const [publishedAt, activatedAt, drainedAt] = [time('publishedAt'), time('activatedAt'), time('drainedAt')];
+  return {
+    id,
+    state,
+    createdAt,
+    publishedAt,
+    activatedAt,
+    ...(drainedAt === undefined ? {} : { drainedAt }),
+  };
 }
 
 /** The order in which states stand in the list. */
@@ -157,19 +191,8 @@ function parseOneCertificate(text: string): CertificatePem {
 
 function checkRoot(generation: Generation): void {
   const dataKey = certificateKey(generation.id);
-  const root = rootOf(generation);
-  checkAuthorityCertificate(dataKey, root);
-  if (!root.checkIssued(root) || !root.verify(root.publicKey))
-    throw new AuthorityBroken(dataKey, 'it is not signed by itself, so no client can take it as a root');
-}
-
-function checkAuthorityCertificate(dataKey: string, certificate: X509Certificate): void {
-  const { subjectKeyId, keyUsage } = inKey(dataKey, () => certificateFields(certificate));
-  if (!certificate.ca) throw new AuthorityBroken(dataKey, 'it is not the certificate of a CA');
-  if (keyUsage !== undefined && (keyUsage & KEY_USAGE.keyCertSign) === 0)
-    throw new AuthorityBroken(dataKey, 'its key usage does not allow it to sign certificates');
-  if (subjectKeyId === undefined)
-    throw new AuthorityBroken(dataKey, 'it has no subject key identifier, by which chains find it');
+  const problem = inKey(dataKey, () => rootProblem(rootOf(generation)));
+  if (problem !== undefined) throw new AuthorityBroken(dataKey, problem);
 }
 
 /** A bridge has to lead from the generation before to this one. Where that one is gone, the bridge is not used any more. */
@@ -179,7 +202,7 @@ function checkBridge(generation: Generation, previous: Generation | undefined): 
   const dataKey = bridgeKey(id);
   const bridge = firstCertificate(pem);
   const root = rootOf(generation);
-  checkAuthorityCertificate(dataKey, bridge);
+  if (!bridge.ca) throw new AuthorityBroken(dataKey, 'it is not the certificate of a CA');
   if (!bridge.publicKey.equals(root.publicKey) || bridge.subject !== root.subject)
     throw new AuthorityBroken(dataKey, `it does not speak of the same key as ${certificateKey(id)}`);
   if (previous === undefined) return;

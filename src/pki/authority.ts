@@ -5,12 +5,22 @@ import { createGeneration, type Generation, type NewGeneration } from './generat
 /** Our signing CA: every generation that is trusted, newest first. Exactly one is active; pending ones stand before it. */
 export interface Authority {
   readonly generations: readonly Generation[];
+  /**
+   * Ids of generations that are gone, the latest first. A root that is still published somewhere and stands here is old news;
+   * one that stands nowhere shows that this authority is the older copy.
+   */
+  readonly gone?: readonly string[];
+  /** The latest value of the annotation `rotate` that a rotation was begun for. */
+  readonly rotatedFor?: string;
 }
 
 /** The first authority. Its generation is active at once: nobody trusts anything yet who would have to learn of it first. */
 export function createAuthority(request: Omit<NewGeneration, 'previous'>): Authority {
-  const { now } = request;
-  const first = createGeneration(request);
+  return authorityOf(createGeneration(request), request.now);
+}
+
+/** The first authority, of a generation that is there already. */
+export function authorityOf(first: Generation, now: Date): Authority {
   return { generations: [{ ...first, state: 'active', publishedAt: now, activatedAt: now }] };
 }
 

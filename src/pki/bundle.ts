@@ -1,10 +1,10 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Authority } from './authority.ts';
-import { rootOf } from './generation.ts';
-import { holdsSameCertificates, toCertificatePem, type CertificatePem } from './pem.ts';
+import { rootOf, type Generation } from './generation.ts';
+import { holdsSameCertificates, splitCertificates, toCertificatePem, type CertificatePem } from './pem.ts';
 
 /** A caBundle stands in many objects, and some of them in ConfigMaps and etcd values with limits of their own. */
-const MAX_BYTES = 64 * 1024;
+export const MAX_BUNDLE_BYTES = 64 * 1024;
 
 /**
  * The certificates that clients trust: the roots of all generations, newest first, none of them expired. Only self-signed ones,
@@ -18,8 +18,10 @@ export function caBundle(authority: Authority, now: Date): CertificatePem {
       'every generation of the authority has expired: rotate it to get a CA bundle that holds one',
     );
   const bundle = toCertificatePem(roots);
-  if (bundle.length > MAX_BYTES)
-    throw new Error(`the CA bundle is ${bundle.length} bytes long: at most ${MAX_BYTES} are published`);
+  if (bundle.length > MAX_BUNDLE_BYTES)
+    throw new Error(
+      `the CA bundle is ${bundle.length} bytes long: at most ${MAX_BUNDLE_BYTES} are published`,
+    );
   return bundle;
 }
 
@@ -27,6 +29,16 @@ export function caBundle(authority: Authority, now: Date): CertificatePem {
 export function bundleRoots({ generations }: Authority, now: Date): readonly X509Certificate[] {
   const roots = generations.map(rootOf).filter((root) => root.validToDate > now && root.checkIssued(root));
   return [...new Map(roots.map((root) => [root.fingerprint256, root])).values()];
+}
+
+/** Whether a client with this bundle trusts the root of `generation`. A bundle that cannot be read trusts nothing. */
+export function trusts(bundle: string, generation: Generation): boolean {
+  const { fingerprint256 } = rootOf(generation);
+  try {
+    return splitCertificates(bundle).some((certificate) => certificate.fingerprint256 === fingerprint256);
+  } catch {
+    return false;
+  }
 }
 
 /** Whether two bundles trust the same: compared by certificate, not by text or order. A broken one is the same as none. */

@@ -40,6 +40,8 @@ export interface CertificateFields {
   readonly dnsNames: readonly string[];
   /** Bits of {@link KEY_USAGE}; undefined if the certificate does not restrict its key. */
   readonly keyUsage: number | undefined;
+  /** How many CAs may stand between this one and a leaf; undefined: any number. */
+  readonly pathLength: number | undefined;
   /** Object identifiers; undefined if the certificate does not restrict its purpose. */
   readonly extendedKeyUsage: readonly string[] | undefined;
 }
@@ -62,6 +64,7 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
       .filter((name) => isContext(name, 2))
       .map((name) => Buffer.from(contentOf(name)).toString('latin1')),
     keyUsage: keyUsage === undefined ? undefined : (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
+    pathLength: pathLengthOf(extensions.get(OID.basicConstraints)),
     extendedKeyUsage:
       extendedKeyUsage === undefined ? undefined : childrenOf(extendedKeyUsage).map(objectIdOf),
   };
@@ -76,6 +79,12 @@ function readExtensions(field: DerNode | undefined): ReadonlyMap<string, DerNode
       return [objectIdOf(id), decode(contentOf(value))];
     }),
   );
+}
+
+/** BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL } (RFC 5280 §4.2.1.9). */
+function pathLengthOf(constraints: DerNode | undefined): number | undefined {
+  const length = childrenOf(constraints).find((child) => !isBoolean(child));
+  return length === undefined ? undefined : contentOf(length).reduce((sum, octet) => sum * 256 + octet, 0);
 }
 
 function contentOrUndefined(node: DerNode | undefined): Uint8Array | undefined {

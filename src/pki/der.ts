@@ -25,6 +25,8 @@ export const objectId = (dotted: string) => primitive(Type.OID, asn1.oidToDer(do
 export const boolean = (value: boolean) => primitive(Type.BOOLEAN, value ? '\xff' : '\x00');
 export const nothing = () => primitive(Type.NULL, '');
 export const utf8String = (text: string) => primitive(Type.UTF8, toBinary(Buffer.from(text)));
+/** Of this type alone node-forge keeps the characters, not the bytes. */
+export const bmpString = (text: string) => primitive(Type.BMPSTRING, text);
 export const octetString = (content: Uint8Array) => primitive(Type.OCTETSTRING, toBinary(content));
 export const bitString = (content: Uint8Array, unusedBits = 0) =>
   primitive(Type.BITSTRING, String.fromCharCode(unusedBits) + toBinary(content));

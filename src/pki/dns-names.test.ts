@@ -1,14 +1,28 @@
 import { expect, test } from 'vitest';
-import { clusterDomainFrom, dnsNameProblem, isObjectName, serviceDnsNames } from './dns-names.ts';
+import {
+  clusterDomainFrom,
+  dnsNameProblem,
+  isInside,
+  isObjectName,
+  podDnsNames,
+  podNames,
+  serviceDnsNames,
+} from './dns-names.ts';
 
-const service = { name: 'db', namespace: 'prod', headless: false, clusterDomain: 'cluster.local' };
+const service = {
+  name: 'db',
+  namespace: 'prod',
+  clusterDomain: 'cluster.local',
+  shortNames: true,
+  wildcard: false,
+};
 
 test('a Service is reached by four names', () => {
   expect(serviceDnsNames(service)).toEqual(['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local']);
 });
 
-test('the pods of a headless Service are reached by names below it', () => {
-  expect(serviceDnsNames({ ...service, headless: true, clusterDomain: 'k8s.example' })).toEqual([
+test('what stands below a Service is reached through a wildcard', () => {
+  expect(serviceDnsNames({ ...service, wildcard: true, clusterDomain: 'k8s.example' })).toEqual([
     'db',
     'db.prod',
     'db.prod.svc',
@@ -16,6 +30,46 @@ test('the pods of a headless Service are reached by names below it', () => {
     '*.db.prod.svc',
     '*.db.prod.svc.k8s.example',
   ]);
+});
+
+test('without short names those with svc are left', () => {
+  expect(serviceDnsNames({ ...service, shortNames: false })).toEqual([
+    'db.prod.svc',
+    'db.prod.svc.cluster.local',
+  ]);
+});
+
+test('pods are reached by their names below the Service', () => {
+  expect(podDnsNames(['db-0', 'db-1'], service)).toEqual([
+    'db-0.db.prod.svc',
+    'db-0.db.prod.svc.cluster.local',
+    'db-1.db.prod.svc',
+    'db-1.db.prod.svc.cluster.local',
+  ]);
+});
+
+test.each([
+  ['db-0', ['db-0']],
+  ['db:3', ['db-0', 'db-1', 'db-2']],
+  ['db:0', undefined],
+  ['db:101', undefined],
+  ['db:', undefined],
+  ['db.0', undefined],
+  ['*', undefined],
+  [`${'a'.repeat(62)}:1`, undefined],
+  ['DB:1', undefined],
+])('%j stands for the pods %j', (text, pods) => {
+  expect(podNames(text, 100)).toEqual(pods);
+});
+
+test.each([
+  ['a.example.com', 'example.com', true],
+  ['example.com', 'example.com', true],
+  ['*.example.com', 'example.com', true],
+  ['notexample.com', 'example.com', false],
+  ['example.com.evil', 'example.com', false],
+])('whether %s lies in %s: %s', (name, domain, inside) => {
+  expect(isInside(name, domain)).toBe(inside);
 });
 
 test.each([

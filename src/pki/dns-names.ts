@@ -3,19 +3,49 @@ export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 export interface ServiceAddress {
   readonly name: string;
   readonly namespace: string;
-  /** Whether its pods have names of their own below it (`clusterIP: None`). */
-  readonly headless: boolean;
   /** E.g. `cluster.local`. */
   readonly clusterDomain: string;
 }
 
-/** The names under which a cluster reaches a Service, shortest first; of a headless one also those of its pods. */
-export function serviceDnsNames({ name, namespace, headless, clusterDomain }: ServiceAddress): string[] {
-  const short = `${name}.${namespace}.svc`;
-  const full = `${short}.${clusterDomain}`;
-  const names = [name, `${name}.${namespace}`, short, full];
-  return headless ? [...names, `*.${short}`, `*.${full}`] : names;
+export interface ServiceNames extends ServiceAddress {
+  /** Also those that hold only inside a namespace, or without `svc`. */
+  readonly shortNames: boolean;
+  /** Also one for whatever stands below the Service: the pods of a headless one have such names. */
+  readonly wildcard: boolean;
 }
+
+/** The names under which a cluster reaches a Service, shortest first. */
+export function serviceDnsNames(service: ServiceNames): readonly string[] {
+  const { name, namespace } = service;
+  const full = fullNames(service);
+  return [
+    ...(service.shortNames ? [name, `${name}.${namespace}`] : []),
+    ...full,
+    ...(service.wildcard ? full.map((one) => `*.${one}`) : []),
+  ];
+}
+
+/** The names under which a cluster reaches pods of a headless Service, by the names of the pods. */
+export const podDnsNames = (pods: readonly string[], service: ServiceAddress): readonly string[] =>
+  pods.flatMap((pod) => fullNames(service).map((one) => `${pod}.${one}`));
+
+const fullNames = ({ name, namespace, clusterDomain }: ServiceAddress): readonly string[] => [
+  `${name}.${namespace}.svc`,
+  `${name}.${namespace}.svc.${clusterDomain}`,
+];
+
+/** `db-0` is a pod, `db:3` stands for the pods of a StatefulSet: db-0, db-1, db-2. Undefined if it is neither. */
+export function podNames(text: string, max: number): readonly string[] | undefined {
+  const [, set, replicas] = /^([^:]+):(\d{1,4})$/.exec(text) ?? [];
+  if (set === undefined) return isLabel(text) ? [text] : undefined;
+  const count = Number(replicas);
+  if (count < 1 || count > max || !isLabel(`${set}-${count}`)) return undefined;
+  return Array.from({ length: count }, (_, ordinal) => `${set}-${ordinal}`);
+}
+
+/** Whether `name` is `domain` or lies below it, at whole labels. */
+export const isInside = (name: string, domain: string): boolean =>
+  name === domain || name.endsWith(`.${domain}`);
 
 /**
  * The cluster domain that the kubelet wrote into a pod's /etc/resolv.conf: its search list holds `svc.<domain>`.
@@ -51,6 +81,8 @@ export function dnsNameProblem(name: string): string | undefined {
   }
   return undefined;
 }
+
+const isLabel = (text: string): boolean => text.length <= MAX_LABEL && LABEL.test(text);
 
 /** Whether an object can bear this name: a DNS-1123 subdomain, whose labels Kubernetes does not limit one by one. */
 export const isObjectName = (name: string): boolean =>

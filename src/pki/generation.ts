@@ -1,5 +1,13 @@
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
-import { commonName, keyIdOf, signCertificate, subjectOf, type Issuer } from './certificate.ts';
+import { certificateFields, KEY_USAGE } from './certificate-fields.ts';
+import {
+  commonName,
+  keyIdOf,
+  signCertificate,
+  subjectOf,
+  type CertificateTemplate,
+  type Issuer,
+} from './certificate.ts';
 import { after, DAY, earliest, HOUR } from './durations.ts';
 import type { KeyPair } from './keys.ts';
 import { firstCertificate, type CertificatePem, type PrivateKeyPem } from './pem.ts';
@@ -23,6 +31,8 @@ export interface Generation {
   readonly createdAt: Date;
   readonly publishedAt: Date | undefined;
   readonly activatedAt: Date | undefined;
+  /** Of one that is retiring: since when no serving cert of it is left. */
+  readonly drainedAt?: Date | undefined;
 }
 
 export const DEFAULT_AUTHORITY_LIFETIME = 2 * 365 * DAY;
@@ -41,8 +51,8 @@ export interface NewGeneration {
 }
 
 /**
- * A new generation, `pending`. Its bridge ends no later than the root that signs it; if that root has ended there is no bridge,
- * for nobody trusts it any more.
+ * A new generation, `pending`. Its bridge ends no later than the root that signs it. There is none if that root has ended, for
+ * nobody trusts it any more, or if it allows no CA below itself.
  * @throws Error if `previous` has lost its private key.
  */
 export function createGeneration(request: NewGeneration): Generation {
@@ -67,15 +77,60 @@ export function createGeneration(request: NewGeneration): Generation {
     state: 'pending',
     certificate: signCertificate(template, issuer),
     key: keyPair.privateKey,
-    bridge: previous === undefined || isExpired(previous, now) ? undefined : signBridge(template, previous),
+    bridge: signBridge(template, previous, now),
     createdAt: now,
     publishedAt: undefined,
     activatedAt: undefined,
   };
 }
 
-function signBridge(template: Parameters<typeof signCertificate>[0], previous: Generation): CertificatePem {
-  const notAfter = earliest(template.notAfter, rootOf(previous).validToDate);
+/** A CA that somebody else made, read and checked. */
+export interface ImportedAuthority {
+  /** As of every generation: from the hash of the public key. */
+  readonly id: string;
+  readonly certificate: CertificatePem;
+  readonly key: PrivateKeyPem;
+}
+
+/**
+ * A generation, `pending`, with the key and the root of a CA that somebody else made.
+ * @throws Error if `previous` has lost its private key.
+ */
+export function importGeneration(
+  { id, certificate, key }: ImportedAuthority,
+  { serial, now, previous }: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
+): Generation {
+  const root = firstCertificate(certificate);
+  const template: CertificateTemplate = {
+    subject: subjectOf(root),
+    publicKey: root.publicKey,
+    serial,
+    notBefore: after(now, -BACKDATE),
+    notAfter: root.validToDate,
+    purpose: { kind: 'authority' },
+  };
+  return {
+    id,
+    state: 'pending',
+    certificate,
+    key,
+    bridge: signBridge(template, previous, now),
+    createdAt: now,
+    publishedAt: undefined,
+    activatedAt: undefined,
+  };
+}
+
+function signBridge(
+  template: CertificateTemplate,
+  previous: Generation | undefined,
+  now: Date,
+): CertificatePem | undefined {
+  if (previous === undefined || isExpired(previous, now)) return undefined;
+  const root = rootOf(previous);
+  // The owner of such a root allows no CA below it, so verifiers would refuse a chain for its bridge.
+  if (certificateFields(root).pathLength === 0) return undefined;
+  const notAfter = earliest(template.notAfter, root.validToDate);
   return signCertificate({ ...template, notAfter }, issuerOf(previous));
 }
 
@@ -87,9 +142,22 @@ export function issuerOf(generation: Generation): Issuer {
   return { ...subjectOf(rootOf(generation)), privateKey: key };
 }
 
-function generationId(publicKey: KeyObject): string {
+/** The id of the generation with this key. */
+export function generationId(publicKey: KeyObject): string {
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(spki).digest('hex').slice(0, 8);
+}
+
+/** Why clients could not take this certificate as the root of serving certs; undefined if they can. */
+export function rootProblem(root: X509Certificate): string | undefined {
+  const { subjectKeyId, keyUsage } = certificateFields(root);
+  if (!root.ca) return 'it is not the certificate of a CA';
+  if (keyUsage !== undefined && (keyUsage & KEY_USAGE.keyCertSign) === 0)
+    return 'its key usage does not allow it to sign certificates';
+  if (subjectKeyId === undefined) return 'it has no subject key identifier, by which chains find it';
+  if (!root.checkIssued(root) || !root.verify(root.publicKey))
+    return 'it is not signed by itself, so no client can take it as a root';
+  return undefined;
 }
 
 export const rootOf = ({ certificate }: Generation): X509Certificate => firstCertificate(certificate);

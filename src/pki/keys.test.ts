@@ -40,3 +40,14 @@ test('any bytes become a serial that is positive, minimal, at most 20 octets, an
     }),
   );
 });
+
+test('C5: a million serials are all different, positive and no longer than 17 octets', () => {
+  const seen = new Set<string>();
+  for (let draw = 0; draw < 1_000_000; draw += 1) {
+    const serial = randomSerial();
+    if ((serial[0] ?? 0x80) >= 0x80 || serial.length > 17)
+      throw new Error(`serial ${Buffer.from(serial).toString('hex')}`);
+    seen.add(Buffer.from(serial).toString('latin1'));
+  }
+  expect(seen.size).toBe(1_000_000);
+}, 60_000);

@@ -48,6 +48,10 @@ function block(der: Uint8Array): string {
   return `${BEGIN}\n${(lines ?? []).join('\n')}\n${END}\n`;
 }
 
+/** Several texts as one. */
+export const joinCertificatePems = (parts: readonly CertificatePem[]): CertificatePem =>
+  brandCertificates(parts.join(''));
+
 /**
  * Reads PEM that others wrote: checked and normalised.
  * @throws Error if it holds no certificate or a broken one.
@@ -85,6 +89,12 @@ export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
 const isPkcs8 = (pem: string | Buffer): pem is PrivateKeyPem =>
   typeof pem === 'string' && pem.startsWith('-----BEGIN PRIVATE KEY-----');
 
+/**
+ * Reads a private key in any PEM form that Node knows, for a look at it.
+ * @throws as {@link parsePrivateKeyPem}
+ */
+export const readPrivateKeyPem = (text: string): KeyObject => readPrivateKey(text);
+
 export const privateKeyOf = (pem: PrivateKeyPem): KeyObject => readPrivateKey(pem);
 
 function readPrivateKey(text: string): KeyObject {
@@ -101,7 +111,8 @@ export function holdsSameCertificates(a: string, b: string): boolean {
   return fingerprints !== undefined && fingerprints === fingerprintsOf(b);
 }
 
-function fingerprintsOf(pem: string): string | undefined {
+/** The fingerprints (SHA-256) of the certificates in a PEM text, sorted and in one line; undefined if it is broken. */
+export function fingerprintsOf(pem: string): string | undefined {
   try {
     return splitCertificates(pem)
       .map(({ fingerprint256 }) => fingerprint256)

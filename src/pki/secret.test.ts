@@ -1,7 +1,14 @@
 import { beforeAll, expect, test } from 'vitest';
 import { caBundle } from './bundle.ts';
 import { base64, firstAuthority, serverOf } from './fixtures.ts';
-import { ownership, withBundle, withServingCert, type Secret, type ServingCertContent } from './secret.ts';
+import {
+  ownership,
+  withBundle,
+  withOutputs,
+  withServingCert,
+  type Secret,
+  type ServingCertContent,
+} from './secret.ts';
 import { readServingCert } from './serving-cert-facts.ts';
 
 const now = new Date('2026-03-01T00:00:00Z');
@@ -82,6 +89,8 @@ test('a new bundle touches nothing but the bundle', () => {
   expect(after).toEqual(before);
 });
 
+const serviceCa = (uid: string) => ({ 'service.beta.openshift.io/originating-service-uid': uid });
+
 const marked = (change: Partial<Secret>, metadata: Secret['metadata'] = {}): Secret => ({
   metadata: { annotations: { 'gatehouse.dev/serving-cert-service': 'db' }, ...metadata },
   type: 'kubernetes.io/tls',
@@ -99,7 +108,7 @@ test.each([
   [
     'the mark of another Service',
     marked({}, { annotations: { 'gatehouse.dev/serving-cert-service': 'web' } }),
-    'foreign',
+    'another-service',
   ],
   ['another controller', marked({}, { ownerReferences: [{ ...owner, kind: 'Certificate' }] }), 'foreign'],
   ['another Service as controller', marked({}, { ownerReferences: [{ ...owner, name: 'web' }] }), 'foreign'],
@@ -110,8 +119,52 @@ test.each([
   ],
   ['another type', marked({ type: 'Opaque' }), 'wrong-type'],
   ['no type', { metadata: marked({}).metadata ?? {} }, 'wrong-type'],
+  ['leave to adopt it', marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' } }), 'ours'],
+  [
+    'leave to adopt it for another Service',
+    marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'web' } }),
+    'foreign',
+  ],
+  [
+    'leave to adopt it, and a controller',
+    marked(
+      {},
+      {
+        annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' },
+        ownerReferences: [{ ...owner, kind: 'Certificate' }],
+      },
+    ),
+    'foreign',
+  ],
+  ['what service-ca writes', marked({}, { annotations: serviceCa('uid-2') }), 'foreign'],
   ['a foreign type and no mark', { type: 'Opaque' }, 'foreign'],
   ['a lock', marked({ immutable: true }), 'immutable'],
 ] satisfies [string, Secret, string][])('a Secret with %s', (_what, secret, expected) => {
   expect(ownership(secret, service)).toBe(expected);
+});
+
+test('what service-ca made for this very Service is ours where OpenShift is honoured', () => {
+  const rules = { openshift: true };
+  expect(ownership(marked({}, { annotations: serviceCa('uid-2') }), service, rules)).toBe('ours');
+  expect(ownership(marked({}, { annotations: serviceCa('uid-1') }), service, rules)).toBe('foreign');
+});
+
+test('taken over from another Service, a Secret has one controller', () => {
+  const theirs = withServingCert(undefined, {
+    ...content,
+    service: { ...service, name: 'web', uid: 'uid-9' },
+  });
+  expect(withServingCert(theirs, content).metadata?.ownerReferences).toEqual([
+    { ...owner, blockOwnerDeletion: false },
+  ]);
+});
+
+test('outputs that nobody asks for any more go, and those of others stay', () => {
+  const files = { 'keystore.p12': 'AA==', 'truststore.p12': 'AA==' };
+  const base = withServingCert(undefined, content);
+  const written = withOutputs(base, ['pkcs12'], files);
+  expect(written.metadata?.annotations).toMatchObject({ 'gatehouse.dev/serving-cert-outputs': 'pkcs12' });
+  expect(withOutputs(written, [], {})).toEqual(base);
+  const theirs = { ...base, data: { ...base.data, ...files } };
+  expect(withOutputs(theirs, [], {})).toEqual(theirs);
 });

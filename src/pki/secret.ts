@@ -1,7 +1,9 @@
 import type { KubernetesObject, OwnerReference } from '../api/meta.ts';
 import {
   CA_BUNDLE_KEY,
+  SERVING_CERT_ADOPT,
   SERVING_CERT_LABEL,
+  SERVING_CERT_OUTPUTS,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
   TLS_CERT_KEY,
@@ -9,6 +11,9 @@ import {
   TLS_SECRET_TYPE,
 } from './annotations.ts';
 import type { CertificatePem, PrivateKeyPem } from './pem.ts';
+import { madeByServiceCa } from './secret-openshift.ts';
+import { listOf } from './serving-cert-names.ts';
+import { isOutput, OUTPUT_KEYS, type Output } from './serving-cert-outputs.ts';
 
 export interface Secret extends KubernetesObject {
   readonly type?: string;
@@ -23,31 +28,60 @@ export interface ServiceIdentity {
   readonly uid: string;
 }
 
-/**
- * Whose a Secret is, seen from a Service that asks for it. Only `ours` may be written. A `wrong-type` cannot be changed and an
- * `immutable` Secret cannot be updated: a person has to delete it.
- */
-export type SecretOwnership = 'ours' | 'foreign' | 'wrong-type' | 'immutable';
+/** The name of the Service that a Secret is marked for; undefined: Gatehouse did not mark it. */
+export const markedService = (secret: Secret): string | undefined =>
+  secret.metadata?.annotations?.[SERVING_CERT_SERVICE];
 
 /**
- * Ours is what Gatehouse marked for a Service of this name, unless another controller has taken it over. The uid may differ:
- * the Service was made again, or restored from a backup.
+ * Whose a Secret is, seen from a Service that asks for it. Only `ours` may be written. A `wrong-type` cannot be changed and an
+ * `immutable` Secret cannot be updated: it has to be deleted first. `another-service` is marked for a Service of another name,
+ * which may have given it up.
  */
-export function ownership(secret: Secret, service: ServiceIdentity): SecretOwnership {
-  const { annotations, ownerReferences = [] } = secret.metadata ?? {};
-  const controller = ownerReferences.find((reference) => reference.controller === true);
-  if (annotations?.[SERVING_CERT_SERVICE] !== service.name) return 'foreign';
-  if (controller !== undefined && !refersTo(controller, service)) return 'foreign';
+export type SecretOwnership = 'ours' | 'another-service' | 'foreign' | 'wrong-type' | 'immutable';
+
+/**
+ * Ours is what Gatehouse marked for a Service of this name, unless another controller has taken it over; and what its owner
+ * lets us adopt. The uid may differ: the Service was made again, or restored from a backup.
+ * @param openshift whether what service-ca made for this very Service is ours too
+ */
+export function ownership(
+  secret: Secret,
+  service: ServiceIdentity,
+  { openshift = false }: { readonly openshift?: boolean } = {},
+): SecretOwnership {
+  const marked = markedService(secret);
+  const controller = secret.metadata?.ownerReferences?.find((reference) => reference.controller === true);
+  if (controller !== undefined && !(isService(controller) && controller.name === (marked ?? service.name)))
+    return 'foreign';
+  if (marked !== undefined && marked !== service.name) return 'another-service';
+  if (marked === undefined && !mayAdopt(secret, service, openshift)) return 'foreign';
+  return writability(secret);
+}
+
+/** Of a Secret that is ours by right, whether it can be ours in fact. */
+export function writability(secret: Secret): 'ours' | 'wrong-type' | 'immutable' {
   if (secret.type !== TLS_SECRET_TYPE) return 'wrong-type';
   return secret.immutable === true ? 'immutable' : 'ours';
 }
 
-type Labels = Readonly<Record<string, string>>;
+function mayAdopt({ metadata }: Secret, service: ServiceIdentity, openshift: boolean): boolean {
+  const annotations = metadata?.annotations ?? {};
+  return (
+    annotations[SERVING_CERT_ADOPT] === service.name ||
+    (openshift && madeByServiceCa(annotations, service.uid))
+  );
+}
+
+type Strings = Readonly<Record<string, string>>;
+
+/** What a Secret has to carry beside our own marks. */
+export interface ExtraMarks {
+  readonly labels?: Strings | undefined;
+  readonly annotations?: Strings | undefined;
+}
 
 export interface ServingCertContent {
   readonly service: ServiceIdentity;
-  /** Beside the one that our watch selects by. */
-  readonly labels?: Labels;
   readonly secretName: string;
   readonly chain: CertificatePem;
   readonly privateKey: PrivateKeyPem;
@@ -59,13 +93,13 @@ export interface ServingCertContent {
  * stays: data, labels, annotations, owners. `metadata.resourceVersion` stays too, so that the write fails if it was overtaken.
  */
 export function withServingCert(existing: Secret | undefined, content: ServingCertContent): Secret {
-  const { service, labels, secretName, chain, privateKey, bundle } = content;
+  const { service, secretName, chain, privateKey, bundle } = content;
   const placed = {
     ...existing,
     metadata: { ...existing?.metadata, namespace: service.namespace, name: secretName },
   };
   return {
-    ...withMarks(placed, service, labels),
+    ...withMarks(placed, service),
     apiVersion: 'v1',
     kind: 'Secret',
     type: TLS_SECRET_TYPE,
@@ -79,7 +113,11 @@ export function withServingCert(existing: Secret | undefined, content: ServingCe
 }
 
 /** `secret` with all that says whose it is: the label that our watch selects by, the annotations, the owner. */
-export function withMarks(secret: Secret, service: ServiceIdentity, labels: Labels = {}): Secret {
+export function withMarks(
+  secret: Secret,
+  service: ServiceIdentity,
+  { labels, annotations }: ExtraMarks = {},
+): Secret {
   const { metadata } = secret;
   return {
     ...secret,
@@ -88,12 +126,16 @@ export function withMarks(secret: Secret, service: ServiceIdentity, labels: Labe
       labels: { ...metadata?.labels, ...labels, [SERVING_CERT_LABEL.name]: SERVING_CERT_LABEL.value },
       annotations: {
         ...metadata?.annotations,
+        ...annotations,
         [SERVING_CERT_SERVICE]: service.name,
         [SERVING_CERT_SERVICE_UID]: service.uid,
       },
       ownerReferences: [
-        // A reference with an earlier uid names an owner that is gone.
-        ...(metadata?.ownerReferences ?? []).filter((reference) => !refersTo(reference, service)),
+        // A reference with an earlier uid names an owner that is gone, and there can be one controller.
+        ...(metadata?.ownerReferences ?? []).filter(
+          (reference) =>
+            !isService(reference) || (reference.name !== service.name && reference.controller !== true),
+        ),
         ownerReference(service),
       ],
     },
@@ -105,6 +147,30 @@ export function withBundle(existing: Secret, bundle: CertificatePem): Secret {
   return { ...existing, data: { ...existing.data, [CA_BUNDLE_KEY]: base64(bundle) } };
 }
 
+/**
+ * `secret` with the files of `outputs` in it, and without those that Gatehouse wrote earlier and nobody asks for any more.
+ * Files of the same names that others wrote stay where nothing is asked for.
+ */
+export function withOutputs(secret: Secret, outputs: readonly Output[], files: Strings): Secret {
+  const stale = writtenOutputs(secret).flatMap((output) =>
+    outputs.includes(output) ? [] : OUTPUT_KEYS[output],
+  );
+  const kept = Object.entries(secret.data ?? {}).filter(([key]) => !stale.includes(key));
+  const annotations = Object.entries(secret.metadata?.annotations ?? {}).filter(
+    ([name]) => name !== SERVING_CERT_OUTPUTS,
+  );
+  const mark = outputs.length === 0 ? {} : { [SERVING_CERT_OUTPUTS]: outputs.join(',') };
+  return {
+    ...secret,
+    metadata: { ...secret.metadata, annotations: { ...Object.fromEntries(annotations), ...mark } },
+    data: { ...Object.fromEntries(kept), ...files },
+  };
+}
+
+/** Which outputs Gatehouse wrote into a Secret. */
+export const writtenOutputs = (secret: Secret): readonly Output[] =>
+  listOf(secret.metadata?.annotations?.[SERVING_CERT_OUTPUTS] ?? '').filter(isOutput);
+
 /** Blocks nothing: a Service can be deleted before its Secret is. */
 const ownerReference = ({ name, uid }: ServiceIdentity): OwnerReference => ({
   apiVersion: 'v1',
@@ -115,7 +181,7 @@ const ownerReference = ({ name, uid }: ServiceIdentity): OwnerReference => ({
   blockOwnerDeletion: false,
 });
 
-const refersTo = ({ apiVersion, kind, name }: OwnerReference, service: ServiceIdentity): boolean =>
-  apiVersion === 'v1' && kind === 'Service' && name === service.name;
+const isService = ({ apiVersion, kind }: OwnerReference): boolean =>
+  apiVersion === 'v1' && kind === 'Service';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');

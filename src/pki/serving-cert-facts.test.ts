@@ -4,7 +4,8 @@ import { activeGeneration, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import { after, DAY } from './durations.ts';
 import { base64, firstAuthority, rotated, SERVER_NAME, serverOf, type Server } from './fixtures.ts';
-import { readServingCert } from './serving-cert-facts.ts';
+import { fingerprintsOf, firstCertificate } from './pem.ts';
+import { readServingCert, sketchServingCert } from './serving-cert-facts.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 let before: Authority;
@@ -29,14 +30,22 @@ test('the facts are those of the cert in the Secret', () => {
   const [active] = authority.generations;
   expect(readServingCert(data, authority)).toEqual({
     kind: 'usable',
+    leaf: firstCertificate(server.chain).raw.toString('base64'),
     dnsNames: [SERVER_NAME],
-    notBefore: new Date('2026-03-01T11:55:00Z'),
+    notBefore: new Date('2026-03-01T11:30:00Z'),
     notAfter: after(now, DAY),
     algorithm: 'ECDSA-P384',
     signedBy: active?.id,
-    bridges: [active?.bridge],
-    bundle: caBundle(authority, now),
+    bridges: [active?.bridge && firstCertificate(active.bridge).fingerprint256],
+    bundle: fingerprintsOf(caBundle(authority, now)),
   });
+});
+
+test('a sketch holds nothing of the private key', () => {
+  const kept = JSON.stringify(sketchServingCert(data));
+  const secretPart = server.keyPair.privateKey.split('\n')[2] ?? '';
+  expect(secretPart.length).toBeGreaterThan(20);
+  expect(kept).not.toContain(secretPart);
 });
 
 test('the signer is the generation whose key made the signature', async () => {

@@ -1,16 +1,10 @@
-import type { X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from './annotations.ts';
 import type { Authority } from './authority.ts';
 import { certificateFields, OID } from './certificate-fields.ts';
 import { rootOf } from './generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from './keys.ts';
-import {
-  parsePrivateKeyPem,
-  privateKeyOf,
-  splitCertificates,
-  toCertificatePem,
-  type CertificatePem,
-} from './pem.ts';
+import { fingerprintsOf, readPrivateKeyPem, splitCertificates } from './pem.ts';
 
 export type UnusableReason = 'Unreadable' | 'KeyMismatch' | 'WrongUsage';
 
@@ -21,34 +15,48 @@ interface UnusableServingCert {
   readonly message: string;
 }
 
-export interface UsableServingCert {
+interface ReadServingCert {
   readonly kind: 'usable';
+  /** The leaf: DER in base64. */
+  readonly leaf: string;
   readonly dnsNames: readonly string[];
   readonly notBefore: Date;
   readonly notAfter: Date;
   /** Undefined for a key that Gatehouse would not make. */
   readonly algorithm: KeyAlgorithm | undefined;
-  /** The generation whose key made the signature on the leaf; undefined if none did. */
-  readonly signedBy: string | undefined;
-  /** What stands behind the leaf, one by one. */
-  readonly bridges: readonly CertificatePem[];
-  /** `ca.crt` as it stands there. */
+  /** What stands behind the leaf, one by one, as fingerprints (SHA-256). */
+  readonly bridges: readonly string[];
+  /** What `ca.crt` trusts, as {@link fingerprintsOf}; undefined if it is missing or broken. */
   readonly bundle: string | undefined;
 }
 
-/** What is in the Secret of a serving cert. */
+/** What can be told of a Secret without knowing the authority. It holds no key, so a store may keep it for long. */
+export type ServingCertSketch = UnusableServingCert | ReadServingCert;
+
+export interface UsableServingCert extends ReadServingCert {
+  /** The generation whose key made the signature on the leaf; undefined if none did. */
+  readonly signedBy: string | undefined;
+}
+
+/** What is in the Secret of a serving cert, seen by an authority. */
 export type ServingCertFacts = UnusableServingCert | UsableServingCert;
 
 type SecretData = Readonly<Record<string, string>>;
+
+/** {@link sketchServingCert} and {@link factsOf} in one. */
+export function readServingCert(
+  data: SecretData | undefined,
+  authority: Authority,
+): ServingCertFacts | undefined {
+  const sketch = sketchServingCert(data);
+  return sketch === undefined ? undefined : factsOf(sketch, authority);
+}
 
 /**
  * Reads the `data` of a Secret (values in base64), whoever wrote it: garbage is a fact, never an error.
  * Undefined if it holds neither certificate nor key.
  */
-export function readServingCert(
-  data: SecretData | undefined,
-  authority: Authority,
-): ServingCertFacts | undefined {
+export function sketchServingCert(data: SecretData | undefined): ServingCertSketch | undefined {
   const certificateText = textOf(data, TLS_CERT_KEY);
   const keyText = textOf(data, TLS_PRIVATE_KEY_KEY);
   if (certificateText === undefined && keyText === undefined) return undefined;
@@ -57,42 +65,57 @@ export function readServingCert(
   try {
     const [leaf, ...bridges] = inKey(TLS_CERT_KEY, () => splitCertificates(certificateText));
     if (leaf === undefined) return unusable('Unreadable', `${TLS_CERT_KEY}: there is no PEM certificate`);
-    const key = inKey(TLS_PRIVATE_KEY_KEY, () => privateKeyOf(parsePrivateKeyPem(keyText)));
+    const key = inKey(TLS_PRIVATE_KEY_KEY, () => readPrivateKeyPem(keyText));
     if (!leaf.checkPrivateKey(key))
       return unusable(
         'KeyMismatch',
         `${TLS_PRIVATE_KEY_KEY} is not the key of the certificate in ${TLS_CERT_KEY}`,
       );
-    return inKey(TLS_CERT_KEY, () => factsOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY), authority));
+    return inKey(TLS_CERT_KEY, () => sketchOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY)));
   } catch (error) {
     return unusable('Unreadable', error instanceof Error ? error.message : String(error));
   }
 }
 
-function factsOf(
+function sketchOf(
   leaf: X509Certificate,
   bridges: readonly X509Certificate[],
   bundle: string | undefined,
-  authority: Authority,
-): ServingCertFacts {
+): ServingCertSketch {
   const { dnsNames, extendedKeyUsage } = certificateFields(leaf);
   if (extendedKeyUsage?.includes(OID.serverAuth) !== true)
     return unusable('WrongUsage', `${TLS_CERT_KEY}: the first certificate is not that of a server`);
   return {
     kind: 'usable',
+    leaf: leaf.raw.toString('base64'),
     dnsNames,
     notBefore: leaf.validFromDate,
     notAfter: leaf.validToDate,
     algorithm: keyAlgorithmOf(leaf.publicKey),
-    signedBy: signerOf(leaf, authority),
-    bridges: bridges.map((bridge) => toCertificatePem([bridge])),
-    bundle,
+    bridges: bridges.map(({ fingerprint256 }) => fingerprint256),
+    bundle: bundle === undefined ? undefined : bundleFingerprints(bundle),
   };
 }
 
-/** Judged by the signature and nothing else: names and key ids are claims that anybody can write into a certificate. */
-function signerOf(leaf: X509Certificate, { generations }: Authority): string | undefined {
-  return generations.find((generation) => leaf.verify(rootOf(generation).publicKey))?.id;
+let lastBundle: { readonly text: string; readonly fingerprints: string | undefined } | undefined;
+
+/** Thousands of Secrets hold the same bundle: the one that was read last is not read again, and its result is one string. */
+function bundleFingerprints(text: string): string | undefined {
+  if (lastBundle?.text !== text) lastBundle = { text, fingerprints: fingerprintsOf(text) };
+  return lastBundle.fingerprints;
+}
+
+export function factsOf(sketch: ServingCertSketch, authority: Authority): ServingCertFacts {
+  return sketch.kind === 'unusable' ? sketch : { ...sketch, signedBy: signerOf(sketch.leaf, authority) };
+}
+
+/**
+ * The id of the generation that signed this leaf (DER in base64). Judged by the signature and nothing else: names and key ids
+ * are claims that anybody can write into a certificate.
+ */
+export function signerOf(leaf: string, { generations }: Authority): string | undefined {
+  const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
+  return generations.find((generation) => certificate.verify(rootOf(generation).publicKey))?.id;
 }
 
 function textOf(data: SecretData | undefined, key: string): string | undefined {

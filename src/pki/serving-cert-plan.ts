@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { isSameBundle } from './bundle.ts';
 import { after, earliest, HOUR } from './durations.ts';
 import type { KeyAlgorithm } from './keys.ts';
+import { fingerprintsOf } from './pem.ts';
 import { latestServingCertEnd } from './serving-cert.ts';
 import type { ServingCertFacts, UnusableReason, UsableServingCert } from './serving-cert-facts.ts';
 import type { Signing } from './signing.ts';
@@ -33,7 +33,10 @@ const CHECKS = [
   { reason: 'SignerChanged', when: (cert, { signing }) => cert.signedBy !== signing.generationId },
   { reason: 'DnsNamesChanged', when: (cert, { dnsNames }) => !sameNames(cert.dnsNames, dnsNames) },
   { reason: 'AlgorithmChanged', when: (cert, { algorithm }) => cert.algorithm !== algorithm },
-  { reason: 'ChainChanged', when: (cert, { signing }) => cert.bridges.join() !== signing.bridges.join() },
+  {
+    reason: 'ChainChanged',
+    when: (cert, { signing }) => cert.bridges.join() !== fingerprintsIn(signing).bridges,
+  },
   { reason: 'NotYetValid', when: beginsFarAhead },
   { reason: 'RenewalDue', when: isRenewalDue },
 ] as const satisfies readonly { readonly reason: string; readonly when: When }[];
@@ -46,8 +49,25 @@ export function planServingCert(state: ServingCertState): ServingCertPlan {
 
   const broken = CHECKS.find(({ when }) => when(current, state));
   if (broken !== undefined) return { kind: 'issue', reason: broken.reason };
-  if (!isSameBundle(current.bundle ?? '', signing.bundle)) return { kind: 'refresh-bundle' };
+  if (current.bundle !== fingerprintsIn(signing).bundle) return { kind: 'refresh-bundle' };
   return { kind: 'keep', recheckAt: recheckTime(current, state) };
+}
+
+interface Fingerprints {
+  readonly bridges: string;
+  readonly bundle: string | undefined;
+}
+
+/** One authority is the measure of thousands of certs: its side of the comparison is worked out once. */
+const fingerprints = new WeakMap<Signing, Fingerprints>();
+
+function fingerprintsIn(signing: Signing): Fingerprints {
+  const known = fingerprints.get(signing) ?? {
+    bridges: signing.bridges.map((bridge) => fingerprintsOf(bridge)).join(),
+    bundle: fingerprintsOf(signing.bundle),
+  };
+  fingerprints.set(signing, known);
+  return known;
 }
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {

@@ -32,7 +32,7 @@ test('a serving cert is for its key and names, and signed by the active generati
   expect(leaf.publicKey.equals(keyPair.publicKey)).toBe(true);
   expect(leaf.subjectAltName).toBe('DNS:db, DNS:db.prod.svc');
   expect(leaf.checkHost('db.prod.svc', { subject: 'never' })).toBe('db.prod.svc');
-  expect(leaf.validFromDate).toEqual(after(now, -5 * MINUTE));
+  expect(leaf.validFromDate).toEqual(after(now, -30 * MINUTE));
   expect(leaf.validToDate).toEqual(after(now, 90 * DAY));
   expect(notAfter).toEqual(leaf.validToDate);
   expect(leaf.ca).toBe(false);
@@ -82,4 +82,10 @@ test.each([
   [['db.*.svc'], 'wildcard'],
 ])('the names %j are refused', (dnsNames, message) => {
   expect(() => issueServingCert({ ...order, dnsNames })).toThrow(message);
+});
+
+test('C1: a fresh cert is valid for a client ten minutes behind, made by a controller ten minutes ahead', () => {
+  const ahead = after(now, 10 * MINUTE);
+  const leaf = new X509Certificate(issueServingCert({ ...order, now: ahead }).chain);
+  expect(leaf.validFromDate < after(now, -10 * MINUTE)).toBe(true);
 });

@@ -1,17 +1,18 @@
+import type { X509Certificate } from 'node:crypto';
 import { activeGeneration, bridgesFrom, type Authority } from './authority.ts';
-import { EMPTY_NAME, keyIdOf, signCertificate } from './certificate.ts';
+import { EMPTY_NAME, keyIdOf, signCertificate, type Issuer } from './certificate.ts';
 import { dnsNameProblem } from './dns-names.ts';
 import { after, DAY, earliest, HOUR, MINUTE } from './durations.ts';
-import { issuerOf, rootOf } from './generation.ts';
+import { issuerOf, rootOf, type Generation } from './generation.ts';
 import type { KeyPair } from './keys.ts';
-import { firstCertificate, splitCertificates, toCertificatePem, type CertificatePem } from './pem.ts';
+import { joinCertificatePems, type CertificatePem } from './pem.ts';
 
 export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
 /** For Gatehouse's own serving cert, which it reloads by itself. */
 export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
 
-/** A fresh cert is valid at once for a client whose clock is behind ours. */
-const BACKDATE = 5 * MINUTE;
+/** A fresh cert is valid at once even if our clock is ten minutes ahead and a client's as much behind, with some to spare. */
+const BACKDATE = 30 * MINUTE;
 
 /** A leaf ends this much before its CA, so that no client sees a valid leaf of an invalid CA. */
 const CA_MARGIN = HOUR;
@@ -41,8 +42,7 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
-  const signer = activeGeneration(authority);
-  const root = rootOf(signer);
+  const { signer, root, issuer } = issuingSide(authority);
   if (now < root.validFromDate)
     throw new Error(
       `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
@@ -64,10 +64,28 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
       notAfter,
       purpose: { kind: 'serving', dnsNames },
     },
-    issuerOf(signer),
+    issuer,
   );
-  const chain = [leaf, ...bridgesFrom(authority, signer.id, now)].flatMap((pem) => splitCertificates(pem));
-  return { chain: toCertificatePem(chain), notAfter: firstCertificate(leaf).validToDate };
+  const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
+  return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // certificates have whole seconds
+}
+
+interface IssuingSide {
+  readonly signer: Generation;
+  readonly root: X509Certificate;
+  readonly issuer: Issuer;
+}
+
+/** One authority signs thousands of leaves: it is read once. Kept for as long as the authority itself, and no longer. */
+const issuingSides = new WeakMap<Authority, IssuingSide>();
+
+function issuingSide(authority: Authority): IssuingSide {
+  const known = issuingSides.get(authority);
+  if (known !== undefined) return known;
+  const signer = activeGeneration(authority);
+  const side = { signer, root: rootOf(signer), issuer: issuerOf(signer) };
+  issuingSides.set(authority, side);
+  return side;
 }
 
 /** As far as a serving cert can reach if its CA ends at `authorityEnd`. */

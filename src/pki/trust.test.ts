@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FOREIGN_STACKS, hasOpenssl, nodeVerdict, opensslTrusts } from '../../test/support/trust-verdicts.ts';
 import type { Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import {
@@ -24,39 +23,13 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** The verdict of a TLS client that trusts `bundle` on a server that presents `chain`: `ok` or the code of the error. */
-async function handshake({ chain, keyPair }: Server, bundle: string): Promise<string> {
-  const server = createServer({ cert: chain, key: keyPair.privateKey });
-  server.on('tlsClientError', () => undefined); // the client's verdict is the one that counts
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('the server has no port');
-    const { port } = address;
-    const socket = connect({ host: '127.0.0.1', port, servername: SERVER_NAME, ca: bundle });
-    try {
-      await once(socket, 'secureConnect');
-      return 'ok';
-    } catch (error) {
-      return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    } finally {
-      socket.destroy();
-    }
-  } finally {
-    server.close();
-  }
-}
+/** The verdict of Node. */
+const handshake = ({ chain, keyPair }: Server, bundle: string): Promise<string> =>
+  nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME);
 
-const hasOpenssl = (() => {
-  try {
-    return execFileSync('openssl', ['version']).length > 0;
-  } catch {
-    return false;
-  }
-})();
-if (!hasOpenssl)
-  console.log('skipped: certificates are not judged by OpenSSL, because there is no openssl on the PATH');
+for (const { name, missing } of FOREIGN_STACKS)
+  if (missing !== undefined)
+    console.log(`skipped: certificates are not judged by ${name}, because ${missing}`);
 
 function openssl(...args: readonly string[]): string {
   try {
@@ -66,24 +39,7 @@ function openssl(...args: readonly string[]): string {
   }
 }
 
-/** The verdict of `openssl verify` in its strict mode. */
-function opensslVerify({ chain }: Server, bundle: string): boolean {
-  const write = (name: string, text: string) => {
-    const path = join(directory, name);
-    writeFileSync(path, text);
-    return path;
-  };
-  const [leaf, ...bridges] = splitCertificates(chain);
-  if (leaf === undefined) throw new Error('the chain is empty');
-  const trusted = ['-CAfile', write('bundle.pem', bundle), '-no-CApath', '-no-CAstore'];
-  const untrusted =
-    bridges.length === 0 ? [] : ['-untrusted', write('bridges.pem', toCertificatePem(bridges))];
-  const strict = ['-x509_strict', '-purpose', 'sslserver', '-verify_hostname', SERVER_NAME];
-  const leafFile = write('leaf.pem', toCertificatePem([leaf]));
-  return openssl('verify', ...strict, ...trusted, ...untrusted, leafFile)
-    .trim()
-    .endsWith('OK');
-}
+const opensslVerify = (server: Server, bundle: string): boolean => opensslTrusts(server, bundle, SERVER_NAME);
 
 describe('three generations', () => {
   const bundles = new Map<string, CertificatePem>();
@@ -130,14 +86,19 @@ describe('three generations', () => {
     expect(verdict === 'ok', verdict).toBe(cell.trusted);
   });
 
-  test.skipIf(!hasOpenssl)('openssl in strict mode comes to the same verdicts', () => {
-    const verdicts = cells.map(({ server, bundle }) => ({
-      server,
-      bundle,
-      trusted: opensslVerify(get(servers, server), get(bundles, bundle)),
-    }));
-    expect(verdicts).toEqual(cells);
-  });
+  for (const { name, missing, judge } of FOREIGN_STACKS)
+    test.skipIf(missing !== undefined)(
+      `${name} comes to the same verdicts`,
+      { timeout: 60_000 },
+      async () => {
+        const cases = cells.map((cell) => {
+          const { chain, keyPair } = get(servers, cell.server);
+          return { server: { chain, privateKey: keyPair.privateKey }, bundle: get(bundles, cell.bundle) };
+        });
+        const verdicts = await judge(cases, SERVER_NAME);
+        expect(cells.map((cell, index) => ({ ...cell, trusted: verdicts[index] }))).toEqual(cells);
+      },
+    );
 
   test('a client that trusts another authority refuses the server', async () => {
     const stranger = caBundle(await firstAuthority(now), now);
@@ -214,4 +175,26 @@ test.skipIf(!hasOpenssl)('openssl reads the extensions that the profile asks for
   expect(root).toContain('X509v3 Basic Constraints: critical CA:TRUE X509v3');
   expect(root).toContain('X509v3 Key Usage: critical Certificate Sign, CRL Sign');
   expect(root).not.toContain('Extended Key Usage');
+});
+
+describe.skipIf(!hasOpenssl)('T6: at other times', () => {
+  const year = (years: number) => new Date(now.getTime() + years * 365 * 24 * 3600 * 1000);
+
+  test('a chain is as good as the root that the client knows, and no leaf outlives its CA', async () => {
+    const one = await firstAuthority(now);
+    const later = year(1);
+    const two = await rotated(one, later);
+    const server = await serverOf(two, later);
+    const at = new Date(later.getTime() + 3600 * 1000);
+    expect(opensslTrusts(server, caBundle(one, now), SERVER_NAME, at)).toBe(true);
+    expect(opensslTrusts(server, caBundle(two, later), SERVER_NAME, at)).toBe(true);
+    // The old root has ended: who knows nothing else is out, who was told of the new one in time is not.
+    const end = year(2.5);
+    const late = await serverOf(two, end);
+    const soon = new Date(end.getTime() + 3600 * 1000);
+    expect(splitCertificates(late.chain)).toHaveLength(1);
+    expect(opensslTrusts(late, caBundle(one, now), SERVER_NAME, soon)).toBe(false);
+    expect(opensslTrusts(late, caBundle(two, later), SERVER_NAME, soon)).toBe(true);
+    expect(caBundle(two, end)).toBe(caBundle({ generations: two.generations.slice(0, 1) }, end));
+  });
 });

@@ -1,6 +1,10 @@
 /** All metrics of the process, in one registry that belongs to one instance (tests start several). */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
+import { createAuthorityMetrics, type AuthorityMetrics } from './authority-metrics.ts';
+import { createCaBundleMetrics, type CaBundleMetrics } from './cabundle-metrics.ts';
+import { createServingCertMetrics, type ServingCertMetrics } from './serving-cert-metrics.ts';
+
 export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
 
 /** What a workqueue reports, under the names that client-go gave these metrics. */
@@ -18,7 +22,7 @@ export interface QueueLoad {
   readonly longestRunningProcessorSeconds: number;
 }
 
-export interface Metrics {
+export interface Metrics extends AuthorityMetrics, CaBundleMetrics, ServingCertMetrics {
   readonly contentType: string;
   readonly text: () => Promise<string>;
   readonly admission: (
@@ -87,6 +91,9 @@ export function createMetrics(): Metrics {
       leader.set({ name: 'gatehouse' }, isLeader ? 1 : 0);
     },
     ...queues,
+    ...createAuthorityMetrics(registers),
+    ...createServingCertMetrics(registers),
+    ...createCaBundleMetrics(registers),
   };
 }
 

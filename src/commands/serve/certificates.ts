@@ -1,5 +1,6 @@
 /** Leader: the authority and all that is derived from it. */
 import type { RecordEvent } from '../../controllers/reconcile.ts';
+import type { TrustEvidence } from '../../controllers/trust-evidence.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { startAuthority, type RunningAuthority } from './certificates/authority.ts';
 import { startInjection } from './certificates/injection.ts';
@@ -15,11 +16,24 @@ export function startCertificates(
   signal: AbortSignal,
 ): Certificates {
   const access = secretAccessOf(context.client);
-  const { authority, bundle, onAuthority, stopped } = startAuthority(context, access, signal);
-  const derived = [
-    startServingCerts(context, { ...access, authority, record }, signal),
-    startInjection(context, bundle, signal),
-  ];
+  // Those whom a rotation asks are started after it; until they have seen the cluster they know nothing.
+  let evidence: TrustEvidence = { targetsWithout: () => undefined, leavesOf: () => undefined };
+  const { authority, bundle, onAuthority, reconsider, stopped } = startAuthority(
+    context,
+    {
+      access,
+      record,
+      evidence: {
+        targetsWithout: (generation) => evidence.targetsWithout(generation),
+        leavesOf: (generation) => evidence.leavesOf(generation),
+      },
+    },
+    signal,
+  );
+  const servingCerts = startServingCerts(context, { authority, record, onEvidence: reconsider }, signal);
+  const injection = startInjection(context, { authority, bundle, record, onEvidence: reconsider }, signal);
+  evidence = { targetsWithout: injection.targetsWithout, leavesOf: servingCerts.leavesOf };
+  const derived = [servingCerts, injection];
   for (const { resync } of derived) onAuthority(resync);
   return {
     bundle,

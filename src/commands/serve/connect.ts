@@ -6,6 +6,7 @@ import { createClient, type KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery, type Discovery, type ServerVersion } from '../../kube/discovery.ts';
+import { createServerClock } from '../../kube/server-clock.ts';
 import { createRest, type RestObservation } from '../../kube/rest.ts';
 import type { Context } from './context.ts';
 
@@ -31,7 +32,9 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<Connected> {
   const { config, identity, metrics, log } = parts;
-  const observe = ({ method, code, seconds }: RestObservation) => {
+  const serverClock = createServerClock();
+  const observe = ({ method, code, seconds, date }: RestObservation) => {
+    serverClock.observe(date);
     metrics.apiRequest({ method, code: String(code) }, seconds);
   };
   const options = { connection, userAgent: `gatehouse/0.1.0 (${identity})`, observe };
@@ -42,7 +45,7 @@ export async function connect(
   const capabilities = { matchConditions: major > 1 || minor >= MATCH_CONDITIONS_SINCE };
   const client = createClient(rest);
   return {
-    context: { config, identity, rest, client, discovery, capabilities, metrics, log },
+    context: { config, identity, rest, client, discovery, capabilities, serverClock, metrics, log },
     urgent: createClient(createRest({ ...options, urgent: true })),
     close: connection.close,
   };

@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Rest } from '../../kube/rest.ts';
+import type { ServerClock } from '../../kube/server-clock.ts';
 import type { Metrics } from '../../server/metrics.ts';
 
 export interface Context {
@@ -15,6 +16,7 @@ export interface Context {
   readonly client: KubeClient;
   readonly discovery: Discovery;
   readonly capabilities: Capabilities;
+  readonly serverClock: ServerClock;
   readonly metrics: Metrics;
   readonly log: Logger;
 }

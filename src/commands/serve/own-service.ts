@@ -5,21 +5,46 @@ import { ownStateLabels } from '../../controllers/authority.ts';
 import type { Config } from '../../config/config.ts';
 import { SERVING_CERT_SECRET_NAME, SERVING_SECRET } from '../../pki/annotations.ts';
 import { clusterDomainFrom, DEFAULT_CLUSTER_DOMAIN } from '../../pki/dns-names.ts';
-import { servingCertRequest, type Service, type ServingCertRequest } from '../../pki/serving-cert-request.ts';
+import type { SecretClaim } from '../../pki/secret-claim.ts';
+import {
+  claimOf,
+  servingCertRequest,
+  type RequestRules,
+  type Service,
+  type ServingCertRequest,
+} from '../../pki/serving-cert-request.ts';
 import { OWN_SERVING_CERT_LIFETIME } from '../../pki/serving-cert.ts';
 
-export function ownService(config: Pick<Config, 'namespace' | 'service' | 'clusterDomain'>): {
+export interface ServiceRequests {
+  readonly isOwn: (service: Service) => boolean;
   readonly request: (service: Service) => ServingCertRequest;
-} {
-  const domain = config.clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN;
+  /** What the Service lays claim to: the name of a Secret in its namespace. */
+  readonly claimOf: (service: Service) => (SecretClaim & { readonly secretName: string }) | undefined;
+}
+
+type OwnServiceConfig = Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts'>;
+
+export function ownService(config: OwnServiceConfig): ServiceRequests {
+  const rules: RequestRules = {
+    clusterDomain: config.clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN,
+    dnsSuffixes: config.servingCerts.dnsSuffixes,
+    openshift: config.compat.includes('openshift'),
+  };
+  const isOwn = ({ metadata }: Service): boolean =>
+    metadata?.namespace === config.namespace && metadata.name === config.service;
+  const asked = (service: Service): Service => (isOwn(service) ? asking(service) : service);
   return {
+    isOwn,
+    claimOf: (service) => {
+      const claim = claimOf(asked(service), rules);
+      const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
+      if (claim === undefined) return undefined;
+      return { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: isOwn(service) };
+    },
     request: (service) => {
-      const { namespace, name } = service.metadata ?? {};
-      if (namespace !== config.namespace || name !== config.service)
-        return servingCertRequest(service, domain);
-      const request = servingCertRequest(asking(service), domain);
-      return request.kind === 'request'
-        ? { ...request, lifetimeMs: OWN_SERVING_CERT_LIFETIME, labels: ownStateLabels }
+      const request = servingCertRequest(asked(service), rules);
+      return request.kind === 'request' && isOwn(service)
+        ? { ...request, own: true, lifetimeMs: OWN_SERVING_CERT_LIFETIME, labels: ownStateLabels }
         : request;
     },
   };

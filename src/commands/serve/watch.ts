@@ -4,7 +4,7 @@ import type { Log } from '../../kube/log.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { createReflector, type ReflectorOptions } from '../../kube/reflector.ts';
 import type { Rest } from '../../kube/rest.ts';
-import { createStore, type Store } from '../../kube/store.ts';
+import { createStore, type Store, type StoreOptions } from '../../kube/store.ts';
 
 export interface Watched<T extends KubeObject> {
   readonly store: Store<T>;
@@ -21,14 +21,15 @@ export interface WatchContext {
 export type WatchOptions<T extends KubeObject> = Omit<
   ReflectorOptions<T>,
   'rest' | 'client' | 'log' | 'store'
->;
+> &
+  StoreOptions<T>;
 
 export function watch<T extends KubeObject>(
   context: WatchContext,
   options: WatchOptions<T>,
   signal: AbortSignal,
 ): Watched<T> {
-  const store = createStore<T>();
+  const store = createStore<T>({ ...(options.indexes === undefined ? {} : { indexes: options.indexes }) });
   const reflector = createReflector<T>({ ...context, ...options, store });
   void reflector.run(signal);
   return { store, hasSynced: reflector.hasSynced, whenSynced: reflector.whenSynced };

@@ -8,7 +8,7 @@ const object = ofJson({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name: 'a "quoted" name' },
-  data: { big: 12345678901234567890n, constructor: 'x' },
+  data: { big: 9007199254740993n },
 });
 
 test('the text says what the object says, kind and apiVersion first', () => {

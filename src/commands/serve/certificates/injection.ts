@@ -1,65 +1,131 @@
-/** Leader: the CA bundle in the objects that ask for it. */
-import { createInjector } from '../../../controllers/injector.ts';
+/** Leader: CA bundles in the objects that ask for one. */
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhook-configurations.ts';
+import { objectKey } from '../../../api/meta.ts';
+import { targetsWithoutRoot, type TargetView } from '../../../controllers/injection-evidence.ts';
+import { createInjectionLedger, type InjectionLedger } from '../../../controllers/injection-ledger.ts';
+import type { RecordEvent } from '../../../controllers/reconcile.ts';
+import type { TrustEvidence } from '../../../controllers/trust-evidence.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import type { KubeObject, Resource } from '../../../kube/object.ts';
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../../kube/well-known.ts';
-import type { WebhookConfiguration } from '../../../pki/injection.ts';
+import type { Resource } from '../../../kube/object.ts';
+import {
+  apiServices,
+  configMaps,
+  customResourceDefinitions,
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+} from '../../../kube/well-known.ts';
+import { CABUNDLE_CONFIGMAP } from '../../../pki/annotations.ts';
+import { rootOf } from '../../../pki/generation.ts';
+import { sourceName, type SourceRef } from '../../../pki/injection-request.ts';
+import type { BundleState } from '../../../pki/injection-source.ts';
+import {
+  TARGET_KINDS,
+  toTarget,
+  type InjectionTarget,
+  type TargetKind,
+} from '../../../pki/injection-target.ts';
 import type { CertificatePem } from '../../../pki/pem.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
-import { watch } from '../watch.ts';
+import type { RunningAuthority } from './authority.ts';
+import { createBundleSources } from './bundle-sources.ts';
 import type { Derived } from './derived.ts';
+import { startInjector } from './injector.ts';
 
-/** The field manager that owns caBundle fields, and only those. */
-const INJECTION_MANAGER = 'gatehouse-cabundle';
+interface InjectionParts extends Pick<RunningAuthority, 'authority' | 'bundle'> {
+  readonly record: RecordEvent;
+  /** What `targetsWithout` says may have changed. */
+  readonly onEvidence: () => void;
+}
 
-type Bundle = () => CertificatePem | undefined;
+const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
+  [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
+  [TARGET_KINDS.validating, validatingWebhookConfigurations],
+  [TARGET_KINDS.customResourceDefinition, customResourceDefinitions],
+  [TARGET_KINDS.apiService, apiServices],
+  [TARGET_KINDS.configMap, configMaps],
+];
 
 export function startInjection(
   context: Context & { readonly client: KubeClient },
-  bundle: Bundle,
+  { authority, bundle, record, onEvidence }: InjectionParts,
   signal: AbortSignal,
-): Derived {
-  const injectors = [mutatingWebhookConfigurations, validatingWebhookConfigurations].map((resource) =>
-    startInjector(context, resource, bundle, signal),
+): Derived & Pick<TrustEvidence, 'targetsWithout'> {
+  const { namespace } = context.config;
+  const ledger = startLedger(context, signal);
+  const resync = (filter: (target: InjectionTarget) => boolean) => {
+    for (const injector of injectors) injector.resync(filter);
+  };
+  const sources = createBundleSources(
+    context,
+    (changed) => {
+      resync((target) => refsOf(target).some((ref) => sourceName(ref) === sourceName(changed)));
+    },
+    signal,
   );
+
+  const injectors = RESOURCES.map(([kind, resource]) =>
+    startInjector(
+      context,
+      {
+        kind,
+        resource,
+        own: kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME,
+        bundle: (source) =>
+          source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
+        report: (key, state) => {
+          ledger.report(kind.kind, key, state);
+        },
+        record,
+        onChange: (changed) => {
+          if (changed.some((target) => refsOf(target).length > 0))
+            sources.keepOnly(injectors.flatMap(({ view }) => view.targets().flatMap(refsOf)));
+          onEvidence();
+        },
+      },
+      signal,
+    ),
+  );
+  const views = injectors.map(({ view }) => withOwnConfigMap(view, namespace));
+
   return {
     resync: () => {
-      for (const { resync } of injectors) resync();
+      resync(() => true);
+    },
+    targetsWithout: (id) => {
+      const generation = authority()?.generations.find((one) => one.id === id);
+      if (generation === undefined || !injectors.every(({ hasSynced }) => hasSynced())) return undefined;
+      return targetsWithoutRoot(views, rootOf(generation).fingerprint256);
     },
     stopped: Promise.all(injectors.map(({ stopped }) => stopped)),
   };
 }
 
-function startInjector(context: Context, resource: Resource, bundle: Bundle, signal: AbortSignal): Derived {
-  const controller = startController(
-    context,
-    {
-      name: `injector-${resource.resource}`,
-      reconcile: createInjector({
-        configuration: (name) => watched.store.get(name),
-        bundle,
-        apply: async ({ name, resourceVersion }, webhooks, waiting) => {
-          const object: KubeObject & { readonly webhooks: typeof webhooks } = {
-            metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
-            webhooks,
-          };
-          await context.client.apply(resource, object, {
-            fieldManager: INJECTION_MANAGER,
-            force: true,
-            signal: waiting,
-          });
-        },
-        log: context.log,
-      }),
-    },
-    signal,
-  );
-  const watched = watch<WebhookConfiguration>(context, { resource, onChange: controller.add }, signal);
+function startLedger({ metrics }: Context, signal: AbortSignal): InjectionLedger {
+  const kinds = RESOURCES.map(([{ kind }]) => kind);
+  const ledger = createInjectionLedger(kinds, () => performance.now());
+  metrics.caBundles(ledger);
+  signal.addEventListener('abort', () => {
+    metrics.caBundles(undefined);
+  });
+  return ledger;
+}
+
+const stateOf = (pem: CertificatePem | undefined): BundleState =>
+  pem === undefined ? { kind: 'unknown' } : { kind: 'bundle', pem };
+
+const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] =>
+  request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
+
+/** Others copy our ConfigMap. While it is not there, nobody has learnt of a new root from it. */
+function withOwnConfigMap(view: TargetView, namespace: string): TargetView {
+  if (view.kind.kind !== 'ConfigMap') return view;
+  const absent = toTarget(view.kind, { metadata: { namespace, name: CABUNDLE_CONFIGMAP } }, []);
   return {
-    resync: () => {
-      for (const key of watched.store.keys()) controller.add(key);
+    ...view,
+    targets: () => {
+      const targets = view.targets();
+      const isThere = targets.some(({ metadata }) => view.isOwn(objectKey(metadata ?? {})));
+      return isThere ? targets : [...targets, absent];
     },
-    stopped: controller.stopped,
   };
 }

@@ -1,92 +1,157 @@
 /** Leader: serving certs for the Services that ask for one. */
 import { createServingCertsReconciler } from '../../../controllers/serving-certs.ts';
-import { dropManagedFields, type Change } from '../../../kube/change.ts';
-import { secrets, services } from '../../../kube/well-known.ts';
-import { SERVING_CERT_LABEL, SERVING_CERT_SERVICE } from '../../../pki/annotations.ts';
+import { createLeaves, type Leaves } from '../../../controllers/serving-certs-leaves.ts';
+import { createPacer } from '../../../controllers/serving-certs-pacer.ts';
+import type { Reconcile, RecordEvent } from '../../../controllers/reconcile.ts';
+import type { TrustEvidence } from '../../../controllers/trust-evidence.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import { systemClock } from '../../../kube/clock.ts';
 import { generateKeyPair, randomSerial } from '../../../pki/keys.ts';
-import type { Secret } from '../../../pki/secret.ts';
-import type { Service } from '../../../pki/serving-cert-request.ts';
 import type { Context } from '../context.ts';
 import { startController } from '../controller.ts';
 import { ownService } from '../own-service.ts';
-import { watch } from '../watch.ts';
+import type { RunningAuthority } from './authority.ts';
+import { followClock } from './clock-jumps.ts';
 import type { Derived } from './derived.ts';
+import { watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
+import { servingSecretsOf } from './serving-secrets.ts';
 
-type ServingCertParts = Pick<
-  Parameters<typeof createServingCertsReconciler>[0],
-  'readSecret' | 'createSecret' | 'replaceSecret' | 'authority' | 'record'
->;
+interface ServingCertParts extends Pick<RunningAuthority, 'authority'> {
+  readonly record: RecordEvent;
+  /** What `leavesOf` says may have changed. */
+  readonly onEvidence: () => void;
+}
 
 /** Several at a time: most of the time goes by waiting for the API server. */
 const SERVING_CERT_WORKERS = 8;
+/** When all are due at once. At this rate 10,000 take 8 min, and the API server has time for others. */
+const REISSUE = { perSecond: 20, burst: 50 } as const;
+/** A certificate made by clocks that differ by more might be valid for one side only. */
+const MAX_SKEW_MS = 60 * 60_000;
 
-export function startServingCerts(context: Context, parts: ServingCertParts, signal: AbortSignal): Derived {
-  const own = ownService(context.config);
+export function startServingCerts(
+  context: Context & { readonly client: KubeClient },
+  { authority, record, onEvidence }: ServingCertParts,
+  signal: AbortSignal,
+): Derived & Pick<TrustEvidence, 'leavesOf'> {
+  const { client, config, serverClock, metrics, log } = context;
+  const requests = ownService(config);
+  const { now } = serverClock;
+  const add = (key: string): void => {
+    controller.add(key);
+  };
+  const pacer = createPacer({
+    ...REISSUE,
+    monotonic: systemClock.monotonic,
+    after: systemClock.after,
+    release: add,
+  });
+  const stores = watchServingCerts(
+    context,
+    requests,
+    { onService: add, onEdit: pacer.hurry, onLeaf: onEvidence },
+    signal,
+  );
+  const leaves = createLeaves({ ...stores, authority, now });
   const controller = startController(
     context,
     {
       name: 'serving-certs',
       concurrency: SERVING_CERT_WORKERS,
-      reconcile: createServingCertsReconciler({
-        ...parts,
-        service: (key) => servicesStore.store.get(key),
-        request: own.request,
-        storedSecret: (key) => secretsStore.store.get(key),
-        generateKeyPair,
-        randomSerial,
-        now: () => new Date(),
-        log: context.log,
-      }),
+      reconcile: inLocalTime(
+        createServingCertsReconciler({
+          ...servingSecretsOf(client),
+          synced: stores.synced,
+          service: stores.service,
+          claimants: stores.claimants,
+          storedSecret: stores.secret,
+          storedSecretsOf: stores.secretsOf,
+          isClaimed: (secretKey) => stores.claimants(secretKey).length > 0,
+          request: requests.request,
+          claimOf: requests.claimOf,
+          secretNameOf: (service) => requests.claimOf(service)?.secretName,
+          onRemoval: config.servingCerts.onRemoval,
+          openshift: config.compat.includes('openshift'),
+          authority,
+          leaves,
+          pacer,
+          clockProblem: () => skewProblem(serverClock.skewMs()),
+          generateKeyPair,
+          randomSerial,
+          observe: metrics.issue,
+          record,
+          now,
+          log,
+        }),
+        serverClock.skewMs,
+      ),
     },
     signal,
   );
-  const servicesStore = watch<Service>(
-    context,
-    {
-      resource: services,
-      transform: (service) => onlyCertificateFields(dropManagedFields(service)),
-      onChange: controller.add,
+  const resync = (): void => {
+    for (const key of inOrder(stores, requests.isOwn)) add(key);
+  };
+  void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
+  followClock(
+    serverClock.now,
+    (jumpMs) => {
+      log.warn(
+        { jumpMs: Math.round(jumpMs), problem: skewProblem(serverClock.skewMs()) },
+        'the clock jumped',
+      );
+      resync();
     },
     signal,
   );
-  const secretsStore = watch<Secret>(
-    context,
-    {
-      resource: secrets,
-      labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
-      onChange: (_key, change) => {
-        for (const key of servicesOf(change)) controller.add(key);
-      },
-    },
-    signal,
-  );
-  return {
-    resync: () => {
-      for (const key of servicesStore.store.keys()) controller.add(key);
-    },
-    stopped: controller.stopped,
+  metrics.servingCerts(viewOf(leaves, pacer.waiting, now));
+  signal.addEventListener('abort', () => {
+    metrics.servingCerts(undefined);
+    pacer.stop();
+  });
+  return { resync, leavesOf: leaves.leavesOf, stopped: controller.stopped };
+}
+
+function skewProblem(skewMs: number | undefined): string | undefined {
+  if (skewMs === undefined || Math.abs(skewMs) <= MAX_SKEW_MS) return undefined;
+  const [minutes, where] = [Math.round(Math.abs(skewMs) / 60_000), skewMs > 0 ? 'ahead of' : 'behind'];
+  return `our clock is ${minutes} minutes ${where} that of the API server, and either may be wrong: correct it`;
+}
+
+/** Times are the API server's, so that replicas agree on them; a queue waits by our own clock. */
+function inLocalTime(reconcile: Reconcile, skewMs: () => number | undefined): Reconcile {
+  return async (key, signal) => {
+    const result = await reconcile(key, signal);
+    return result.kind === 'requeue'
+      ? { ...result, at: new Date(result.at.getTime() + (skewMs() ?? 0)) }
+      : result;
   };
 }
 
-/** Of the many Services most ask for nothing, and none needs more than this. */
-function onlyCertificateFields({ metadata, spec }: Service): Service {
-  return {
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(spec === undefined ? {} : { spec: { ...pick(spec, 'type'), ...pick(spec, 'clusterIP') } }),
+/** Gatehouse's own Service first, for the API server calls us by its cert; then those whose certs end first. */
+function inOrder(
+  { serviceKeys, service, claimants, secrets }: ServingCertStores,
+  isOwn: ReturnType<typeof ownService>['isOwn'],
+): readonly string[] {
+  const ends = new Map<string, number>();
+  for (const { metadata, sketch } of secrets()) {
+    if (sketch?.kind !== 'usable') continue;
+    for (const claimant of claimants(`${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`))
+      ends.set(
+        `${claimant.metadata?.namespace ?? ''}/${claimant.metadata?.name ?? ''}`,
+        sketch.notAfter.getTime(),
+      );
+  }
+  const rank = (key: string): number => {
+    const one = service(key);
+    return one !== undefined && isOwn(one) ? Number.NEGATIVE_INFINITY : (ends.get(key) ?? 0);
   };
+  const ranked = serviceKeys().map((key) => ({ key, rank: rank(key) }));
+  return ranked.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0)).map(({ key }) => key);
 }
 
-function pick<T extends object, Key extends keyof T>(object: T, key: Key): Partial<Pick<T, Key>> {
-  return object[key] === undefined ? {} : ({ [key]: object[key] } as Pick<T, Key>);
-}
-
-/** The Service that a Secret says it is for, before and after: someone may have edited just that. */
-function servicesOf(change: Change<Secret>): ReadonlySet<string> {
-  const versions = change.kind === 'changed' ? [change.object, change.previous] : [change.object];
-  return new Set(
-    versions.flatMap(({ metadata }) => {
-      const service = metadata?.annotations?.[SERVING_CERT_SERVICE];
-      return service === undefined ? [] : [`${metadata?.namespace ?? ''}/${service}`];
-    }),
-  );
-}
+const viewOf = (leaves: Leaves, waiting: () => number, now: () => Date) => ({
+  all: leaves.all,
+  stoppedByReason: leaves.stoppedByReason,
+  waiting,
+  now,
+});

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { followClock } from './clock-jumps.ts';
+
+const DAY = 86_400_000;
+
+function followed() {
+  let [wall, monotonic] = [Date.parse('2026-11-21T12:00:00Z'), 0];
+  let timer: (() => void) | undefined;
+  const jumps: number[] = [];
+  const stop = new AbortController();
+  followClock(
+    () => new Date(wall),
+    (ms) => jumps.push(ms),
+    stop.signal,
+    {
+      monotonic: () => monotonic,
+      after: (_ms, run) => {
+        timer = run;
+        return () => {
+          timer = undefined;
+        };
+      },
+    },
+  );
+  const pass = (wallMs: number, monotonicMs: number) => {
+    wall += wallMs;
+    monotonic += monotonicMs;
+    timer?.();
+  };
+  return { jumps, pass, stop, isWaiting: () => timer !== undefined };
+}
+
+test.each([400 * DAY, -400 * DAY])('C1: a clock that is set by %d ms is told once', (jump) => {
+  const { pass, jumps } = followed();
+  pass(jump + 30_000, 30_000);
+  pass(30_000, 30_000);
+  expect(jumps).toEqual([jump]);
+});
+
+test('C1: a machine that slept for 30 days has jumped, for timers did not run', () => {
+  const { pass, jumps } = followed();
+  pass(30 * DAY, 30_000);
+  expect(jumps).toEqual([30 * DAY - 30_000]);
+});
+
+test('a clock that is kept in time never jumps', () => {
+  const { pass, jumps } = followed();
+  for (let n = 0; n < 100; n++) pass(30_000 + (n % 3), 30_000);
+  expect(jumps).toEqual([]);
+});
+
+test('aborted, it looks no more', () => {
+  const { stop, isWaiting } = followed();
+  stop.abort();
+  expect(isWaiting()).toBe(false);
+});

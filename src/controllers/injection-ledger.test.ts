@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+
+import { createInjectionLedger } from './injection-ledger.ts';
+
+function ledger() {
+  const clock = { ms: 1_000 };
+  return { clock, ...createInjectionLedger(['APIService', 'ConfigMap'], () => clock.ms) };
+}
+
+test('every kind and state has a count, also that of none', () => {
+  const { report, targets } = ledger();
+  report('ConfigMap', 'prod/a', 'current');
+  report('ConfigMap', 'prod/b', 'invalid');
+  report('ConfigMap', 'prod/c', 'invalid');
+  expect(targets()).toHaveLength(8);
+  expect(targets().filter(({ count }) => count > 0)).toEqual([
+    { kind: 'ConfigMap', state: 'current', count: 1 },
+    { kind: 'ConfigMap', state: 'invalid', count: 2 },
+  ]);
+});
+
+test('an object that is no target any more is not counted', () => {
+  const { report, targets, staleSeconds } = ledger();
+  report('APIService', 'v1.x', 'stale');
+  report('APIService', 'v1.x', undefined);
+  expect(targets().every(({ count }) => count === 0)).toBe(true);
+  expect(staleSeconds()).toBe(0);
+});
+
+test('staleness counts from when the oldest of those that are not current stopped to be', () => {
+  const { clock, report, staleSeconds } = ledger();
+  report('ConfigMap', 'prod/a', 'stale');
+  clock.ms += 5_000;
+  report('ConfigMap', 'prod/b', 'stale');
+  report('ConfigMap', 'prod/a', 'contended');
+  clock.ms += 5_000;
+  expect(staleSeconds()).toBe(10);
+  report('ConfigMap', 'prod/a', 'current');
+  expect(staleSeconds()).toBe(5);
+  report('ConfigMap', 'prod/b', 'current');
+  expect(staleSeconds()).toBe(0);
+});

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { createPacer } from './serving-certs-pacer.ts';
+
+/** A clock that moves from timer to timer. */
+function pacerAt({ perSecond = 20, burst = 50 } = {}) {
+  let time = 0;
+  const timers = new Set<{ readonly at: number; readonly run: () => void }>();
+  const released: { readonly key: string; readonly at: number }[] = [];
+  const pacer = createPacer({
+    perSecond,
+    burst,
+    monotonic: () => time,
+    after: (ms, run) => {
+      expect(ms).toBeGreaterThanOrEqual(0);
+      const timer = { at: time + ms, run };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
+    release: (key) => released.push({ key, at: time }),
+  });
+  const drain = () => {
+    for (let [next] = timers; next !== undefined; [next] = timers) {
+      timers.delete(next);
+      time = next.at;
+      next.run();
+    }
+  };
+  return { pacer, released, drain, timers, pass: (ms: number) => (time += ms) };
+}
+
+const due = (n: number) => new Date(n * 1_000);
+
+test('C3: 10,000 certs take turns: 50 at once, then 20 a second, those that end first before the others', () => {
+  const { pacer, released, drain } = pacerAt();
+  const keys = Array.from({ length: 10_000 }, (_, n) => ({ key: `s-${n}`, ends: (n * 7919) % 10_000 }));
+  const atOnce = keys.filter(({ key, ends }) => pacer.take(key, due(ends)));
+  expect(atOnce).toHaveLength(50);
+  expect(pacer.waiting()).toBe(9_950);
+  drain();
+  expect(released).toHaveLength(9_950);
+  const endsOf = new Map(keys.map(({ key, ends }) => [key, ends]));
+  const order = released.map(({ key }) => endsOf.get(key) ?? -1);
+  expect(order).toEqual([...order].sort((a, b) => a - b));
+  const seconds = (released.at(-1)?.at ?? 0) / 1_000;
+  expect(seconds).toBeGreaterThan(9_950 / 20 - 1);
+  expect(seconds).toBeLessThan(9_950 / 20 + 30); // timers count whole milliseconds
+  for (const { key } of released) expect(pacer.take(key, due(0))).toBe(true);
+});
+
+test('a key that was called goes once, and waits again the next time', () => {
+  const { pacer, drain, released } = pacerAt({ burst: 1 });
+  expect(pacer.take('a', due(1))).toBe(true);
+  expect(pacer.take('b', due(1))).toBe(false);
+  expect(pacer.take('b', due(1))).toBe(false);
+  drain();
+  expect(released.map(({ key }) => key)).toEqual(['b']);
+  expect(pacer.take('b', due(1))).toBe(true);
+  expect(pacer.take('b', due(1))).toBe(false);
+});
+
+test('L2: what somebody edited goes before all that wait', () => {
+  const { pacer, drain, released } = pacerAt({ burst: 1 });
+  pacer.take('first', due(0));
+  for (const key of ['a', 'b', 'c']) pacer.take(key, due(5));
+  pacer.hurry('c');
+  pacer.hurry('d');
+  pacer.take('d', due(9));
+  drain();
+  expect(released.map(({ key }) => key)).toEqual(['c', 'd', 'a', 'b']);
+});
+
+test('a key that nothing is due for any more is not called', () => {
+  const { pacer, drain, released } = pacerAt({ burst: 1 });
+  pacer.take('first', due(0));
+  pacer.take('a', due(1));
+  pacer.take('b', due(2));
+  pacer.forget('a');
+  drain();
+  expect(released.map(({ key }) => key)).toEqual(['b']);
+});
+
+test('a pause fills the bucket again, and no further than to its brim', () => {
+  const { pacer, pass } = pacerAt({ burst: 5 });
+  for (let n = 0; n < 5; n++) expect(pacer.take(`a-${n}`, due(n))).toBe(true);
+  pass(30 * 86_400_000);
+  const passed = Array.from({ length: 9 }, (_, n) => pacer.take(`b-${n}`, due(n)));
+  expect(passed.filter(Boolean)).toHaveLength(5);
+});
+
+test('stopped, it calls nobody', () => {
+  const { pacer, drain, released, timers } = pacerAt({ burst: 1 });
+  pacer.take('first', due(0));
+  pacer.take('a', due(1));
+  pacer.stop();
+  expect(timers.size).toBe(0);
+  drain();
+  expect(released).toEqual([]);
+});

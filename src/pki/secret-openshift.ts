@@ -1,0 +1,76 @@
+/** The annotations of OpenShift's service-ca, for clusters that move from it. Every one stands under two prefixes. */
+
+const BETA = 'service.beta.openshift.io/';
+const ALPHA = 'service.alpha.openshift.io/';
+const PREFIXES = [BETA, ALPHA] as const;
+
+type Annotations = Readonly<Record<string, string>>;
+
+/** Whether an annotation is one of these. */
+export const isOpenshiftAnnotation = (name: string): boolean =>
+  PREFIXES.some((prefix) => name.startsWith(prefix));
+
+/** The Secret that a Service asks for in OpenShift's way. As there, an empty name asks for nothing. */
+export function openshiftSecretName(annotations: Annotations): string | undefined {
+  return PREFIXES.map((prefix) => annotations[`${prefix}serving-cert-secret-name`]).find(
+    (name) => name !== undefined && name !== '',
+  );
+}
+
+/** Whether service-ca made this Secret for the Service with this uid. */
+export const madeByServiceCa = (annotations: Annotations, serviceUid: string): boolean =>
+  PREFIXES.some((prefix) => annotations[`${prefix}originating-service-uid`] === serviceUid);
+
+/** What service-ca writes on a serving Secret; `notAfter` is when the leaf ends. */
+export function openshiftSecretMarks(
+  service: { readonly name: string; readonly uid: string },
+  notAfter: Date,
+): Annotations {
+  return onBoth({
+    'originating-service-uid': service.uid,
+    'originating-service-name': service.name,
+    expiry: notAfter.toISOString().replace(/\.\d+Z$/, 'Z'),
+  });
+}
+
+/** How it went, as service-ca's users read it on the Service. */
+export type OpenshiftOutcome =
+  /** `signedBy`: the common name of the CA. */
+  | { readonly kind: 'signed'; readonly signedBy: string }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/**
+ * The annotations of a Service that have to change, `null` to remove one; undefined if none has to. The number of errors counts
+ * those that differ: unlike there it ends nothing, and a Service that fails the same way again is not written again.
+ */
+export function openshiftServiceChange(
+  annotations: Annotations,
+  outcome: OpenshiftOutcome,
+): Readonly<Record<string, string | null>> | undefined {
+  const wanted = outcome.kind === 'signed' ? signed(outcome.signedBy) : failed(annotations, outcome.message);
+  const changes = Object.entries(wanted).filter(([name, value]) => (annotations[name] ?? null) !== value);
+  return changes.length === 0 ? undefined : Object.fromEntries(changes);
+}
+
+const ERROR = 'serving-cert-generation-error';
+const ERROR_NUMBER = 'serving-cert-generation-error-num';
+
+const signed = (signedBy: string) =>
+  onBoth({ 'serving-cert-signed-by': signedBy, [ERROR]: null, [ERROR_NUMBER]: null });
+
+function failed(annotations: Annotations, message: string): Record<string, string | null> {
+  if (annotations[BETA + ERROR] === message) return {};
+  const before = Number(annotations[BETA + ERROR_NUMBER] ?? annotations[ALPHA + ERROR_NUMBER] ?? 0);
+  return onBoth({
+    [ERROR]: message,
+    [ERROR_NUMBER]: String((Number.isSafeInteger(before) ? before : 0) + 1),
+  });
+}
+
+function onBoth<Value>(values: Readonly<Record<string, Value>>): Record<string, Value> {
+  return Object.fromEntries(
+    PREFIXES.flatMap((prefix) =>
+      Object.entries(values).map(([name, value]): [string, Value] => [prefix + name, value]),
+    ),
+  );
+}

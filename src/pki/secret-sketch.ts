@@ -1,0 +1,45 @@
+import type { ObjectMeta } from '../api/meta.ts';
+import { isOpenshiftAnnotation } from './secret-openshift.ts';
+import type { Secret } from './secret.ts';
+import { sketchServingCert, type ServingCertSketch } from './serving-cert-facts.ts';
+
+/**
+ * A Secret as a store keeps it: what a decision to leave it alone needs. No key, no data, and of the annotations only those that
+ * Gatehouse writes. A write is never made from this: it would drop what others put there.
+ */
+export interface StoredSecret extends Secret {
+  /** Undefined if there is neither certificate nor key. */
+  readonly sketch?: ServingCertSketch | undefined;
+}
+
+export function toStoredSecret({ metadata, type, immutable, data }: Secret): StoredSecret {
+  return {
+    ...(metadata === undefined ? {} : { metadata: slim(metadata) }),
+    ...(type === undefined ? {} : { type }),
+    ...(immutable === undefined ? {} : { immutable }),
+    sketch: sketchServingCert(data),
+  };
+}
+
+function slim(metadata: ObjectMeta): ObjectMeta {
+  const { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences } = metadata;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations: ownAnnotations(annotations) }),
+    ...(ownerReferences === undefined ? {} : { ownerReferences }),
+  };
+}
+
+/** Annotations of others can be as large as the object itself: kubectl keeps a copy of it in one. */
+export const ownAnnotations = (
+  annotations: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(annotations).filter(
+      ([name]) => name.startsWith('gatehouse.dev/') || isOpenshiftAnnotation(name),
+    ),
+  );

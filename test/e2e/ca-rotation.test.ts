@@ -1,0 +1,119 @@
+/** The life of the CA, in a whole replica against an API server. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
+import { startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { text, type SecretObject } from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import { handshake } from '../support/tls.ts';
+
+const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
+const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
+const BUNDLE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
+const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
+const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port);
+  replica = await startReplica(cluster.plane, { name: 'one', port, settings: SETTINGS });
+  await replica.whenReady();
+});
+
+afterAll(async () => {
+  await replica.program.stop(30_000);
+  await cluster.stop();
+});
+
+interface EventObject extends KubeObject {
+  readonly reason?: string;
+}
+
+interface Listed {
+  readonly id: string;
+  readonly state: string;
+}
+
+async function generations(): Promise<readonly Listed[]> {
+  const secret = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+  return secret === undefined ? [] : (JSON.parse(text(secret, 'generations.json')) as readonly Listed[]);
+}
+
+async function served() {
+  const secret = await cluster.admin.get<SecretObject>(secrets, SERVING);
+  if (secret === undefined) throw new Error('there is no serving secret');
+  return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key') };
+}
+
+async function bundle(): Promise<string> {
+  const map = await cluster.admin.get<SecretObject>(configMaps, BUNDLE);
+  return map?.data?.['ca.crt'] ?? '';
+}
+
+const annotate = (annotations: Readonly<Record<string, string>>) =>
+  cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
+
+const statesAre = (wanted: string) =>
+  eventually(
+    `the generations are ${wanted}`,
+    async () => (await generations()).map(({ state }) => state).join() === wanted,
+    { timeoutMs: 60_000 },
+  );
+
+test('service-ca e2e forced-ca-rotation: old and new clients and servers trust each other, and the old CA goes', async () => {
+  const [first] = await generations();
+  const before = { server: await served(), bundle: await bundle() };
+  await annotate({ 'gatehouse.dev/rotate': 'test' });
+  await statesAre('active,retiring');
+  await eventually(
+    'the serving cert is made anew',
+    async () => (await served()).chain !== before.server.chain,
+  );
+  const behind = { server: await served(), bundle: await bundle() };
+  for (const { server } of [before, behind])
+    for (const ca of [before.bundle, behind.bundle])
+      await expect(handshake(server.chain, server.key, ca, HOST)).resolves.toEqual({ authorized: true });
+
+  await statesAre('active');
+  expect((await generations())[0]?.id).not.toBe(first?.id);
+  const told = ['RotationStarted', 'RotationPublished', 'RotationActivated', 'RotationRetired'];
+  await eventually('the steps are told', async () => {
+    const { items } = await cluster.admin.list<EventObject>(events, { namespace: SYSTEM_NAMESPACE });
+    const reasons = new Set(items.map(({ reason }) => reason));
+    return told.every((reason) => reasons.has(reason));
+  });
+  expect(await replica.metrics()).toMatch(/gatehouse_rotation_phase\{phase="steady"\} 1/);
+});
+
+test('service-ca e2e refresh-CA: a Secret that is deleted comes back as it was', async () => {
+  const before = await generations();
+  await cluster.admin.delete(secrets, AUTHORITY);
+  await eventually('it is back', async () => (await generations()).length === before.length);
+  expect(await generations()).toEqual(before);
+});
+
+test('D5: a leader that finds garbage says so and goes on serving, until a person consents', async () => {
+  await replica.program.stop(30_000);
+  const before = await served();
+  await cluster.admin.patchMerge(secrets, AUTHORITY, { data: { 'generations.json': 'eA==' } });
+  replica = await startReplica(cluster.plane, { name: 'two', port: replica.port, settings: SETTINGS });
+  await replica.whenReady();
+  await eventually('it says so', async () =>
+    (await replica.metrics()).includes('gatehouse_authority_broken{reason="Unreadable"} 1'),
+  );
+  expect(await served()).toEqual(before);
+
+  await annotate({ 'gatehouse.dev/new-authority': 'test' });
+  await eventually('a new serving cert', async () => (await served()).chain !== before.chain, {
+    timeoutMs: 60_000,
+  });
+  await expect(handshake(before.chain, before.key, await bundle(), HOST)).resolves.toEqual({
+    authorized: true,
+  });
+  await statesAre('active');
+});

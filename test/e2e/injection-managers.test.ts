@@ -1,0 +1,205 @@
+/** CA bundles in objects that other managers apply, replace and fight over. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import {
+  configMaps,
+  customResourceDefinitions,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import {
+  ASKS,
+  conversion,
+  crdOf,
+  edit,
+  entry,
+  KINDS,
+  managedBy,
+  publishedBundle,
+  seeBundle,
+  seeEvent,
+  SHOP,
+  type Carrier,
+} from '../support/injection-objects.ts';
+import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
+import { freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let kubectl: Kubectl;
+let bundle: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port);
+  await createNamespace(cluster, SHOP);
+  replica = await startReplica(cluster.plane, { name: 'one', port });
+  await replica.whenReady();
+  kubectl = createKubectl(cluster.plane);
+  bundle = await publishedBundle(cluster);
+});
+
+afterAll(async () => {
+  kubectl.stop();
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const { validatingwebhook, configmap, crd } = KINDS;
+const configuration = (name: string, ...entries: readonly string[]): Carrier => ({
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind: 'ValidatingWebhookConfiguration',
+  metadata: { name, annotations: ASKS },
+  webhooks: entries.map((one) => entry(one)),
+});
+/** As Helm 4 and Argo CD do it. */
+const apply = (object: Carrier) =>
+  cluster.admin.apply<Carrier>(validatingWebhookConfigurations, object, {
+    fieldManager: 'helm',
+    force: true,
+  });
+const names = ({ webhooks = [] }: Carrier) => webhooks.map(({ name }) => name);
+
+/** Until we have handed back what the write made us own beside the bundles. */
+const seeTidy = (name: string) =>
+  cluster.see<Carrier>(
+    'no more than the bundles is ours',
+    validatingWebhookConfigurations,
+    { name },
+    (object) => {
+      const [ours] = managedBy(object, 'gatehouse-cabundle');
+      return ours !== undefined && !JSON.stringify(ours).includes('f:name');
+    },
+  );
+
+describe('somebody else applies on the server side', () => {
+  test('an apply without the bundle leaves it where it is', async () => {
+    await apply(configuration('applied', 'one.example.com', 'two.example.com'));
+    await seeBundle(cluster, validatingwebhook, 'applied', bundle);
+    const after = await apply(configuration('applied', 'one.example.com', 'two.example.com'));
+    expect(validatingwebhook.bundles(after)).toEqual([bundle, bundle]);
+  });
+
+  test('an apply may drop an entry that holds our bundle: no stump is left behind', async () => {
+    await seeTidy('applied');
+    const after = await apply(configuration('applied', 'one.example.com'));
+    expect(names(after)).toEqual(['one.example.com']);
+  });
+
+  test('an entry that is added gets the bundle too', async () => {
+    await apply(configuration('applied', 'one.example.com', 'three.example.com'));
+    const after = await seeBundle(cluster, validatingwebhook, 'applied', bundle);
+    expect(names(after)).toEqual(['one.example.com', 'three.example.com']);
+  });
+
+  test('an apply by force of a bundle of their own is undone', async () => {
+    const theirs = {
+      ...configuration('applied', 'one.example.com'),
+      webhooks: [
+        entry('one.example.com', {
+          service: { namespace: SHOP, name: 'hook', path: '/hook', port: 443 },
+          caBundle: 'Cg==',
+        }),
+      ],
+    };
+    await seeTidy('applied');
+    await apply(theirs);
+    await seeBundle(cluster, validatingwebhook, 'applied', bundle);
+  });
+
+  test('B2: a CRD may go from Webhook to None, cert-manager #4838', async () => {
+    const definition = (how: Parameters<typeof crdOf>[1]) => crdOf('converted', how);
+    const asHelm = { fieldManager: 'helm', force: true };
+    await cluster.admin.apply(customResourceDefinitions, definition(conversion()), asHelm);
+    await seeBundle(cluster, crd, 'converted', bundle);
+    await cluster.see(
+      'nothing of it is ours',
+      customResourceDefinitions,
+      crd.ref('converted'),
+      (object) => managedBy(object, 'gatehouse-cabundle').length === 0,
+    );
+
+    // Before 1.22 the API server cannot do that in one apply, whoever owns what; there it is replaced.
+    const { minor } = cluster.plane.version;
+    if (minor >= 22)
+      await cluster.admin.apply(customResourceDefinitions, definition({ strategy: 'None' }), asHelm);
+    else
+      await edit(
+        cluster,
+        crd,
+        'converted',
+        (live) => ({ ...live, spec: { ...live.spec, conversion: { strategy: 'None' } } }),
+        'helm',
+      );
+    const after = await cluster.admin.get<Carrier>(customResourceDefinitions, crd.ref('converted'));
+    expect(after?.spec?.conversion).toEqual({ strategy: 'None' });
+  });
+});
+
+describe('somebody else replaces', () => {
+  test('a Helm upgrade that renders no bundle is healed', async () => {
+    await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('replaced'));
+    await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
+    const { webhooks = [] } = validatingwebhook.make('replaced');
+    await edit(cluster, validatingwebhook, 'replaced', (live) => ({ ...live, webhooks }), 'helm');
+    await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
+  });
+
+  test('a placeholder that is no PEM is replaced in a CRD, kubernetes #123835', async () => {
+    const { service } = conversion().webhook.clientConfig;
+    await cluster.admin
+      .create(
+        customResourceDefinitions,
+        crdOf('placeholder', conversion({ ...(service === undefined ? {} : { service }), caBundle: 'Cg==' })),
+      )
+      .catch(async () => {
+        // Newer API servers refuse it in a new object; then it has to be absent.
+        await cluster.admin.create(customResourceDefinitions, crdOf('placeholder', conversion()));
+      });
+    await seeBundle(cluster, crd, 'placeholder', bundle);
+  });
+
+  test('B3: who keeps on wiping the bundle is told of, and gets it back more and more slowly', async () => {
+    await cluster.admin.create(configMaps, configmap.make('fought-over'));
+    for (let round = 0; round < 11; round++) {
+      await seeBundle(cluster, configmap, 'fought-over', bundle);
+      await edit(
+        cluster,
+        configmap,
+        'fought-over',
+        (live) => ({ ...live, data: { round: String(round) } }),
+        'argocd-controller',
+      );
+    }
+    const { type } = await seeEvent(cluster, SHOP, 'fought-over', 'CABundleContended');
+    expect(type).toBe('Warning');
+    expect(await replica.metrics()).toMatch(/cabundle_targets\{kind="ConfigMap",state="contended"\} 1/);
+    await seeBundle(cluster, configmap, 'fought-over', bundle);
+  });
+});
+
+describe.skipIf(!HAS_KUBECTL)('kubectl', () => {
+  test('apply --server-side needs no force, before and after the bundle came', async () => {
+    const stdin = configuration('by-kubectl', 'one.example.com', 'two.example.com');
+    await kubectl.says('apply --server-side -f -', { stdin });
+    await seeBundle(cluster, validatingwebhook, 'by-kubectl', bundle);
+    await seeTidy('by-kubectl');
+    await kubectl.says('apply --server-side -f -', { stdin: configuration('by-kubectl', 'two.example.com') });
+    const after = await seeBundle(cluster, validatingwebhook, 'by-kubectl', bundle);
+    expect(names(after)).toEqual(['two.example.com']);
+  });
+
+  test('apply on the client side leaves the bundle where it is', async () => {
+    const stdin = configuration('by-client', 'one.example.com');
+    await kubectl.says('apply -f -', { stdin });
+    await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
+    await kubectl.says('apply -f -', { stdin: configuration('by-client', 'one.example.com') });
+    await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
+  });
+
+  test('replace, which renders no bundle, is healed', async () => {
+    await kubectl.says('replace -f -', { stdin: configuration('by-client', 'one.example.com') });
+    await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
+  });
+});

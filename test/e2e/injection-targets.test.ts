@@ -1,0 +1,299 @@
+/** Every kind that can carry a CA bundle, every place that a bundle can come from. */
+import { isDeepStrictEqual } from 'node:util';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { configMaps, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { caBundle } from '../../src/pki/bundle.ts';
+import { firstAuthority } from '../../src/pki/fixtures.ts';
+import type { CertificatePem } from '../../src/pki/pem.ts';
+import { createNamespace, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import {
+  edit,
+  entry,
+  KINDS,
+  managedBy,
+  publishedBundle,
+  seeBundle,
+  seeEvent,
+  SHOP,
+  type Carrier,
+  type Kind,
+} from '../support/injection-objects.ts';
+import { freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let bundle: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port);
+  await createNamespace(cluster, SHOP);
+  await createNamespace(cluster, 'vault');
+  replica = await startReplica(cluster.plane, {
+    name: 'one',
+    port,
+    settings: { compat: 'openshift,cert-manager' },
+  });
+  await replica.whenReady();
+  bundle = await publishedBundle(cluster);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+async function otherCa(): Promise<CertificatePem> {
+  return caBundle(await firstAuthority(new Date()), new Date());
+}
+
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const annotate = (kind: Kind, name: string, annotations: Readonly<Record<string, string | null>>) =>
+  cluster.admin.patchMerge(kind.resource, kind.ref(name), { metadata: { annotations } });
+
+const secret = (name: string, data: Readonly<Record<string, string>>, annotations = {}): Carrier => ({
+  metadata: { namespace: 'vault', name, annotations },
+  data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, base64(value)])),
+});
+const CONSENTS = { 'gatehouse.dev/allow-direct-injection': 'true' };
+const { validatingwebhook, configmap, crd } = KINDS;
+
+describe.each(Object.entries(KINDS))('service-ca %s-ca-bundle-injection', (what, kind) => {
+  const name = `carrier${what}`;
+
+  test('an object that asks gets the bundle, and nothing else in it changes', async () => {
+    const made = await cluster.admin.create<Carrier>(kind.resource, kind.make(name), {
+      fieldManager: 'their-installer',
+    });
+    const filled = await seeBundle(cluster, kind, name, bundle);
+    expect(withoutBookkeeping(filled)).toEqual(withoutBookkeeping(kind.withBundle(made, bundle)));
+  });
+
+  test('appended garbage is taken away', async () => {
+    await edit(cluster, kind, name, (live) => kind.withBundle(live, `${bundle}garbage\n`));
+    await seeBundle(cluster, kind, name, bundle);
+  });
+
+  test('an object that does not ask is left alone', async () => {
+    const foreign = `foreign${what}`;
+    await cluster.admin.create(kind.resource, kind.make(foreign, {}));
+    await cluster.admin.create(kind.resource, kind.make(`${foreign}b`));
+    await seeBundle(cluster, kind, `${foreign}b`, bundle);
+    const object = await cluster.admin.get<Carrier>(kind.resource, kind.ref(foreign));
+    expect(kind.bundles(object ?? {}).every((one) => one === undefined)).toBe(true);
+  });
+
+  test('when the annotation goes, we own nothing any more and the value stays', async () => {
+    await annotate(kind, name, { 'gatehouse.dev/inject-cabundle': null });
+    await seeEvent(cluster, kind.ref(name).namespace ?? 'default', kind.ref(name).name, 'Released');
+    const released = await seeBundle(cluster, kind, name, bundle);
+    expect(managedBy(released, 'gatehouse-cabundle')).toEqual([]);
+  });
+});
+
+test('service-ca ca-bundle-injection-configmap-update: the bundle comes back, and keys of others stay', async () => {
+  await cluster.admin.create(configMaps, configmap.make('updated'));
+  await seeBundle(cluster, configmap, 'updated', bundle);
+  const data = { theirs: 'changed', 'ca.crt': 'blah' };
+  await edit(cluster, configmap, 'updated', (live) => ({ ...live, data }));
+  const healed = await seeBundle(cluster, configmap, 'updated', bundle);
+  expect(healed.data).toEqual({ theirs: 'changed', 'ca.crt': bundle });
+});
+
+test('a Secret is a source only when its owner consents, and its changes are followed', async () => {
+  const [first, second] = [await otherCa(), await otherCa()];
+  await cluster.admin.create(secrets, secret('ca', { 'ca.crt': first, 'tls.key': 'private' }));
+  const asking = { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' };
+  await cluster.admin.create(validatingwebhook.resource, validatingwebhook.make('from-secret', asking));
+  const { message } = await seeEvent(cluster, 'default', 'from-secret', 'InvalidInjection');
+  expect(message).toContain('gatehouse.dev/allow-direct-injection');
+  const refused = await cluster.admin.get<Carrier>(validatingwebhook.resource, { name: 'from-secret' });
+  expect(validatingwebhook.bundles(refused ?? {})).toEqual([undefined, undefined]);
+
+  await cluster.admin.patchMerge(
+    secrets,
+    { namespace: 'vault', name: 'ca' },
+    { metadata: { annotations: CONSENTS } },
+  );
+  await seeBundle(cluster, validatingwebhook, 'from-secret', first);
+  await cluster.admin.patchMerge(
+    secrets,
+    { namespace: 'vault', name: 'ca' },
+    { data: { 'ca.crt': base64(second) } },
+  );
+  await seeBundle(cluster, validatingwebhook, 'from-secret', second);
+});
+
+test('garbage in a source changes nothing, and a mended source is followed again', async () => {
+  const [first, second] = [await otherCa(), await otherCa()];
+  const ref = { namespace: 'vault', name: 'mended' };
+  const source = { metadata: { ...ref, annotations: CONSENTS }, data: { 'ca.crt': first } } as Carrier;
+  await cluster.admin.create(configMaps, source);
+  await cluster.admin.create(
+    crd.resource,
+    crd.make('mended', { 'gatehouse.dev/inject-cabundle-from': 'configmap/vault/mended' }),
+  );
+  await seeBundle(cluster, crd, 'mended', first);
+  await cluster.admin.patchMerge(configMaps, ref, { data: { 'ca.crt': 'garbage' } });
+  await seeEvent(cluster, 'default', 'mended.example.com', 'InvalidInjection');
+  expect(await replica.metrics()).toMatch(
+    /cabundle_targets\{kind="CustomResourceDefinition",state="invalid"\} 1/,
+  );
+  await seeBundle(cluster, crd, 'mended', first);
+  await cluster.admin.patchMerge(configMaps, ref, { data: { 'ca.crt': second } });
+  await seeBundle(cluster, crd, 'mended', second);
+  expect(await replica.metrics()).toMatch(
+    /cabundle_targets\{kind="CustomResourceDefinition",state="invalid"\} 0/,
+  );
+});
+
+test('a source that does not exist yet is found when it is made', async () => {
+  const ca = await otherCa();
+  await cluster.admin.create(
+    validatingwebhook.resource,
+    validatingwebhook.make('early', { 'gatehouse.dev/inject-cabundle-from': 'vault/late' }),
+  );
+  const { message } = await seeEvent(cluster, 'default', 'early', 'InvalidInjection');
+  expect(message).toMatch(/^Secret vault\/late does not exist or/);
+  await cluster.admin.create(secrets, secret('late', { 'tls.crt': ca }, CONSENTS));
+  await seeBundle(cluster, validatingwebhook, 'early', ca);
+});
+
+test('only the webhooks that are named get the bundle, and a name that nobody bears is told', async () => {
+  const asking = { 'gatehouse.dev/inject-cabundle': 'one.example.com, three.example.com' };
+  await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('named', asking));
+  await cluster.see<Carrier>(
+    'the bundle in one of them',
+    validatingWebhookConfigurations,
+    { name: 'named' },
+    (object) => {
+      const [one, two] = validatingwebhook.bundles(object);
+      return one === bundle && two === undefined;
+    },
+  );
+  const { message } = await seeEvent(cluster, 'default', 'named', 'InvalidInjection');
+  expect(message).toBe('there is no webhook named three.example.com');
+});
+
+test('a webhook by url gets the bundle only when it is named', async () => {
+  const webhooks = [
+    entry('url.example.com', { url: 'https://hook.example.com/' }),
+    entry('service.example.com'),
+  ];
+  for (const [name, asked] of [
+    ['by-url', 'true'],
+    ['url-named', 'url.example.com'],
+  ] as const) {
+    const object: Carrier = {
+      metadata: { name, annotations: { 'gatehouse.dev/inject-cabundle': asked } },
+      webhooks,
+    };
+    await cluster.admin.create(validatingWebhookConfigurations, object);
+  }
+  const seen = (name: string, expected: readonly unknown[]) =>
+    cluster.see<Carrier>(name, validatingWebhookConfigurations, { name }, (object) =>
+      isDeepStrictEqual(validatingwebhook.bundles(object), expected),
+    );
+  await seen('by-url', [undefined, bundle]);
+  await seen('url-named', [bundle, undefined]);
+});
+
+test("OpenShift's annotation fills service-ca.crt of a ConfigMap, in both spellings", async () => {
+  for (const spelling of ['beta', 'alpha']) {
+    const asking = { [`service.${spelling}.openshift.io/inject-cabundle`]: 'TRUE' };
+    await cluster.admin.create(configMaps, configmap.make(`openshift-${spelling}`, asking));
+    await cluster.see<Carrier>(
+      'service-ca.crt',
+      configMaps,
+      configmap.ref(`openshift-${spelling}`),
+      ({ data = {} }) => isDeepStrictEqual(data, { theirs: 'untouched', 'service-ca.crt': bundle }),
+    );
+  }
+});
+
+test("cert-manager's inject-ca-from-secret is honoured, with its own consent", async () => {
+  const ca = await otherCa();
+  const consents = { 'cert-manager.io/allow-direct-injection': 'true' };
+  await cluster.admin.create(secrets, secret('cm', { 'ca.crt': ca }, consents));
+  await cluster.admin.create(
+    crd.resource,
+    crd.make('certmanager', { 'cert-manager.io/inject-ca-from-secret': 'vault/cm' }),
+  );
+  await seeBundle(cluster, crd, 'certmanager', ca);
+});
+
+test('B1: fifty entries, and none', async () => {
+  const many = {
+    ...validatingwebhook.make('fifty'),
+    webhooks: Array.from({ length: 50 }, (_, n) => entry(`n${String(n)}.example.com`)),
+  };
+  const made = await cluster.admin.create<Carrier>(validatingwebhook.resource, many);
+  await cluster.admin.create(validatingwebhook.resource, {
+    ...validatingwebhook.make('empty'),
+    webhooks: [],
+  });
+  const filled = await seeBundle(cluster, validatingwebhook, 'fifty', bundle);
+  expect(withoutBookkeeping(filled)).toEqual(withoutBookkeeping(validatingwebhook.withBundle(made, bundle)));
+});
+
+test('B3: a hundred wipes are healed, and the time that takes is printed', async () => {
+  const names = Array.from({ length: 20 }, (_, n) => `wiped-${String(n)}`);
+  const times: number[] = [];
+  for (const name of names) await cluster.admin.create(configMaps, configmap.make(name));
+  for (const name of names.flatMap((one) => Array.from({ length: 5 }, () => one))) {
+    await seeBundle(cluster, configmap, name, bundle);
+    await edit(cluster, configmap, name, (live) => ({ ...live, data: {} }));
+    const started = performance.now();
+    await seeBundle(cluster, configmap, name, bundle);
+    times.push(performance.now() - started);
+  }
+  times.sort((a, b) => a - b);
+  console.log(
+    `healed: p50 ${String(Math.round(times[49] ?? 0))} ms, p99 ${String(Math.round(times[98] ?? 0))} ms`,
+  );
+  expect(times).toHaveLength(100);
+});
+
+test('what is right is not written again, however often it is looked at', async () => {
+  await cluster.admin.create(validatingwebhook.resource, validatingwebhook.make('quiet'));
+  await cluster.admin.create(configMaps, configmap.make('quiet'));
+  await seeBundle(cluster, validatingwebhook, 'quiet', bundle);
+  await seeBundle(cluster, configmap, 'quiet', bundle);
+  await sleep(500); // until what comes after the write has been done too
+  const version = async (kind: Kind) =>
+    (await cluster.admin.get(kind.resource, kind.ref('quiet')))?.metadata?.resourceVersion;
+  for (const kind of [validatingwebhook, configmap]) {
+    await annotate(kind, 'quiet', { touched: 'yes' });
+    const touched = await version(kind);
+    await sleep(500);
+    expect(await version(kind)).toBe(touched);
+  }
+});
+
+test('cert-manager cainjector: update when certificate changes: a rotation brings old and new to every kind', async () => {
+  const kinds = Object.values(KINDS);
+  for (const kind of kinds) await cluster.admin.create(kind.resource, kind.make('rotating'));
+  await cluster.admin.patchMerge(
+    secrets,
+    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' },
+    { metadata: { annotations: { 'gatehouse.dev/rotate': 'test' } } },
+  );
+  const both = await cluster.see<Carrier>(
+    'the new root',
+    configMaps,
+    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' },
+    ({ data = {} }) => data['ca.crt'] !== bundle,
+  );
+  const union = both.data?.['ca.crt'] ?? '';
+  expect(union).toContain(bundle.trim());
+  for (const kind of kinds) await seeBundle(cluster, kind, 'rotating', union);
+});
+
+function withoutBookkeeping(object: Carrier): unknown {
+  const { metadata, ...rest } = object;
+  const { annotations, labels, name } = metadata ?? {};
+  return JSON.parse(JSON.stringify({ ...rest, status: undefined, metadata: { annotations, labels, name } }));
+}

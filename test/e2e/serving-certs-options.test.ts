@@ -1,0 +1,173 @@
+/** What Services may ask for beyond a plain serving cert, and what operators decide about it. */
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { events, secrets, services } from '../../src/kube/well-known.ts';
+import { createNamespace, localService, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { text, type SecretObject } from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import { handshake, opensslVerify } from '../support/tls.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-options-'));
+  const port = await freePort();
+  cluster = await startClusterFor(port);
+  await cluster.applyFolder('components/openshift-compat');
+  await cluster.applyFolder('components/delete-secrets');
+  await createNamespace(cluster, 'shop');
+  replica = await startReplica(cluster.plane, {
+    name: 'one',
+    port,
+    settings: {
+      compat: 'openshift',
+      'serving-cert-dns-suffixes': 'apps.example.com',
+      'serving-cert-on-removal': 'delete',
+    },
+  });
+  await replica.whenReady();
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const asked = (name: string, secretName: string, annotations: Record<string, string> = {}) =>
+  localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': secretName, ...annotations });
+const named = (name: string) => ({ namespace: 'shop', name });
+const seeSecret = (name: string, accept: (secret: SecretObject) => boolean = () => true) =>
+  cluster.see<SecretObject>(`secret ${name}`, secrets, named(name), (secret) => {
+    return text(secret, 'tls.crt') !== '' && accept(secret);
+  });
+const namesOf = (secret: SecretObject) => new X509Certificate(text(secret, 'tls.crt')).subjectAltName ?? '';
+
+const eventOn = (name: string, reason: string) =>
+  eventually(`${reason} on ${name}`, async () => {
+    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
+    return items.find((event) => event.reason === reason && event.involvedObject.name === name);
+  });
+
+interface EventObject extends KubeObject {
+  readonly reason: string;
+  readonly message: string;
+  readonly involvedObject: { readonly name: string };
+}
+
+const headless = (service: KubeObject): KubeObject => {
+  const spec = { clusterIP: 'None', ports: [{ port: 443 }] };
+  return { ...service, spec } as KubeObject; // a Service has a spec, which KubeObject does not name
+};
+
+test('headless-stateful-serving-cert: pods of a headless Service are served under their names', async () => {
+  await cluster.admin.create(services, headless(asked('nodes', 'nodes-tls')));
+  await cluster.admin.create(
+    services,
+    headless(asked('sets', 'sets-tls', { 'gatehouse.dev/serving-cert-pod-names': 'sets:2' })),
+  );
+  const [nodes, sets] = [await seeSecret('nodes-tls'), await seeSecret('sets-tls')];
+  for (const [secret, host] of [
+    [nodes, 'any-7.nodes.shop.svc'],
+    [sets, 'sets-1.sets.shop.svc.cluster.local'],
+  ] as const) {
+    const [chain, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((one) => text(secret, one));
+    expect(await opensslVerify(chain ?? '', ca ?? '', host)).toMatch(/: OK$/);
+    expect(await handshake(chain ?? '', key ?? '', ca ?? '', host)).toEqual({ authorized: true });
+  }
+  await expect(
+    opensslVerify(text(sets, 'tls.crt'), text(sets, 'ca.crt'), 'sets-2.sets.shop.svc'),
+  ).rejects.toThrow(/hostname mismatch/i);
+});
+
+test('names of their own Services have inside of what the operator allows, and are told of the others', async () => {
+  const names = 'gatehouse.dev/serving-cert-dns-names';
+  await cluster.admin.create(services, asked('front', 'front-tls', { [names]: 'shop.apps.example.com' }));
+  expect(namesOf(await seeSecret('front-tls'))).toContain('DNS:shop.apps.example.com');
+  await cluster.admin.create(services, asked('thief', 'thief-tls', { [names]: 'front.shop.svc' }));
+  expect((await eventOn('thief', 'InvalidRequest')).message).toContain("cluster's own domain");
+  expect(await cluster.admin.get(secrets, named('thief-tls'))).toBeUndefined();
+});
+
+test('key stores stand in the Secret, follow what they are made of, and are not written again without need', async () => {
+  await cluster.admin.create<SecretObject>(secrets, {
+    metadata: named('stores'),
+    data: { password: Buffer.from('s3cret').toString('base64') },
+  });
+  const wish = {
+    'gatehouse.dev/serving-cert-outputs': 'pkcs12,combined-pem',
+    'gatehouse.dev/serving-cert-keystore-password': 'stores',
+  };
+  await cluster.admin.create(services, asked('java', 'java-tls', wish));
+  const secret = await seeSecret('java-tls');
+  const path = join(folder, 'keystore.p12');
+  writeFileSync(path, Buffer.from(secret.data?.['keystore.p12'] ?? '', 'base64'));
+  const openssl = ['pkcs12', '-in', path, '-passin', 'pass:s3cret', '-nodes'];
+  expect(execFileSync('openssl', openssl, { encoding: 'utf8' })).toContain('BEGIN PRIVATE KEY');
+  expect(text(secret, 'tls-combined.pem')).toBe(text(secret, 'tls.key') + text(secret, 'tls.crt'));
+
+  await cluster.admin.patchMerge(services, named('java'), { metadata: { labels: { touched: 'true' } } });
+  await cluster.admin.patchMerge(secrets, named('java-tls'), { data: { 'keystore.p12': 'AAAA' } });
+  const mended = await seeSecret('java-tls', ({ data }) => data?.['keystore.p12'] !== 'AAAA');
+  expect(mended.data).toEqual(secret.data);
+});
+
+test('L3: of two Services with one Secret the first has it, the second is told and takes over when it goes', async () => {
+  await cluster.admin.create(services, asked('elder', 'shared-tls'));
+  await seeSecret('shared-tls');
+  await new Promise((resolve) => setTimeout(resolve, 1_100)); // ages of Services are counted in seconds
+  await cluster.admin.create(services, asked('younger', 'shared-tls'));
+  expect((await eventOn('younger', 'SecretTaken')).message).toContain('elder');
+  expect(namesOf(await seeSecret('shared-tls'))).toContain('DNS:elder.shop.svc');
+  await cluster.admin.delete(services, named('elder'));
+  await seeSecret('shared-tls', (secret) => namesOf(secret).includes('DNS:younger.shop.svc'));
+});
+
+test('L4: a Service deleted and made again at once has its Secret, bound to its new life', async () => {
+  await cluster.admin.create(services, asked('phoenix', 'phoenix-tls'));
+  await seeSecret('phoenix-tls');
+  await cluster.admin.delete(services, named('phoenix'));
+  const { metadata } = await cluster.admin.create(services, asked('phoenix', 'phoenix-tls'));
+  await seeSecret('phoenix-tls', (secret) => secret.metadata?.ownerReferences?.[0]?.uid === metadata?.uid);
+});
+
+test('L6: the Secret of a Service that no longer asks is deleted, where the operator wants that', async () => {
+  await cluster.admin.create(services, asked('fickle', 'fickle-tls'));
+  await seeSecret('fickle-tls');
+  await cluster.admin.patchMerge(services, named('fickle'), {
+    metadata: { annotations: { 'gatehouse.dev/serving-cert-secret-name': 'renamed-tls' } },
+  });
+  await seeSecret('renamed-tls');
+  await eventually('the old Secret is gone', async () => {
+    return (await cluster.admin.get(secrets, named('fickle-tls'))) === undefined;
+  });
+});
+
+test('service-ca e2e serving-cert-annotation: OpenShift’s annotation is honoured and answered', async () => {
+  const annotation = { 'service.beta.openshift.io/serving-cert-secret-name': 'moved-tls' };
+  await cluster.admin.create(services, localService('shop', 'moved', 443, annotation));
+  const secret = await seeSecret('moved-tls');
+  expect(secret.metadata?.annotations).toMatchObject({
+    'service.beta.openshift.io/originating-service-name': 'moved',
+  });
+  await cluster.see('the answer', services, named('moved'), ({ metadata }) => {
+    return metadata?.annotations?.['service.beta.openshift.io/serving-cert-signed-by'] !== undefined;
+  });
+});
+
+test('the numbers for people are there', async () => {
+  const metrics = await replica.metrics();
+  expect(metrics).toMatch(/gatehouse_serving_leaf_generation\{generation="[0-9a-f]{8}"\} \d+/);
+  expect(metrics).toMatch(/gatehouse_serving_leaf_not_after_seconds_bucket\{le="7776000"\} [1-9]/);
+  expect(metrics).toMatch(/gatehouse_issue_total\{result="issued",reason="Missing"\} [1-9]/);
+  expect(metrics).toMatch(/gatehouse_issue_total\{result="refused",reason="InvalidRequest"\} [1-9]/);
+});
