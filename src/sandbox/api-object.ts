@@ -1,30 +1,10 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../admission/json.ts';
+import type { ObjectMeta as CommonMeta } from '../api/meta.ts';
 
 /** The part of ObjectMeta that the API itself acts on; times are RFC 3339 with seconds. */
-export interface ObjectMeta {
-  readonly name?: string;
-  readonly generateName?: string;
-  readonly namespace?: string;
-  readonly uid?: string;
-  readonly resourceVersion?: string;
-  readonly generation?: number;
-  readonly creationTimestamp?: string;
-  readonly deletionTimestamp?: string;
+export interface ObjectMeta extends CommonMeta {
   readonly deletionGracePeriodSeconds?: number;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly finalizers?: readonly string[];
-  readonly ownerReferences?: readonly OwnerReference[];
   readonly managedFields?: readonly ManagedFieldsEntry[];
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
-  readonly blockOwnerDeletion?: boolean;
 }
 
 export interface ManagedFieldsEntry {

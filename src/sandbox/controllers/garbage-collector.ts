@@ -1,4 +1,5 @@
-import { withMeta, type ApiObject, type OwnerReference } from '../api-object.ts';
+import type { OwnerReference } from '../../api/meta.ts';
+import { withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import type { Key, Place, Storage, StoredEvent } from '../storage/stored.ts';
 import { isWaiting, ORPHAN, planGarbage, type OwnerState, type Propagation } from './garbage-plan.ts';

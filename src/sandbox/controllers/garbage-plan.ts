@@ -1,4 +1,5 @@
-import type { ApiObject, OwnerReference } from '../api-object.ts';
+import type { OwnerReference } from '../../api/meta.ts';
+import type { ApiObject } from '../api-object.ts';
 
 /** Finalizers by which a deletion asks for the garbage collector's work. */
 export const ORPHAN = 'orphan';

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
-import { ofJson, withMeta, type ApiObject, type ObjectMeta, type OwnerReference } from '../api-object.ts';
+import type { OwnerReference } from '../../api/meta.ts';
+import { ofJson, withMeta, type ApiObject, type ObjectMeta } from '../api-object.ts';
 import { conflict, MODIFIED } from '../failure.ts';
 import { createStorage } from '../storage/storage.ts';
 import type { Key, Place } from '../storage/stored.ts';
