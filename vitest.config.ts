@@ -3,7 +3,14 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'],
+          // They share no state, and loading every module anew for each file takes as long as the tests.
+          isolate: false,
+        },
+      },
       { test: { name: 'integration', include: ['test/integration/**/*.test.ts'] } },
       {
         test: {

@@ -51,7 +51,8 @@ describe('parseJson', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(4), (text, indent) => {
         const spaced = JSON.stringify(JSON.parse(text), undefined, indent);
-        expect(parseExact(spaced)).toEqual(JSON.parse(spaced));
+        // Integers beyond 2^53 are the one difference, and the point of it: written again they read the same.
+        expect(JSON.parse(stringifyJson(parseExact(spaced)))).toEqual(JSON.parse(spaced));
       }),
     );
   });
