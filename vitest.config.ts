@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** A test that hangs ends at last; one that is slow on a machine with much to do does not fail for it. */
+const PATIENCE_MS = 60_000;
+
 export default defineConfig({
   test: {
     projects: [
@@ -9,9 +12,17 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'],
           // They share no state, and loading every module anew for each file takes as long as the tests.
           isolate: false,
+          testTimeout: PATIENCE_MS,
         },
       },
-      { test: { name: 'integration', include: ['test/integration/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts'],
+          testTimeout: PATIENCE_MS,
+          hookTimeout: PATIENCE_MS,
+        },
+      },
       {
         test: {
           name: 'sandbox',
