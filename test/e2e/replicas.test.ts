@@ -66,9 +66,8 @@ const issued = (name: string, timeoutMs?: number) =>
     timeoutMs,
   );
 
-test('both replicas are ready within 10 s, and one of them leads', async () => {
+test('both replicas become ready, and one of them leads', async () => {
   console.log(`ready after ${readyAfterMs.map((ms) => `${Math.round(ms)} ms`).join(' and ')}`);
-  for (const ms of readyAfterMs) expect(ms).toBeLessThan(10_000);
   expect(await leaderAmong(replicas)).toBeDefined();
 });
 

@@ -55,6 +55,9 @@ async function close({ app }: Running): Promise<number> {
   return performance.now() - started;
 }
 
+/** Long before connections would end by themselves, after 30 s and more; a busy machine gets there too. */
+const SOON_MS = 10_000;
+
 describe('while draining', () => {
   test('every answer is still the right one, and closes its connection', async () => {
     let draining = false;
@@ -102,7 +105,7 @@ describe('closing', () => {
     answer();
     const { status, headers } = await underWay;
     expect({ status, connection: headers.connection }).toEqual({ status: 200, connection: 'close' });
-    expect(await closed).toBeLessThan(1_000);
+    expect(await closed).toBeLessThan(SOON_MS);
   });
 
   test('a review whose body is still coming gets its verdict', async () => {
@@ -119,7 +122,7 @@ describe('closing', () => {
     expect(text).toMatch(/^HTTP\/1\.1 200 /);
     expect(text).toMatch(/connection: close/i);
     expect(text).toContain('"allowed":true');
-    expect(await closed).toBeLessThan(1_000);
+    expect(await closed).toBeLessThan(SOON_MS);
   });
 
   test('a review that begins on a busy connection is no 503', async () => {
@@ -141,7 +144,7 @@ describe('closing', () => {
     const text = await received();
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
     expect(text).toContain('"uid":"second","allowed":true');
-    expect(await closed).toBeLessThan(1_000);
+    expect(await closed).toBeLessThan(SOON_MS);
   });
 
   test('connections without a review do not hold it up', async () => {
@@ -149,7 +152,7 @@ describe('closing', () => {
     const neverUsed = await openRaw(running); // the API server keeps some in reserve
     const agent = keptAlive();
     await post(running, VALIDATE, reviewOf(), { agent });
-    expect(await close(running)).toBeLessThan(1_000);
+    expect(await close(running)).toBeLessThan(SOON_MS);
     await neverUsed.received(); // closed
   });
 
@@ -161,7 +164,7 @@ describe('closing', () => {
     await routed;
     const took = await close(running);
     expect(took).toBeGreaterThan(250);
-    expect(took).toBeLessThan(1_500);
+    expect(took).toBeLessThan(SOON_MS);
   });
 });
 

@@ -25,11 +25,15 @@ export interface ReplicaOptions {
   /** What the webhook configurations name: the replica's own port unless a balancer stands before it. */
   readonly servicePort?: number;
   readonly settings?: Partial<Record<SettingName, string>>;
+  /** Arguments of Node itself. */
+  readonly nodeArgs?: readonly string[];
+  /** Beside the environment of the tests. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export async function startReplica(
-  plane: ControlPlane,
-  { name, port: wanted, servicePort, settings = {} }: ReplicaOptions,
+  plane: Pick<ControlPlane, 'kubeconfig' | 'folder'>,
+  { name, port: wanted, servicePort, settings = {}, nodeArgs = [], env = {} }: ReplicaOptions,
 ): Promise<Replica> {
   const [port, operationsPort] = await Promise.all([wanted ?? freePort(), freePort()]);
   const all: Partial<Record<SettingName, string>> = {
@@ -45,8 +49,9 @@ export async function startReplica(
     ...settings,
   };
   const flags = Object.entries(all).flatMap(([flag, value]) => [`--${flag}`, value]);
-  const program = startProgram(process.execPath, [MAIN, 'serve', ...flags], {
+  const program = startProgram(process.execPath, [...nodeArgs, MAIN, 'serve', ...flags], {
     logFile: join(plane.folder, `${name}.log`),
+    env: { ...process.env, ...env },
   });
   const get = async (path: string) => {
     const response = await fetch(`http://127.0.0.1:${operationsPort}${path}`);
@@ -59,7 +64,7 @@ export async function startReplica(
     operationsPort,
     readyz: () => get('/readyz?verbose'),
     metrics: async () => (await get('/metrics')).text,
-    whenReady: async (timeoutMs = 20_000) => {
+    whenReady: async (timeoutMs = 60_000) => {
       await eventually(
         `${name} is ready`,
         async () => {
