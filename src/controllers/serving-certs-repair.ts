@@ -189,12 +189,15 @@ async function complete(
   const { identity, order, signing } = work;
   const password = await passwordOf(work, deps, signal);
   const makeable = order.outputs.filter((output) => output !== 'pkcs12' || password !== undefined);
-  const files = await outputData(makeable, {
-    chain: parseCertificatePem(textOf(secret, TLS_CERT_KEY)),
-    privateKey: parsePrivateKeyPem(textOf(secret, TLS_PRIVATE_KEY_KEY)),
-    bundle: signing.bundle,
-    password: password ?? '',
-  });
+  const files =
+    makeable.length === 0
+      ? {} // as it is with most: nothing is read for them
+      : await outputData(makeable, {
+          chain: parseCertificatePem(textOf(secret, TLS_CERT_KEY)),
+          privateKey: parsePrivateKeyPem(textOf(secret, TLS_PRIVATE_KEY_KEY)),
+          bundle: signing.bundle,
+          password: password ?? '',
+        });
   const keepsStores =
     password === undefined && before !== undefined && writtenOutputs(before).includes('pkcs12');
   const outputs: readonly Output[] = keepsStores ? order.outputs : makeable;

@@ -160,7 +160,14 @@ export function rootProblem(root: X509Certificate): string | undefined {
   return undefined;
 }
 
-export const rootOf = ({ certificate }: Generation): X509Certificate => firstCertificate(certificate);
+/** Thousands of signatures are checked by the same few roots: each is read once, and kept for as long as its generation. */
+const roots = new WeakMap<Generation, X509Certificate>();
+
+export function rootOf(generation: Generation): X509Certificate {
+  const root = roots.get(generation) ?? firstCertificate(generation.certificate);
+  roots.set(generation, root);
+  return root;
+}
 
 export const isExpired = (generation: Generation, now: Date): boolean =>
   rootOf(generation).validToDate <= now;

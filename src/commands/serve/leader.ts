@@ -37,6 +37,7 @@ export async function lead(
     component: 'gatehouse',
     instance: context.identity,
     log: context.log,
+    signal, // what still waits then would keep the process from ending, for minutes after a large rotation
   });
 
   const certificates = startCertificates(leading, recorder.record, signal);

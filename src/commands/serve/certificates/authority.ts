@@ -16,6 +16,7 @@ import type { Secret } from '../../../pki/secret.ts';
 import type { AuthorityState } from '../../../server/authority-metrics.ts';
 import type { Context } from '../context.ts';
 import { startController } from '../controller.ts';
+import { inLocalTime } from '../local-time.ts';
 import { watch } from '../watch.ts';
 import { authorityAccess } from './authority-access.ts';
 import type { SecretAccess } from './secret-access.ts';
@@ -52,31 +53,34 @@ export function startAuthority(
     context,
     {
       name: 'authority',
-      reconcile: createAuthorityReconciler({
-        ...authorityAccess(context),
-        namespace,
-        importFrom: ca.secret,
-        readSecret: (name, waiting) => access.readSecret(namespace, name, waiting),
-        createSecret: access.createSecret,
-        replaceSecret: access.replaceSecret,
-        evidence,
-        generateKeyPair,
-        randomSerial,
-        lifetimeMs: ca.lifetimeMs,
-        times: ca,
-        onAuthority: (stored) => {
-          authority = stored;
-          listeners.tell();
-        },
-        report: (report) => {
-          metrics.authority(toMetrics(report));
-        },
-        onRestored: metrics.authorityRestored,
-        record,
-        // The time that all replicas agree on: two leaders must not differ about what is over.
-        now: serverClock.now,
-        log,
-      }),
+      reconcile: inLocalTime(
+        createAuthorityReconciler({
+          ...authorityAccess(context),
+          namespace,
+          importFrom: ca.secret,
+          readSecret: (name, waiting) => access.readSecret(namespace, name, waiting),
+          createSecret: access.createSecret,
+          replaceSecret: access.replaceSecret,
+          evidence,
+          generateKeyPair,
+          randomSerial,
+          lifetimeMs: ca.lifetimeMs,
+          times: ca,
+          onAuthority: (stored) => {
+            authority = stored;
+            listeners.tell();
+          },
+          report: (report) => {
+            metrics.authority(toMetrics(report));
+          },
+          onRestored: metrics.authorityRestored,
+          record,
+          // The time that all replicas agree on: two leaders must not differ about what is over.
+          now: serverClock.now,
+          log,
+        }),
+        serverClock.now,
+      ),
     },
     signal,
   );
@@ -97,17 +101,20 @@ export function startAuthority(
     context,
     {
       name: 'ca-bundle',
-      reconcile: createCaBundleReconciler({
-        namespace,
-        bundle,
-        readConfigMap: (name, waiting) =>
-          client.get<ConfigMap>(configMaps, { namespace, name }, { signal: waiting }),
-        createConfigMap: (object, waiting) => client.create(configMaps, object, { signal: waiting }),
-        replaceConfigMap: (object, waiting) => client.replace(configMaps, object, { signal: waiting }),
-        onPublished: reconsider,
-        now: serverClock.now,
-        log,
-      }),
+      reconcile: inLocalTime(
+        createCaBundleReconciler({
+          namespace,
+          bundle,
+          readConfigMap: (name, waiting) =>
+            client.get<ConfigMap>(configMaps, { namespace, name }, { signal: waiting }),
+          createConfigMap: (object, waiting) => client.create(configMaps, object, { signal: waiting }),
+          replaceConfigMap: (object, waiting) => client.replace(configMaps, object, { signal: waiting }),
+          onPublished: reconsider,
+          now: serverClock.now,
+          log,
+        }),
+        serverClock.now,
+      ),
     },
     signal,
   );

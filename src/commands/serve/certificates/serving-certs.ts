@@ -2,13 +2,14 @@
 import { createServingCertsReconciler } from '../../../controllers/serving-certs.ts';
 import { createLeaves, type Leaves } from '../../../controllers/serving-certs-leaves.ts';
 import { createPacer } from '../../../controllers/serving-certs-pacer.ts';
-import type { Reconcile, RecordEvent } from '../../../controllers/reconcile.ts';
+import type { RecordEvent } from '../../../controllers/reconcile.ts';
 import type { TrustEvidence } from '../../../controllers/trust-evidence.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { systemClock } from '../../../kube/clock.ts';
 import { generateKeyPair, randomSerial } from '../../../pki/keys.ts';
 import type { Context } from '../context.ts';
 import { startController } from '../controller.ts';
+import { inLocalTime } from '../local-time.ts';
 import { ownService } from '../own-service.ts';
 import type { RunningAuthority } from './authority.ts';
 import { followClock } from './clock-jumps.ts';
@@ -83,7 +84,7 @@ export function startServingCerts(
           now,
           log,
         }),
-        serverClock.skewMs,
+        now,
       ),
     },
     signal,
@@ -115,16 +116,6 @@ function skewProblem(skewMs: number | undefined): string | undefined {
   if (skewMs === undefined || Math.abs(skewMs) <= MAX_SKEW_MS) return undefined;
   const [minutes, where] = [Math.round(Math.abs(skewMs) / 60_000), skewMs > 0 ? 'ahead of' : 'behind'];
   return `our clock is ${minutes} minutes ${where} that of the API server, and either may be wrong: correct it`;
-}
-
-/** Times are the API server's, so that replicas agree on them; a queue waits by our own clock. */
-function inLocalTime(reconcile: Reconcile, skewMs: () => number | undefined): Reconcile {
-  return async (key, signal) => {
-    const result = await reconcile(key, signal);
-    return result.kind === 'requeue'
-      ? { ...result, at: new Date(result.at.getTime() + (skewMs() ?? 0)) }
-      : result;
-  };
 }
 
 /** Gatehouse's own Service first, for the API server calls us by its cert; then those whose certs end first. */
