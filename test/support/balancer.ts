@@ -5,13 +5,22 @@ export interface Balancer {
   readonly port: number;
   /** Ports that new connections go to, in turn. A backend that refuses is passed over. */
   readonly setBackends: (ports: readonly number[]) => void;
+  /** How many connections clients have opened so far. */
+  readonly accepted: () => number;
+  /**
+   * Ends every `nth` connection, beginning with the newest, and waits until the clients have closed their side. Says how many.
+   * Requests that are under way on them are lost: see that there are none.
+   */
+  readonly cut: (nth: number) => Promise<number>;
   readonly stop: () => Promise<void>;
 }
 
 export async function startBalancer(): Promise<Balancer> {
   let backends: readonly number[] = [];
   let next = 0;
+  let accepted = 0;
   const sockets = new Set<Socket>();
+  const clients = new Set<Socket>();
 
   const track = (socket: Socket) => {
     sockets.add(socket);
@@ -38,7 +47,10 @@ export async function startBalancer(): Promise<Balancer> {
   };
 
   const server = createServer((client) => {
+    accepted += 1;
     track(client);
+    clients.add(client);
+    client.once('close', () => clients.delete(client));
     forward(client, backends.length);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -49,9 +61,24 @@ export async function startBalancer(): Promise<Balancer> {
     setBackends: (ports) => {
       backends = ports;
     },
+    accepted: () => accepted,
+    cut: async (nth) => {
+      const chosen = [...clients].toReversed().filter((_client, index) => index % nth === 0);
+      await Promise.all(chosen.map(hangUp));
+      return chosen.length;
+    },
     stop: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Says goodbye first: a client that has heard it sends nothing more. */
+async function hangUp(socket: Socket): Promise<void> {
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const force = setTimeout(() => socket.destroy(), 1_000);
+  socket.end();
+  await closed;
+  clearTimeout(force);
 }

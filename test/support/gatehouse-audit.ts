@@ -6,7 +6,7 @@ const NOT_COUNTED = new Set(['leases', 'events', 'selfsubjectaccessreviews']);
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
 /** Its successful writes, without leases, Events and questions. `replica`: only those of this one. */
-export function writesOf(plane: ControlPlane, replica?: string): readonly AuditEvent[] {
+export function writesOf(plane: Pick<ControlPlane, 'auditLog'>, replica?: string): readonly AuditEvent[] {
   return plane.auditLog().filter(({ user, verb, objectRef, responseStatus, userAgent }) => {
     const code = responseStatus?.code ?? 0;
     return (

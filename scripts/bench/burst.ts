@@ -1,0 +1,97 @@
+/** Many Services at once that each ask for a serving cert, and when they have it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { watch } from '../../src/commands/serve/watch.ts';
+import type { Log } from '../../src/kube/log.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { namespaces as namespaceResource, secrets, services } from '../../src/kube/well-known.ts';
+import { SERVING_CERT_LABEL, SERVING_CERT_SECRET_NAME, TLS_CERT_KEY } from '../../src/pki/annotations.ts';
+import type { ClusterProcess } from './cluster-process.ts';
+import { namespaceOf, namespaces } from './objects.ts';
+
+export interface Burst {
+  /** Milliseconds from the beginning of the burst until each Service was there. */
+  readonly created: readonly number[];
+  /** Milliseconds from the beginning of the burst until the Secret of each was there. */
+  readonly ready: readonly number[];
+  /** Milliseconds from the answer to the create of each Service until its Secret was there. */
+  readonly waited: readonly number[];
+}
+
+interface SecretObject extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** What the watch has to say, should it fail. */
+const log: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (fields, message) => {
+    console.warn(message, fields);
+  },
+  error: (fields, message) => {
+    console.error(message, fields);
+  },
+};
+
+export async function createNamespaces({ client }: ClusterProcess): Promise<void> {
+  for (const name of namespaces) await client.create(namespaceResource, { metadata: { name } });
+}
+
+/** Resolves when the last Secret is there. @throws Error when there is none within `withinMs` */
+export async function createServices(
+  { client, rest }: ClusterProcess,
+  count: number,
+  withinMs: number,
+): Promise<Burst> {
+  const stopping = new AbortController();
+  const issuedAt = new Map<string, number>();
+  const watched = watch<SecretObject>(
+    { rest, client, log },
+    {
+      resource: secrets,
+      labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
+      // The certificates themselves are of no interest here.
+      transform: ({ metadata, data }) => ({
+        metadata: { namespace: metadata?.namespace ?? '', name: metadata?.name ?? '' },
+        data: data?.[TLS_CERT_KEY] === undefined ? {} : { [TLS_CERT_KEY]: '' },
+      }),
+      onChange: (key, change) => {
+        if (change.object.data?.[TLS_CERT_KEY] !== undefined && !issuedAt.has(key))
+          issuedAt.set(key, performance.now());
+      },
+    },
+    stopping.signal,
+  );
+  await watched.whenSynced(stopping.signal);
+
+  const started = performance.now();
+  const createdAt = await Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      await client.create(services, service(index), { timeoutMs: withinMs });
+      return performance.now();
+    }),
+  );
+  const keyOf = (index: number) => `${namespaceOf(index)}/web-${index}`;
+  const isMissing = () => createdAt.some((_, index) => !issuedAt.has(keyOf(index)));
+  while (isMissing() && performance.now() - started < withinMs) await sleep(20);
+  stopping.abort();
+  if (isMissing()) throw new Error(`${issuedAt.size} Secrets of ${count} Services after ${withinMs} ms`);
+
+  const readyAt = createdAt.map((_, index) => issuedAt.get(keyOf(index)) ?? 0);
+  return {
+    created: createdAt.map((at) => at - started),
+    ready: readyAt.map((at) => at - started),
+    waited: readyAt.map((at, index) => Math.max(0, at - (createdAt[index] ?? 0))),
+  };
+}
+
+/** Headless: there are not as many cluster addresses. */
+function service(index: number): KubeObject {
+  const name = `web-${index}`;
+  const headless: KubeObject & { readonly spec: object } = {
+    metadata: { namespace: namespaceOf(index), name, annotations: { [SERVING_CERT_SECRET_NAME]: name } },
+    spec: { clusterIP: 'None', ports: [{ port: 443 }] },
+  };
+  return headless;
+}

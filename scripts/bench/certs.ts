@@ -1,0 +1,45 @@
+/**
+ * How quick and how small the certificates are: `npm run bench:certs`, with `-- --check` to fail when a target is missed. API
+ * server, Gatehouse and the client that asks share one machine, so times mean little while it has other work.
+ */
+import { cpus, loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+
+import { printFigures, type Figure } from './figures.ts';
+import { measureLeaves } from './leaves.ts';
+import { measureMemory } from './memory.ts';
+import { measureServices } from './services.ts';
+
+const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+
+const load = () => loadavg()[0]?.toFixed(1) ?? '';
+const before = load();
+const figures: readonly Figure[] = [
+  ...(await measureLeaves()),
+  ...(await realServices()),
+  ...(await measureServices('sandbox')),
+  ...(await measureMemory()),
+];
+printFigures(figures);
+console.log(
+  `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
+    `load ${before} before it, ${load()} at the end, of which this is a part`,
+);
+
+const missed = figures.filter(({ target }) => target?.met === false);
+if (flags.check && missed.length > 0) {
+  for (const { what, measured, target } of missed)
+    console.error(`${what.trim()}: ${measured}, and ${target?.wanted ?? ''} is asked for`);
+  process.exitCode = 1;
+}
+
+/** A machine without a control plane can still measure the rest; it cannot say that the target is met. */
+async function realServices(): Promise<readonly Figure[]> {
+  try {
+    return await measureServices('kube-apiserver');
+  } catch (error) {
+    console.warn('kube-apiserver:', error);
+    const target = { wanted: 'a measurement', met: false };
+    return [{ what: 'Services at once, kube-apiserver', measured: 'none, see above', target }];
+  }
+}

@@ -1,0 +1,59 @@
+import { createClient, type KubeClient } from '../../src/kube/client.ts';
+import { loadConnection } from '../../src/kube/connection.ts';
+import { createRest, type Rest } from '../../src/kube/rest.ts';
+import type { AuditEvent } from '../../test/support/control-plane.ts';
+import { startReplica, type Replica } from '../../test/support/gatehouse.ts';
+import { freePort } from '../../test/support/processes.ts';
+import { startChild } from './child.ts';
+import type { Answer, Question } from './cluster-server.ts';
+
+export interface ClusterProcess {
+  /** What the API server calls itself. */
+  readonly version: string;
+  /** Of a user who may do everything. */
+  readonly client: KubeClient;
+  readonly rest: Rest;
+  /** `nodeArgs`: arguments of Node itself. */
+  readonly startReplica: (name: string, nodeArgs?: readonly string[]) => Promise<Replica>;
+  /** The requests of Gatehouse so far, oldest first. */
+  readonly audit: () => Promise<readonly AuditEvent[]>;
+  readonly stop: () => Promise<void>;
+}
+
+export type ClusterKind = 'sandbox' | 'kube-apiserver';
+
+/**
+ * A cluster with CRDs and RBAC of Gatehouse, in a process of its own.
+ *
+ * @throws Error with what to install when there is no kube-apiserver
+ */
+export async function startClusterProcess(
+  kind: ClusterKind,
+  execArgv: readonly string[] = [],
+): Promise<ClusterProcess> {
+  const port = await freePort();
+  const child = startChild<Question, Answer>('cluster-server.ts', {
+    env: { GATEHOUSE_TEST_API: kind === 'sandbox' ? 'sandbox' : '' },
+    execArgv,
+  });
+  try {
+    const { version, folder, kubeconfigs } = await child.ask({ kind: 'start', port }, 'started');
+    const connection = await loadConnection({ kubeconfig: kubeconfigs.admin });
+    const rest = createRest({ connection, userAgent: 'bench' });
+    return {
+      version,
+      client: createClient(rest),
+      rest,
+      startReplica: (name, nodeArgs = []) =>
+        startReplica({ folder, kubeconfig: () => kubeconfigs.gatehouse }, { name, port, nodeArgs }),
+      audit: async () => (await child.ask({ kind: 'audit' }, 'audit')).events,
+      stop: async () => {
+        await connection.close();
+        await child.stop();
+      },
+    };
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+}

@@ -1,0 +1,50 @@
+/** A cluster as tests have it, in a process of its own: the sandbox, or etcd and kube-apiserver. Forked and asked by cluster-process.ts. */
+import { startClusterFor, type Cluster } from '../../test/support/cluster.ts';
+import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
+import type { Failure } from './child.ts';
+
+export type Question =
+  | {
+      readonly kind: 'start';
+      /** Where Gatehouse is going to listen. */
+      readonly port: number;
+    }
+  | { readonly kind: 'audit' };
+
+export type Answer =
+  | {
+      readonly kind: 'started';
+      readonly version: string;
+      readonly folder: string;
+      readonly kubeconfigs: Readonly<Record<'admin' | 'gatehouse', string>>;
+    }
+  /** Finished requests of Gatehouse, oldest first. */
+  | { readonly kind: 'audit'; readonly events: readonly AuditEvent[] };
+
+let cluster: Cluster | undefined;
+
+process.on('message', (question: Question) => {
+  void answer(question).then((said) => process.send?.(said));
+});
+process.once('disconnect', () => {
+  void Promise.resolve(cluster?.stop()).finally(() => process.exit());
+});
+
+async function answer(question: Question): Promise<Answer | Failure> {
+  switch (question.kind) {
+    case 'start': {
+      try {
+        cluster = await startClusterFor(question.port);
+      } catch (error) {
+        return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+      }
+      const { version, folder, kubeconfig } = cluster.plane;
+      const kubeconfigs = { admin: kubeconfig('admin'), gatehouse: kubeconfig('gatehouse') };
+      return { kind: 'started', version: version.gitVersion, folder, kubeconfigs };
+    }
+    case 'audit': {
+      const events = cluster?.plane.auditLog() ?? [];
+      return { kind: 'audit', events: events.filter(({ user }) => user.username === USERS.gatehouse.name) };
+    }
+  }
+}

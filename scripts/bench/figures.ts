@@ -1,0 +1,44 @@
+import { printTable } from './table.ts';
+
+export interface Target {
+  readonly wanted: string;
+  readonly met: boolean;
+}
+
+/** One line of a report. */
+export interface Figure {
+  readonly what: string;
+  readonly measured: string;
+  /** Undefined: printed for those who want to know. */
+  readonly target?: Target;
+}
+
+export function printFigures(figures: readonly Figure[]): void {
+  printTable([
+    ['', 'measured', 'target', ''],
+    ...figures.map(({ what, measured, target }) => [
+      what,
+      measured,
+      target?.wanted ?? '',
+      target === undefined ? '' : target.met ? 'met' : 'MISSED',
+    ]),
+  ]);
+}
+
+export const atLeast = (value: number, limit: number, print: (value: number) => string): Target => ({
+  wanted: `at least ${print(limit)}`,
+  met: value >= limit,
+});
+
+export const atMost = (value: number, limit: number, print: (value: number) => string): Target => ({
+  wanted: `at most ${print(limit)}`,
+  met: value <= limit,
+});
+
+/** The value below which so large a share lies, by the nearest rank. @throws Error when there are none */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const value = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+  if (value === undefined) throw new Error('nothing was measured');
+  return value;
+}

@@ -1,0 +1,86 @@
+import { createAuthority, type Authority } from '../../src/pki/authority.ts';
+import { caBundle } from '../../src/pki/bundle.ts';
+import { DAY } from '../../src/pki/durations.ts';
+import { generateKeyPair, randomSerial, type KeyAlgorithm } from '../../src/pki/keys.ts';
+import type { CertificatePem } from '../../src/pki/pem.ts';
+import { withServingCert } from '../../src/pki/secret.ts';
+import { issueServingCert } from '../../src/pki/serving-cert.ts';
+import { atLeast, type Figure } from './figures.ts';
+import { perSecond, whole } from './table.ts';
+
+/** How many of each: a second or two of work. */
+const COUNTS: readonly (readonly [KeyAlgorithm, number, number?])[] = [
+  ['ECDSA-P256', 2_000, 500],
+  ['ECDSA-P384', 500],
+  ['RSA-2048', 20],
+];
+/** As many are made at a time as a leader has workers. */
+const LANES = 8;
+
+/** From the key pair to the Secret that is to be written, in a second of CPU time of all threads: what one core can do. */
+export async function measureLeaves(): Promise<readonly Figure[]> {
+  const now = new Date();
+  const authority = createAuthority({
+    keyPair: await generateKeyPair('ECDSA-P256'),
+    serial: randomSerial(),
+    now,
+  });
+  const signer = { authority, bundle: caBundle(authority, now), now };
+  for (let index = 0; index < 200; index += 1) await issue('ECDSA-P256', signer); // until it is compiled
+  const figures: Figure[] = [];
+  for (const [algorithm, count, floor] of COUNTS) {
+    const all = await cpuOf(() => inLanes(count, () => issue(algorithm, signer)));
+    const keys = await cpuOf(() => inLanes(count, () => generateKeyPair(algorithm)));
+    const rate = perSecond(count, all);
+    const target = floor === undefined ? undefined : atLeast(rate, floor, whole);
+    figures.push({
+      what: `leaves of ${algorithm} in a second of one core (${Math.min(100, Math.round((100 * keys) / all))}% of it for the keys)`,
+      measured: rate < 100 ? rate.toFixed(1) : whole(rate),
+      ...(target === undefined ? {} : { target }),
+    });
+  }
+  return figures;
+}
+
+async function issue(
+  algorithm: KeyAlgorithm,
+  {
+    authority,
+    bundle,
+    now,
+  }: { readonly authority: Authority; readonly bundle: CertificatePem; readonly now: Date },
+): Promise<object> {
+  const keyPair = await generateKeyPair(algorithm);
+  const dnsNames = ['web', 'web.shop', 'web.shop.svc', 'web.shop.svc.cluster.local'];
+  const { chain } = issueServingCert({
+    authority,
+    dnsNames,
+    keyPair,
+    serial: randomSerial(),
+    now,
+    lifetimeMs: 90 * DAY,
+  });
+  return withServingCert(undefined, {
+    service: { namespace: 'shop', name: 'web', uid: 'c0ffee' },
+    secretName: 'web-tls',
+    chain,
+    privateKey: keyPair.privateKey,
+    bundle,
+  });
+}
+
+/** Milliseconds of CPU time of this process. */
+async function cpuOf(work: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+async function inLanes(count: number, work: () => Promise<unknown>): Promise<void> {
+  let left = count;
+  const lane = async () => {
+    while (left-- > 0) await work();
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}

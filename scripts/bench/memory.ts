@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { freemem } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { METADATA_ACCEPT } from '../../src/kube/client-reads.ts';
+import { resourcePath } from '../../src/kube/path.ts';
+import { secrets } from '../../src/kube/well-known.ts';
+import type { Replica } from '../../test/support/gatehouse.ts';
+import { eventually } from '../../test/support/processes.ts';
+import { createNamespaces, createServices } from './burst.ts';
+import { times } from './client.ts';
+import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
+import { atMost, percentile, type Figure } from './figures.ts';
+import { namespaceOf } from './objects.ts';
+import { sampleOf } from './samples.ts';
+import { mebibytes, whole } from './table.ts';
+
+const LEAVES = 10_000;
+const FOREIGN = 20_000;
+const FOREIGN_BYTES = 100 * 1_024;
+const BUDGET = 250 * 2 ** 20;
+/** How much of the machine's free memory the sandbox may fill. */
+const SHARE = 0.5;
+/** The sandbox holds them as JSON has them: base64. */
+const HELD_BYTES = 1.4 * FOREIGN_BYTES;
+
+/**
+ * What Node takes by itself in a container of 512 MiB, the limit in deploy/base: half of it, and a 64th of that for each half of
+ * the young generation. On a machine with more memory it lets garbage lie for longer.
+ */
+const HEAP = ['--max-old-space-size=256', '--max-semi-space-size=4'];
+
+interface Use {
+  readonly rss: number;
+  readonly heap: number;
+}
+
+/**
+ * What a leader needs that looks after many serving certs, next to many large Secrets of others.
+ *
+ * On the sandbox: etcd holds no more than 2 GiB unless it is told to, and kube-apiserver would keep all of it a second time.
+ */
+export async function measureMemory(): Promise<readonly Figure[]> {
+  const foreign = Math.min(FOREIGN, Math.floor((freemem() * SHARE) / HELD_BYTES));
+  const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=8192']);
+  try {
+    await createNamespaces(cluster);
+    await createForeign(cluster, foreign);
+    const first = await cluster.startReplica('one', HEAP);
+    await first.whenReady(60_000);
+    const idle = await useOf(first);
+    const issuing = startSampling(first);
+    const { ready } = await createServices(cluster, LEAVES, 600_000);
+    const issued = await issuing.stop();
+    await first.program.stop(30_000);
+
+    const second = await cluster.startReplica('two', HEAP);
+    const starting = startSampling(second);
+    await allLookedAt(second);
+    const started = await starting.stop();
+    await sleep(30_000);
+    const rest = await useOf(second);
+    await second.program.stop(30_000);
+
+    const peak = Math.max(issued.rss, started.rss);
+    const described = `${whole(LEAVES)} leaves and ${whole(foreign)} Secrets of others of 100 KiB each`;
+    return [
+      {
+        what: `memory (RSS) of a leader in a container of 512 MiB, sandbox, ${described}: the most`,
+        measured: mebibytes(peak),
+        target: atMost(peak, BUDGET, mebibytes),
+      },
+      { what: '  before the first leaf, and its heap', measured: print(idle) },
+      { what: '  while they are issued: the most', measured: print(issued) },
+      { what: '  while another leader starts with all of them: the most', measured: print(started) },
+      { what: '  half a minute later', measured: print(rest) },
+      {
+        what: `  seconds until the ${whole(LEAVES)} were issued`,
+        measured: (percentile(ready, 1) / 1_000).toFixed(1),
+      },
+    ];
+  } finally {
+    await cluster.stop();
+  }
+}
+
+const print = ({ rss, heap }: Use): string => `${mebibytes(rss)}, ${mebibytes(heap)} of heap`;
+
+/** As Helm keeps its releases. */
+async function createForeign({ rest }: ClusterProcess, count: number): Promise<void> {
+  const data = { release: randomBytes(FOREIGN_BYTES).toString('base64') };
+  await times(count, async (index) => {
+    const namespace = namespaceOf(index);
+    await rest.request({
+      method: 'POST',
+      path: resourcePath(secrets, { namespace }),
+      body: {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: `release-${index}` },
+        type: 'Opaque',
+        data,
+      },
+      headers: { accept: METADATA_ACCEPT }, // it need not be sent back
+    });
+  });
+}
+
+async function useOf(replica: Replica): Promise<Use> {
+  const metrics = await replica.metrics();
+  return {
+    rss: sampleOf(metrics, 'process_resident_memory_bytes') ?? 0,
+    heap: sampleOf(metrics, 'nodejs_heap_size_used_bytes') ?? 0,
+  };
+}
+
+/** The most of each, looked at twice a second. */
+function startSampling(replica: Replica): { readonly stop: () => Promise<Use> } {
+  const stopping = new AbortController();
+  let most: Use = { rss: 0, heap: 0 };
+  const look = async () => {
+    const { rss, heap } = await useOf(replica);
+    most = { rss: Math.max(most.rss, rss), heap: Math.max(most.heap, heap) };
+  };
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      await look().catch(() => undefined); // it may not listen yet
+      await sleep(500);
+    }
+  };
+  const running = loop();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await running;
+      await look();
+      return most;
+    },
+  };
+}
+
+async function allLookedAt(replica: Replica): Promise<void> {
+  await replica.whenReady(120_000);
+  await eventually(
+    'each Service was looked at',
+    async () => {
+      const metrics = await replica.metrics();
+      const done = sampleOf(metrics, 'workqueue_work_duration_seconds_count{name="serving-certs"}') ?? 0;
+      return done >= LEAVES && sampleOf(metrics, 'workqueue_depth{name="serving-certs"}') === 0;
+    },
+    { timeoutMs: 300_000, everyMs: 500 },
+  );
+}

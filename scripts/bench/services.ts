@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { writesOf, countByTarget } from '../../test/support/gatehouse-audit.ts';
+import type { Replica } from '../../test/support/gatehouse.ts';
+import { eventually } from '../../test/support/processes.ts';
+import { createNamespaces, createServices } from './burst.ts';
+import { startClusterProcess, type ClusterKind, type ClusterProcess } from './cluster-process.ts';
+import { atMost, percentile, type Figure } from './figures.ts';
+import { namespaces } from './objects.ts';
+import { sampleOf } from './samples.ts';
+import { whole } from './table.ts';
+
+const SERVICES = 1_000;
+/** How long the 95th of a hundred may wait, in milliseconds. */
+const PATIENCE = 5_000;
+const CALLS = 2;
+
+const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(2)} s`;
+
+/** @throws Error when there is no such API server */
+export async function measureServices(kind: ClusterKind): Promise<readonly Figure[]> {
+  const cluster = await startClusterProcess(kind);
+  const on = `${kind} ${cluster.version}`;
+  try {
+    const first = await cluster.startReplica('one');
+    await first.whenReady(60_000);
+    await createNamespaces(cluster);
+    const { created, ready, waited } = await createServices(cluster, SERVICES, 120_000);
+    const calls = await callsPerLeaf(cluster);
+    await first.program.stop(30_000);
+    const second = await cluster.startReplica('two');
+    const writes = await writesAfterStart(cluster, second);
+    await second.program.stop(30_000);
+    const p95 = percentile(waited, 0.95);
+    return [
+      {
+        what: `${whole(SERVICES)} Services at once, ${on}: from the create of each to its Secret, p95`,
+        measured: seconds(p95),
+        target: atMost(p95, PATIENCE, seconds),
+      },
+      {
+        what: '  p50 and the longest',
+        measured: [0.5, 1].map((share) => seconds(percentile(waited, share))).join(', '),
+      },
+      {
+        what: '  from the beginning of the burst, with the time that the creates take: p50, p95, the last',
+        measured: [0.5, 0.95, 1].map((share) => seconds(percentile(ready, share))).join(', '),
+      },
+      { what: '  until the last of the Services was created', measured: seconds(percentile(created, 1)) },
+      {
+        what: `  requests to the API server for each leaf, Events included (${calls.by})`,
+        measured: calls.each.toFixed(2),
+        target: atMost(calls.each, CALLS, String),
+      },
+      {
+        what: `  writes of a replica that starts after it (${writes.looked} Services looked at)`,
+        measured: String(writes.count),
+        target: atMost(writes.count, 0, String),
+      },
+    ];
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** What the API server's audit log has about the namespaces of the Services. */
+async function callsPerLeaf(cluster: ClusterProcess) {
+  await sleep(1_000); // a request that ended is logged a little later
+  const about = (await cluster.audit()).filter(({ objectRef }) =>
+    namespaces.includes(objectRef?.namespace ?? ''),
+  );
+  const counts = new Map<string, number>();
+  for (const { verb, objectRef } of about) {
+    const what = `${verb} ${objectRef?.resource ?? ''}`;
+    counts.set(what, (counts.get(what) ?? 0) + 1);
+  }
+  const by = [...counts].map(([what, count]) => `${(count / SERVICES).toFixed(2)} ${what}`).join(', ');
+  return { each: about.length / SERVICES, by };
+}
+
+/** A restart looks at everything again, and finds nothing to do. */
+async function writesAfterStart(cluster: ClusterProcess, replica: Replica) {
+  await replica.whenReady(60_000);
+  const looked = await eventually(
+    'each Service was looked at',
+    async () => {
+      const metrics = await replica.metrics();
+      const done = sampleOf(metrics, 'workqueue_work_duration_seconds_count{name="serving-certs"}') ?? 0;
+      const waiting = sampleOf(metrics, 'workqueue_depth{name="serving-certs"}') ?? 0;
+      return done >= SERVICES && waiting === 0 ? done : undefined;
+    },
+    { timeoutMs: 60_000, everyMs: 200 },
+  );
+  await sleep(2_000); // for what comes late
+  const events = await cluster.audit();
+  const writes = writesOf({ auditLog: () => events }, replica.name);
+  if (writes.length > 0) console.warn('written after a restart:', countByTarget(writes));
+  return { looked, count: writes.length };
+}

@@ -1,0 +1,199 @@
+/**
+ * Each write of a rotation fails in every way there is, and the process dies before and after it. Every time the rotation ends
+ * as if nothing had happened, and nobody who trusts the CA is shown a certificate that they do not trust.
+ */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { leases } from '../../src/kube/well-known.ts';
+import { startApiProxy, type ApiProxy, type Fault } from '../support/api-proxy.ts';
+import type { Write } from '../support/api-proxy-exchange.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import {
+  activeId,
+  askForRotation,
+  nameOfWrite,
+  QUICK,
+  ROTATION_WRITES,
+  startRotationScene,
+  untilInstalled,
+  untilRotated,
+  type RotationWrite,
+} from '../support/rotation-scene.ts';
+import { recordTrust, type TrustHistory } from '../support/trust-history.ts';
+import { createTrustJudge } from '../support/trust-judge.ts';
+
+const WRITES = ROTATION_WRITES.flat();
+const WITHIN_MS = 45_000;
+
+let servicePort: number;
+let cluster: Cluster;
+let proxy: ApiProxy;
+let history: TrustHistory;
+let started = 0;
+let rotations = 0;
+/** The leader, and one that waits for its end. */
+const replicas = new Map<string, Replica>();
+let askOpenssl = false;
+const judge = createTrustJudge({ askOpenssl: () => askOpenssl });
+
+beforeAll(async () => {
+  servicePort = await freePort();
+  cluster = await startRotationScene(servicePort);
+  proxy = await startApiProxy(cluster.plane, 'crash');
+  await start();
+  await untilInstalled(cluster);
+  history = await recordTrust(cluster);
+});
+
+afterAll(async () => {
+  await Promise.all([...replicas.values()].map(({ program }) => program.stop(15_000)));
+  console.log(
+    `${rotations} rotations; ${judge.pairs()} pairs of a chain and a bundle went through a TLS handshake`,
+  );
+  await history.stop();
+  await proxy.stop();
+  await cluster.stop();
+});
+
+async function start(name = `replica-${(started += 1)}`): Promise<void> {
+  const settings = { ...QUICK, kubeconfig: proxy.kubeconfig('gatehouse') };
+  const env = { NODE_COMPILE_CACHE: join(cluster.plane.folder, 'compile-cache') }; // dozens are started
+  const replica = await startReplica(cluster.plane, { name, servicePort, settings, env });
+  replicas.set(name, replica);
+  await replica.whenReady(30_000);
+}
+
+/** One forced rotation from start to end; `during` is told how to recognise its writes. */
+async function rotate(
+  during: (named: (name: RotationWrite) => (write: Write) => boolean) => Promise<void>,
+): Promise<void> {
+  history.forgetPast();
+  const old = activeId(history.events());
+  const reason = `rotation-${(rotations += 1)}`;
+  const harmed = during((name) => (write) => nameOfWrite(write, old, history.events()) === name);
+  await askForRotation(cluster, reason);
+  await harmed;
+  const id = await untilRotated(history, old, reason, WITHIN_MS);
+
+  const seen = history
+    .events()
+    .flatMap((event) =>
+      event.kind === 'authority' ? event.authority.generations.map((generation) => generation.id) : [],
+    );
+  expect([...new Set(seen)].sort(), 'generations there ever were').toEqual([old, id].sort());
+  await judge.judge(history.events());
+}
+
+const met = (interception: { readonly isMet: () => boolean }, what: string) =>
+  eventually(`the write ${what}`, interception.isMet, { timeoutMs: WITHIN_MS });
+
+test('a rotation consists of these writes, and each is made once', async () => {
+  const old = activeId(history.events());
+  const writes: string[] = [];
+  const stop = proxy.onWrite((write) => {
+    const name = nameOfWrite(write, old, history.events());
+    if (name !== undefined) writes.push(name);
+  });
+  await rotate(() => Promise.resolve());
+  stop();
+  console.log(writes.join('\n'));
+  expect(writes.toSorted()).toEqual(WRITES.toSorted());
+});
+
+const ONCE: readonly (readonly [string, Fault])[] = [
+  ['answered 409', { kind: 'answer', code: 409, applied: false }],
+  ['answered 429 with Retry-After', { kind: 'answer', code: 429, applied: false, retryAfterSeconds: 1 }],
+  ['answered 500', { kind: 'answer', code: 500, applied: false }],
+  ['answered 403', { kind: 'answer', code: 403, applied: false }],
+  ['carried out and answered 504', { kind: 'answer', code: 504, applied: true }],
+  ['cut off before it arrives', { kind: 'reset', applied: false }],
+  ['cut off after it was carried out', { kind: 'reset', applied: true }],
+];
+
+/** Writes of one line do not wait for each other, so they fail together. */
+const CASES = ONCE.flatMap(([how, fault]) =>
+  ROTATION_WRITES.map((names) => [names.join(', '), how, names, fault] as const),
+);
+
+test.each(CASES)('D2: %s: %s, once', async (_names, _how, names, fault) => {
+  await rotate(async (named) => {
+    await Promise.all(
+      names.map(async (name) => {
+        await met(proxy.intercept(named(name), fault), name);
+      }),
+    );
+  });
+});
+
+test('D2: authority activate is carried out and never answered', async () => {
+  await rotate(async (named) => {
+    const held = proxy.intercept(named('authority activate'), { kind: 'hold', applied: true });
+    await met(held, 'authority activate');
+    // The client hangs up after its deadline; nobody else steps in, for the leader goes on leading.
+  });
+});
+
+/** Of writes that do not wait for each other: which the API server has carried out when the process dies. */
+function outcomes(names: readonly RotationWrite[]): readonly (readonly RotationWrite[])[] {
+  const [some, others] = [0, 1].map((odd) => names.filter((_name, index) => index % 2 === odd));
+  return names.length === 1 ? [[], names] : [[], names, some ?? [], others ?? []];
+}
+
+const KILLS = ROTATION_WRITES.flatMap((names) =>
+  outcomes(names).map((applied) => {
+    const lost = names.filter((name) => !applied.includes(name));
+    const when = [
+      ...(applied.length === 0 ? [] : [`after ${applied.join(', ')}`]),
+      ...(lost.length === 0 ? [] : [`before ${lost.join(', ')}`]),
+    ].join(' and ');
+    return [when, names, applied] as const;
+  }),
+);
+
+const [BEFORE_ANY, AFTER_SOME] = [true, false].map((none) =>
+  KILLS.filter(([, , applied]) => (applied.length === 0) === none),
+);
+
+test.each(BEFORE_ANY ?? [])('D2: killed %s; the same replica comes back', async (_when, names, applied) => {
+  await rotateWithDeath(names, applied, 'comes back');
+});
+
+test.each(AFTER_SOME ?? [])('D2: killed %s; another replica takes over', async (_when, names, applied) => {
+  if (replicas.size < 2) await start();
+  await rotateWithDeath(names, applied, 'is replaced');
+});
+
+async function rotateWithDeath(
+  names: readonly RotationWrite[],
+  applied: readonly RotationWrite[],
+  and: 'comes back' | 'is replaced',
+): Promise<void> {
+  askOpenssl = true;
+  let starting: Promise<void> | undefined;
+  await rotate(async (named) => {
+    const held = names.map((name) => {
+      const fault: Fault = { kind: 'hold', applied: applied.includes(name) };
+      return { name, interception: proxy.intercept(named(name), fault) };
+    });
+    await Promise.all(held.map(({ name, interception }) => met(interception, name)));
+    const [sender = ''] = await Promise.all(
+      held.map(async ({ interception }) => (await interception.met).sender),
+    );
+    await kill(sender);
+    starting = start(and === 'comes back' ? sender : undefined);
+  });
+  await starting;
+}
+
+async function kill(name: string): Promise<void> {
+  const { program } = replicas.get(name) ?? {};
+  if (program === undefined) throw new Error(`no replica is called ${name}`);
+  program.kill('SIGKILL');
+  await program.exited;
+  replicas.delete(name);
+  // How long the next one waits for a dead leader is the business of other tests.
+  await cluster.admin.delete(leases, { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' });
+}

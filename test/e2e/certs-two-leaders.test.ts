@@ -1,0 +1,198 @@
+/** Two replicas that both believe to lead, with clocks ten minutes apart and none of them right. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
+import type { Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { ownLease } from '../support/own-lease.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import {
+  activeId,
+  askForRotation,
+  nameOfWrite,
+  QUICK,
+  startRotationScene,
+  untilInstalled,
+  untilRotated,
+} from '../support/rotation-scene.ts';
+import { withSkewedClock } from '../support/skewed-clock.ts';
+import { issuerId, leafOf, recordTrust, rootIds, type TrustHistory } from '../support/trust-history.ts';
+import { createTrustJudge } from '../support/trust-judge.ts';
+
+const MINUTE = 60_000;
+/** A leader may be wrong about who leads, and about the authority, for a while: the grace is there to outlast that. */
+const SETTINGS = { ...QUICK, 'ca-propagation-wait': '500ms', 'ca-grace': '2s' } as const;
+/** A Date header has whole seconds, and machines are slow at times. */
+const TOLERANCE_MS = 15_000;
+
+/** A leaf is valid before it is made. */
+const BACKDATE_MS = 30 * MINUTE;
+
+interface Leader {
+  readonly replica: Replica;
+  readonly proxy: ApiProxy;
+  readonly skewMs: number;
+}
+
+let cluster: Cluster;
+let history: TrustHistory;
+let leaders: readonly Leader[] = [];
+const startedAt = Date.now();
+const steps = new Map<string, number>();
+const judge = createTrustJudge({ askOpenssl: () => true });
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startRotationScene(port);
+  history = await recordTrust(cluster);
+  leaders = await Promise.all([lead('behind', -5 * MINUTE, port), lead('ahead', 5 * MINUTE, port)]);
+  await Promise.all(leaders.map(({ replica }) => replica.whenReady(30_000)));
+  await untilInstalled(cluster);
+});
+
+afterAll(async () => {
+  await Promise.all(leaders.map(({ replica }) => replica.program.stop(15_000)));
+  console.log('writes to the authority:', Object.fromEntries(steps));
+  await history.stop();
+  await Promise.all(leaders.map(({ proxy }) => proxy.stop()));
+  await cluster.stop();
+});
+
+/** Its writes take their time, so that what they were decided on may be old when they arrive. */
+async function lead(name: string, skewMs: number, servicePort: number): Promise<Leader> {
+  const proxy = await startApiProxy(cluster.plane, name, ownLease());
+  proxy.delayWrites(() => Math.random() * 60);
+  proxy.onWrite(({ target, sender }) => {
+    if (target.endsWith('/gatehouse-authority')) steps.set(sender, (steps.get(sender) ?? 0) + 1);
+  });
+  const settings = { ...SETTINGS, kubeconfig: proxy.kubeconfig('gatehouse') };
+  const replica = await startReplica(cluster.plane, {
+    name,
+    servicePort,
+    settings,
+    ...withSkewedClock(skewMs),
+  });
+  return { replica, proxy, skewMs };
+}
+
+async function rotate(reason: string): Promise<void> {
+  const old = activeId(history.events());
+  await askForRotation(cluster, reason);
+  await untilRotated(history, old, reason, 45_000);
+}
+
+const authorities = () => history.events().filter((event) => event.kind === 'authority');
+
+const idsEver = () => [
+  ...new Set(authorities().flatMap(({ authority }) => authority.generations.map(({ id }) => id))),
+];
+
+test('both lead, and their clocks are wrong', async () => {
+  for (const { replica, skewMs } of leaders) {
+    const metrics = await replica.metrics();
+    expect(metrics).toMatch(/^leader_election_master_status\{.*\} 1$/m);
+    const skew = Number(/^gatehouse_clock_skew_seconds (\S+)$/m.exec(metrics)?.[1]);
+    expect(Math.abs(skew * 1_000 - skewMs)).toBeLessThan(TOLERANCE_MS);
+  }
+});
+
+test('D3: two leaders that start at once end with one authority', () => {
+  expect(idsEver()).toHaveLength(1);
+});
+
+test('C1, D4: rotations go on, one for each request, and trust holds all the time', async () => {
+  for (const reason of ['first', 'second', 'third']) await rotate(reason);
+  expect(idsEver()).toHaveLength(4);
+  await judge.judge(history.events());
+});
+
+test('D3: what a leader decided before the other one rotated is refused', async () => {
+  const [other, late] = leaders; // the one whose clock is behind does all the work
+  if (late === undefined || other === undefined) throw new Error('there are two leaders');
+  const old = activeId(history.events());
+  const before = idsEver().length;
+  other.replica.program.kill('SIGSTOP');
+  const write = late.proxy.intercept(
+    (one) => nameOfWrite(one, old, history.events()) === 'authority prepare',
+    { kind: 'hold', applied: false },
+  );
+  await askForRotation(cluster, 'late');
+  await write.met;
+  // Frozen with a write on its way, as a virtual machine that is moved.
+  late.replica.program.kill('SIGSTOP');
+  other.replica.program.kill('SIGCONT');
+  await untilRotated(history, old, 'late', 45_000);
+  write.release();
+  await eventually('the late write arrives', () => write.upstreamCode() !== undefined);
+  late.replica.program.kill('SIGCONT');
+  expect(write.upstreamCode()).toBe(409);
+  expect(idsEver()).toHaveLength(before + 1);
+  await judge.judge(history.events());
+});
+
+test('D3: a leader that was frozen while the other one rotated changes nothing', async () => {
+  const [frozen] = leaders;
+  if (frozen === undefined) throw new Error('there are two leaders');
+  const old = activeId(history.events());
+  const before = idsEver().length;
+  frozen.replica.program.kill('SIGSTOP');
+  await askForRotation(cluster, 'frozen');
+  await eventually('another one signs', () => activeId(history.events()) !== old, { timeoutMs: 20_000 });
+  frozen.replica.program.kill('SIGCONT');
+  await untilRotated(history, old, 'frozen', 45_000);
+  expect(idsEver()).toHaveLength(before + 1);
+  await judge.judge(history.events());
+});
+
+test('no generation is ever lost, and none signs before it was published', () => {
+  const [first] = idsEver(); // nobody can trust that one before it is there
+  const published = new Set([first]);
+  let known: readonly string[] = [];
+  for (const event of history.events()) {
+    if (event.kind === 'bundle' && event.target.startsWith('configmaps '))
+      for (const id of rootIds(event.bundle)) published.add(id);
+    if (event.kind === 'chain') expect(published).toContain(issuerId(leafOf(event.chain)));
+    if (event.kind !== 'authority') continue;
+    const { generations, gone = [] } = event.authority;
+    known = stillKnown(known, [...generations.map(({ id }) => id), ...gone]);
+    expect(published).toContain(generations.find(({ state }) => state === 'active')?.id);
+  }
+  expect(known.toSorted()).toEqual(idsEver().toSorted());
+});
+
+function stillKnown(before: readonly string[], now: readonly string[]): readonly string[] {
+  expect(now).toEqual(expect.arrayContaining([...before]));
+  return now;
+}
+
+test('C1: times are those of the API server, not of any leader', () => {
+  const generations = authorities().flatMap(({ authority }) => authority.generations);
+  const written = generations
+    .flatMap(({ createdAt, publishedAt, activatedAt, drainedAt }) => [
+      createdAt,
+      publishedAt,
+      activatedAt,
+      drainedAt,
+    ])
+    .filter((time) => time !== undefined);
+  const leaves = history.events().filter((event) => event.kind === 'chain');
+  const signed = leaves.map(({ chain }) => leafOf(chain).validFromDate.getTime() + BACKDATE_MS);
+  for (const time of [...written.map(Number), ...signed]) {
+    expect(time).toBeGreaterThan(startedAt - TOLERANCE_MS);
+    expect(time).toBeLessThan(Date.now() + TOLERANCE_MS);
+  }
+});
+
+test('L7: when nothing is left to do, neither of them writes', async () => {
+  await sleep(1_500); // the last Events and status
+  const writes: string[] = [];
+  const stops = leaders.map(({ proxy }) =>
+    proxy.onWrite(({ method, target, sender }) => {
+      writes.push(`${sender}: ${method} ${target}`);
+    }),
+  );
+  await sleep(3_000);
+  for (const stop of stops) stop();
+  expect(writes).toEqual([]);
+});

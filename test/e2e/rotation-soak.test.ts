@@ -1,0 +1,231 @@
+/** W1: the CA is rotated three times in a minute, and no admission through the API server fails. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import { Pool } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { secrets, services } from '../../src/kube/well-known.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  localService,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { datacenter, isTrue, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
+import { startPacedLoad, type PacedLoad } from '../support/paced-load.ts';
+import { eventually } from '../support/processes.ts';
+
+const ROTATIONS = 3;
+const RATE = 200;
+/** More at a time would only wait for one another, and an admission that waits for 5 s has failed. */
+const LANES = 16;
+/** How long it takes at least; the sandbox is asked with each change of the code, so not as long. */
+const SOAK_MS = testsSandbox() ? 15_000 : 60_000;
+const CUT_EVERY_MS = 500;
+/** Their certs have to be made again before an old CA can go. */
+const SERVICES = 20;
+
+const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
+const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+
+let balancer: Balancer;
+let cluster: Cluster;
+let replicas: readonly Replica[] = [];
+let pool: Pool;
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  replicas = await Promise.all(
+    ['one', 'two'].map((name) =>
+      startReplica(cluster.plane, { name, servicePort: balancer.port, settings: SETTINGS }),
+    ),
+  );
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await Promise.all(replicas.map((replica) => replica.whenReady(60_000)));
+  pool = new Pool(cluster.plane.server, { connections: LANES, connect: { ca: cluster.plane.ca } });
+  await applyExamples(cluster);
+  await cluster.see<Conditioned>(
+    'the policy',
+    ADMISSION_POLICIES,
+    { name: 'servers' },
+    isTrue('WebhooksInstalled'),
+    30_000,
+  );
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await createNamespace(cluster, 'shop');
+  for (let index = 0; index < SERVICES; index++)
+    await cluster.admin.create(
+      services,
+      localService('shop', `web-${index}`, 443, { 'gatehouse.dev/serving-cert-secret-name': `web-${index}` }),
+    );
+  await eventually('the policy is enforced', () =>
+    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }).then(
+      () => false,
+      () => true,
+    ),
+  );
+});
+
+afterAll(async () => {
+  await pool.destroy();
+  await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+/** Once: a client that asks again would hide what this test is about. */
+async function admit(n: number): Promise<void> {
+  const { statusCode, body } = await pool.request({
+    method: 'POST',
+    path: `/apis/${SERVERS.group}/${SERVERS.version}/namespaces/shop/${SERVERS.resource}?dryRun=All`,
+    headers: { authorization: `Bearer ${cluster.plane.token('admin')}`, 'content-type': 'application/json' },
+    body: JSON.stringify(server('shop', `load-${n}`, 'fra1')),
+  });
+  const answer = await body.text();
+  if (statusCode !== 201) throw new Error(`${statusCode} ${answer}`);
+}
+
+interface Generation {
+  readonly id: string;
+  readonly state: 'pending' | 'active' | 'retiring';
+  readonly publishedAt?: string;
+}
+
+async function generations(): Promise<readonly Generation[]> {
+  const secret = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+  return secret === undefined ? [] : (JSON.parse(text(secret, 'generations.json')) as readonly Generation[]);
+}
+
+function phaseOf(list: readonly Generation[]): string {
+  const pending = list.find(({ state }) => state === 'pending');
+  if (pending !== undefined) return pending.publishedAt === undefined ? 'publishing' : 'propagating';
+  return list.length > 1 ? 'retiring' : 'steady';
+}
+
+const activeOf = (list: readonly Generation[]) => list.find(({ state }) => state === 'active')?.id;
+
+/** The serial number of the certificate that a new connection is shown. */
+function presentedSerial(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber);
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+const presentedSerials = () => Promise.all(replicas.map(({ port }) => presentedSerial(port)));
+
+/**
+ * Ends half of the connections between API server and Gatehouse now and then, and with each new phase of a rotation: the other
+ * half goes on from one phase to the next. Counts the handshakes that follow, by phase.
+ */
+function startCutting(load: PacedLoad) {
+  const handshakes = new Map<string, number>();
+  const stopping = new AbortController();
+  let cuts = 0;
+  const loop = async () => {
+    let phase = '';
+    let cutAt = 0;
+    let seen = balancer.accepted();
+    while (!stopping.signal.aborted) {
+      const now = phaseOf(await generations());
+      if (now !== phase || performance.now() - cutAt >= CUT_EVERY_MS) {
+        cuts += await load.between(() => balancer.cut(2));
+        cutAt = performance.now();
+      }
+      handshakes.set(now, (handshakes.get(now) ?? 0) + balancer.accepted() - seen);
+      [phase, seen] = [now, balancer.accepted()];
+      await sleep(25);
+    }
+  };
+  const running = loop();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await running;
+      return { handshakes, cuts };
+    },
+  };
+}
+
+/** Asks for a new CA, and waits until it signs, both replicas present a cert of it, and the API server has seen one. */
+async function rotate(reason: string, load: PacedLoad): Promise<string> {
+  const before = { active: activeOf(await generations()), serials: await presentedSerials() };
+  const annotations = { 'gatehouse.dev/rotate': reason };
+  await cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
+  const id = await eventually(
+    `${reason}: the new CA signs`,
+    async () => {
+      const active = activeOf(await generations());
+      return active === before.active ? undefined : active;
+    },
+    { timeoutMs: 90_000 },
+  );
+  await eventually(
+    `${reason}: both replicas present a new cert`,
+    async () => (await presentedSerials()).every((serial, index) => serial !== before.serials[index]),
+    { timeoutMs: 60_000 },
+  );
+  const handshakes = balancer.accepted();
+  await load.between(() => balancer.cut(1));
+  await eventually(`${reason}: new connections`, () => balancer.accepted() > handshakes, {
+    timeoutMs: 30_000,
+  });
+  return id;
+}
+
+/** Admissions that Gatehouse could not decide: the API server asks again, so they need not show as failures. */
+async function undecided(): Promise<number> {
+  const pattern =
+    /^(?:gatehouse_admission_duration_seconds_count\{.*outcome="(?:retry|error)".*\}|gatehouse_rejected_requests_total\{.*\}) (\d+)$/gm;
+  const all = await Promise.all(replicas.map((replica) => replica.metrics()));
+  return all
+    .flatMap((metrics) => [...metrics.matchAll(pattern)])
+    .reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+test(
+  'W1: three rotations of the CA under 200 admissions a second fail none of them',
+  async () => {
+    const ids = new Set((await generations()).map(({ id }) => id));
+    const undecidedBefore = await undecided();
+    const load = startPacedLoad({ perSecond: RATE, lanes: LANES, request: admit });
+    const cutting = startCutting(load);
+    const started = performance.now();
+    const seconds = () => ((performance.now() - started) / 1_000).toFixed(1);
+    const tookS: string[] = [];
+    for (let rotation = 0; rotation < ROTATIONS; rotation++) {
+      await sleep(Math.max(0, started + (rotation * SOAK_MS) / ROTATIONS - performance.now()));
+      ids.add(await rotate(`soak-${rotation}`, load));
+      tookS.push(seconds());
+    }
+    await eventually('the old ones are gone', async () => (await generations()).length === 1, {
+      timeoutMs: 90_000,
+    });
+    tookS.push(seconds());
+    await sleep(Math.max(0, started + SOAK_MS - performance.now()));
+
+    const { handshakes, cuts } = await cutting.stop();
+    const { sent, failures, seconds: lasted } = await load.stop();
+    console.log(
+      `${sent} requests in ${lasted.toFixed(1)} s (${Math.round(sent / lasted)} of ${RATE} a second), ${failures.length} failed; ` +
+        `the ${ROTATIONS} new CAs signed after ${tookS.slice(0, -1).join(', ')} s, the old ones were gone after ${tookS.at(-1)} s; ` +
+        `${cuts} connections cut, handshakes by phase: ${[...handshakes].map(([phase, count]) => `${phase} ${count}`).join(', ')}`,
+    );
+    expect(failures).toEqual([]);
+    expect(await undecided()).toBe(undecidedBefore);
+    expect(ids.size).toBe(ROTATIONS + 1);
+  },
+  SOAK_MS + 400_000,
+);

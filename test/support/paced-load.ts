@@ -1,0 +1,75 @@
+/** Requests at a steady rate, or at what the machine can carry: nothing piles up behind a slow answer. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface PacedLoad {
+  readonly sent: () => number;
+  /** Holds back new requests, and does `work` when none is under way. */
+  readonly between: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Stops sending, and waits for what is under way. */
+  readonly stop: () => Promise<PacedLoadResult>;
+}
+
+export interface PacedLoadResult {
+  readonly sent: number;
+  readonly seconds: number;
+  readonly failures: readonly Error[];
+}
+
+export interface PacedLoadOptions {
+  readonly perSecond: number;
+  /** How many requests are under way at a time, at most. */
+  readonly lanes: number;
+  readonly request: (n: number) => Promise<unknown>;
+}
+
+/** What a pause leaves undone is done after it, up to so many seconds' worth of requests; the rest is never sent. */
+const BURST_SECONDS = 1;
+
+export function startPacedLoad({ perSecond, lanes, request }: PacedLoadOptions): PacedLoad {
+  const failures: Error[] = [];
+  const pending = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  const started = performance.now();
+  let sent = 0;
+  let paused = false;
+
+  const send = () => {
+    const call = request(sent++)
+      .then(() => undefined)
+      .catch((error: unknown) => {
+        failures.push(error instanceof Error ? error : new Error(String(error)));
+      })
+      .finally(() => pending.delete(call));
+    pending.add(call);
+  };
+  const loop = async () => {
+    let tokens = 0;
+    let refilledAt = started;
+    while (!stopping.signal.aborted) {
+      const now = performance.now();
+      tokens = Math.min(perSecond * BURST_SECONDS, tokens + ((now - refilledAt) / 1_000) * perSecond);
+      refilledAt = now;
+      for (; tokens >= 1 && pending.size < lanes && !paused; tokens -= 1) send();
+      await sleep(5);
+    }
+  };
+  const running = loop();
+  return {
+    sent: () => sent,
+    between: async (work) => {
+      paused = true;
+      try {
+        await Promise.all(pending);
+        return await work();
+      } finally {
+        paused = false;
+      }
+    },
+    stop: async () => {
+      stopping.abort();
+      await running;
+      await Promise.all(pending);
+      return { sent, failures, seconds: (performance.now() - started) / 1_000 };
+    },
+  };
+}

@@ -1,0 +1,196 @@
+/** A cluster in which a rotation of the CA has something to write of every kind, and names for those writes. */
+import { secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { parseAuthority } from '../../src/pki/authority-secret.ts';
+import type { Authority } from '../../src/pki/authority.ts';
+import type { Write } from './api-proxy-exchange.ts';
+import {
+  ADMISSION_POLICIES,
+  createNamespace,
+  localService,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from './cluster.ts';
+import { ASKS, entry, KINDS, type Carrier } from './injection-objects.ts';
+import { isTrue, type Conditioned, type SecretObject } from './objects.ts';
+import { eventually } from './processes.ts';
+import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from './trust-history.ts';
+
+const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
+
+/** Quick: each step follows at once. A leader is given up by whoever kills it, so the lease may be as long as ever. */
+export const QUICK = {
+  'ca-propagation-wait': '1ms',
+  'ca-grace': '1ms',
+  'retry-period': '200ms',
+} as const;
+
+/**
+ * All that a rotation writes; those of one line in any order. A server-side apply takes more than the bundle, such as the names
+ * of webhooks: the hand-back gives that up again. Nothing waits for it.
+ */
+export const ROTATION_WRITES = [
+  ['authority prepare'],
+  ['cabundle publish', 'webhook publish', 'theirs publish', 'serving publish', 'db publish'],
+  ['authority publish', 'theirs hand-back'],
+  ['authority activate'],
+  ['serving reissue', 'db reissue'],
+  ['authority drain'],
+  ['authority retire'],
+  ['cabundle trim', 'webhook trim', 'theirs trim', 'serving trim', 'db trim'],
+  ['theirs last hand-back'],
+] as const;
+
+export type RotationWrite = (typeof ROTATION_WRITES)[number][number];
+
+const NAMES: Readonly<Record<string, string>> = {
+  [`secrets ${SYSTEM_NAMESPACE}/gatehouse-authority`]: 'authority',
+  [`configmaps ${SYSTEM_NAMESPACE}/gatehouse-cabundle`]: 'cabundle',
+  'validatingwebhookconfigurations gatehouse': 'webhook',
+  'validatingwebhookconfigurations theirs': 'theirs',
+  [`secrets ${SYSTEM_NAMESPACE}/gatehouse-serving`]: 'serving',
+  'secrets shop/db-tls': 'db',
+};
+
+/** What a write is in a rotation away from the generation `old`; undefined: it belongs to none. `events`: so far. */
+export function nameOfWrite(
+  { target, body }: Write,
+  old: string,
+  events: readonly TrustEvent[],
+): string | undefined {
+  const name = NAMES[target];
+  if (name === undefined) return undefined;
+  if (Array.isArray(body)) return isKept(old, events) ? `${name} hand-back` : `${name} last hand-back`;
+  const object = body as Carrier; // what Gatehouse sends to one of these targets
+  if (name === 'authority') return `authority ${authorityStep(parseAuthority(object.data ?? {}))}`;
+  const { 'ca.crt': bundle = '', 'tls.crt': chain } = object.data ?? {};
+  if (chain !== undefined) return `${name} ${leafStep(decode(chain), decode(bundle), old)}`;
+  const caBundle = object.webhooks?.[0]?.clientConfig.caBundle ?? '';
+  return `${name} ${bundleStep(name === 'cabundle' ? bundle : decode(caBundle))}`;
+}
+
+const isKept = (id: string, events: readonly TrustEvent[]): boolean =>
+  standingOf(events).authority.generations.some((generation) => generation.id === id);
+
+function authorityStep({ generations: [newest, before] }: Authority): string {
+  if (before === undefined) return 'retire';
+  if (newest?.state === 'pending') return newest.publishedAt === undefined ? 'prepare' : 'publish';
+  return before.drainedAt === undefined ? 'activate' : 'drain';
+}
+
+const bundleStep = (bundle: string): string => (rootIds(bundle).length > 1 ? 'publish' : 'trim');
+
+function leafStep(chain: string, bundle: string, old: string): string {
+  const isOld = issuerId(leafOf(chain)) === old;
+  return bundleStep(bundle) === 'publish' && !isOld ? 'reissue' : bundleStep(bundle);
+}
+
+const decode = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8');
+
+/** Before any replica runs. `port`: where the Service of Gatehouse leads. */
+export async function startRotationScene(port: number): Promise<Cluster> {
+  const cluster = await startClusterFor(port);
+  await createNamespace(cluster, 'shop');
+  const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'db-tls' };
+  await cluster.admin.create(services, localService('shop', 'db', 443, annotations));
+  await cluster.admin.create(validatingWebhookConfigurations, {
+    ...KINDS.validatingwebhook.make('theirs', ASKS),
+    ...{ webhooks: [entry('one.example.com')] },
+  });
+  const policy = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'selectors' },
+    spec: {
+      match: { apiGroups: ['apps'], apiVersions: ['v1'], resources: ['replicasets'] },
+      validate: { immutable: ['spec.selector'] },
+    },
+  };
+  await cluster.apply(policy);
+  return cluster;
+}
+
+/** Until a replica has installed everything that a rotation changes. */
+export async function untilInstalled(cluster: Cluster): Promise<void> {
+  await cluster.see<Conditioned>(
+    'the policy is installed',
+    ADMISSION_POLICIES,
+    { name: 'selectors' },
+    isTrue('WebhooksInstalled'),
+    30_000,
+  );
+  await cluster.see('the cert of db', secrets, { namespace: 'shop', name: 'db-tls' });
+  const isFilled = (object: Carrier) =>
+    KINDS.validatingwebhook.bundles(object).every((one) => one !== undefined);
+  await cluster.see<Carrier>('their bundle', validatingWebhookConfigurations, { name: 'theirs' }, isFilled);
+}
+
+/** Asks for a rotation, as people do. */
+export async function askForRotation(cluster: Cluster, reason: string): Promise<void> {
+  const annotations = { 'gatehouse.dev/rotate': reason };
+  await cluster.admin.patchMerge<SecretObject>(secrets, AUTHORITY, { metadata: { annotations } });
+}
+
+/** What stands in each place now. */
+export function standingOf(events: readonly TrustEvent[]) {
+  const bundles = new Map<string, string>();
+  const chains = new Map<string, string>();
+  let authority: Authority | undefined;
+  for (const event of events) {
+    if (event.kind === 'authority') authority = event.authority;
+    else if (event.kind === 'bundle') bundles.set(event.target, event.bundle);
+    else chains.set(event.target, event.chain);
+  }
+  if (authority === undefined) throw new Error('there is no authority');
+  return { authority, bundles, chains };
+}
+
+/** The generation that signs; there is always one. */
+export function activeId(events: readonly TrustEvent[]): string {
+  const { authority } = standingOf(events);
+  const active = authority.generations.find(({ state }) => state === 'active');
+  if (active === undefined) throw new Error('no generation is active');
+  return active.id;
+}
+
+/** Until one rotation after `old` is over: one generation, and everything derived from it. Gives its id. */
+export async function untilRotated(
+  { events }: Pick<TrustHistory, 'events'>,
+  old: string,
+  reason: string,
+  timeoutMs = 30_000,
+): Promise<string> {
+  return await eventually(
+    `the rotation ${reason}`,
+    () => {
+      const { authority, bundles, chains } = standingOf(events());
+      const problem = problemOf(authority, bundles, chains, old, reason);
+      if (problem !== undefined) throw new Error(problem);
+      return activeId(events());
+    },
+    { timeoutMs, everyMs: 50 },
+  );
+}
+
+function problemOf(
+  { generations, gone = [], rotatedFor }: Authority,
+  bundles: ReadonlyMap<string, string>,
+  chains: ReadonlyMap<string, string>,
+  old: string,
+  reason: string,
+): string | undefined {
+  const states = generations.map(({ id, state }) => `${id} ${state}`).join();
+  const id = generations[0]?.id;
+  if (generations.length !== 1 || id === undefined || id === old) return `the generations are ${states}`;
+  if (!gone.includes(old)) return `${old} is forgotten instead of gone`;
+  if (rotatedFor !== reason) return `the last rotation was for ${rotatedFor ?? 'nothing'}`;
+  for (const [target, bundle] of bundles)
+    if (rootIds(bundle).join() !== id) return `${target} has the roots ${rootIds(bundle).join()}`;
+  for (const [target, chain] of chains) {
+    const signer = issuerId(leafOf(chain));
+    if (signer !== id) return `${target} has a leaf of ${signer}`;
+    if (chain.split('BEGIN CERTIFICATE').length !== 2)
+      return `${target} serves a bridge to a root that is gone`;
+  }
+  return undefined;
+}

@@ -1,0 +1,122 @@
+/** Whether trust ever broke in a history: real TLS handshakes for every pair of what was served and what was published. */
+import { createHash } from 'node:crypto';
+
+import { splitCertificates } from '../../src/pki/pem.ts';
+import { issuerId, leafOf, rootIds, type TrustEvent } from './trust-history.ts';
+import { nodeVerdict, opensslTrusts } from './trust-verdicts.ts';
+
+interface Served {
+  readonly chain: string;
+  readonly privateKey: string;
+  readonly host: string;
+  readonly signer: string;
+}
+
+export interface TrustJudge {
+  /**
+   * Plays what has come since the last call. After each event, of all chains and bundles there ever were:
+   * a chain of a generation that is still kept is trusted by everybody who has the root of one that is still kept.
+   * @throws Error that names the first pair that is not
+   */
+  readonly judge: (events: readonly TrustEvent[]) => Promise<void>;
+  /** How many pairs went through a handshake. */
+  readonly pairs: () => number;
+}
+
+/** @param askOpenssl also `openssl verify`, which takes a process for each pair */
+export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => boolean }): TrustJudge {
+  const chains = new Map<string, Served>();
+  const bundles = new Map<string, readonly string[]>();
+  /** What each target holds now, by the ids of the roots. */
+  const standing = new Map<string, readonly string[]>();
+  const judged = new Set<string>();
+  let kept: ReadonlySet<string> = new Set();
+  let active: string | undefined;
+  const played = new WeakSet<TrustEvent>();
+
+  const judgePair = async (served: Served, bundle: string, event: TrustEvent): Promise<void> => {
+    const pair = `${digest(served.chain)} ${digest(bundle)}`;
+    if (judged.has(pair)) return;
+    judged.add(pair);
+    const verdict = await nodeVerdict(served, bundle, served.host);
+    const openssl = !askOpenssl() || opensslTrusts(served, bundle, served.host);
+    if (verdict === 'ok' && openssl) return;
+    const [of, has] = [served.signer, rootIds(bundle).join()];
+    throw new Error(
+      `trust broke at ${event.kind} of version ${event.version}: a client with the roots ${has} does not trust a chain of ${of} ` +
+        `for ${served.host} (node ${verdict}, openssl ${openssl ? 'ok' : 'refuses'}); kept are ${[...kept].join()}`,
+    );
+  };
+
+  const judgeAll = async (event: TrustEvent): Promise<void> => {
+    for (const served of chains.values()) {
+      if (!kept.has(served.signer)) continue;
+      for (const [bundle, roots] of bundles)
+        if (roots.some((id) => kept.has(id))) await judgePair(served, bundle, event);
+    }
+  };
+
+  const play = (event: TrustEvent): void => {
+    switch (event.kind) {
+      case 'authority': {
+        const { generations } = event.authority;
+        kept = new Set(generations.map(({ id }) => id));
+        checkPublished(generations.find(({ state }) => state === 'active')?.id ?? '');
+        return;
+      }
+      case 'bundle': {
+        const roots = rootIds(event.bundle);
+        bundles.set(event.bundle, roots);
+        // Whoever mounts a serving Secret reads its bundle late anyway: no rotation waits for that one.
+        if (!event.target.startsWith('secrets ')) standing.set(event.target, roots);
+        return;
+      }
+      case 'chain': {
+        const signer = issuerId(leafOf(event.chain));
+        const { chain, privateKey, host } = event;
+        checkChain(event);
+        chains.set(chain, { chain, privateKey, host, signer });
+      }
+    }
+  };
+
+  /** T7: whoever begins to sign is known everywhere by then. */
+  const checkPublished = (id: string): void => {
+    if (id === active) return;
+    active = id;
+    for (const [target, roots] of standing)
+      if (!roots.includes(id)) throw new Error(`${id} began to sign before ${target} had its root`);
+  };
+
+  return {
+    judge: async (events) => {
+      for (const event of events) {
+        if (played.has(event)) continue;
+        played.add(event);
+        play(event);
+        await judgeAll(event);
+      }
+      forgetGone();
+    },
+    pairs: () => judged.size,
+  };
+
+  /** A generation that is gone does not come back: its pairs are of no interest any more. */
+  function forgetGone(): void {
+    for (const [chain, { signer }] of chains) if (!kept.has(signer)) chains.delete(chain);
+    for (const [bundle, roots] of bundles) if (!roots.some((id) => kept.has(id))) bundles.delete(bundle);
+  }
+}
+
+/** T4: the leaf first, each signed by the next, and no root. */
+function checkChain({ target, chain }: Extract<TrustEvent, { kind: 'chain' }>): void {
+  const certificates = splitCertificates(chain);
+  for (const [index, certificate] of certificates.entries()) {
+    if (certificate.checkIssued(certificate)) throw new Error(`${target} serves a root`);
+    const next = certificates[index + 1];
+    if (next !== undefined && !certificate.checkIssued(next))
+      throw new Error(`${target} serves certificate ${index} without its issuer behind it`);
+  }
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64');
