@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /** A test that hangs ends at last; one that is slow on a machine with much to do does not fail for it. */
 const PATIENCE_MS = 60_000;
+const KUBECTL = ['test/integration/kubectl-*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -19,9 +20,14 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
+          exclude: KUBECTL,
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
         },
+      },
+      {
+        // Apart: most of its time goes into starting some hundreds of kubectl processes.
+        test: { name: 'kubectl', include: KUBECTL, testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS },
       },
       {
         test: {

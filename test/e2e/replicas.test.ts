@@ -147,3 +147,14 @@ test('an idle replica is small', async () => {
   console.log(`an idle replica has ${Math.round(bytes / 2 ** 20)} MiB resident`);
   expect(bytes).toBeLessThan(300 * 2 ** 20);
 });
+
+test('a leader that still has Events to write ends all the same', async () => {
+  const leader = await leaderAmong(replicas.filter(({ program }) => program.isRunning()));
+  if (leader === undefined) throw new Error('nobody leads');
+  // An Event each: 50 are written at once, and then five a second.
+  const names = Array.from({ length: 150 }, (_, index) => `many-${index}`);
+  await Promise.all(names.map(askForCert));
+  await Promise.all(names.map((name) => issued(name, 30_000)));
+  await leader.program.stop(15_000); // then it is killed
+  expect(await leader.program.exited).toEqual({ code: 0, signal: null });
+});
