@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** A test that hangs ends at last; one that is slow on a machine with much to do does not fail for it. */
@@ -6,6 +7,8 @@ const KUBECTL = ['test/integration/kubectl-*.test.ts'];
 
 export default defineConfig({
   test: {
+    // The long ones mostly wait, for a lease to end or a process to start: one worker more than cores, not one fewer.
+    maxWorkers: availableParallelism() + 1,
     projects: [
       {
         test: {

@@ -70,6 +70,8 @@ export function toSerial(bytes: Uint8Array): Uint8Array {
   const firstUsed = bytes.findIndex((byte) => byte !== 0);
   if (firstUsed === -1) return Uint8Array.of(1);
   const magnitude = bytes.subarray(firstUsed);
-  const negative = (magnitude[0] ?? 0) >= 0x80; // without an octet in front, DER would read the top bit as a sign
-  return negative ? Uint8Array.of(0, ...magnitude) : Uint8Array.from(magnitude);
+  const sign = (magnitude[0] ?? 0) >= 0x80 ? 1 : 0; // without an octet in front, DER would read the top bit as a sign
+  const serial = new Uint8Array(sign + magnitude.length);
+  serial.set(magnitude, sign);
+  return serial;
 }
