@@ -269,6 +269,19 @@ test('every attempt is observed', async () => {
   expect(codes).toEqual(['GET connection', 'GET 200']);
 });
 
+test('the date of an answer is told when it begins, not when its body has come', async () => {
+  const begun = Promise.withResolvers<string>();
+  const server = await startServer(async (_request, response) => {
+    response.writeHead(200, { date: 'Sat, 21 Nov 2026 12:00:00 GMT' });
+    response.write('{');
+    await begun.promise;
+    response.end('}');
+  });
+  const answer = server.rest({ onDate: begun.resolve }).request({ method: 'GET', path: '/x' });
+  await expect(answer).resolves.toEqual({});
+  await expect(begun.promise).resolves.toBe('Sat, 21 Nov 2026 12:00:00 GMT');
+});
+
 test('a stream yields events however their bytes are cut', async () => {
   const events = [
     { type: 'ADDED', object: { name: 'žluťoučký 🐎' } },

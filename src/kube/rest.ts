@@ -63,6 +63,8 @@ export interface RestOptions {
   /** E.g. `gatehouse/1.0.0`: it stands in audit logs. */
   readonly userAgent: string;
   readonly observe?: (observation: RestObservation) => void;
+  /** Takes the header Date of each answer, as soon as it begins. */
+  readonly onDate?: (date: string) => void;
   /** Uses the connection that is kept free for leases. */
   readonly urgent?: boolean;
   readonly clock?: Clock;
@@ -80,9 +82,9 @@ export function createRest(options: RestOptions): Rest {
 }
 
 function restAs(identity: Headers | undefined, options: RestOptions): Rest {
-  const { connection, userAgent, observe = () => undefined, urgent = false } = options;
-  const { clock = systemClock, random = Math.random } = options;
-  const transport: Transport = { connection, userAgent, identity, observe, clock };
+  const { connection, userAgent, observe = () => undefined, onDate = () => undefined } = options;
+  const { urgent = false, clock = systemClock, random = Math.random } = options;
+  const transport: Transport = { connection, userAgent, identity, observe, onDate, clock };
   const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
 
   const attempt = (line: RequestLine, request: RestRequest, signal: AbortSignal): Promise<unknown> => {

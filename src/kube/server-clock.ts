@@ -2,8 +2,8 @@ import { systemClock, type Clock } from './clock.ts';
 
 /** The time of the API server, told by the Date header of its answers. */
 export interface ServerClock {
-  /** Takes the header Date of an answer that has just come. */
-  readonly observe: (date: string | undefined) => void;
+  /** Takes the header Date of an answer that is just beginning. */
+  readonly observe: (date: string) => void;
   /** By how much our clock is ahead of the API server's, in milliseconds; undefined before the first answer. */
   readonly skewMs: () => number | undefined;
   /** The time that every replica agrees on, whatever its own clock says; our own before the first answer. */
@@ -24,7 +24,7 @@ export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = syst
   };
   return {
     observe: (date) => {
-      const time = Date.parse(date ?? '');
+      const time = Date.parse(date);
       if (!Number.isNaN(time)) seen = { at: clock.monotonic(), server: time + 500 };
     },
     skewMs,

@@ -13,8 +13,6 @@ export interface RestObservation extends RequestLine {
   /** The HTTP status, or why there is none. */
   readonly code: number | 'connection' | 'deadline' | 'malformed' | 'aborted';
   readonly seconds: number;
-  /** The header Date of the answer, if one came. */
-  readonly date: string | undefined;
 }
 
 export interface Transport {
@@ -23,6 +21,8 @@ export interface Transport {
   /** Who the requests are made as, if not as the connection's own user. */
   readonly identity: Headers | undefined;
   readonly observe: (observation: RestObservation) => void;
+  /** Takes the header Date of an answer when its headers are there: the body may take long, and the date ages. */
+  readonly onDate: (date: string) => void;
   readonly clock: Clock;
 }
 
@@ -51,11 +51,10 @@ export async function send<T>(
   attempt.beforeSend?.();
   const started = transport.clock.monotonic();
   let code: RestObservation['code'] = 'connection';
-  let date: RestObservation['date'];
   try {
     const response = await attempt.dispatcher.request(toDispatch(transport, attempt, credentials));
     code = response.statusCode;
-    date = typeof response.headers.date === 'string' ? response.headers.date : undefined;
+    if (typeof response.headers.date === 'string') transport.onDate(response.headers.date);
     if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
     return await read(response);
   } catch (error) {
@@ -64,7 +63,7 @@ export async function send<T>(
     else if (signal.aborted) code = 'aborted';
     throw known;
   } finally {
-    transport.observe({ ...line, code, date, seconds: (transport.clock.monotonic() - started) / 1_000 });
+    transport.observe({ ...line, code, seconds: (transport.clock.monotonic() - started) / 1_000 });
   }
 }
 

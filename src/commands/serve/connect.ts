@@ -33,11 +33,15 @@ export async function connect(
 ): Promise<Connected> {
   const { config, identity, metrics, log } = parts;
   const serverClock = createServerClock();
-  const observe = ({ method, code, seconds, date }: RestObservation) => {
-    serverClock.observe(date);
+  const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ method, code: String(code) }, seconds);
   };
-  const options = { connection, userAgent: `gatehouse/0.1.0 (${identity})`, observe };
+  const options = {
+    connection,
+    userAgent: `gatehouse/0.1.0 (${identity})`,
+    observe,
+    onDate: serverClock.observe,
+  };
   const rest = createRest(options);
   const discovery = createDiscovery(rest, systemClock);
   const { gitVersion, major, minor } = await versionOf(discovery, connection.server, log, signal);
