@@ -271,11 +271,10 @@ test('every attempt is observed', async () => {
 
 test('the date of an answer is told when it begins, not when its body has come', async () => {
   const begun = Promise.withResolvers<string>();
-  const server = await startServer(async (_request, response) => {
+  const server = await startServer((_request, response) => {
     response.writeHead(200, { date: 'Sat, 21 Nov 2026 12:00:00 GMT' });
     response.write('{');
-    await begun.promise;
-    response.end('}');
+    void begun.promise.then(() => response.end('}'));
   });
   const answer = server.rest({ onDate: begun.resolve }).request({ method: 'GET', path: '/x' });
   await expect(answer).resolves.toEqual({});
