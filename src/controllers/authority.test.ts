@@ -17,6 +17,7 @@ import {
   type Objects,
 } from './fixtures.ts';
 import type { PublishedBundle } from './rotation.ts';
+import { WriteRefused } from './write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 const NAME = 'gatehouse-authority';
@@ -394,6 +395,33 @@ describe('a rotation', () => {
     const { reconcile, used } = leader({ replaceSecret: () => Promise.reject(new Error('forbidden')) });
     await expect(reconcile()).rejects.toThrow('forbidden');
     expect(used).toHaveLength(1);
+  });
+
+  test('that the API server does not take is told with what to do, and goes on when it is mended', async () => {
+    let refused = false;
+    const one = leader({
+      replaceSecret: (secret) =>
+        refused ? Promise.reject(new WriteRefused('403 Forbidden. Permit it.')) : secrets.replace(secret),
+    });
+    await one.reconcile();
+    rotateNow('audit');
+    refused = true;
+    await expect(one.reconcile()).rejects.toThrow('Permit it');
+    expect(one.events.reasons()).toEqual(['AuthorityCreated']); // it may have been about what has changed meanwhile
+    now = new Date(start.getTime() + 5_000);
+    await expect(one.reconcile()).rejects.toThrow('Permit it');
+    await expect(one.reconcile()).rejects.toThrow('Permit it');
+    expect(one.events.all.slice(1)).toMatchObject([
+      {
+        regarding: { kind: 'Secret', name: NAME },
+        type: 'Warning',
+        reason: 'WriteRefused',
+        message: 'secret gatehouse-authority is not written: 403 Forbidden. Permit it.',
+      },
+    ]);
+    refused = false;
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['pending', 'active']);
   });
 
   test('a distrust drops the generation that signs at once, and another one signs', async () => {

@@ -20,9 +20,19 @@ import { activeGeneration, authorityOf, type Authority } from '../pki/authority.
 import type { ImportedAuthority } from '../pki/generation.ts';
 import type { RotationPhase } from '../pki/rotation.ts';
 import type { Secret } from '../pki/secret.ts';
+import {
+  brokenNote,
+  caRefused,
+  createSpeaker,
+  madeNote,
+  mendedNote,
+  writeRefusedNote,
+  type Say,
+} from './authority-notes.ts';
 import { requeueIn, type Reconcile, type ReconcileResult, type RecordEvent } from './reconcile.ts';
 import type { RotationNote } from './rotation-note.ts';
 import { makeGeneration, stepRotation, type PublishedBundle, type RotationDeps } from './rotation.ts';
+import { createRefusedWrites } from './write-refused.ts';
 
 /** For metrics. */
 export interface AuthorityReport {
@@ -39,7 +49,7 @@ export interface AuthorityDeps extends RotationDeps {
   readonly importFrom: string | undefined;
   /** From the API server, never from a store: "absent" leads to a new authority. */
   readonly readSecret: (name: string, signal: AbortSignal) => Promise<Secret | undefined>;
-  /** Fails when the Secret exists. */
+  /** Fails when the Secret exists. @throws WriteRefused */
   readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   /** From the API server: where we published the bundle ourselves. */
   readonly readPublished: (signal: AbortSignal) => Promise<readonly PublishedBundle[]>;
@@ -65,79 +75,103 @@ interface Observed {
   readonly now: Date;
 }
 
+/** The reconciler as its parts see it. */
+interface Work extends AuthorityDeps {
+  /** To signers and publishers, if it is another one than before: everything derived from it is looked at again. */
+  readonly handOut: (authority: Authority) => void;
+  readonly say: Say;
+}
+
 export function createAuthorityReconciler(deps: AuthorityDeps): Reconcile {
   let lastGood: Authority | undefined;
-  let handedOut: Authority | undefined;
-  const say = speaker(deps);
-
-  /** Only when it is another one: everything derived from it is looked at again. */
   const handOut = (authority: Authority) => {
+    const isNews = !isDeepStrictEqual(authority, lastGood);
     lastGood = authority;
-    if (isDeepStrictEqual(authority, handedOut)) return;
-    handedOut = authority;
-    deps.onAuthority(authority);
+    if (isNews) deps.onAuthority(authority);
   };
+  const work: Work = { ...deps, handOut, say: createSpeaker(deps) };
+  const refusedWrites = createRefusedWrites(deps.now);
 
-  const rotate = async (observed: Observed, secret: Secret, authority: Authority, signal: AbortSignal) => {
-    handOut(authority); // before anything that may fail: certs are renewed also while the authority cannot be written
-    const { published, now } = observed;
-    const found = await readImported(deps, now, signal);
-    if (found.problem !== undefined) say(secret, caRefused(deps, found.problem));
-    const imported = deps.importFrom === undefined ? undefined : (found.imported ?? standIn(authority));
-    const outcome = await stepRotation(deps, { secret, authority, published, imported, now }, signal);
-    deps.report({ phase: outcome.phase, authority: outcome.authority, broken: undefined });
-    if (found.problem === undefined) say(secret, outcome.note);
-    if (outcome.kind === 'waiting') return { kind: 'requeue', at: outcome.recheckAt } as const;
-    handOut(outcome.authority);
-    return requeueIn(0, now); // the next step may be due at once
-  };
-
-  /** @returns the authority that was written */
-  const mend = async (
-    { secret, verdict, now }: Observed,
-    signal: AbortSignal,
-  ): Promise<{ readonly authority: Authority; readonly note: RotationNote } | undefined> => {
-    switch (verdict.kind) {
-      case 'usable':
-      case 'broken':
-        return undefined;
-      case 'bootstrap':
-      case 'start-over': {
-        const { imported, problem } = await readImported(deps, now, signal);
-        if (problem !== undefined) throw new Error(caRefused(deps, problem).message);
-        const fresh = authorityOf(await makeGeneration(deps, imported, now, undefined), now);
-        const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
-        await write(deps, secret, authority, signal);
-        return { authority, note: madeNote(verdict.kind, authority) };
-      }
-      case 'write-back':
-      case 'adopt':
-        await write(deps, secret, verdict.authority, signal);
-        return { authority: verdict.authority, note: mendedNote(verdict) };
-    }
-  };
-
-  return async (_key, signal): Promise<ReconcileResult> => {
+  return async (key, signal) => {
     const observed = await observe(deps, lastGood, signal);
-    const { secret, verdict, now } = observed;
-    if (verdict.kind === 'usable' && secret !== undefined)
-      return await rotate(observed, secret, verdict.authority, signal);
-    if (verdict.kind === 'broken') {
-      say(secret, brokenNote(verdict));
-      deps.report({ phase: 'broken', authority: lastGood, broken: verdict.reason });
-      return requeueIn(BROKEN_MS, now);
+    try {
+      const result = await bringOn(observed, work, lastGood, signal);
+      refusedWrites.over(key);
+      return result;
+    } catch (error) {
+      if (refusedWrites.isConfirmed(key, error)) work.say(observed.secret, writeRefusedNote(error));
+      throw error;
     }
-    const mended = await mend(observed, signal);
-    if (mended === undefined) throw new Error('an authority that can be used has a secret');
-    deps.log.info(
-      { verdict: verdict.kind, generation: activeGeneration(mended.authority).id },
-      'wrote the authority',
-    );
-    say(secret, mended.note);
-    if (verdict.kind === 'write-back') deps.onRestored();
-    handOut(mended.authority);
-    return requeueIn(0, now);
   };
+}
+
+async function bringOn(
+  observed: Observed,
+  work: Work,
+  lastGood: Authority | undefined,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { secret, verdict, now } = observed;
+  if (verdict.kind === 'usable' && secret !== undefined)
+    return await rotate(observed, secret, verdict.authority, work, signal);
+  if (verdict.kind === 'broken') {
+    work.say(secret, brokenNote(verdict));
+    work.report({ phase: 'broken', authority: lastGood, broken: verdict.reason });
+    return requeueIn(BROKEN_MS, now);
+  }
+  const mended = await mend(observed, work, signal);
+  if (mended === undefined) throw new Error('an authority that can be used has a secret');
+  const generation = activeGeneration(mended.authority).id;
+  work.log.info({ verdict: verdict.kind, generation }, 'wrote the authority');
+  work.say(secret, mended.note);
+  if (verdict.kind === 'write-back') work.onRestored();
+  work.handOut(mended.authority);
+  return requeueIn(0, now);
+}
+
+async function rotate(
+  { published, now }: Observed,
+  secret: Secret,
+  authority: Authority,
+  work: Work,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  work.handOut(authority); // before anything that may fail: certs are renewed also while the authority cannot be written
+  const found = await readImported(work, now, signal);
+  if (found.problem !== undefined) work.say(secret, caRefused(work, found.problem));
+  const imported = work.importFrom === undefined ? undefined : (found.imported ?? standIn(authority));
+  const outcome = await stepRotation(work, { secret, authority, published, imported, now }, signal);
+  work.report({ phase: outcome.phase, authority: outcome.authority, broken: undefined });
+  if (found.problem === undefined) work.say(secret, outcome.note);
+  if (outcome.kind === 'waiting') return { kind: 'requeue', at: outcome.recheckAt };
+  work.handOut(outcome.authority);
+  return requeueIn(0, now); // the next step may be due at once
+}
+
+/** @returns the authority that was written */
+async function mend(
+  { secret, verdict, now }: Observed,
+  work: Work,
+  signal: AbortSignal,
+): Promise<{ readonly authority: Authority; readonly note: RotationNote } | undefined> {
+  switch (verdict.kind) {
+    case 'usable':
+    case 'broken':
+      return undefined;
+    case 'bootstrap':
+    case 'start-over': {
+      const { imported, problem } = await readImported(work, now, signal);
+      if (problem !== undefined) throw new Error(caRefused(work, problem).message);
+      const fresh = authorityOf(await makeGeneration(work, imported, now, undefined), now);
+      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
+      await write(work, secret, authority, signal);
+      return { authority, note: madeNote(verdict.kind, authority) };
+    }
+    case 'write-back':
+    case 'adopt':
+      await write(work, secret, verdict.authority, signal);
+      return { authority: verdict.authority, note: mendedNote(verdict) };
+  }
 }
 
 async function observe(
@@ -226,58 +260,6 @@ async function write(
   };
   // Another leader may be as far as we are: one of the two writes fails, and its authority is forgotten.
   await (existing === undefined ? createSecret : replaceSecret)(secret, signal);
-}
-
-const caRefused = (
-  { importFrom = '', namespace }: Pick<AuthorityDeps, 'importFrom' | 'namespace'>,
-  problem: string,
-): RotationNote => ({
-  type: 'Warning',
-  reason: 'CaRefused',
-  message: `the CA in secret ${namespace}/${importFrom} cannot be used: ${problem}. Put a self-signed CA and its key there.`,
-});
-
-const madeNote = (kind: 'bootstrap' | 'start-over', authority: Authority): RotationNote => {
-  const { id } = activeGeneration(authority);
-  return kind === 'bootstrap'
-    ? { type: 'Normal', reason: 'AuthorityCreated', message: `generation ${id} is the first one` }
-    : {
-        type: 'Warning',
-        reason: 'AuthorityReplaced',
-        message: `generation ${id} takes the place of an authority that is lost, by consent; ${authority.generations.length - 1} old roots are trusted until nothing needs them`,
-      };
-};
-
-const mendedNote = (verdict: Extract<AuthorityVerdict, { kind: 'write-back' | 'adopt' }>): RotationNote =>
-  verdict.kind === 'adopt'
-    ? { type: 'Normal', reason: 'AuthorityAdopted', message: 'the stored authority is used, by consent' }
-    : {
-        type: 'Warning',
-        reason: 'SignerRestored',
-        message: `the stored authority could not be used (${verdict.reason}): the last good copy was written back`,
-      };
-
-const brokenNote = ({ reason, message }: Extract<AuthorityVerdict, { kind: 'broken' }>): RotationNote => ({
-  type: 'Warning',
-  reason: 'SignerBroken',
-  message:
-    `secret ${AUTHORITY_SECRET} cannot be used (${reason}): ${message}. Nothing is signed or published anew; what is served stays. ` +
-    `Restore the secret from a good copy, or annotate it with ${NEW_AUTHORITY}=<reason>` +
-    (reason === 'Missing' ? ' (make an empty one for that).' : '.'),
-});
-
-/** Says each thing once until something else is said: a reconcile comes back every minute. */
-function speaker({ namespace, record, log }: Pick<AuthorityDeps, 'namespace' | 'record' | 'log'>) {
-  let last: string | undefined;
-  return (secret: Secret | undefined, note: RotationNote | undefined): void => {
-    if (note === undefined || note.message === last) return;
-    last = note.message;
-    const { type, reason, message } = note;
-    const uid = secret?.metadata?.uid;
-    const regarding = { apiVersion: 'v1', kind: 'Secret', namespace, name: AUTHORITY_SECRET };
-    record({ regarding: { ...regarding, ...(uid === undefined ? {} : { uid }) }, type, reason, message });
-    if (type === 'Warning') log.warn({ reason }, message);
-  };
 }
 
 /** State of ours belongs to this cluster: a backup must not bring it back, here or elsewhere. */

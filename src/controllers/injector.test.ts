@@ -8,6 +8,7 @@ import type { CertificatePem } from '../pki/pem.ts';
 import { createEvents, createObjects, NEVER, silent, untilDone, type Objects } from './fixtures.ts';
 import type { TargetState } from './injection-ledger.ts';
 import { createInjector, type InjectorDeps } from './injector.ts';
+import { WriteRefused } from './write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 let bundle: CertificatePem;
@@ -22,7 +23,10 @@ let events: ReturnType<typeof createEvents>;
 let states: (TargetState | undefined)[];
 let source: BundleState;
 let now: Date;
+/** What the API server says to each injection; undefined: it takes it. */
+let refusal: string | undefined;
 beforeEach(() => {
+  refusal = undefined;
   objects = createObjects();
   events = createEvents();
   states = [];
@@ -39,6 +43,7 @@ function injector(kind: TargetKind = TARGET_KINDS.validating, change: Partial<In
     },
     bundle: () => source,
     inject: async ({ metadata }, configuration) => {
+      if (refusal !== undefined) throw new WriteRefused(refusal);
       await objects.replace(
         merged(objects.read(metadata?.name ?? '') ?? {}, {
           ...configuration,
@@ -254,6 +259,63 @@ describe('what cannot be done', () => {
     expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
     expect(events.reasons()).toEqual(['InvalidInjection', 'Injected']);
     expect(states.at(-1)).toBe('invalid');
+  });
+});
+
+describe('what the API server refuses', () => {
+  const after = (ms: number) => {
+    now = new Date(now.getTime() + ms);
+  };
+  const confirmed = async () => {
+    objects.add(hooks(viaService('a')));
+    refusal = '422 Invalid: too long. Mend the object.';
+    const reconcile = injector();
+    await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
+    expect(events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
+    after(5_000);
+    return { reconcile, result: await reconcile('hooks', NEVER) };
+  };
+
+  test('is told on the object with what to do, and tried again every minute', async () => {
+    const { reconcile, result } = await confirmed();
+    expect(result).toEqual({ kind: 'requeue', at: new Date(start.getTime() + 65_000) });
+    expect(events.all).toMatchObject([
+      {
+        regarding: { kind: 'ValidatingWebhookConfiguration', name: 'hooks' },
+        type: 'Warning',
+        reason: 'InjectionRefused',
+        message: 'the CA bundle is not written: 422 Invalid: too long. Mend the object.',
+      },
+    ]);
+    expect(states.at(-1)).toBe('stale');
+    after(60_000);
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toHaveLength(1);
+    after(50 * 60_000); // before Kubernetes forgets it
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toHaveLength(2);
+  });
+
+  test('is written when it is mended, and would be told again', async () => {
+    const { reconcile } = await confirmed();
+    refusal = undefined;
+    await reconcile('hooks', NEVER);
+    expect(states.at(-1)).toBe('current');
+    objects.edit('hooks', () => hooks(viaService('a')));
+    refusal = '422 Invalid: too long. Mend the object.';
+    await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
+    after(5_000);
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toEqual(['InjectionRefused', 'Injected', 'InjectionRefused']);
+  });
+
+  test('is no fight: nobody took anything away', async () => {
+    const { reconcile } = await confirmed();
+    for (let round = 0; round < 20; round++) await reconcile('hooks', NEVER);
+    refusal = undefined;
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).not.toContain('CABundleContended');
+    expect(states.at(-1)).toBe('current');
   });
 });
 

@@ -1,5 +1,5 @@
 /** On the leader: objects of one kind that ask for a CA bundle carry it. Nothing else in them is ours. */
-import { objectKey } from '../api/meta.ts';
+import { pick } from '../api/pick.ts';
 import {
   handBackOperations,
   planInjection,
@@ -13,11 +13,13 @@ import type { InjectionTarget, TargetKind } from '../pki/injection-target.ts';
 import type { TargetState } from './injection-ledger.ts';
 import {
   AWAIT_CHANGE,
+  requeueIn,
   type Log,
   type Reconcile,
   type ReconcileResult,
   type RecordEvent,
 } from './reconcile.ts';
+import { createRefusedWrites, REFUSED_RECHECK_MS, type WriteRefused } from './write-refused.ts';
 
 export interface InjectorDeps {
   readonly kind: TargetKind;
@@ -30,9 +32,10 @@ export interface InjectorDeps {
   /**
    * Writes the fields of `configuration` and no others, as the field manager for bundles, if the target still has the version
    * that was looked at: an entry that has gone since would otherwise come back as a stump.
+   * @throws WriteRefused
    */
   readonly inject: (target: InjectionTarget, configuration: object, signal: AbortSignal) => Promise<unknown>;
-  /** Patches managedFields, for the same version. */
+  /** Patches managedFields, for the same version. @throws WriteRefused */
   readonly handBack: (
     target: InjectionTarget,
     operations: readonly HandBackOperation[],
@@ -48,6 +51,8 @@ export interface InjectorDeps {
 /** What is remembered of a target, in memory only: a new leader finds all that matters in the object. */
 interface Memory {
   readonly problem?: string | undefined;
+  /** What the API server refused, and when that was told. */
+  readonly refused?: { readonly message: string; readonly at: Date } | undefined;
   /** The bundle that was announced last. */
   readonly announced?: string | undefined;
   readonly fight?: Fight | undefined;
@@ -63,6 +68,7 @@ interface Work extends InjectorDeps {
 
 export function createInjector(deps: InjectorDeps): Reconcile {
   const memories = new Map<string, Memory>();
+  const refusedWrites = createRefusedWrites(deps.now);
   return async (key, signal) => {
     const object = await deps.target(key, signal);
     const { request } = object ?? {};
@@ -72,6 +78,7 @@ export function createInjector(deps: InjectorDeps): Reconcile {
     const memory = memories.get(key) ?? {};
     if (object === undefined || plan === undefined || plan.kind === 'none') {
       memories.delete(key);
+      refusedWrites.over(key);
       deps.report(key, undefined);
       if (object !== undefined && memory.announced !== undefined) announceRelease(deps, object);
       return AWAIT_CHANGE;
@@ -86,8 +93,30 @@ export function createInjector(deps: InjectorDeps): Reconcile {
         deps.record({ regarding: regarding(deps.kind, object), type, reason, message });
       },
     };
-    return await carryOut(plan, work, signal);
+    try {
+      const result = await carryOut(plan, work, signal);
+      refusedWrites.over(key);
+      return result;
+    } catch (error) {
+      if (!refusedWrites.isConfirmed(key, error)) throw error;
+      return refused(error, work);
+    }
   };
+}
+
+/** Kubernetes forgets an Event after an hour. */
+const REPEAT_MS = 50 * 60_000;
+
+/** It counts as stale until it is written. */
+function refused({ message }: WriteRefused, work: Work): ReconcileResult {
+  const { key, kind, memory, now, log } = work;
+  const known = memory.refused;
+  if (known?.message !== message || now().getTime() - known.at.getTime() >= REPEAT_MS) {
+    work.tell('Warning', 'InjectionRefused', `the CA bundle is not written: ${message}`);
+    log.warn({ kind: kind.kind, key, problem: message }, 'the CA bundle of an object is not written');
+    work.remember({ refused: { message, at: now() } });
+  }
+  return requeueIn(REFUSED_RECHECK_MS, now());
 }
 
 async function carryOut(
@@ -134,7 +163,7 @@ async function inject(
     return { kind: 'requeue', at: bout.until };
   }
   await work.inject(object, kind.configuration(slots, bundle), signal);
-  work.remember({ fight: bout.fight, announced: bundle });
+  work.remember({ fight: bout.fight, announced: bundle, refused: undefined });
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
   // What is put back after somebody took it is no news.
   if (memory.announced !== bundle) work.tell('Normal', 'Injected', injectedMessage(object, stale));
@@ -210,12 +239,10 @@ const API_VERSIONS = {
 } as const;
 
 function regarding({ kind }: TargetKind, { metadata = {} }: InjectionTarget) {
-  const { namespace, name, uid } = metadata;
   return {
     apiVersion: API_VERSIONS[kind],
     kind,
-    ...(namespace === undefined ? {} : { namespace }),
-    name: name ?? objectKey(metadata),
-    ...(uid === undefined ? {} : { uid }),
+    name: metadata.name ?? '',
+    ...pick(metadata, 'namespace', 'uid'),
   };
 }

@@ -45,7 +45,7 @@ export interface RotationDeps {
   readonly evidence: TrustEvidence;
   /** For people: why nothing may change now. Asked of the API server, and only where something would change. */
   readonly paused: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Writes the Secret if it still has the resourceVersion in its metadata. */
+  /** Writes the Secret if it still has the resourceVersion in its metadata. @throws WriteRefused */
   readonly replaceSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
   readonly randomSerial: () => Uint8Array;

@@ -8,6 +8,7 @@ import { firstAuthority } from '../pki/fixtures.ts';
 import type { Secret } from '../pki/secret.ts';
 import type { Service } from '../pki/serving-cert-request.ts';
 import { createWorld, serviceNamed, type ServingCertsWorld } from './serving-certs.test-support.ts';
+import { WriteRefused } from './write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 let authority: Authority;
@@ -185,6 +186,17 @@ describe('L6: a Service that no longer asks', () => {
     await world.run('db', { onRemoval: 'delete' });
     expect(world.secret('db-tls')).toBeUndefined();
     expect(world.events.reasons()).toEqual(['Issued', 'SecretDeleted']);
+  });
+
+  test('keeps a Secret that may not be deleted, and has the one that it asks for now', async () => {
+    world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'new-tls' }));
+    await world.run('db', {
+      onRemoval: 'delete',
+      deleteSecret: () => Promise.reject(new WriteRefused('403 Forbidden')),
+    });
+    expect(world.secret('db-tls')).toBeDefined();
+    expect(namesIn('new-tls')).toContain('DNS:db.prod.svc');
+    expect(world.events.reasons()).toEqual(['Issued', 'RenewalStopped', 'RenewalStopped', 'Issued']);
   });
 
   test('by a store that is behind loses nothing', async () => {

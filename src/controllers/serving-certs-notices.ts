@@ -1,4 +1,6 @@
 /** What Services are told about their serving certs, as Events. */
+import { pick } from '../api/pick.ts';
+import type { StoredSecret } from '../pki/secret-sketch.ts';
 import type { ServiceIdentity } from '../pki/secret.ts';
 import type { RecordEvent } from './reconcile.ts';
 
@@ -11,11 +13,17 @@ export interface Notices {
   ) => void;
   /**
    * A state, and not something that happened: told when it begins, and again before Kubernetes forgets it, however often it is
-   * looked at in between.
+   * looked at in between. Whether it was told now.
    */
-  readonly warn: (service: ServiceIdentity, reason: string, message: string, now: Date) => void;
+  readonly warn: (service: ServiceIdentity, reason: string, message: string, now: Date) => boolean;
   /** The state is over. */
   readonly allWell: (service: ServiceIdentity) => void;
+}
+
+/** For Events on a Secret. */
+export function regardingSecret({ metadata = {} }: StoredSecret) {
+  const { namespace = '', name = '' } = metadata;
+  return { apiVersion: 'v1', kind: 'Secret', namespace, name, ...pick(metadata, 'uid') };
 }
 
 /** Kubernetes forgets an Event after an hour. */
@@ -33,9 +41,10 @@ export function createNotices(record: RecordEvent): Notices {
       const known = told.get(keyOf(service));
       const said = `${service.uid} ${reason} ${message}`;
       const age = known?.said === said ? now.getTime() - known.at : Number.POSITIVE_INFINITY;
-      if (age >= 0 && age < REPEAT_MS) return;
+      if (age >= 0 && age < REPEAT_MS) return false;
       told.set(keyOf(service), { said, at: now.getTime() });
       tell(service, 'Warning', reason, message);
+      return true;
     },
     allWell: (service) => {
       told.delete(keyOf(service));

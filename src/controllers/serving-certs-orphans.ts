@@ -7,6 +7,8 @@ import type { Service } from '../pki/serving-cert-request.ts';
 import type { Log, RecordEvent } from './reconcile.ts';
 import { identityOf } from './serving-certs-case.ts';
 import type { Leaves } from './serving-certs-leaves.ts';
+import { regardingSecret } from './serving-certs-notices.ts';
+import { WriteRefused } from './write-refused.ts';
 
 export interface OrphansDeps {
   /** From the store: those that are marked for the Service `key`. */
@@ -19,6 +21,7 @@ export interface OrphansDeps {
     name: string,
     signal: AbortSignal,
   ) => Promise<Service | undefined>;
+  /** @throws WriteRefused */
   readonly deleteSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   /** The name of the Secret that a Service asks for. */
   readonly secretNameOf: (service: Service) => string | undefined;
@@ -69,7 +72,15 @@ async function deleteOrphan(
   )
     return false;
   if (!holdsOnlyOurs(secret)) return false;
-  await deps.deleteSecret(secret, signal);
+  try {
+    await deps.deleteSecret(secret, signal);
+  } catch (error) {
+    if (!(error instanceof WriteRefused)) throw error;
+    // It must not keep the Service from the Secret that it asks for now.
+    const key = `${namespace}/${serviceName}`;
+    deps.log.warn({ key, secret: name, problem: error.message }, 'serving secret is not deleted');
+    return false;
+  }
   deps.leaves.renewed(secretKey);
   deps.log.info({ key: `${namespace}/${serviceName}`, secret: name }, 'deleted serving secret');
   deps.record({
@@ -93,8 +104,9 @@ function holdsOnlyOurs(secret: Secret): boolean {
   return Object.keys(secret.data ?? {}).every((key) => ours.has(key)) && owners.length <= 1;
 }
 
-function tell({ metadata, sketch }: StoredSecret, service: Service, { record, log }: OrphansDeps): void {
-  const { namespace = '', name = '', uid } = metadata ?? {};
+function tell(secret: StoredSecret, service: Service, { record, log }: OrphansDeps): void {
+  const { sketch } = secret;
+  const { namespace, name } = regardingSecret(secret);
   const identity = identityOf(service);
   const until = sketch?.kind === 'usable' ? ` It ends at ${sketch.notAfter.toISOString()}.` : '';
   const message =
@@ -102,7 +114,6 @@ function tell({ metadata, sketch }: StoredSecret, service: Service, { record, lo
     'Put the annotation back, or delete the secret.';
   const event = { type: 'Warning', reason: 'RenewalStopped', message } as const;
   record({ regarding: { apiVersion: 'v1', kind: 'Service', ...identity }, ...event });
-  const secret = { apiVersion: 'v1', kind: 'Secret', namespace, name, ...(uid === undefined ? {} : { uid }) };
-  record({ regarding: secret, ...event });
+  record({ regarding: regardingSecret(secret), ...event });
   log.warn({ key: `${namespace}/${identity.name}`, secret: name }, 'serving cert is not renewed any more');
 }

@@ -4,6 +4,8 @@ export type Refusal =
   | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' }
   /** An older Service has it. */
   | { readonly kind: 'taken'; readonly by: string }
+  /** The API server will not have it. */
+  | { readonly kind: 'write-refused'; readonly message: string }
   /** The clocks disagree. */
   | { readonly kind: 'clock'; readonly message: string }
   /** The key stores cannot be made; the rest is. */
@@ -37,6 +39,8 @@ export function toldOf(
         reason: 'SecretImmutable',
         message: `secret ${secretName} is immutable: delete it${ON_REQUEST}, and it will be made again`,
       };
+    case 'write-refused':
+      return { reason: 'WriteRefused', message: `secret ${secretName} is not written: ${refusal.message}` };
     case 'clock':
       return {
         reason: 'ClockSkewed',

@@ -28,14 +28,14 @@ import type { Refusal } from './serving-certs-refusal.ts';
 export interface RepairDeps {
   /** From the API server: what is written is decided on this. */
   readonly readSecret: (namespace: string, name: string, signal: AbortSignal) => Promise<Secret | undefined>;
-  /** `exists`: there is a Secret of this name. `namespace-ends`: nothing is created there any more. */
+  /** `exists`: there is a Secret of this name. `namespace-ends`: nothing is created there any more. @throws WriteRefused */
   readonly createSecret: (
     secret: Secret,
     signal: AbortSignal,
   ) => Promise<Secret | 'exists' | 'namespace-ends'>;
-  /** Writes the Secret if it still has the resourceVersion in its metadata. */
+  /** Writes the Secret if it still has the resourceVersion in its metadata. @throws WriteRefused */
   readonly replaceSecret: (secret: Secret, signal: AbortSignal) => Promise<Secret>;
-  /** Deletes the Secret if it still has the uid and resourceVersion in its metadata. */
+  /** Deletes the Secret if it still has the uid and resourceVersion in its metadata. @throws WriteRefused */
   readonly deleteSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
   readonly readService: (
     namespace: string,

@@ -8,6 +8,7 @@ import { base64, firstAuthority } from '../pki/fixtures.ts';
 import type { Secret } from '../pki/secret.ts';
 import type { Service } from '../pki/serving-cert-request.ts';
 import { createWorld, type ServingCertsWorld } from './serving-certs.test-support.ts';
+import { WriteRefused } from './write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 const BETA = 'service.beta.openshift.io/';
@@ -271,6 +272,16 @@ describe('service-ca e2e:', () => {
     await world.run('db');
     expect(leaf().fingerprint256).not.toBe(before);
   });
+});
+
+test('a Service that may not be annotated has its cert all the same, and is answered when it may', async () => {
+  world.add(service(asking(BETA)));
+  const forbidden = { annotateService: () => Promise.reject(new WriteRefused('403 Forbidden')) };
+  await world.run('db', forbidden);
+  expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');
+  expect((await world.run('db', forbidden)).kind).toBe('requeue');
+  await world.run('db');
+  expect(annotationsOf()).toHaveProperty([`${BETA}serving-cert-signed-by`]);
 });
 
 test('the annotation of Gatehouse wins, and then nothing of OpenShift is written', async () => {

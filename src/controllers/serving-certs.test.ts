@@ -10,6 +10,7 @@ import type { Secret } from '../pki/secret.ts';
 import { servingCertRequest } from '../pki/serving-cert-request.ts';
 import { NEVER, untilDone } from './fixtures.ts';
 import { createWorld, serviceNamed, type ServingCertsWorld } from './serving-certs.test-support.ts';
+import { WriteRefused } from './write-refused.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 const SERVICE = 'prod/db';
@@ -339,6 +340,45 @@ describe('a write that someone overtook', () => {
     await world.reconciler()(SERVICE, NEVER);
     expect(certificateOf(world.secrets.read(SECRET))).toBe(winner);
     expect(world.events.reasons()).toEqual(['Issued']);
+  });
+});
+
+describe('a write that the API server refuses', () => {
+  const refusal = '422 Invalid: data: Too long. Mend the object.';
+  const refused = () => Promise.reject(new WriteRefused(refusal));
+
+  test('is told on the Service with what to do, and tried again every minute', async () => {
+    const reconcile = world.reconciler({ createSecret: refused });
+    const run = () => reconcile(SERVICE, NEVER);
+    await expect(run()).rejects.toThrow(refusal);
+    expect(world.events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
+    world.now = after(start, 5_000);
+    expect(await run()).toEqual({ kind: 'requeue', at: after(world.now, 60_000) });
+    await run();
+    expect(world.events.all).toMatchObject([
+      {
+        regarding: { kind: 'Service', name: 'db' },
+        type: 'Warning',
+        reason: 'WriteRefused',
+        message: `secret db-tls is not written: ${refusal}`,
+      },
+    ]);
+    expect(world.observed).toEqual(['failed Error', 'refused WriteRefused', 'refused WriteRefused']);
+  });
+
+  test('because it is an update is told on the Secret as well, which stays as it is', async () => {
+    await world.run('db');
+    world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
+    const before = world.secret('db-tls');
+    const reconcile = world.reconciler({ replaceSecret: refused });
+    await expect(reconcile(SERVICE, NEVER)).rejects.toThrow(refusal);
+    world.now = after(start, 5_000);
+    await reconcile(SERVICE, NEVER);
+    expect(world.secret('db-tls')).toEqual(before);
+    expect(world.events.all.slice(1)).toMatchObject([
+      { reason: 'WriteRefused', regarding: { kind: 'Service', name: 'db' } },
+      { reason: 'WriteRefused', regarding: { kind: 'Secret', namespace: 'prod', name: 'db-tls' } },
+    ]);
   });
 });
 

@@ -18,12 +18,13 @@ import {
   type Case,
 } from './serving-certs-case.ts';
 import type { Leaves } from './serving-certs-leaves.ts';
-import { createNotices, REPEAT_MS, type Notices } from './serving-certs-notices.ts';
+import { createNotices, regardingSecret, REPEAT_MS, type Notices } from './serving-certs-notices.ts';
 import { releaseOrphans, type OrphansDeps } from './serving-certs-orphans.ts';
-import { createCheckedOutputs, PASSWORD_RECHECK_MS } from './serving-certs-outputs.ts';
+import { createCheckedOutputs, PASSWORD_RECHECK_MS, type CheckedOutputs } from './serving-certs-outputs.ts';
 import type { Pacer } from './serving-certs-pacer.ts';
 import { toldOf, type Refusal } from './serving-certs-refusal.ts';
 import { repair, type RepairDeps, type RepairResult } from './serving-certs-repair.ts';
+import { createRefusedWrites, WriteRefused, type RefusedWrites } from './write-refused.ts';
 
 export interface ServingCertsDeps extends RepairDeps, OrphansDeps {
   /** Whether both stores are filled: before, nothing can be said about who goes first, or what is there. */
@@ -34,7 +35,7 @@ export interface ServingCertsDeps extends RepairDeps, OrphansDeps {
   readonly claimants: (secretKey: string) => readonly Service[];
   /** From the store: good enough to see that nothing is to be done. */
   readonly storedSecret: (key: string) => StoredSecret | undefined;
-  /** Merges into the annotations of the Service if it still has its resourceVersion; `null` removes one. */
+  /** Merges into the annotations of the Service if it still has its resourceVersion; `null` removes one. @throws WriteRefused */
   readonly annotateService: (
     service: Service,
     annotations: Readonly<Record<string, string | null>>,
@@ -50,101 +51,127 @@ export interface ServingCertsDeps extends RepairDeps, OrphansDeps {
 /** A Secret that is not ours sends us no events: it is looked at again after this time, in milliseconds. */
 const REFUSED_RECHECK_MS = 60_000;
 
+/** With what is remembered in memory only: a new leader finds all that matters in the objects. */
+interface Running extends ServingCertsDeps {
+  readonly notices: Notices;
+  readonly checked: CheckedOutputs;
+  readonly refusedWrites: RefusedWrites;
+  /** Services whose Secret exists, although it is not in the store. */
+  readonly unseen: Set<string>;
+}
+
 export function createServingCertsReconciler(deps: ServingCertsDeps): Reconcile {
   const signingOf = createSigningView();
-  const notices = createNotices(deps.record);
-  const checked = createCheckedOutputs();
-  /** Services whose Secret exists, although it is not in the store. */
-  const unseen = new Set<string>();
-
-  const isSettled = (stored: StoredSecret, work: Case, plan: ServingCertPlan): boolean =>
-    plan.kind === 'keep' &&
-    stored.sketch?.kind === 'usable' &&
-    ownership(stored, work.identity, deps) === 'ours' &&
-    isMarked(stored, work, stored.sketch.notAfter) &&
-    checked.holds(stored, work);
-
-  const serve = async (work: Case, signal: AbortSignal): Promise<ReconcileResult> => {
-    const secretKey = secretKeyOf(work);
-    const claims = deps.claimants(secretKey).flatMap((one) => deps.claimOf(one) ?? []);
-    const first = firstClaim(claims);
-    if (first !== undefined && first.name !== work.identity.name)
-      return await refuse(work, { kind: 'taken', by: first.name }, deps, notices, signal);
-
-    const stored = deps.storedSecret(secretKey);
-    const facts = stored === undefined ? undefined : deps.leaves.factsOf(stored, work.authority);
-    const plan = planOf(facts, work);
-    if (stored !== undefined && isSettled(stored, work, plan)) {
-      settled(work, deps);
-      notices.allWell(work.identity);
-      await answerSigned(work, deps, signal);
-      return recheck(plan, work);
-    }
-    const problem = facts?.kind === 'usable' && plan.kind === 'issue' ? deps.clockProblem() : undefined;
-    if (problem !== undefined)
-      return await refuse(work, { kind: 'clock', message: problem }, deps, notices, signal);
-    const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
-    if (waitsForItsTurn(plan, work) && !deps.pacer.take(work.key, endsAt)) return AWAIT_CHANGE; // the pacer calls
-
-    const isAbsent = stored === undefined && !unseen.has(work.key);
-    const done = await observed(deps, () => repair(work, isAbsent, deps, signal));
-    if (done.kind === 'refused') {
-      unseen.add(work.key);
-      return await refuse(work, done.refusal, deps, notices, signal);
-    }
-    unseen.delete(work.key);
-    settled(work, deps);
-    if (done.missing === undefined) {
-      checked.add(done.secret, work);
-      notices.allWell(work.identity);
-    }
-    report(work, done, deps, notices);
-    await answerSigned(work, deps, signal);
-    if (done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, work.now);
-    return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, work);
+  const running: Running = {
+    ...deps,
+    notices: createNotices(deps.record),
+    checked: createCheckedOutputs(),
+    refusedWrites: createRefusedWrites(deps.now),
+    unseen: new Set(),
   };
-
-  const rest = (key: string): ReconcileResult => {
-    unseen.delete(key);
-    deps.pacer.forget(key);
-    return AWAIT_CHANGE;
-  };
-
   return async (key, signal) => {
     const service = deps.service(key);
     const authority = deps.authority();
     if (!deps.synced() || authority === undefined) return AWAIT_CHANGE; // both are told as a change
     await releaseOrphans(key, service, deps, signal);
-    if (service === undefined) return rest(key);
+    if (service === undefined) return rest(key, running);
     const request = deps.request(service);
     switch (request.kind) {
       case 'none':
-        return rest(key);
+        return rest(key, running);
       case 'invalid':
-        return await reject(service, request, deps, notices, signal);
+        return await reject(service, request, running, signal);
       case 'request': {
         const now = deps.now();
         const identity = identityOf(service);
         const signing = signingOf(authority, now);
-        return await serve({ key, service, identity, order: request, authority, signing, now }, signal);
+        return await serve(
+          { key, service, identity, order: request, authority, signing, now },
+          running,
+          signal,
+        );
       }
     }
   };
+}
+
+function rest(key: string, { pacer, refusedWrites, unseen }: Running): ReconcileResult {
+  unseen.delete(key);
+  refusedWrites.over(key);
+  pacer.forget(key);
+  return AWAIT_CHANGE;
+}
+
+/** As far as the stores can tell; what is to be written is decided on what the API server holds. */
+async function serve(work: Case, running: Running, signal: AbortSignal): Promise<ReconcileResult> {
+  const secretKey = secretKeyOf(work);
+  const first = firstClaim(running.claimants(secretKey).flatMap((one) => running.claimOf(one) ?? []));
+  if (first !== undefined && first.name !== work.identity.name)
+    return await refuse(work, { kind: 'taken', by: first.name }, running, signal);
+
+  const stored = running.storedSecret(secretKey);
+  const facts = stored === undefined ? undefined : running.leaves.factsOf(stored, work.authority);
+  const plan = planOf(facts, work);
+  if (stored !== undefined && isSettled(stored, work, plan, running)) {
+    settled(work, running);
+    running.notices.allWell(work.identity);
+    const answered = await answerSigned(work, running, signal);
+    return answered ? recheck(plan, work) : requeueIn(REFUSED_RECHECK_MS, work.now);
+  }
+  const problem = facts?.kind === 'usable' && plan.kind === 'issue' ? running.clockProblem() : undefined;
+  if (problem !== undefined) return await refuse(work, { kind: 'clock', message: problem }, running, signal);
+  const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
+  if (waitsForItsTurn(plan, work) && !running.pacer.take(work.key, endsAt)) return AWAIT_CHANGE; // the pacer calls
+  return await mend(work, stored, running, signal);
+}
+
+function isSettled(stored: StoredSecret, work: Case, plan: ServingCertPlan, running: Running): boolean {
+  return (
+    plan.kind === 'keep' &&
+    stored.sketch?.kind === 'usable' &&
+    ownership(stored, work.identity, running) === 'ours' &&
+    isMarked(stored, work, stored.sketch.notAfter) &&
+    running.checked.holds(stored, work)
+  );
+}
+
+async function mend(
+  work: Case,
+  stored: StoredSecret | undefined,
+  running: Running,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { notices, checked, unseen } = running;
+  const isAbsent = stored === undefined && !unseen.has(work.key);
+  const done = await observed(work.key, running, () => repair(work, isAbsent, running, signal));
+  if (done.kind === 'refused') {
+    unseen.add(work.key);
+    return await refuse(work, done.refusal, running, signal);
+  }
+  unseen.delete(work.key);
+  settled(work, running);
+  if (done.missing === undefined) {
+    checked.add(done.secret, work);
+    notices.allWell(work.identity);
+  }
+  report(work, done, running);
+  const answered = await answerSigned(work, running, signal);
+  if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, work.now);
+  return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, work);
 }
 
 /** Only an edit of the Service mends it, and until then its cert is not renewed. */
 async function reject(
   service: Service,
   { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
-  deps: ServingCertsDeps,
-  notices: Notices,
+  deps: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const identity = identityOf(service);
   const now = deps.now();
   deps.pacer.forget(`${identity.namespace}/${identity.name}`);
   deps.observe('refused', 'InvalidRequest');
-  notices.warn(identity, 'InvalidRequest', message, now);
+  deps.notices.warn(identity, 'InvalidRequest', message, now);
   const secretKey = `${identity.namespace}/${deps.claimOf(service)?.secretName ?? ''}`;
   if (deps.storedSecret(secretKey) !== undefined) deps.leaves.stopped(secretKey, 'InvalidRequest');
   if (via === 'openshift') await annotate(service, { kind: 'failed', message }, deps, signal);
@@ -154,8 +181,7 @@ async function reject(
 async function refuse(
   work: Case,
   refusal: Refusal,
-  deps: ServingCertsDeps,
-  notices: Notices,
+  deps: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const { reason, message } = toldOf(refusal, work.order.secretName);
@@ -163,7 +189,12 @@ async function refuse(
   deps.pacer.forget(work.key);
   // A wrong clock is told once, by whoever watches it; and nobody reads about a namespace that is going.
   const forPeople = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
-  if (forPeople) notices.warn(work.identity, reason, message, work.now);
+  if (forPeople && deps.notices.warn(work.identity, reason, message, work.now)) {
+    deps.log.warn({ key: work.key, reason, problem: message }, 'serving secret is left as it is');
+    const secret = deps.storedSecret(secretKeyOf(work));
+    if (refusal.kind === 'write-refused' && secret !== undefined)
+      deps.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
+  }
   if (forPeople && work.order.via === 'openshift')
     await annotate(work.service, { kind: 'failed', message }, deps, signal);
   return requeueIn(REFUSED_RECHECK_MS, work.now);
@@ -177,8 +208,7 @@ function settled(work: Case, deps: ServingCertsDeps): void {
 function report(
   { key, identity, order, now }: Case,
   done: Exclude<RepairResult, { kind: 'refused' }>,
-  deps: ServingCertsDeps,
-  notices: Notices,
+  { notices, ...deps }: Running,
 ): void {
   if (done.kind === 'issued') {
     deps.observe('issued', done.reason);
@@ -201,29 +231,50 @@ function wordFor(reason: IssueReason): string | undefined {
   return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-async function observed(deps: ServingCertsDeps, work: () => Promise<RepairResult>): Promise<RepairResult> {
+async function observed(
+  key: string,
+  { refusedWrites, observe }: Running,
+  work: () => Promise<RepairResult>,
+): Promise<RepairResult> {
   try {
-    return await work();
+    const result = await work();
+    refusedWrites.over(key);
+    return result;
   } catch (error) {
-    deps.observe('failed', 'Error');
+    if (refusedWrites.isConfirmed(key, error))
+      return { kind: 'refused', refusal: { kind: 'write-refused', message: error.message } };
+    observe('failed', 'Error');
     throw error;
   }
 }
 
-async function answerSigned(work: Case, deps: ServingCertsDeps, signal: AbortSignal): Promise<void> {
-  if (work.order.via !== 'openshift') return;
-  await annotate(work.service, { kind: 'signed', signedBy: signerName(work.authority) }, deps, signal);
+/** Whether the answer stands where it is looked for. */
+async function answerSigned(work: Case, deps: ServingCertsDeps, signal: AbortSignal): Promise<boolean> {
+  if (work.order.via !== 'openshift') return true;
+  return await annotate(work.service, { kind: 'signed', signedBy: signerName(work.authority) }, deps, signal);
 }
 
-/** Whoever asks in OpenShift's way looks for the answer on the Service. */
+/** Whoever asks in OpenShift's way looks for the answer on the Service. Without it, the cert is as good. */
 async function annotate(
   service: Service,
   outcome: OpenshiftOutcome,
   deps: ServingCertsDeps,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const change = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
-  if (change !== undefined) await deps.annotateService(service, change, signal);
+  if (change === undefined) return true;
+  try {
+    await deps.annotateService(service, change, signal);
+    return true;
+  } catch (error) {
+    if (!(error instanceof WriteRefused)) throw error;
+    const { namespace, name } = identityOf(service);
+    deps.log.warn(
+      { key: `${namespace}/${name}`, problem: error.message },
+      'a Service is not told about its cert',
+    );
+    return false;
+  }
 }
 
 function recheck(plan: ServingCertPlan, { order, now }: Case): ReconcileResult {

@@ -1,5 +1,6 @@
 /** A CA bundle out of somebody's Secret or ConfigMap. */
 import type { KubernetesObject } from '../api/meta.ts';
+import { pick } from '../api/pick.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from './annotations.ts';
 import { MAX_BUNDLE_BYTES } from './bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './injection-request.ts';
@@ -20,19 +21,15 @@ export type BundleState =
   | { readonly kind: 'bundle'; readonly pem: CertificatePem };
 
 /** The public parts of a source. */
-export function toSourceObject({ apiVersion, kind, metadata, data = {} }: SourceObject): SourceObject {
-  const { name, namespace, uid, resourceVersion, annotations = {} } = metadata ?? {};
+export function toSourceObject(source: SourceObject): SourceObject {
+  const { metadata = {}, data = {} } = source;
   const only = (from: Readonly<Record<string, string>>, keys: readonly string[]) =>
     Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
   return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
+    ...pick(source, 'apiVersion', 'kind'),
     metadata: {
-      ...(name === undefined ? {} : { name }),
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      annotations: only(annotations, SOURCE_ANNOTATIONS),
+      ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion'),
+      annotations: only(metadata.annotations ?? {}, SOURCE_ANNOTATIONS),
     },
     data: only(data, [CA_BUNDLE_KEY, TLS_CERT_KEY]),
   };

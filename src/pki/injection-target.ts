@@ -1,5 +1,6 @@
 /** The kinds that can carry a CA bundle: where in them it stands, and who owns that place. */
 import type { KubernetesObject, ObjectMeta } from '../api/meta.ts';
+import { pick } from '../api/pick.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER } from './annotations.ts';
 import {
   injectionRequest,
@@ -181,19 +182,13 @@ export const TARGET_KINDS = {
 /** Reduces an object to what the injector needs: of thousands of CRDs and ConfigMaps only few ask for anything. */
 export function toTarget(kind: TargetKind, raw: RawTarget, compat: readonly Compat[]): InjectionTarget {
   const { metadata = {} } = raw;
-  const { name, namespace, uid, resourceVersion, deletionTimestamp, annotations = {} } = metadata;
   const request = immutableOr(injectionRequest(kind.kind, metadata, compat), raw);
   return {
-    ...(raw.apiVersion === undefined ? {} : { apiVersion: raw.apiVersion }),
-    ...(raw.kind === undefined ? {} : { kind: raw.kind }),
+    ...pick(raw, 'apiVersion', 'kind'),
     metadata: {
-      ...(name === undefined ? {} : { name }),
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'),
       annotations: Object.fromEntries(
-        Object.entries(annotations).filter(([key]) => TARGET_ANNOTATIONS.includes(key)),
+        Object.entries(metadata.annotations ?? {}).filter(([key]) => TARGET_ANNOTATIONS.includes(key)),
       ),
     },
     request,

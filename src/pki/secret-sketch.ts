@@ -1,4 +1,5 @@
 import type { ObjectMeta } from '../api/meta.ts';
+import { pick } from '../api/pick.ts';
 import { isOpenshiftAnnotation } from './secret-openshift.ts';
 import type { Secret } from './secret.ts';
 import { sketchServingCert, type ServingCertSketch } from './serving-cert-facts.ts';
@@ -12,25 +13,20 @@ export interface StoredSecret extends Secret {
   readonly sketch?: ServingCertSketch | undefined;
 }
 
-export function toStoredSecret({ metadata, type, immutable, data }: Secret): StoredSecret {
+export function toStoredSecret(secret: Secret): StoredSecret {
+  const { metadata } = secret;
   return {
     ...(metadata === undefined ? {} : { metadata: slim(metadata) }),
-    ...(type === undefined ? {} : { type }),
-    ...(immutable === undefined ? {} : { immutable }),
-    sketch: sketchServingCert(data),
+    ...pick(secret, 'type', 'immutable'),
+    sketch: sketchServingCert(secret.data),
   };
 }
 
 function slim(metadata: ObjectMeta): ObjectMeta {
-  const { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences } = metadata;
+  const { annotations } = metadata;
   return {
-    ...(name === undefined ? {} : { name }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    ...(labels === undefined ? {} : { labels }),
+    ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'labels', 'ownerReferences'),
     ...(annotations === undefined ? {} : { annotations: ownAnnotations(annotations) }),
-    ...(ownerReferences === undefined ? {} : { ownerReferences }),
   };
 }
 

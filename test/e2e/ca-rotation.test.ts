@@ -3,10 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/kube/object.ts';
 import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
-import { startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject } from '../support/objects.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { eventually } from '../support/processes.ts';
 import { handshake } from '../support/tls.ts';
 
 const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
@@ -19,10 +20,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  const port = await freePort();
-  cluster = await startClusterFor(port);
-  replica = await startReplica(cluster.plane, { name: 'one', port, settings: SETTINGS });
-  await replica.whenReady();
+  ({ cluster, replica } = await startGatehouse({ settings: SETTINGS }));
 });
 
 afterAll(async () => {

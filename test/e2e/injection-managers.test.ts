@@ -6,8 +6,8 @@ import {
   customResourceDefinitions,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import type { Cluster } from '../support/cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import {
   ASKS,
   conversion,
@@ -16,14 +16,13 @@ import {
   entry,
   KINDS,
   managedBy,
-  publishedBundle,
   seeBundle,
   seeEvent,
   SHOP,
+  startInjecting,
   type Carrier,
 } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { freePort } from '../support/processes.ts';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -31,13 +30,8 @@ let kubectl: Kubectl;
 let bundle: string;
 
 beforeAll(async () => {
-  const port = await freePort();
-  cluster = await startClusterFor(port);
-  await createNamespace(cluster, SHOP);
-  replica = await startReplica(cluster.plane, { name: 'one', port });
-  await replica.whenReady();
+  ({ cluster, replica, bundle } = await startInjecting());
   kubectl = createKubectl(cluster.plane);
-  bundle = await publishedBundle(cluster);
 });
 
 afterAll(async () => {

@@ -7,38 +7,28 @@ import { configMaps, secrets, validatingWebhookConfigurations } from '../../src/
 import { caBundle } from '../../src/pki/bundle.ts';
 import { firstAuthority } from '../../src/pki/fixtures.ts';
 import type { CertificatePem } from '../../src/pki/pem.ts';
-import { createNamespace, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import {
   edit,
   entry,
   KINDS,
   managedBy,
-  publishedBundle,
   seeBundle,
   seeEvent,
   SHOP,
+  startInjecting,
   type Carrier,
   type Kind,
 } from '../support/injection-objects.ts';
-import { freePort } from '../support/processes.ts';
 
 let cluster: Cluster;
 let replica: Replica;
 let bundle: string;
 
 beforeAll(async () => {
-  const port = await freePort();
-  cluster = await startClusterFor(port);
-  await createNamespace(cluster, SHOP);
+  ({ cluster, replica, bundle } = await startInjecting({ compat: 'openshift,cert-manager' }));
   await createNamespace(cluster, 'vault');
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
-    settings: { compat: 'openshift,cert-manager' },
-  });
-  await replica.whenReady();
-  bundle = await publishedBundle(cluster);
 });
 
 afterAll(async () => {
@@ -271,6 +261,15 @@ test('what is right is not written again, however often it is looked at', async 
     await sleep(500);
     expect(await version(kind)).toBe(touched);
   }
+});
+
+test('what the API server refuses is told on the object, and written when it is mended', async () => {
+  const mebibyte = { metadata: configmap.make('full').metadata ?? {}, data: { theirs: 'x'.repeat(2 ** 20) } };
+  await cluster.admin.create(configMaps, mebibyte);
+  const { message } = await seeEvent(cluster, SHOP, 'full', 'InjectionRefused');
+  expect(message).toMatch(/^the CA bundle is not written: .*Mend the object.* 422 Invalid.*Too long/);
+  await cluster.admin.patchMerge(configMaps, configmap.ref('full'), { data: { theirs: 'less' } });
+  await seeBundle(cluster, configmap, 'full', bundle);
 });
 
 test('cert-manager cainjector: update when certificate changes: a rotation brings old and new to every kind', async () => {

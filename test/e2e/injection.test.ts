@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/kube/object.ts';
 import { configMaps, secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { createNamespace, localService, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
 import { managedBy } from '../support/injection-objects.ts';
 import { freePort } from '../support/processes.ts';
@@ -66,20 +67,14 @@ function configuration(port: number): KubeObject {
 }
 
 beforeAll(async () => {
-  const [port, theirPort] = await Promise.all([freePort(), freePort()]);
-  cluster = await startClusterFor(port);
+  const theirPort = await freePort();
+  ({ cluster, replica } = await startGatehouse());
   await cluster.apply({
     apiVersion: 'v1',
     kind: 'Namespace',
     metadata: { name: 'shop', labels: { watched: 'true' } },
   });
   await createNamespace(cluster, 'unwatched');
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
-  });
-  await replica.whenReady();
-
   const service = localService('shop', 'third-party', theirPort, {
     'gatehouse.dev/serving-cert-secret-name': 'third-party-tls',
   });

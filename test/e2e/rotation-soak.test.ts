@@ -1,27 +1,24 @@
 /** W1: the CA is rotated three times in a minute, and no admission through the API server fails. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect } from 'node:tls';
 import { Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import {
-  ADMISSION_POLICIES,
-  applyExamples,
-  createNamespace,
-  DATACENTERS,
-  SERVERS,
   localService,
+  SERVERS,
   startClusterFor,
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
+import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { datacenter, isTrue, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
-import { startPacedLoad, type PacedLoad } from '../support/paced-load.ts';
+import { server, text, type SecretObject } from '../support/objects.ts';
+import { startLoad, type Load } from '../support/load.ts';
 import { eventually } from '../support/processes.ts';
+import { presentedSerial } from '../support/tls.ts';
 
 const ROTATIONS = 3;
 const RATE = 200;
@@ -54,27 +51,12 @@ beforeAll(async () => {
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady(60_000)));
   pool = new Pool(cluster.plane.server, { connections: LANES, connect: { ca: cluster.plane.ca } });
-  await applyExamples(cluster);
-  await cluster.see<Conditioned>(
-    'the policy',
-    ADMISSION_POLICIES,
-    { name: 'servers' },
-    isTrue('WebhooksInstalled'),
-    30_000,
-  );
-  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
-  await createNamespace(cluster, 'shop');
+  await enforceExamples(cluster);
   for (let index = 0; index < SERVICES; index++)
     await cluster.admin.create(
       services,
       localService('shop', `web-${index}`, 443, { 'gatehouse.dev/serving-cert-secret-name': `web-${index}` }),
     );
-  await eventually('the policy is enforced', () =>
-    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }).then(
-      () => false,
-      () => true,
-    ),
-  );
 });
 
 afterAll(async () => {
@@ -115,24 +97,13 @@ function phaseOf(list: readonly Generation[]): string {
 
 const activeOf = (list: readonly Generation[]) => list.find(({ state }) => state === 'active')?.id;
 
-/** The serial number of the certificate that a new connection is shown. */
-function presentedSerial(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerCertificate().serialNumber);
-      socket.destroy();
-    });
-    socket.on('error', reject);
-  });
-}
-
 const presentedSerials = () => Promise.all(replicas.map(({ port }) => presentedSerial(port)));
 
 /**
  * Ends half of the connections between API server and Gatehouse now and then, and with each new phase of a rotation: the other
  * half goes on from one phase to the next. Counts the handshakes that follow, by phase.
  */
-function startCutting(load: PacedLoad) {
+function startCutting(load: Load) {
   const handshakes = new Map<string, number>();
   const stopping = new AbortController();
   let cuts = 0;
@@ -162,7 +133,7 @@ function startCutting(load: PacedLoad) {
 }
 
 /** Asks for a new CA, and waits until it signs, both replicas present a cert of it, and the API server has seen one. */
-async function rotate(reason: string, load: PacedLoad): Promise<string> {
+async function rotate(reason: string, load: Load): Promise<string> {
   const before = { active: activeOf(await generations()), serials: await presentedSerials() };
   const annotations = { 'gatehouse.dev/rotate': reason };
   await cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
@@ -202,7 +173,7 @@ test(
   async () => {
     const ids = new Set((await generations()).map(({ id }) => id));
     const undecidedBefore = await undecided();
-    const load = startPacedLoad({ perSecond: RATE, lanes: LANES, request: admit });
+    const load = startLoad({ perSecond: RATE, lanes: LANES, request: admit });
     const cutting = startCutting(load);
     const started = performance.now();
     const seconds = () => ((performance.now() - started) / 1_000).toFixed(1);

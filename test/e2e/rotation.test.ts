@@ -1,23 +1,15 @@
-import { connect } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { secrets } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  ADMISSION_POLICIES,
-  applyExamples,
-  createNamespace,
-  DATACENTERS,
-  SERVERS,
-  startClusterFor,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
+import { SERVERS, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startLoad } from '../support/load.ts';
-import { datacenter, isTrue, server, text, type Conditioned, type SecretObject } from '../support/objects.ts';
+import { server, text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
+import { presentedSerial } from '../support/tls.ts';
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -32,24 +24,7 @@ beforeAll(async () => {
   replica = await startReplica(cluster.plane, { name: 'one', servicePort: balancer.port });
   balancer.setBackends([replica.port]);
   await replica.whenReady();
-  await applyExamples(cluster);
-  await cluster.see<Conditioned>(
-    'the policy',
-    ADMISSION_POLICIES,
-    { name: 'servers' },
-    isTrue('WebhooksInstalled'),
-    20_000,
-  );
-  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
-  await createNamespace(cluster, 'shop');
-  await eventually('the policy is enforced', async () => {
-    try {
-      await cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true });
-      return false;
-    } catch {
-      return true;
-    }
-  });
+  await enforceExamples(cluster);
 });
 
 afterAll(async () => {
@@ -62,20 +37,9 @@ afterAll(async () => {
 const admit = (n: number) =>
   cluster.admin.create(SERVERS, server('shop', `load-${n}`, 'fra1'), { dryRun: true });
 
-/** The serial number that a new connection is shown. */
-function presentedSerial(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerCertificate().serialNumber);
-      socket.destroy();
-    });
-    socket.on('error', reject);
-  });
-}
-
 test('rotating the certificate of the listener under 50 requests a second fails no request', async () => {
   const serials = new Set([await presentedSerial(replica.port)]);
-  const load = startLoad(RATE, admit);
+  const load = startLoad({ perSecond: RATE, request: admit });
   for (let rotation = 1; rotation <= 5; rotation++) {
     await sleep(1_000);
     const before = await cluster.admin.get<SecretObject>(secrets, SERVING);
@@ -99,7 +63,7 @@ test('rotating the certificate of the listener under 50 requests a second fails 
 });
 
 test('replacing a replica by another under load fails no request', async () => {
-  const load = startLoad(RATE, admit);
+  const load = startLoad({ perSecond: RATE, request: admit });
   await sleep(500);
   const next = await startReplica(cluster.plane, {
     name: 'two',

@@ -8,10 +8,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/kube/object.ts';
 import { events, secrets, services } from '../../src/kube/well-known.ts';
-import { createNamespace, localService, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject } from '../support/objects.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { eventually } from '../support/processes.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
 
 let cluster: Cluster;
@@ -20,21 +21,18 @@ let folder: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gatehouse-options-'));
-  const port = await freePort();
-  cluster = await startClusterFor(port);
-  await cluster.applyFolder('components/openshift-compat');
-  await cluster.applyFolder('components/delete-secrets');
-  await createNamespace(cluster, 'shop');
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
+  ({ cluster, replica } = await startGatehouse({
+    prepare: async (started) => {
+      await started.applyFolder('components/openshift-compat');
+      await started.applyFolder('components/delete-secrets');
+    },
     settings: {
       compat: 'openshift',
       'serving-cert-dns-suffixes': 'apps.example.com',
       'serving-cert-on-removal': 'delete',
     },
-  });
-  await replica.whenReady();
+  }));
+  await createNamespace(cluster, 'shop');
 });
 
 afterAll(async () => {

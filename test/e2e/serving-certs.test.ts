@@ -3,24 +3,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/kube/object.ts';
 import { events, secrets, services } from '../../src/kube/well-known.ts';
-import { createNamespace, localService, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject } from '../support/objects.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { eventually } from '../support/processes.ts';
 import { handshake, opensslVerify } from '../support/tls.ts';
 
 let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  const port = await freePort();
-  cluster = await startClusterFor(port);
+  ({ cluster, replica } = await startGatehouse());
   await createNamespace(cluster, 'shop');
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
-  });
-  await replica.whenReady();
 });
 
 afterAll(async () => {
@@ -43,6 +38,16 @@ async function timed<T>(what: string, action: () => Promise<unknown>, outcome: (
 
 const annotated = (name: string, secretName: string) =>
   localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': secretName });
+
+const seeEvent = (reason: string, name: string) =>
+  eventually(
+    `${reason} on ${name}`,
+    async () => {
+      const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
+      return items.find((event) => event.reason === reason && event.involvedObject.name === name);
+    },
+    { timeoutMs: 20_000 }, // what is refused is told after some seconds
+  );
 
 async function expectAcceptedByClients(secret: SecretObject): Promise<void> {
   const [chain, key, ca] = [text(secret, 'tls.crt'), text(secret, 'tls.key'), text(secret, 'ca.crt')];
@@ -122,18 +127,28 @@ test('a Secret that someone else owns is never touched, and an Event on the Serv
   const before = await cluster.admin.get(secrets, theirs);
   const service = await cluster.admin.create(services, annotated('greedy', 'theirs'));
 
-  const event = await eventually('the Event', async () => {
-    const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
-    return items.find(
-      ({ reason, involvedObject }) => reason === 'ForeignSecret' && involvedObject.name === 'greedy',
-    );
-  });
+  const event = await seeEvent('ForeignSecret', 'greedy');
   expect(event).toMatchObject({
     type: 'Warning',
     involvedObject: { kind: 'Service', uid: service.metadata?.uid },
   });
   expect(event.message).toContain('theirs');
   expect(await cluster.admin.get(secrets, theirs)).toEqual(before);
+});
+
+test('a Secret that the API server does not let be repaired is told of, and repaired when it is mended', async () => {
+  const full = { namespace: 'shop', name: 'full-tls' };
+  await cluster.admin.create(services, annotated('full', 'full-tls'));
+  await cluster.see<SecretObject>('the Secret', secrets, full, isWhole, WITHIN_MS);
+  const mebibyte = Buffer.alloc(2 ** 20).toString('base64');
+  await cluster.admin.patchMerge(secrets, full, {
+    data: { 'tls.crt': '', 'tls.key': '', 'ca.crt': null, theirs: mebibyte },
+  });
+  const { message } = await seeEvent('WriteRefused', 'full');
+  expect(message).toMatch(/^secret full-tls is not written: .*Mend the object.* 422 Invalid.*Too long/);
+  await seeEvent('WriteRefused', 'full-tls');
+  await cluster.admin.patchMerge(secrets, full, { data: { theirs: null } });
+  await cluster.see<SecretObject>('the repaired Secret', secrets, full, isWhole, WITHIN_MS);
 });
 
 interface EventObject extends KubeObject {

@@ -9,7 +9,9 @@ import {
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
+import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
+import { startGatehouse } from './gatehouse-cluster.ts';
+import type { Replica, ReplicaOptions } from './gatehouse.ts';
 import { eventually } from './processes.ts';
 
 /** A tree of JSON: tests reach into objects of five kinds. */
@@ -159,8 +161,17 @@ export const KINDS: Readonly<Record<KindName, Kind>> = {
   },
 };
 
-/** What all targets are to hold. */
-export async function publishedBundle(cluster: Cluster): Promise<string> {
+/** A cluster with a replica and the namespace that the objects stand in; `bundle` is what all targets are to hold. */
+export async function startInjecting(settings: ReplicaOptions['settings'] = {}): Promise<{
+  readonly cluster: Cluster;
+  readonly replica: Replica;
+  readonly bundle: string;
+}> {
+  const started = await startGatehouse({ settings, prepare: (cluster) => createNamespace(cluster, SHOP) });
+  return { ...started, bundle: await publishedBundle(started.cluster) };
+}
+
+async function publishedBundle(cluster: Cluster): Promise<string> {
   const ref = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
   const { data = {} } = await cluster.see<Carrier>('the published bundle', configMaps, ref);
   return data['ca.crt'] ?? '';
@@ -220,7 +231,7 @@ export async function seeEvent(
       const { items } = await cluster.admin.list<EventObject>(events, { namespace });
       return items.find((event) => event.involvedObject.name === name && event.reason === reason);
     },
-    { timeoutMs: 10_000 },
+    { timeoutMs: 20_000 }, // what is refused is told after some seconds
   );
 }
 

@@ -3,16 +3,38 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Load {
   readonly sent: () => number;
-  /** Stops sending, waits for what is under way. */
-  readonly stop: () => Promise<{ readonly sent: number; readonly failures: readonly Error[] }>;
+  /** Holds back new requests, and does `work` when none is under way. */
+  readonly between: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Stops sending, and waits for what is under way. */
+  readonly stop: () => Promise<LoadResult>;
 }
 
-/** Calls `request` `perSecond` times a second, whether or not the ones before have been answered. */
-export function startLoad(perSecond: number, request: (n: number) => Promise<unknown>): Load {
+export interface LoadResult {
+  readonly sent: number;
+  readonly seconds: number;
+  readonly failures: readonly Error[];
+}
+
+export interface LoadOptions {
+  readonly perSecond: number;
+  /**
+   * How many requests are under way at a time, at most: then the rate is what the machine can carry, and nothing piles up behind a
+   * slow answer. Default: no limit, each is sent whether or not the ones before have been answered.
+   */
+  readonly lanes?: number;
+  readonly request: (n: number) => Promise<unknown>;
+}
+
+/** What a pause leaves undone is done after it, up to so many seconds' worth of requests; the rest is never sent. */
+const BURST_SECONDS = 1;
+
+export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request }: LoadOptions): Load {
   const failures: Error[] = [];
   const pending = new Set<Promise<void>>();
   const stopping = new AbortController();
+  const started = performance.now();
   let sent = 0;
+  let paused = false;
 
   const send = () => {
     const call = request(sent++)
@@ -24,20 +46,33 @@ export function startLoad(perSecond: number, request: (n: number) => Promise<unk
     pending.add(call);
   };
   const loop = async () => {
-    const started = performance.now();
+    let tokens = 0;
+    let refilledAt = started;
     while (!stopping.signal.aborted) {
-      while (sent < ((performance.now() - started) / 1_000) * perSecond) send();
+      const now = performance.now();
+      tokens = Math.min(perSecond * BURST_SECONDS, tokens + ((now - refilledAt) / 1_000) * perSecond);
+      refilledAt = now;
+      for (; tokens >= 1 && pending.size < lanes && !paused; tokens -= 1) send();
       await sleep(5);
     }
   };
   const running = loop();
   return {
     sent: () => sent,
+    between: async (work) => {
+      paused = true;
+      try {
+        await Promise.all(pending);
+        return await work();
+      } finally {
+        paused = false;
+      }
+    },
     stop: async () => {
       stopping.abort();
       await running;
       await Promise.all(pending);
-      return { sent, failures };
+      return { sent, failures, seconds: (performance.now() - started) / 1_000 };
     },
   };
 }

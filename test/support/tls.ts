@@ -56,6 +56,17 @@ export async function handshake(
   }
 }
 
+/** The serial number of the certificate that a new connection to this port is shown. */
+export function presentedSerial(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber);
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
 export async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

@@ -1,5 +1,5 @@
 /** What a real kubectl makes of the documents: they are written for it. */
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
+import { HAS_KUBECTL } from '../../../test/support/kubectl.ts';
 import { parseJson, type JsonObject, type JsonValue } from '../../admission/json.ts';
 import { ofJson } from '../api-object.ts';
 import { negotiate } from '../content-type.ts';
@@ -17,17 +18,7 @@ import { discoveryAnswer } from './discovery.ts';
 import { openApiAnswer } from './openapi.ts';
 import { sampleRegistry } from './sample-types.test-support.ts';
 
-const hasKubectl = ((): boolean => {
-  try {
-    execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    console.warn('skipped: what kubectl makes of discovery and OpenAPI, for there is no kubectl here');
-    return false;
-  }
-})();
-
-const kubectlTest = test.skipIf(!hasKubectl);
+const kubectlTest = test.skipIf(!HAS_KUBECTL);
 
 const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 

@@ -1,6 +1,10 @@
 /** Leader: the authority, and the ConfigMap that publishes its bundle. */
 import { createAuthorityReconciler, type AuthorityReport } from '../../../controllers/authority.ts';
-import { createCaBundleReconciler, type ConfigMap } from '../../../controllers/ca-bundle.ts';
+import {
+  createCaBundleReconciler,
+  type CaBundleDeps,
+  type ConfigMap,
+} from '../../../controllers/ca-bundle.ts';
 import { createListeners, type Listeners } from '../../../controllers/listeners.ts';
 import type { RecordEvent } from '../../../controllers/reconcile.ts';
 import type { TrustEvidence } from '../../../controllers/trust-evidence.ts';
@@ -38,56 +42,79 @@ export interface AuthorityParts {
   readonly record: RecordEvent;
 }
 
+type LeaderContext = Context & { readonly client: KubeClient };
+
 export function startAuthority(
-  context: Context & { readonly client: KubeClient },
-  { access, evidence, record }: AuthorityParts,
+  context: LeaderContext,
+  parts: AuthorityParts,
   signal: AbortSignal,
 ): RunningAuthority {
-  const { client, config, metrics, serverClock, log } = context;
-  const { namespace, ca } = config;
+  const { metrics, serverClock } = context;
   let authority: Authority | undefined;
   const listeners = createListeners<[]>();
   const bundle = () => (authority === undefined ? undefined : caBundle(authority, serverClock.now()));
 
-  const authorityController = startController(
+  const secret = startSecret(
     context,
-    {
-      name: 'authority',
-      reconcile: inLocalTime(
-        createAuthorityReconciler({
-          ...authorityAccess(context),
-          namespace,
-          importFrom: ca.secret,
-          readSecret: (name, waiting) => access.readSecret(namespace, name, waiting),
-          createSecret: access.createSecret,
-          replaceSecret: access.replaceSecret,
-          evidence,
-          generateKeyPair,
-          randomSerial,
-          lifetimeMs: ca.lifetimeMs,
-          times: ca,
-          onAuthority: (stored) => {
-            authority = stored;
-            listeners.tell();
-          },
-          report: (report) => {
-            metrics.authority(toMetrics(report));
-          },
-          onRestored: metrics.authorityRestored,
-          record,
-          // The time that all replicas agree on: two leaders must not differ about what is over.
-          now: serverClock.now,
-          log,
-        }),
-        serverClock.now,
-      ),
+    parts,
+    (stored) => {
+      authority = stored;
+      listeners.tell();
     },
     signal,
   );
   metrics.clockSkew(serverClock.skewMs);
   signal.addEventListener('abort', metrics.authorityUnknown, { once: true });
+  const published = startBundle(context, { bundle, onPublished: secret.reconsider }, signal);
+  listeners.add(published.publish);
+
+  return {
+    authority: () => authority,
+    bundle,
+    onAuthority: listeners.add,
+    reconsider: secret.reconsider,
+    stopped: Promise.all([secret.stopped, published.stopped]),
+  };
+}
+
+/** The Secret with the authority, and that of somebody else whose CA is used. */
+function startSecret(
+  context: LeaderContext,
+  { access, evidence, record }: AuthorityParts,
+  onAuthority: (authority: Authority) => void,
+  signal: AbortSignal,
+): Pick<RunningAuthority, 'reconsider' | 'stopped'> {
+  const { config, metrics, serverClock, log } = context;
+  const { namespace, ca } = config;
+  const reconcile = createAuthorityReconciler({
+    ...authorityAccess(context),
+    namespace,
+    importFrom: ca.secret,
+    readSecret: (name, waiting) => access.readSecret(namespace, name, waiting),
+    createSecret: access.createSecret,
+    replaceSecret: access.replaceSecret,
+    evidence,
+    generateKeyPair,
+    randomSerial,
+    lifetimeMs: ca.lifetimeMs,
+    times: ca,
+    onAuthority,
+    report: (report) => {
+      metrics.authority(toMetrics(report));
+    },
+    onRestored: metrics.authorityRestored,
+    record,
+    // The time that all replicas agree on: two leaders must not differ about what is over.
+    now: serverClock.now,
+    log,
+  });
+  const controller = startController(
+    context,
+    { name: 'authority', reconcile: inLocalTime(reconcile, serverClock.now) },
+    signal,
+  );
   const reconsider = () => {
-    authorityController.add(AUTHORITY_SECRET);
+    controller.add(AUTHORITY_SECRET);
   };
   for (const name of [AUTHORITY_SECRET, ...(ca.secret === undefined ? [] : [ca.secret])])
     watch<Secret>(
@@ -96,38 +123,38 @@ export function startAuthority(
       signal,
     );
   reconsider();
+  return { reconsider, stopped: controller.stopped };
+}
 
-  const bundleController = startController(
+/** The ConfigMap that publishes the bundle. */
+function startBundle(
+  context: LeaderContext,
+  { bundle, onPublished }: Required<Pick<CaBundleDeps, 'bundle' | 'onPublished'>>,
+  signal: AbortSignal,
+): { readonly publish: () => void; readonly stopped: Promise<unknown> } {
+  const { client, config, serverClock, log } = context;
+  const { namespace } = config;
+  const reconcile = createCaBundleReconciler({
+    namespace,
+    bundle,
+    readConfigMap: (name, waiting) =>
+      client.get<ConfigMap>(configMaps, { namespace, name }, { signal: waiting }),
+    createConfigMap: (object, waiting) => client.create(configMaps, object, { signal: waiting }),
+    replaceConfigMap: (object, waiting) => client.replace(configMaps, object, { signal: waiting }),
+    onPublished,
+    now: serverClock.now,
+    log,
+  });
+  const controller = startController(
     context,
-    {
-      name: 'ca-bundle',
-      reconcile: inLocalTime(
-        createCaBundleReconciler({
-          namespace,
-          bundle,
-          readConfigMap: (name, waiting) =>
-            client.get<ConfigMap>(configMaps, { namespace, name }, { signal: waiting }),
-          createConfigMap: (object, waiting) => client.create(configMaps, object, { signal: waiting }),
-          replaceConfigMap: (object, waiting) => client.replace(configMaps, object, { signal: waiting }),
-          onPublished: reconsider,
-          now: serverClock.now,
-          log,
-        }),
-        serverClock.now,
-      ),
-    },
+    { name: 'ca-bundle', reconcile: inLocalTime(reconcile, serverClock.now) },
     signal,
   );
-  listeners.add(() => {
-    bundleController.add(CABUNDLE_CONFIGMAP);
-  });
-
   return {
-    authority: () => authority,
-    bundle,
-    onAuthority: listeners.add,
-    reconsider,
-    stopped: Promise.all([authorityController.stopped, bundleController.stopped]),
+    publish: () => {
+      controller.add(CABUNDLE_CONFIGMAP);
+    },
+    stopped: controller.stopped,
   };
 }
 

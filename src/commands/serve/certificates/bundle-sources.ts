@@ -33,33 +33,6 @@ export function createBundleSources(
 ): BundleSources {
   const sources = new Map<string, Source>();
 
-  const start = (ref: SourceRef): Source => {
-    const own = new AbortController();
-    const either = AbortSignal.any([signal, own.signal]);
-    const tell = () => {
-      onChange(ref);
-    };
-    const watched = watch<SourceObject>(
-      context,
-      {
-        resource: ref.kind === 'Secret' ? secrets : configMaps,
-        namespace: ref.namespace,
-        fieldSelector: `metadata.name=${ref.name}`,
-        transform: (object) => toSourceObject(dropManagedFields(object)),
-        onChange: tell,
-      },
-      either,
-    );
-    // Of one that does not exist no change will tell.
-    watched.whenSynced(either).then(tell, () => undefined);
-    return {
-      watched,
-      stop: () => {
-        own.abort();
-      },
-    };
-  };
-
   return {
     keepOnly: (refs) => {
       const needed = new Map(refs.map((ref) => [sourceName(ref), ref]));
@@ -69,7 +42,8 @@ export function createBundleSources(
         sources.delete(name);
       }
       for (const [name, ref] of needed)
-        if (!sources.has(name) && sources.size < MAX_SOURCES) sources.set(name, start(ref));
+        if (!sources.has(name) && sources.size < MAX_SOURCES)
+          sources.set(name, start(context, ref, onChange, signal));
     },
     bundle: (ref, consent) => {
       const watched = sources.get(sourceName(ref))?.watched;
@@ -80,6 +54,38 @@ export function createBundleSources(
         };
       if (watched?.hasSynced() !== true) return { kind: 'unknown' };
       return bundleOfSource(ref, consent, watched.store.get(`${ref.namespace}/${ref.name}`), new Date());
+    },
+  };
+}
+
+function start(
+  context: Context,
+  ref: SourceRef,
+  onChange: (ref: SourceRef) => void,
+  signal: AbortSignal,
+): Source {
+  const own = new AbortController();
+  const either = AbortSignal.any([signal, own.signal]);
+  const tell = () => {
+    onChange(ref);
+  };
+  const watched = watch<SourceObject>(
+    context,
+    {
+      resource: ref.kind === 'Secret' ? secrets : configMaps,
+      namespace: ref.namespace,
+      fieldSelector: `metadata.name=${ref.name}`,
+      transform: (object) => toSourceObject(dropManagedFields(object)),
+      onChange: tell,
+    },
+    either,
+  );
+  // Of one that does not exist no change will tell.
+  watched.whenSynced(either).then(tell, () => undefined);
+  return {
+    watched,
+    stop: () => {
+      own.abort();
     },
   };
 }

@@ -29,7 +29,7 @@ import type { Context } from '../context.ts';
 import type { RunningAuthority } from './authority.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import type { Derived } from './derived.ts';
-import { startInjector } from './injector.ts';
+import { startInjector, type InjectorOptions, type RunningInjector } from './injector.ts';
 
 interface InjectionParts extends Pick<RunningAuthority, 'authority' | 'bundle'> {
   readonly record: RecordEvent;
@@ -45,13 +45,13 @@ const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.configMap, configMaps],
 ];
 
+type LeaderContext = Context & { readonly client: KubeClient };
+
 export function startInjection(
-  context: Context & { readonly client: KubeClient },
+  context: LeaderContext,
   { authority, bundle, record, onEvidence }: InjectionParts,
   signal: AbortSignal,
 ): Derived & Pick<TrustEvidence, 'targetsWithout'> {
-  const { namespace } = context.config;
-  const ledger = startLedger(context, signal);
   const resync = (filter: (target: InjectionTarget) => boolean) => {
     for (const injector of injectors) injector.resync(filter);
   };
@@ -62,30 +62,21 @@ export function startInjection(
     },
     signal,
   );
-
-  const injectors = RESOURCES.map(([kind, resource]) =>
-    startInjector(
-      context,
-      {
-        kind,
-        resource,
-        own: kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME,
-        bundle: (source) =>
-          source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
-        report: (key, state) => {
-          ledger.report(kind.kind, key, state);
-        },
-        record,
-        onChange: (changed) => {
-          if (changed.some((target) => refsOf(target).length > 0))
-            sources.keepOnly(injectors.flatMap(({ view }) => view.targets().flatMap(refsOf)));
-          onEvidence();
-        },
+  const injectors = startInjectors(
+    context,
+    {
+      bundle: (source) =>
+        source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
+      record,
+      onChange: (changed) => {
+        if (changed.some((target) => refsOf(target).length > 0))
+          sources.keepOnly(injectors.flatMap(({ view }) => view.targets().flatMap(refsOf)));
+        onEvidence();
       },
-      signal,
-    ),
+    },
+    signal,
   );
-  const views = injectors.map(({ view }) => withOwnConfigMap(view, namespace));
+  const views = injectors.map(({ view }) => withOwnConfigMap(view, context.config.namespace));
 
   return {
     resync: () => {
@@ -98,6 +89,31 @@ export function startInjection(
     },
     stopped: Promise.all(injectors.map(({ stopped }) => stopped)),
   };
+}
+
+/** One a kind. */
+function startInjectors(
+  context: LeaderContext,
+  options: Pick<InjectorOptions, 'bundle' | 'record' | 'onChange'>,
+  signal: AbortSignal,
+): readonly RunningInjector[] {
+  const { namespace } = context.config;
+  const ledger = startLedger(context, signal);
+  return RESOURCES.map(([kind, resource]) =>
+    startInjector(
+      context,
+      {
+        ...options,
+        kind,
+        resource,
+        own: kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME,
+        report: (key, state) => {
+          ledger.report(kind.kind, key, state);
+        },
+      },
+      signal,
+    ),
+  );
 }
 
 function startLedger({ metrics }: Context, signal: AbortSignal): InjectionLedger {

@@ -1,16 +1,16 @@
 /** The injector of one kind: what it watches, and how it writes. */
 import { objectKey } from '../../../api/meta.ts';
+import { pick } from '../../../api/pick.ts';
 import { createInjector, type InjectorDeps } from '../../../controllers/injector.ts';
 import type { TargetView } from '../../../controllers/injection-evidence.ts';
-import type { Change } from '../../../kube/change.ts';
 import { guardedJsonPatch, type KubeClient } from '../../../kube/client.ts';
 import type { NamedRef, Resource } from '../../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../../pki/annotations.ts';
-import { toTarget, type InjectionTarget, type TargetKind } from '../../../pki/injection-target.ts';
+import type { InjectionTarget, TargetKind } from '../../../pki/injection-target.ts';
 import type { Context } from '../context.ts';
 import { startController } from '../controller.ts';
-import { watch } from '../watch.ts';
-import { createTargetReader } from './target-reader.ts';
+import { CLUSTER_ROLE, refusable } from '../refusable.ts';
+import { watchTargets } from './target-store.ts';
 
 export interface InjectorOptions extends Pick<InjectorDeps, 'bundle' | 'report' | 'record'> {
   readonly kind: TargetKind;
@@ -38,14 +38,22 @@ export function startInjector(
   signal: AbortSignal,
 ): RunningInjector {
   const { kind, resource, own, onChange, ...deps } = options;
-  const news = () => {
-    onChange([]);
-  };
-  // Of ConfigMaps only metadata is watched, and the few that matter here are read.
-  const metadataOnly = kind.kind === 'ConfigMap';
-  const reader = createTargetReader(context, { kind, resource, onNews: news });
-  const concerns = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === own;
-
+  const targets = watchTargets(
+    context,
+    {
+      kind,
+      resource,
+      own,
+      onTarget: (key, changed) => {
+        controller.add(key);
+        onChange(changed);
+      },
+      onNews: () => {
+        onChange([]);
+      },
+    },
+    signal,
+  );
   const controller = startController(
     context,
     {
@@ -55,61 +63,22 @@ export function startInjector(
         ...deps,
         ...writesOf(context.client, kind, resource),
         kind,
-        target: (key, waiting) => {
-          const known = watched.store.get(key);
-          return known === undefined || !metadataOnly || !concerns(known)
-            ? known
-            : reader.read(known, waiting);
-        },
+        target: targets.read,
         now: () => new Date(),
         log: context.log,
       }),
     },
     signal,
   );
-  const watched = watch<InjectionTarget>(
-    context,
-    {
-      resource,
-      metadataOnly,
-      transform: (raw) => toTarget(kind, raw, context.config.compat),
-      onChange: (key, change) => {
-        if (change.kind === 'deleted') reader.forget(key);
-        const concerned = versions(change).filter(concerns);
-        if (concerned.length === 0) return;
-        controller.add(key);
-        onChange(concerned);
-      },
-    },
-    signal,
-  );
-  watched.whenSynced(signal).then(news, () => undefined);
-
   return {
-    view: {
-      kind,
-      targets: () =>
-        watched.store
-          .list()
-          .filter(concerns)
-          .map(metadataOnly ? reader.withContent : same),
-      isOwn: (key) => key === own,
-    },
-    hasSynced: watched.hasSynced,
+    view: { kind, targets: targets.list, isOwn: (key) => key === own },
+    hasSynced: targets.hasSynced,
     resync: (filter) => {
-      for (const known of watched.store.list())
-        if (asks(known) && filter(known)) controller.add(keyOf(known));
+      for (const target of targets.asking().filter(filter)) controller.add(objectKey(target.metadata ?? {}));
     },
     stopped: controller.stopped,
   };
 }
-
-const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
-const keyOf = ({ metadata }: InjectionTarget): string => objectKey(metadata ?? {});
-const same = (target: InjectionTarget): InjectionTarget => target;
-
-const versions = (change: Change<InjectionTarget>): readonly InjectionTarget[] =>
-  change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
 function refOf({ metadata }: InjectionTarget): NamedRef {
   return { namespace: metadata?.namespace, name: metadata?.name ?? '' };
@@ -121,27 +90,30 @@ function writesOf(
   resource: Resource,
 ): Pick<InjectorDeps, 'inject' | 'handBack'> {
   const fieldManager = INJECTION_MANAGER;
+  const write = async (target: InjectionTarget, configuration: object, signal: AbortSignal) => {
+    const { metadata = {} } = target;
+    // The API server of APIServices cannot apply in old releases, and a merge patch of one field does the same.
+    if (kind.kind === 'APIService') {
+      const patch = { metadata: pick(metadata, 'resourceVersion'), ...configuration };
+      await client.patchMerge(resource, refOf(target), patch, { fieldManager, signal });
+      return;
+    }
+    const known = pick(metadata, 'name', 'namespace', 'resourceVersion');
+    await client.apply(
+      resource,
+      { metadata: known, ...configuration },
+      { fieldManager, force: true, signal },
+    );
+  };
   return {
-    inject: async (target, configuration, signal) => {
-      const { name, namespace, resourceVersion } = target.metadata ?? {};
-      const version = resourceVersion === undefined ? {} : { resourceVersion };
-      // The API server of APIServices cannot apply in old releases, and a merge patch of one field does the same.
-      if (kind.kind === 'APIService') {
-        const patch = { metadata: version, ...configuration };
-        await client.patchMerge(resource, refOf(target), patch, { fieldManager, signal });
-        return;
-      }
-      const metadata = {
-        ...(name === undefined ? {} : { name }),
-        ...(namespace === undefined ? {} : { namespace }),
-        ...version,
-      };
-      await client.apply(resource, { metadata, ...configuration }, { fieldManager, force: true, signal });
-    },
+    inject: (target, configuration, signal) =>
+      refusable(CLUSTER_ROLE, () => write(target, configuration, signal)),
     handBack: (target, operations, signal) =>
-      client.patchJson(resource, refOf(target), guardedJsonPatch(target, operations), {
-        fieldManager,
-        signal,
-      }),
+      refusable(CLUSTER_ROLE, () =>
+        client.patchJson(resource, refOf(target), guardedJsonPatch(target, operations), {
+          fieldManager,
+          signal,
+        }),
+      ),
   };
 }

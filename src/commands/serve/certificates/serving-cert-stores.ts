@@ -1,4 +1,5 @@
 /** Leader: the Services that may ask for a serving cert, and the Secrets that hold one. */
+import { pick } from '../../../api/pick.ts';
 import type { Change } from '../../../kube/change.ts';
 import { secrets, services } from '../../../kube/well-known.ts';
 import { SERVING_CERT_LABEL } from '../../../pki/annotations.ts';
@@ -7,7 +8,7 @@ import { markedService } from '../../../pki/secret.ts';
 import type { Service } from '../../../pki/serving-cert-request.ts';
 import type { Context } from '../context.ts';
 import type { ServiceRequests } from '../own-service.ts';
-import { watch } from '../watch.ts';
+import { watch, type Watched } from '../watch.ts';
 
 export interface ServingCertStores {
   readonly synced: () => boolean;
@@ -40,11 +41,44 @@ export function watchServingCerts(
   { onService, onEdit, onLeaf }: Listeners,
   signal: AbortSignal,
 ): ServingCertStores {
+  const serviceWatch = watchServices(context, claimOf, onService, signal);
+  const claimants = (secretKey: string) => serviceWatch.store.byIndex(BY_CLAIM, secretKey);
+  const secretWatch = watchSecrets(
+    context,
+    (secretKey, change) => {
+      // The Service that it says it is for, before and after, and those that want it: someone may have edited just that.
+      const wanting = claimants(secretKey).map(keyOf);
+      for (const key of new Set([...versionsOf(change).flatMap(markedFor), ...wanting])) {
+        if (change.kind === 'changed') onEdit(key);
+        onService(key);
+      }
+      onLeaf();
+    },
+    signal,
+  );
+  return {
+    synced: () => serviceWatch.hasSynced() && secretWatch.hasSynced(),
+    whenSynced: (waiting) => Promise.all([serviceWatch.whenSynced(waiting), secretWatch.whenSynced(waiting)]),
+    service: serviceWatch.store.get,
+    serviceKeys: serviceWatch.store.keys,
+    claimants,
+    secret: secretWatch.store.get,
+    secrets: secretWatch.store.list,
+    secretsOf: (serviceKey) => secretWatch.store.byIndex(BY_SERVICE, serviceKey),
+  };
+}
+
+function watchServices(
+  context: Context,
+  claimOf: ServiceRequests['claimOf'],
+  onService: Listeners['onService'],
+  signal: AbortSignal,
+): Watched<Service> {
   const claimedBy = (service: Service): readonly string[] => {
     const claim = claimOf(service);
     return claim === undefined ? [] : [`${service.metadata?.namespace ?? ''}/${claim.secretName}`];
   };
-  const servicesStore = watch<Service>(
+  const watched = watch<Service>(
     context,
     {
       resource: services,
@@ -54,45 +88,35 @@ export function watchServingCerts(
         onService(key);
         // Whoever waits for a Secret learns that it may have become free.
         for (const secretKey of versionsOf(change).flatMap(claimedBy))
-          for (const other of servicesStore.store.byIndex(BY_CLAIM, secretKey)) onService(keyOf(other));
+          for (const other of watched.store.byIndex(BY_CLAIM, secretKey)) onService(keyOf(other));
       },
     },
     signal,
   );
-  const markedFor = (secret: StoredSecret): readonly string[] => {
-    const service = markedService(secret);
-    return service === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${service}`];
-  };
-  const secretsStore = watch<StoredSecret>(
+  return watched;
+}
+
+function watchSecrets(
+  context: Context,
+  onChange: (key: string, change: Change<StoredSecret>) => void,
+  signal: AbortSignal,
+): Watched<StoredSecret> {
+  return watch<StoredSecret>(
     context,
     {
       resource: secrets,
       labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
       transform: toStoredSecret,
       indexes: { [BY_SERVICE]: markedFor },
-      onChange: (secretKey, change) => {
-        // The Service that it says it is for, before and after, and those that want it: someone may have edited just that.
-        const wanting = servicesStore.store.byIndex(BY_CLAIM, secretKey).map(keyOf);
-        for (const key of new Set([...versionsOf(change).flatMap(markedFor), ...wanting])) {
-          if (change.kind === 'changed') onEdit(key);
-          onService(key);
-        }
-        onLeaf();
-      },
+      onChange,
     },
     signal,
   );
-  return {
-    synced: () => servicesStore.hasSynced() && secretsStore.hasSynced(),
-    whenSynced: (waiting) =>
-      Promise.all([servicesStore.whenSynced(waiting), secretsStore.whenSynced(waiting)]),
-    service: servicesStore.store.get,
-    serviceKeys: servicesStore.store.keys,
-    claimants: (secretKey) => servicesStore.store.byIndex(BY_CLAIM, secretKey),
-    secret: secretsStore.store.get,
-    secrets: secretsStore.store.list,
-    secretsOf: (serviceKey) => secretsStore.store.byIndex(BY_SERVICE, serviceKey),
-  };
+}
+
+function markedFor(secret: StoredSecret): readonly string[] {
+  const service = markedService(secret);
+  return service === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${service}`];
 }
 
 const keyOf = ({ metadata }: Service): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
@@ -104,17 +128,9 @@ const versionsOf = <T>(change: Change<T>): readonly T[] =>
 function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {
   return {
     metadata: {
-      ...pick(metadata, 'name'),
-      ...pick(metadata, 'namespace'),
-      ...pick(metadata, 'uid'),
-      ...pick(metadata, 'resourceVersion'),
-      ...pick(metadata, 'creationTimestamp'),
+      ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'),
       annotations: ownAnnotations(metadata.annotations ?? {}),
     },
-    spec: { ...pick(spec, 'type'), ...pick(spec, 'clusterIP') },
+    spec: pick(spec, 'type', 'clusterIP'),
   };
-}
-
-function pick<T extends object, Key extends keyof T>(object: T, key: Key): Partial<Pick<T, Key>> {
-  return object[key] === undefined ? {} : ({ [key]: object[key] } as Pick<T, Key>);
 }

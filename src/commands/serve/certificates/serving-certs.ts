@@ -1,5 +1,5 @@
 /** Leader: serving certs for the Services that ask for one. */
-import { createServingCertsReconciler } from '../../../controllers/serving-certs.ts';
+import { createServingCertsReconciler, type ServingCertsDeps } from '../../../controllers/serving-certs.ts';
 import { createLeaves, type Leaves } from '../../../controllers/serving-certs-leaves.ts';
 import { createPacer } from '../../../controllers/serving-certs-pacer.ts';
 import type { RecordEvent } from '../../../controllers/reconcile.ts';
@@ -8,9 +8,9 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { systemClock } from '../../../kube/clock.ts';
 import { generateKeyPair, randomSerial } from '../../../pki/keys.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
+import { startController, type RunningController } from '../controller.ts';
 import { inLocalTime } from '../local-time.ts';
-import { ownService } from '../own-service.ts';
+import { ownService, type ServiceRequests } from '../own-service.ts';
 import type { RunningAuthority } from './authority.ts';
 import { followClock } from './clock-jumps.ts';
 import type { Derived } from './derived.ts';
@@ -30,12 +30,14 @@ const REISSUE = { perSecond: 20, burst: 50 } as const;
 /** A certificate made by clocks that differ by more might be valid for one side only. */
 const MAX_SKEW_MS = 60 * 60_000;
 
+type LeaderContext = Context & { readonly client: KubeClient };
+
 export function startServingCerts(
-  context: Context & { readonly client: KubeClient },
+  context: LeaderContext,
   { authority, record, onEvidence }: ServingCertParts,
   signal: AbortSignal,
 ): Derived & Pick<TrustEvidence, 'leavesOf'> {
-  const { client, config, serverClock, metrics, log } = context;
+  const { config, serverClock, metrics } = context;
   const requests = ownService(config);
   const { now } = serverClock;
   const add = (key: string): void => {
@@ -54,45 +56,66 @@ export function startServingCerts(
     signal,
   );
   const leaves = createLeaves({ ...stores, authority, now });
-  const controller = startController(
+  const controller = startReconciling(
     context,
-    {
-      name: 'serving-certs',
-      concurrency: SERVING_CERT_WORKERS,
-      reconcile: inLocalTime(
-        createServingCertsReconciler({
-          ...servingSecretsOf(client),
-          synced: stores.synced,
-          service: stores.service,
-          claimants: stores.claimants,
-          storedSecret: stores.secret,
-          storedSecretsOf: stores.secretsOf,
-          isClaimed: (secretKey) => stores.claimants(secretKey).length > 0,
-          request: requests.request,
-          claimOf: requests.claimOf,
-          secretNameOf: (service) => requests.claimOf(service)?.secretName,
-          onRemoval: config.servingCerts.onRemoval,
-          openshift: config.compat.includes('openshift'),
-          authority,
-          leaves,
-          pacer,
-          clockProblem: () => skewProblem(serverClock.skewMs()),
-          generateKeyPair,
-          randomSerial,
-          observe: metrics.issue,
-          record,
-          now,
-          log,
-        }),
-        now,
-      ),
-    },
+    { requests, stores, leaves, pacer, authority, record },
     signal,
   );
   const resync = (): void => {
     for (const key of inOrder(stores, requests.isOwn)) add(key);
   };
   void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
+  resyncOnJumps(context, resync, signal);
+  metrics.servingCerts(viewOf(leaves, pacer.waiting, now));
+  signal.addEventListener('abort', () => {
+    metrics.servingCerts(undefined);
+    pacer.stop();
+  });
+  return { resync, leavesOf: leaves.leavesOf, stopped: controller.stopped };
+}
+
+interface ReconcilingParts extends Pick<ServingCertsDeps, 'authority' | 'record' | 'pacer'> {
+  readonly requests: ServiceRequests;
+  readonly stores: ServingCertStores;
+  readonly leaves: Leaves;
+}
+
+function startReconciling(
+  context: LeaderContext,
+  { requests, stores, ...parts }: ReconcilingParts,
+  signal: AbortSignal,
+): RunningController {
+  const { client, config, serverClock, metrics, log } = context;
+  const { now } = serverClock;
+  const reconcile = createServingCertsReconciler({
+    ...servingSecretsOf(client),
+    ...parts,
+    synced: stores.synced,
+    service: stores.service,
+    claimants: stores.claimants,
+    storedSecret: stores.secret,
+    storedSecretsOf: stores.secretsOf,
+    isClaimed: (secretKey) => stores.claimants(secretKey).length > 0,
+    request: requests.request,
+    claimOf: requests.claimOf,
+    secretNameOf: (service) => requests.claimOf(service)?.secretName,
+    onRemoval: config.servingCerts.onRemoval,
+    openshift: config.compat.includes('openshift'),
+    clockProblem: () => skewProblem(serverClock.skewMs()),
+    generateKeyPair,
+    randomSerial,
+    observe: metrics.issue,
+    now,
+    log,
+  });
+  return startController(
+    context,
+    { name: 'serving-certs', concurrency: SERVING_CERT_WORKERS, reconcile: inLocalTime(reconcile, now) },
+    signal,
+  );
+}
+
+function resyncOnJumps({ serverClock, log }: Context, resync: () => void, signal: AbortSignal): void {
   followClock(
     serverClock.now,
     (jumpMs) => {
@@ -104,12 +127,6 @@ export function startServingCerts(
     },
     signal,
   );
-  metrics.servingCerts(viewOf(leaves, pacer.waiting, now));
-  signal.addEventListener('abort', () => {
-    metrics.servingCerts(undefined);
-    pacer.stop();
-  });
-  return { resync, leavesOf: leaves.leavesOf, stopped: controller.stopped };
 }
 
 function skewProblem(skewMs: number | undefined): string | undefined {

@@ -5,6 +5,7 @@ import { secrets, services } from '../../../kube/well-known.ts';
 import type { ServingCertsDeps } from '../../../controllers/serving-certs.ts';
 import type { Secret } from '../../../pki/secret.ts';
 import type { Service } from '../../../pki/serving-cert-request.ts';
+import { CLUSTER_ROLE, refusable } from '../refusable.ts';
 
 type ServingSecretAccess = Pick<
   ServingCertsDeps,
@@ -14,28 +15,34 @@ type ServingSecretAccess = Pick<
 export function servingSecretsOf(client: KubeClient): ServingSecretAccess {
   return {
     readSecret: (namespace, name, signal) => client.get<Secret>(secrets, { namespace, name }, { signal }),
-    createSecret: async (secret, signal) => {
-      try {
-        return await client.create(secrets, secret, { signal });
-      } catch (error) {
-        if (isAlreadyExists(error)) return 'exists';
-        if (isNamespaceEnding(error)) return 'namespace-ends';
-        throw error;
-      }
-    },
-    replaceSecret: (secret, signal) => client.replace(secrets, secret, { signal }),
+    createSecret: (secret, signal) =>
+      refusable(CLUSTER_ROLE, async () => {
+        try {
+          return await client.create(secrets, secret, { signal });
+        } catch (error) {
+          if (isAlreadyExists(error)) return 'exists';
+          if (isNamespaceEnding(error)) return 'namespace-ends';
+          throw error;
+        }
+      }),
+    replaceSecret: (secret, signal) =>
+      refusable(CLUSTER_ROLE, () => client.replace(secrets, secret, { signal })),
     deleteSecret: ({ metadata = {} }, signal) => {
       const { namespace, name = '', uid, resourceVersion } = metadata;
-      return client.delete(secrets, { namespace, name }, { signal, preconditions: { uid, resourceVersion } });
+      return refusable('deploy/components/delete-secrets', () =>
+        client.delete(secrets, { namespace, name }, { signal, preconditions: { uid, resourceVersion } }),
+      );
     },
     readService: (namespace, name, signal) => client.get<Service>(services, { namespace, name }, { signal }),
     annotateService: ({ metadata = {} }, annotations, signal) => {
       const { namespace, name = '', resourceVersion } = metadata;
-      return client.patchMerge(
-        services,
-        { namespace, name },
-        { metadata: { resourceVersion, annotations } },
-        { signal },
+      return refusable('deploy/components/openshift-compat', () =>
+        client.patchMerge(
+          services,
+          { namespace, name },
+          { metadata: { resourceVersion, annotations } },
+          { signal },
+        ),
       );
     },
   };

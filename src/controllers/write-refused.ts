@@ -1,0 +1,38 @@
+/** Writes that the API server will not have. */
+
+/**
+ * Asked again, it says the same until a person changes the object, a permission or a policy, and of the last two no watch tells.
+ * The message says what to do, and what the API server said.
+ */
+export class WriteRefused extends Error {
+  override readonly name = 'WriteRefused';
+}
+
+/** How often such a write is tried again, in milliseconds. */
+export const REFUSED_RECHECK_MS = 60_000;
+/** Long enough for a store to learn what has changed. */
+const CONFIRMED_MS = 2_000;
+
+export interface RefusedWrites {
+  /**
+   * Whether people are to know of it. At first they are not, and it is a failure like any other: it may be about an object that
+   * has changed meanwhile, or whose entry is gone. What is refused for some seconds is about what is there.
+   */
+  readonly isConfirmed: (key: string, error: unknown) => error is WriteRefused;
+  /** A write went well, or none is needed. */
+  readonly over: (key: string) => void;
+}
+
+export function createRefusedWrites(now: () => Date): RefusedWrites {
+  const first = new Map<string, { readonly message: string; readonly at: number }>();
+  return {
+    isConfirmed: (key, error): error is WriteRefused => {
+      if (!(error instanceof WriteRefused)) return false;
+      const known = first.get(key);
+      const age = known?.message === error.message ? now().getTime() - known.at : -1;
+      if (age < 0) first.set(key, { message: error.message, at: now().getTime() });
+      return age >= CONFIRMED_MS;
+    },
+    over: (key) => void first.delete(key),
+  };
+}
