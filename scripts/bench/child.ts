@@ -20,13 +20,21 @@ export interface Failure {
 
 const isFailure = (answer: { readonly kind: string }): answer is Failure => answer.kind === 'failed';
 
+interface ChildOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly execArgv?: readonly string[];
+  /** `ignore`: to /dev/null. */
+  readonly stdout?: 'inherit' | 'ignore';
+}
+
 /** A script of this folder in a process of its own, which is started with the same options of node and those in `execArgv`. */
 export function startChild<Question extends object, Answer extends { readonly kind: string }>(
   script: string,
-  { env, execArgv = [] }: { readonly env?: NodeJS.ProcessEnv; readonly execArgv?: readonly string[] } = {},
+  { env, execArgv = [], stdout = 'inherit' }: ChildOptions = {},
 ): Child<Question, Answer> {
   const child = fork(join(import.meta.dirname, script), {
     execArgv: [...process.execArgv, ...execArgv],
+    stdio: ['ignore', stdout, 'inherit', 'ipc'],
     ...(env === undefined ? {} : { env: { ...process.env, ...env } }),
   });
   const exited = once(child, 'exit');
@@ -46,4 +54,19 @@ export function startChild<Question extends object, Answer extends { readonly ki
       await exited;
     },
   };
+}
+
+/** The other end: answers each question, and ends with the process that asks. */
+export function answerQuestions<Question extends object, Answer extends { readonly kind: string }>(
+  answer: (question: Question) => Promise<Answer>,
+): void {
+  process.on('message', (question: Question) => {
+    void answer(question)
+      .catch((error: unknown): Failure => ({
+        kind: 'failed',
+        message: error instanceof Error ? error.message : String(error),
+      }))
+      .then((said) => process.send?.(said));
+  });
+  process.once('disconnect', () => process.exit());
 }

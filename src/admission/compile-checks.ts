@@ -1,8 +1,9 @@
-import type { AdmissionPolicySpec, ReferenceRule } from '../api/admission-policy.ts';
+import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
+import type { ReferenceRule } from '../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import { pathProblem, tryPath } from './compile-path.ts';
-import type { CompiledMatch, CompiledReference } from './compiled-policy.ts';
-import type { FieldPath, Segment } from './field-path.ts';
+import type { CompiledImmutable, CompiledMatch, CompiledReference } from './compiled-policy.ts';
+import { liesBeside, type FieldPath } from './field-path.ts';
 import type { Problem } from './problem.ts';
 import { hasWildcard } from './resource-pattern.ts';
 
@@ -15,21 +16,25 @@ export type Resolve = (
 export function compileImmutable(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,
-): { readonly immutable: readonly FieldPath[]; readonly problems: readonly Problem[] } {
+): { readonly immutable: readonly CompiledImmutable[]; readonly problems: readonly Problem[] } {
   const problems: Problem[] = [];
-  const texts = validate?.immutable ?? [];
-  const immutable = texts.flatMap((text, index) => {
-    const where = `spec.validate.immutable[${index}]`;
-    const path = tryPath(text, where, problems);
-    const flaw = path === undefined ? undefined : immutableFlaw(path);
-    if (flaw !== undefined) problems.push(pathProblem(where, flaw));
-    return path === undefined ? [] : [path];
-  });
-  if (texts.length > 0 && !match.operations.includes('UPDATE')) {
+  const parse = (texts: readonly string[], list: string, from: CompiledImmutable['from']) =>
+    texts.flatMap((text, index): readonly CompiledImmutable[] => {
+      const where = `spec.validate.${list}[${index}]`;
+      const path = tryPath(text, where, problems);
+      const flaw = path === undefined ? undefined : immutableFlaw(path);
+      if (flaw !== undefined) problems.push(pathProblem(where, flaw));
+      return path === undefined ? [] : [{ path, from }];
+    });
+  const immutable = [
+    ...parse(validate?.immutable ?? [], 'immutable', 'first-value'),
+    ...parse(validate?.immutableFromCreation ?? [], 'immutableFromCreation', 'creation'),
+  ];
+  if (immutable.length > 0 && !match.operations.includes('UPDATE')) {
     problems.push({
       reason: 'InvalidPolicy',
       where: 'spec.match.operations',
-      message: 'has no UPDATE, so spec.validate.immutable would never be checked: add it',
+      message: 'has no UPDATE, so immutable fields would never be checked: add it',
     });
   }
   return { immutable, problems };
@@ -97,7 +102,7 @@ function compileReference(
     rule.namespacePath === undefined
       ? undefined
       : tryPath(rule.namespacePath, `${where}.namespacePath`, problems);
-  const target: GroupResource = { group: rule.target.apiGroup, resource: rule.target.resource };
+  const target: GroupResource = { group: rule.target.apiGroup ?? '', resource: rule.target.resource };
   const resolved = resolve(target);
   if (resolved === undefined) {
     const message = `the API server serves no ${groupResourceName(target)}: install its CustomResourceDefinition, or correct the name`;
@@ -114,6 +119,8 @@ function compileReference(
     target,
     targetKind: resolved.kind,
     namespaced: resolved.namespaced,
+    optional: rule.optional ?? true,
+    restrictsDelete: rule.onTargetDelete === 'Restrict',
   };
 }
 
@@ -133,11 +140,7 @@ function namespaceFlaw(
     return { reason: 'InvalidPolicy', message };
   }
   if (!namespaced) return { reason: 'InvalidPolicy', message: 'the target is cluster-scoped: remove it' };
-  const lastEach = namespacePath.segments.findLastIndex(({ kind }) => kind === 'each');
-  const shared = namespacePath.segments
-    .slice(0, lastEach + 1)
-    .every((segment, index) => isSameSegment(segment, path.segments[index]));
-  return shared
+  return liesBeside(namespacePath, path)
     ? undefined
     : {
         reason: 'InvalidPath',
@@ -146,19 +149,11 @@ function namespaceFlaw(
 }
 
 /** A governed resource that is known to have no namespace. One that the API server does not serve yet is no mistake. */
-function clusterScoped({ apiGroups, resources }: CompiledMatch, resolve: Resolve): GroupResource | undefined {
+export function clusterScoped(
+  { apiGroups, resources }: CompiledMatch,
+  resolve: Resolve,
+): GroupResource | undefined {
   return apiGroups
     .flatMap((group) => resources.map((resource) => ({ group, resource })))
     .find((resource) => resolve(resource)?.namespaced === false);
-}
-
-function isSameSegment(a: Segment, b: Segment | undefined): boolean {
-  switch (a.kind) {
-    case 'field':
-      return b?.kind === 'field' && a.name === b.name;
-    case 'index':
-      return b?.kind === 'index' && a.index === b.index;
-    case 'each':
-      return b?.kind === 'each';
-  }
 }

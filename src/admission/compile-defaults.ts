@@ -1,10 +1,12 @@
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import { pathProblem, tryPath } from './compile-path.ts';
+import type { ExpressionCompiler } from './compile-expression.ts';
 import type { CompiledDefault, CompiledMatch } from './compiled-policy.ts';
 import type { FieldPath } from './field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from './json.ts';
 import { isLabelValue, isQualifiedName } from './names.ts';
 import type { Problem } from './problem.ts';
+import { writes } from './request.ts';
 import { splitResource } from './resource-pattern.ts';
 import { quote } from './shown.ts';
 
@@ -12,32 +14,38 @@ import { quote } from './shown.ts';
 export function compileDefaults(
   { defaults = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
-): { readonly defaults: readonly CompiledDefault[]; readonly problems: readonly Problem[] } {
-  const problems: Problem[] = [];
-  const compiled = defaults.flatMap(({ path: text, value }, index): readonly CompiledDefault[] => {
+  { compile }: Pick<ExpressionCompiler, 'compile'>,
+  problems: Problem[],
+): readonly CompiledDefault[] {
+  const compiled = defaults.flatMap((rule, index): readonly CompiledDefault[] => {
+    const { path: text, value } = rule;
     const where = `spec.defaults[${index}]`;
     const path = tryPath(text, `${where}.path`, problems);
     if (path === undefined) return [];
     problems.push(...targetProblems(path, value, match, where));
-    if (isKeptExactly(value)) return [{ path, value }];
+    if (rule.expression !== undefined) {
+      const expression = compile(rule.expression, `${where}.expression`, 'any');
+      if (value === undefined)
+        return expression === undefined ? [] : [{ kind: 'expression', path, expression }];
+      problems.push({ reason: 'InvalidPolicy', where, message: 'write either value or expression' });
+      return [];
+    }
+    if (isKeptExactly(value)) return [{ kind: 'value', path, value }];
     problems.push({
       reason: 'InvalidPolicy',
       where: `${where}.value`,
-      message: 'write a value, without null and without integers beyond 2^53',
+      message: 'write a value, without null and without integers beyond 2^53, or an expression',
     });
     return [];
   });
-  if (
-    defaults.length > 0 &&
-    !match.operations.some((operation) => operation === 'CREATE' || operation === 'UPDATE')
-  ) {
+  if (defaults.length > 0 && !match.operations.some(writes)) {
     problems.push({
       reason: 'InvalidPolicy',
       where: 'spec.match.operations',
       message: 'has neither CREATE nor UPDATE, so spec.defaults would never fill anything: add one of them',
     });
   }
-  return { defaults: compiled, problems };
+  return compiled;
 }
 
 function targetProblems(
@@ -101,7 +109,7 @@ function metadataProblems(path: FieldPath, value: unknown, where: string): reado
 }
 
 /** Policies are read as plain JSON, where a larger integer has already lost its last digits. Null is what "absent" looks like. */
-function isKeptExactly(value: unknown): value is JsonValue {
+export function isKeptExactly(value: unknown): value is JsonValue {
   const pending = [value];
   while (pending.length > 0) {
     const item = pending.pop();

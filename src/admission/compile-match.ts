@@ -1,4 +1,4 @@
-import type { PolicyMatch } from '../api/admission-policy.ts';
+import type { PolicyMatch } from '../api/policy-match.ts';
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { CompiledMatch } from './compiled-policy.ts';
 import { normaliseSelector } from './label-selector.ts';
@@ -28,7 +28,7 @@ export function compileMatch(
   const namespaces = normaliseSelector(given.namespaceSelector, 'spec.match.namespaceSelector');
   const objects = normaliseSelector(given.objectSelector, 'spec.match.objectSelector');
   const match: CompiledMatch = {
-    apiGroups: [...new Set(given.apiGroups)].sort(),
+    apiGroups: [...new Set(given.apiGroups.map((group) => group ?? ''))].sort(),
     apiVersions: versionsOf(given),
     resources: withoutCovered(given.resources),
     operations: operationsOf(given),

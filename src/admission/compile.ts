@@ -1,9 +1,15 @@
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import { compileImmutable, compileReferences, type Resolve } from './compile-checks.ts';
 import { compileDefaults } from './compile-defaults.ts';
+import { compileExceptions } from './compile-exceptions.ts';
+import { createExpressionCompiler } from './compile-expression.ts';
 import { compileMatch } from './compile-match.ts';
-import type { CompiledPolicy, CompiledReference } from './compiled-policy.ts';
+import { compileMutations } from './compile-mutations.ts';
+import { compileAuditAnnotations, compileRules, compileWarnings } from './compile-rules.ts';
+import { compileParams, targetsOf } from './compile-targets.ts';
+import { compileSchema } from './compile-schema.ts';
+import { compileUnique } from './compile-unique.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
 import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
 import { entryIdOf } from './scope.ts';
 
@@ -32,27 +38,35 @@ export type CompileResult =
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
   const { match, problems: matchProblems } = compileMatch(spec, environment);
-  const { defaults, problems: defaultProblems } = compileDefaults(spec, match);
   const { immutable, problems: immutableProblems } = compileImmutable(spec, match);
   const { references, problems: referenceProblems } = compileReferences(spec, match, environment.resolve);
-  const problems = [...matchProblems, ...defaultProblems, ...immutableProblems, ...referenceProblems];
-  if (problems.length > 0) return reject(problems);
-  return {
-    kind: 'compiled',
-    policy: {
-      name: metadata.name ?? '',
-      generation: metadata.generation ?? 0,
-      entryId: entryIdOf(match),
-      match,
-      enforcement: spec.enforcement ?? 'Deny',
-      defaults,
-      immutable,
-      references,
-      deferReferences: spec.restore?.references !== 'Enforce',
-      targets: targetsOf(references),
-      spec,
-    },
+  const problems = [...matchProblems, ...immutableProblems, ...referenceProblems];
+  const expressions = createExpressionCompiler(spec, problems);
+  const parts: Omit<CompiledPolicy, 'targets'> = {
+    name: metadata.name ?? '',
+    generation: metadata.generation ?? 0,
+    entryId: entryIdOf(match),
+    match,
+    enforcement: spec.enforcement ?? 'Deny',
+    audit: spec.audit ?? true,
+    variables: expressions.variables,
+    params: compileParams(spec, match, environment.resolve, problems),
+    defaults: compileDefaults(spec, match, expressions, problems),
+    mutations: compileMutations(spec, match, expressions, problems),
+    schema: compileSchema(spec, match, problems),
+    immutable,
+    references,
+    unique: compileUnique(spec, match, problems),
+    rules: compileRules(spec, expressions, problems),
+    warnings: compileWarnings(spec, expressions, problems),
+    auditAnnotations: compileAuditAnnotations(spec, expressions, problems),
+    exceptions: compileExceptions(spec, problems),
+    deferReferences: spec.restore?.references !== 'Enforce',
+    deferUnique: spec.restore?.unique !== 'Enforce',
+    spec,
   };
+  if (problems.length > 0) return reject(problems);
+  return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
 }
 
 function reject(problems: readonly Problem[]): CompileResult {
@@ -62,8 +76,4 @@ function reject(problems: readonly Problem[]): CompileResult {
     reason: REJECTION_REASONS.find((reason) => reasons.has(reason)) ?? 'InvalidPolicy',
     problems: problems.map(({ where, message }) => ({ where, message })),
   };
-}
-
-function targetsOf(references: readonly CompiledReference[]): readonly GroupResource[] {
-  return [...new Map(references.map(({ target }) => [groupResourceName(target), target])).values()];
 }

@@ -1,7 +1,11 @@
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { GroupResource } from '../api/meta.ts';
+import type { ValidationRule } from '../api/policy-validate.ts';
+import type { CauseType } from './decision.ts';
+import type { CompiledExpression, CompiledVariable } from './expression.ts';
 import type { FieldPath } from './field-path.ts';
 import type { JsonValue } from './json.ts';
+import type { NormalSelector } from './label-selector.ts';
 import type { Operation } from './request.ts';
 import type { Scope } from './scope.ts';
 
@@ -13,9 +17,88 @@ export interface CompiledMatch extends Scope {
   readonly operations: readonly Operation[];
 }
 
-export interface CompiledDefault {
+export type CompiledDefault =
+  | { readonly kind: 'value'; readonly path: FieldPath; readonly value: JsonValue }
+  | { readonly kind: 'expression'; readonly path: FieldPath; readonly expression: CompiledExpression };
+
+export interface CompiledMutation {
+  readonly name: string;
+  readonly type: 'Merge' | 'JSONPatch';
+  readonly condition: CompiledExpression | undefined;
+  readonly change: CompiledExpression;
+}
+
+export interface CompiledImmutable {
   readonly path: FieldPath;
-  readonly value: JsonValue;
+  /** Whether a field that was absent may be set later. */
+  readonly from: 'creation' | 'first-value';
+}
+
+/** The object that expressions see as `params`. */
+export interface CompiledParams {
+  readonly target: GroupResource;
+  readonly name: string;
+  /** Undefined for a namespaced kind: the namespace of the object that is checked. */
+  readonly namespace: string | undefined;
+  readonly namespaced: boolean;
+  readonly whenMissing: 'Deny' | 'Allow';
+}
+
+export interface CompiledUnique {
+  readonly name: string;
+  readonly paths: readonly FieldPath[];
+  readonly scope: 'Cluster' | 'Namespace';
+}
+
+export interface CompiledRule {
+  /** Its own, or its place: `rules[0]`. */
+  readonly name: string;
+  readonly expression: CompiledExpression;
+  readonly message: string | undefined;
+  readonly messageExpression: CompiledExpression | undefined;
+  readonly reason: ValidationRule['reason'];
+  /** The field to blame. */
+  readonly field: string | undefined;
+}
+
+export interface CompiledWarning {
+  readonly condition: CompiledExpression | undefined;
+  readonly message: string | undefined;
+  readonly messageExpression: CompiledExpression | undefined;
+}
+
+export interface CompiledAuditAnnotation {
+  readonly key: string;
+  readonly value: CompiledExpression;
+}
+
+/** A part that is undefined covers all. */
+export interface CompiledException {
+  readonly name: string;
+  /** In milliseconds since 1970. */
+  readonly expiresAt: number | undefined;
+  readonly users: readonly string[] | undefined;
+  readonly groups: readonly string[] | undefined;
+  readonly namespaces: readonly string[] | undefined;
+  readonly names: readonly string[] | undefined;
+  readonly objectSelector: NormalSelector;
+  readonly checks: readonly string[] | undefined;
+}
+
+/** What an object is to be like by a JSON Schema; an empty list is how it should be. */
+export type SchemaCheck = (object: object) => readonly SchemaFlaw[];
+
+export interface SchemaFlaw {
+  readonly field: string;
+  readonly reason: CauseType;
+  /** What is wrong and what to do, without the field. */
+  readonly message: string;
+}
+
+/** A kind of which every replica keeps the objects at hand. */
+export interface CompiledTarget extends GroupResource {
+  /** Whether expressions read more of them than that they exist. */
+  readonly whole: boolean;
 }
 
 export interface CompiledReference {
@@ -27,6 +110,10 @@ export interface CompiledReference {
   /** For messages, e.g. `Datacenter`. */
   readonly targetKind: string;
   readonly namespaced: boolean;
+  /** Whether the field may be absent. */
+  readonly optional: boolean;
+  /** Whether a target that is named stays. */
+  readonly restrictsDelete: boolean;
 }
 
 /** An AdmissionPolicy that can be enforced: paths parsed, targets known, nothing left to go wrong at a request. */
@@ -38,11 +125,24 @@ export interface CompiledPolicy {
   readonly match: CompiledMatch;
   readonly enforcement: 'Deny' | 'Warn' | 'Audit';
   readonly defaults: readonly CompiledDefault[];
-  readonly immutable: readonly FieldPath[];
+  readonly mutations: readonly CompiledMutation[];
+  readonly variables: readonly CompiledVariable[];
+  readonly params: CompiledParams | undefined;
+  readonly schema: SchemaCheck | undefined;
+  readonly immutable: readonly CompiledImmutable[];
   readonly references: readonly CompiledReference[];
+  readonly unique: readonly CompiledUnique[];
+  readonly rules: readonly CompiledRule[];
+  readonly warnings: readonly CompiledWarning[];
+  readonly auditAnnotations: readonly CompiledAuditAnnotation[];
+  readonly exceptions: readonly CompiledException[];
+  /** Whether what is stored already is checked too. */
+  readonly audit: boolean;
   /** Whether a restorer may create objects whose references have no target yet. */
   readonly deferReferences: boolean;
-  /** What the references name, each once. */
-  readonly targets: readonly GroupResource[];
+  /** The same of objects whose unique values another one holds. */
+  readonly deferUnique: boolean;
+  /** What references name and expressions read, each kind once. */
+  readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;
 }

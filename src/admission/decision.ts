@@ -1,7 +1,15 @@
 import type { PatchOperation } from './json-patch.ts';
 
 /** Why a field is refused, in the words of the API (`CauseType` of meta/v1). */
-export type CauseType = 'FieldValueNotFound' | 'FieldValueInvalid' | 'FieldValueForbidden';
+export type CauseType =
+  | 'FieldValueNotFound'
+  | 'FieldValueRequired'
+  | 'FieldValueDuplicate'
+  | 'FieldValueInvalid'
+  | 'FieldValueNotSupported'
+  | 'FieldValueForbidden'
+  | 'FieldValueTooLong'
+  | 'FieldValueTypeInvalid';
 
 /** For programs: `kubectl` shows the message of the denial alone. */
 export interface Cause {
@@ -11,9 +19,18 @@ export interface Cause {
   readonly message: string;
 }
 
-/** The name of an audit annotation: the API server puts the name of the webhook in front of it. */
-type AuditKey = 'violations' | 'unchecked' | 'deferred' | 'restore-window';
-export type AuditAnnotations = Readonly<Partial<Record<AuditKey, string>>>;
+/** The audit annotations that Gatehouse writes itself; policies choose other keys. */
+export const RESERVED_AUDIT_KEYS = [
+  'violations',
+  'unchecked',
+  'deferred',
+  'restore-window',
+  'exceptions',
+  'expression-errors',
+] as const;
+
+/** By a name as `isSimpleName` has it: the API server puts the name of the webhook in front of it. */
+export type AuditAnnotations = Readonly<Record<string, string>>;
 
 /** What Gatehouse says about a request. */
 export type Decision =
@@ -32,6 +49,8 @@ export type Decision =
       readonly reason: string;
       readonly message: string;
       readonly causes: readonly Cause[];
+      /** Has clients of the API ask again by themselves, a few times. Absent: the answer would be the same. */
+      readonly retryAfterSeconds?: number;
       readonly warnings: readonly string[];
       readonly auditAnnotations: AuditAnnotations;
     }

@@ -146,6 +146,43 @@ export function valueAt(object: object, keys: ConcretePath): JsonValue | undefin
   return value as JsonValue; // as above
 }
 
+/**
+ * The path in the element in which `place` lies: each `[*]` becomes the index that `place` has there.
+ *
+ * @param place of another path that reads the same up to the last `[*]` of this one
+ */
+export function besides(place: ConcretePath, { segments }: FieldPath): ConcretePath {
+  return segments.map((segment, depth) => {
+    switch (segment.kind) {
+      case 'field':
+        return segment.name;
+      case 'index':
+        return segment.index;
+      case 'each':
+        return place[depth] ?? 0;
+    }
+  });
+}
+
+/** Whether each value of `other` has exactly one of `path` beside it: up to its last `[*]` it reads like the other. */
+export function liesBeside(path: FieldPath, other: FieldPath): boolean {
+  const lastEach = path.segments.findLastIndex(({ kind }) => kind === 'each');
+  return path.segments
+    .slice(0, lastEach + 1)
+    .every((segment, index) => isSameSegment(segment, other.segments[index]));
+}
+
+function isSameSegment(a: Segment, b: Segment | undefined): boolean {
+  switch (a.kind) {
+    case 'field':
+      return b?.kind === 'field' && a.name === b.name;
+    case 'index':
+      return b?.kind === 'index' && a.index === b.index;
+    case 'each':
+      return b?.kind === 'each';
+  }
+}
+
 function step(value: unknown, segment: Segment): readonly (readonly [string | number, unknown])[] {
   switch (segment.kind) {
     case 'field':

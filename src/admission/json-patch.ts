@@ -59,7 +59,7 @@ function apply(container: Draft, key: string, operation: PatchOperation): void {
     throw doesNotApply(operation, 'there is nothing to change');
   }
   if (Array.isArray(container)) {
-    const index = indexOf(key);
+    const index = key === '-' && operation.op === 'add' ? container.length : indexOf(key);
     if (index === undefined || index > container.length)
       throw doesNotApply(operation, 'the list has no such index');
     if (operation.op === 'remove') container.splice(index, 1);

@@ -1,19 +1,124 @@
 import { fillDefaults } from './checks/defaults.ts';
+import { applyMutations } from './checks/mutations.ts';
 import { isBeingDeleted } from './checks/references.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from './decision.ts';
+import { createEvaluate, type Reads } from './expression.ts';
+import { isEqual, type JsonObject } from './json.ts';
 import { verifiedDiff } from './json-diff.ts';
-import type { AdmissionRequest } from './request.ts';
+import { MutationError } from './mutation-error.ts';
+import { writes, type AdmissionRequest } from './request.ts';
+import { describeRef, gather, NO_SURROUNDINGS, readsCluster, type Surroundings } from './surroundings.ts';
+import type { Circumstances } from './world.ts';
+
+/** Live reads fail for moments. */
+const RETRY_SECONDS = 1;
 
 /**
- * What the policies make of the object. Each sees what those before it did; the patch is empty when there is nothing to do, so a
- * second call with the result changes nothing.
+ * What the policies make of the object. Each sees what those before it did; the patch is empty when there is nothing to do.
+ *
+ * A second call with the result changes nothing: that is checked whenever something was changed by an expression, because the API
+ * server may ask twice. At once unless an expression reads the cluster.
  */
-export function mutate(request: AdmissionRequest, policies: readonly CompiledPolicy[]): Decision {
+export function mutate(
+  request: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Decision | Promise<Decision> {
   const { operation, object } = request;
-  if (operation !== 'CREATE' && operation !== 'UPDATE') return ALLOWED;
-  // A default to an object on its way out helps nobody and could keep its finalizers from being removed.
+  if (!writes(operation)) return ALLOWED;
+  // A change to an object on its way out helps nobody and could keep its finalizers from being removed.
   if (object === undefined || isBeingDeleted(object)) return ALLOWED;
-  const filled = policies.reduce((current, policy) => fillDefaults(policy, current), object);
-  return filled === object ? ALLOWED : { ...ALLOWED, patch: verifiedDiff(object, filled) };
+  const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
+  if (!changing.some((policy) => readsCluster(clusterReads(policy)))) {
+    return decide(request, object, changing, () => NO_SURROUNDINGS);
+  }
+  return mutateInCluster(request, object, changing, circumstances);
+}
+
+async function mutateInCluster(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  { world, signal }: Pick<Circumstances, 'world' | 'signal'>,
+): Promise<Decision> {
+  const surroundings = new Map<CompiledPolicy, Surroundings>();
+  for (const policy of policies) {
+    try {
+      const reads = clusterReads(policy);
+      const gathered = await gather(policy, reads, request, world, 'store', signal);
+      const { params } = gathered.missing;
+      if (params !== undefined && policy.params?.whenMissing === 'Allow') continue;
+      if (params !== undefined) {
+        const message = `there is no ${describeRef(params)}, whose values it reads: create it`;
+        return refusal(new MutationError(message, policy.name));
+      }
+      surroundings.set(policy, gathered);
+    } catch (cause) {
+      const message = `could not read what policy ${policy.name} needs to know of the cluster: try again`;
+      return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
+    }
+  }
+  const able = policies.filter((policy) => surroundings.has(policy));
+  return decide(request, object, able, (policy) => surroundings.get(policy) ?? NO_SURROUNDINGS);
+}
+
+function decide(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  surroundingsOf: (policy: CompiledPolicy) => Surroundings,
+): Decision {
+  const change = (before: JsonObject) =>
+    policies.reduce((current, policy) => {
+      const { inputs } = surroundingsOf(policy);
+      const evaluateOn = (seen: JsonObject) =>
+        createEvaluate(policy.variables, { ...inputs, request, object: seen, oldObject: request.oldObject });
+      return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);
+    }, before);
+  try {
+    const changed = change(object);
+    if (changed === object) return ALLOWED;
+    const mutating = policies.find(({ mutations }) => mutations.length > 0);
+    if (mutating !== undefined && !isEqual(change(changed), changed)) {
+      throw new MutationError(UNSTABLE, mutating.name);
+    }
+    return { ...ALLOWED, patch: verifiedDiff(object, changed) };
+  } catch (error) {
+    if (!(error instanceof MutationError)) throw error;
+    return refusal(error);
+  }
+}
+
+const UNSTABLE =
+  'its mutations change their own result again, and the API server may ask twice: add a condition, or set values instead of adding to them';
+
+/** Nothing is changed by halves: without its changes the object is not what the policies promise. */
+function refusal({ message, policy }: MutationError): Decision {
+  return {
+    kind: 'deny',
+    code: 403,
+    reason: 'Forbidden',
+    message: `${message} (policy ${policy})`,
+    causes: [],
+    warnings: [],
+    auditAnnotations: {},
+  };
+}
+
+function clusterReads({
+  defaults,
+  mutations,
+}: CompiledPolicy): Pick<Reads, 'namespaceObject' | 'params' | 'refs'> {
+  const all = [
+    ...defaults.flatMap((rule) => (rule.kind === 'expression' ? [rule.expression] : [])),
+    ...mutations.flatMap(({ condition, change }) =>
+      condition === undefined ? [change] : [condition, change],
+    ),
+  ];
+  return {
+    namespaceObject: all.some(({ reads }) => reads.namespaceObject),
+    params: all.some(({ reads }) => reads.params),
+    refs: false,
+  };
 }

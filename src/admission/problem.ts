@@ -2,6 +2,8 @@
 export const REJECTION_REASONS = [
   'LockoutScope',
   'InvalidPath',
+  'InvalidExpression',
+  'InvalidSchema',
   'InvalidPolicy',
   'Unsupported',
   /** May mend itself: the target's CustomResourceDefinition is perhaps not there yet. */

@@ -1,6 +1,13 @@
 import { groupResourceName, type KubernetesObject, type ObjectRef } from '../api/meta.ts';
 import type { CompiledPolicy, CompiledReference } from './compiled-policy.ts';
-import { valueAt, valuesAt, type ConcretePath, type FieldPath, type FieldValue } from './field-path.ts';
+import {
+  besides,
+  valueAt,
+  valuesAt,
+  type ConcretePath,
+  type FieldPath,
+  type FieldValue,
+} from './field-path.ts';
 import { ownValue, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { isDnsLabel, isObjectName } from './names.ts';
 import { quote } from './shown.ts';
@@ -110,17 +117,7 @@ function namespaceFor(
   object: object,
 ): JsonValue | undefined {
   if (path === undefined) return undefined;
-  const concrete = path.segments.map((segment, depth) => {
-    switch (segment.kind) {
-      case 'field':
-        return segment.name;
-      case 'index':
-        return segment.index;
-      case 'each':
-        return keys[depth] ?? 0; // compilation made sure that both paths agree up to here
-    }
-  });
-  const value = valueAt(object, concrete);
+  const value = valueAt(object, besides(keys, path));
   return value === undefined || isBlank(value) ? undefined : value;
 }
 

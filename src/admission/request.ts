@@ -2,6 +2,11 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject } from './json.ts'
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
+/** Whether there is an object afterwards which was not there, or was another. */
+export function writes(operation: Operation): boolean {
+  return operation === 'CREATE' || operation === 'UPDATE';
+}
+
 /** Who asks, as in authentication.k8s.io/v1 UserInfo. */
 export interface UserInfo {
   readonly username: string;

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
 import { compilePolicy } from './compile.ts';
-import { parseConversionReview, refuseConversion, toConversionReview } from './conversion-review.ts';
 import { ALLOWED, type Decision } from './decision.ts';
 import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from './json.ts';
 import { mutate } from './mutate.ts';
@@ -174,35 +173,7 @@ describe('an answer', () => {
 
   test('never has an audit annotation that the API server would drop', () => {
     const auditAnnotations = { 'a/b': 'x' };
-    expect(() => toValidatingReview('v1', request, { ...ALLOWED, auditAnnotations } as Decision)).toThrow(
-      'a/b',
-    );
-  });
-});
-
-describe('conversion', () => {
-  const asked = {
-    kind: 'ConversionReview',
-    apiVersion: 'apiextensions.k8s.io/v1',
-    request: { uid: 'u', desiredAPIVersion: 'g/v1', objects: [{ kind: 'K', apiVersion: 'g/v2' }] },
-  };
-
-  test.each<[string, unknown, string]>([
-    ['an AdmissionReview', review, 'not ConversionReview'],
-    ['an unknown version', { ...asked, apiVersion: 'apiextensions.k8s.io/v2' }, 'apiVersion'],
-    ['no uid', { ...asked, request: {} }, 'request.uid'],
-    ['no desired version', { ...asked, request: { uid: 'u' } }, 'desiredAPIVersion'],
-    ['objects that are none', { ...asked, request: { ...asked.request, objects: [1] } }, 'request.objects'],
-  ])('%s is refused', (_what, body, message) => {
-    expect(() => parseConversionReview(body)).toThrow(message);
-  });
-
-  test('keeps version, uid and integers of the question', () => {
-    const v1beta1 = parseConversionReview({ ...asked, apiVersion: 'apiextensions.k8s.io/v1beta1' });
-    const answer = toConversionReview(v1beta1, { kind: 'converted', objects: [{ n: 9007199254740993n }] });
-    expect(stringifyJson(answer)).toBe(
-      '{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"ConversionReview","response":{"uid":"u","convertedObjects":[{"n":9007199254740993}],"result":{"status":"Success"}}}',
-    );
+    expect(() => toValidatingReview('v1', request, { ...ALLOWED, auditAnnotations })).toThrow('a/b');
   });
 });
 
@@ -218,6 +189,7 @@ describe('what a kube-apiserver 1.36 sent', () => {
   const world: World = {
     find: () => undefined,
     confirm: () => Promise.resolve(undefined),
+    read: () => Promise.resolve(undefined),
     restoreEvidence: () => Promise.resolve(undefined),
   };
   const compiled = compilePolicy(
@@ -247,25 +219,13 @@ describe('what a kube-apiserver 1.36 sent', () => {
     }
   });
 
-  test.each(bodies.filter(([, body]) => isConversion(body)))(
-    '%s: conversion is refused on the wire',
-    (_step, body) => {
-      const asked = parseConversionReview(body);
-      expect(refuseConversion(asked)).toMatchObject({
-        apiVersion: body.apiVersion,
-        kind: 'ConversionReview',
-        response: { uid: asked.uid, convertedObjects: [], result: { status: 'Failed' } },
-      });
-      expect(JSON.stringify(refuseConversion(asked))).toContain('no converter for kind \\"Server\\"');
-    },
-  );
-
   test.each(bodies.filter(([, body]) => !isConversion(body)))(
     '%s: an answer that the API server accepts',
     async (_step, body) => {
       const { version, request: admission } = parseReview(body);
-      const mutation = mutate(admission, policies);
-      const verdict = await validate(admission, policies, world, new AbortController().signal);
+      const circumstances = { world, signal: new AbortController().signal, now: 0 };
+      const mutation = await mutate(admission, policies, circumstances);
+      const verdict = await validate(admission, policies, circumstances);
       const isWrite = admission.operation === 'CREATE' || admission.operation === 'UPDATE';
       const deleting =
         isJsonObject(admission.object) &&

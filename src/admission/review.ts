@@ -132,6 +132,9 @@ function response(
           details: {
             ...identity(request),
             ...(decision.causes.length > 0 ? { causes: decision.causes } : {}),
+            ...(decision.retryAfterSeconds === undefined
+              ? {}
+              : { retryAfterSeconds: decision.retryAfterSeconds }),
           },
         },
         ...remarks(decision),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
-import type { ObjectRef } from '../api/meta.ts';
+import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
 import { compilePolicy, type CompiledPolicy } from './compile.ts';
 import type { Decision } from './decision.ts';
 import { parseJson, stringifyJson, type JsonObject } from './json.ts';
@@ -10,7 +10,7 @@ import { mutate } from './mutate.ts';
 import { referencesOf, targetKey } from './references.ts';
 import type { AdmissionRequest } from './request.ts';
 import { validate } from './validate.ts';
-import type { World } from './world.ts';
+import type { Circumstances, World } from './world.ts';
 
 const group = 'infra.example.com';
 const datacenter = {
@@ -83,13 +83,15 @@ interface Cluster {
 function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}) {
   const reads: string[] = [];
   const asks: string[] = [];
+  const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+    reads.push(targetKey(ref));
+    if (broken.includes(ref.name)) return Promise.reject(new Error('connection refused'));
+    return Promise.resolve(live.includes(ref.name) ? {} : undefined);
+  };
   const world: World = {
     find: ({ name }) => (stored.includes(name) ? {} : undefined),
-    confirm: (ref) => {
-      reads.push(targetKey(ref));
-      if (broken.includes(ref.name)) return Promise.reject(new Error('connection refused'));
-      return Promise.resolve(live.includes(ref.name) ? {} : undefined);
-    },
+    confirm: read,
+    read,
     restoreEvidence: ({ username }) => {
       asks.push(username);
       if (evidence === 'broken') return Promise.reject(new Error('connection refused'));
@@ -99,13 +101,19 @@ function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}
   return { world, reads, asks };
 }
 
+const circumstancesIn = (world: World): Circumstances => ({
+  world,
+  signal: new AbortController().signal,
+  now: Date.parse('2026-11-21T12:00:00Z'),
+});
+
 const judge = async (
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
   cluster: Cluster = {},
 ) => {
   const { world, reads, asks } = worldOf(cluster);
-  const decision = await validate(request, policies, world, new AbortController().signal);
+  const decision = await validate(request, policies, circumstancesIn(world));
   return { decision, reads, asks };
 };
 const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
@@ -283,7 +291,7 @@ describe('a reference', () => {
         throw new TypeError('bug');
       },
     };
-    await expect(validate(fra1, [policy()], failing, new AbortController().signal)).rejects.toThrow('bug');
+    await expect(validate(fra1, [policy()], circumstancesIn(failing))).rejects.toThrow('bug');
   });
 });
 
@@ -372,6 +380,7 @@ describe('mutate', () => {
       { path: 'spec.disks[*].size', value: 1 },
     ],
   });
+  const alone = circumstancesIn(worldOf().world);
   const second = policy({
     defaults: [
       { path: 'spec.tier', value: 'other' },
@@ -379,22 +388,22 @@ describe('mutate', () => {
     ],
   });
 
-  test('fills what is absent, the first policy before the second, and twice is the same as once', () => {
+  test('fills what is absent, the first policy before the second, and twice is the same as once', async () => {
     const request = create({ disks: [{}, { size: 5 }] });
-    const decision = mutate(request, [first, second]);
+    const decision = await mutate(request, [first, second], alone);
     const after = applyPatch(request.object ?? {}, decision.kind === 'allow' ? decision.patch : []);
     expect(after).toEqual({
       metadata: { name: 'a', labels: { a: 'b' } },
       spec: { tier: 'standard', disks: [{ size: 1 }, { size: 5 }] },
     });
-    expect(mutate({ ...request, object: after }, [first, second])).toEqual(ALLOW);
+    expect(await mutate({ ...request, object: after }, [first, second], alone)).toEqual(ALLOW);
   });
 
-  test('writes integers beyond 2^53 as they were', () => {
+  test('writes integers beyond 2^53 as they were', async () => {
     const object = parseJson(
       '{"spec":{"disks":[{"n":9007199254740993}],"n":9007199254740993}}',
     ) as JsonObject;
-    const decision = mutate({ ...create({}), object }, [first]);
+    const decision = await mutate({ ...create({}), object }, [first], alone);
     const patch = decision.kind === 'allow' ? decision.patch : [];
     expect(stringifyJson(applyPatch(object, patch))).toContain('"n":9007199254740993');
   });
@@ -404,6 +413,6 @@ describe('mutate', () => {
     ['an object that is being deleted', update({}, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' })],
     ['a connection', { ...create({}), operation: 'CONNECT' }],
   ])('leaves %s alone', (_what, request) => {
-    expect(mutate(request, [first])).toEqual(ALLOW);
+    expect(mutate(request, [first], alone)).toEqual(ALLOW);
   });
 });

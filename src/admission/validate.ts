@@ -1,86 +1,132 @@
-import { checkImmutable } from './checks/immutable.ts';
-import { checkReferences, missingTarget, type UnseenReference } from './checks/references.ts';
-import type { Violation } from './checks/violation.ts';
+import { missingTarget, type UnseenReference } from './checks/references.ts';
+import { wantedKeys } from './checks/unique.ts';
+import { claimKeys, type ClaimFindings } from './claim-keys.ts';
+import type { Remarks } from './checks/remarks.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { Decision } from './decision.ts';
-import { createLiveLookup, type Confirmed } from './live-lookup.ts';
+import { judge, type Judgement } from './judge.ts';
+import { createLiveLookup, type Confirmed, type LiveLookup } from './live-lookup.ts';
 import type { AdmissionRequest } from './request.ts';
-import { toDecision } from './verdict.ts';
-import type { World } from './world.ts';
+import { createRestoreLookup, type Restore } from './restore-lookup.ts';
+import {
+  deferredReference,
+  toDecision,
+  undecidedReference,
+  type Findings,
+  type Undecided,
+} from './verdict.ts';
+import type { Circumstances } from './world.ts';
 
 /**
  * Whether the policies accept the request.
  *
  * What the store holds may allow; only a live read, or the request itself, may deny. A policy that only warns or audits never
  * denies, nor has anyone wait for an API server that does not answer.
- *
- * @param signal ends the live reads when the time to answer is over; what they have not said by then is a retry.
  */
 export async function validate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
-  world: World,
-  signal: AbortSignal,
+  circumstances: Circumstances,
 ): Promise<Decision> {
-  const findings = policies.map((policy) => check(policy, request, world));
-  const violations = findings.flatMap((finding) => finding.violations);
-  const unseen = findings.flatMap((finding) => finding.unseen);
+  const restoring = createRestoreLookup(request, circumstances);
+  const judgements: Judgement[] = [];
+  for (const policy of policies) {
+    const judgement = judge(policy, request, circumstances);
+    judgements.push(judgement instanceof Promise ? await judgement : judgement);
+  }
+  const unseen = judgements.flatMap((judgement) => judgement.unseen);
+  const looked = unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, circumstances);
+  const restore = doubtful(looked.deferrable).length === 0 ? NO_RESTORE : await restoring();
+  const enforced = restore.kind === 'none' ? [looked.strict, looked.deferrable] : [looked.strict];
+  const unreadable = judgements.filter((judgement) => judgement.unreadable !== undefined);
+  const findings: Findings = {
+    violations: [
+      ...judgements.flatMap(({ violations }) => violations),
+      ...[...enforced, looked.lenient].flatMap(({ missing }) => missing.map(missingTarget)),
+    ],
+    undecided: [
+      ...enforced.flatMap(({ unknown }) => unknown.map(undecidedReference)),
+      ...(restore.kind === 'unknown' ? doubtful(looked.deferrable).map(undecidedReference) : []),
+      ...unreadable.filter(({ policy }) => policy.enforcement === 'Deny').map(unreadableRules),
+    ],
+    unchecked: [
+      ...looked.lenient.unknown.map(undecidedReference),
+      ...unreadable.filter(({ policy }) => policy.enforcement !== 'Deny').map(unreadableRules),
+    ],
+    deferred: restore.kind === 'restoring' ? doubtful(looked.deferrable).map(deferredReference) : [],
+    window: restore.kind === 'restoring' ? restore.window : undefined,
+    cause: looked.strict.cause ?? looked.deferrable.cause ?? causeOf(restore) ?? unreadable[0]?.unreadable,
+    remarks: together(judgements),
+    exceptions: judgements.flatMap(({ policy, exemption }) =>
+      exemption.names.map((name) => `${policy.name}/${name}`),
+    ),
+  };
+  const decision = toDecision(findings);
+  const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
+  // Last of all: a request that is refused claims nothing.
+  if (decision.kind !== 'allow' || keys.length === 0) return decision;
+  return toDecision(withClaims(findings, await claimKeys(keys, request, circumstances, restoring)));
+}
 
-  const lookUp = createLiveLookup(world, signal);
+function withClaims(findings: Findings, claimed: ClaimFindings): Findings {
+  return {
+    ...findings,
+    violations: [...findings.violations, ...claimed.violations],
+    undecided: [...findings.undecided, ...claimed.undecided],
+    unchecked: [...findings.unchecked, ...claimed.unchecked],
+    deferred: [...findings.deferred, ...claimed.deferred],
+    window: findings.window ?? claimed.window,
+    cause: findings.cause ?? claimed.cause,
+  };
+}
+
+/** Live answers to the references that no store could vouch for, by what may become of them. */
+interface Looked {
+  readonly strict: Confirmed;
+  readonly deferrable: Confirmed;
+  readonly lenient: Confirmed;
+}
+
+const NOTHING: Confirmed = { missing: [], unknown: [], unread: [], cause: undefined };
+const NOTHING_UNSEEN: Looked = { strict: NOTHING, deferrable: NOTHING, lenient: NOTHING };
+
+async function lookAll(
+  unseen: readonly UnseenReference[],
+  { world, signal }: Circumstances,
+): Promise<Looked> {
+  const lookUp: LiveLookup = createLiveLookup(world, signal);
   const [strict, deferrable, lenient] = await Promise.all([
     lookUp(unseen.filter(({ policy }) => policy.enforcement === 'Deny' && !policy.deferReferences)),
     lookUp(unseen.filter(({ policy }) => policy.enforcement === 'Deny' && policy.deferReferences)),
     lookUp(unseen.filter(({ policy }) => policy.enforcement !== 'Deny')),
   ]);
-  const restore = await restoreOf(request, deferrable, world, signal);
-  const enforced = restore.kind === 'none' ? [strict, deferrable] : [strict];
-  return toDecision({
-    violations: [
-      ...violations,
-      ...[...enforced, lenient].flatMap(({ missing }) => missing.map(missingTarget)),
-    ],
-    undecided: [
-      ...enforced.flatMap(({ unknown }) => unknown),
-      ...(restore.kind === 'unknown' ? doubtful(deferrable) : []),
-    ],
-    unchecked: lenient.unknown,
-    deferred: restore.kind === 'restoring' ? doubtful(deferrable) : [],
-    window: restore.kind === 'restoring' ? restore.window : undefined,
-    cause: strict.cause ?? deferrable.cause ?? (restore.kind === 'unknown' ? restore.cause : undefined),
-  });
+  return { strict, deferrable, lenient };
 }
 
-interface Findings {
-  readonly violations: readonly Violation[];
-  readonly unseen: readonly UnseenReference[];
+function unreadableRules({ policy }: Judgement): Undecided {
+  const message = 'could not read what its rules need to know of the cluster';
+  return { policy, message, spelled: `${policy.name}/rules` };
 }
 
-/** The checks of a policy, in the order in which their messages appear. */
-function check(policy: CompiledPolicy, request: AdmissionRequest, { find }: World): Findings {
-  const immutable = checkImmutable(policy, request);
-  const references = checkReferences(policy, request, find);
-  return { violations: [...immutable, ...references.violations], unseen: references.unseen };
-}
-
-type Restore =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'restoring'; readonly window: string }
-  | { readonly kind: 'unknown'; readonly cause: unknown };
-
-/** Whether the user is restoring a backup; asked only when something depends on it. */
-async function restoreOf(
-  { userInfo }: AdmissionRequest,
-  deferrable: Confirmed,
-  { restoreEvidence }: World,
-  signal: AbortSignal,
-): Promise<Restore> {
-  if (doubtful(deferrable).length === 0) return { kind: 'none' };
-  try {
-    const evidence = await restoreEvidence(userInfo, signal);
-    return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', window: evidence.window };
-  } catch (cause) {
-    return { kind: 'unknown', cause };
+function together(judgements: readonly Judgement[]): Remarks {
+  const annotations = new Map<string, string>();
+  for (const { remarks } of judgements) {
+    for (const [key, value] of Object.entries(remarks.auditAnnotations)) {
+      const before = annotations.get(key);
+      annotations.set(key, before === undefined ? value : `${before}, ${value}`);
+    }
   }
+  return {
+    warnings: judgements.flatMap(({ remarks }) => remarks.warnings),
+    auditAnnotations: Object.fromEntries(annotations),
+    errors: judgements.flatMap(({ remarks }) => remarks.errors),
+  };
+}
+
+const NO_RESTORE: Restore = { kind: 'none' };
+
+function causeOf(restore: Restore): unknown {
+  return restore.kind === 'unknown' ? restore.cause : undefined;
 }
 
 /** References that no read has vouched for. A restore defers all of them: the sweep after it looks at them again. */

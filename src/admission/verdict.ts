@@ -1,21 +1,45 @@
-import { describeTarget, type UnseenReference } from './checks/references.ts';
+import type { UnseenReference } from './checks/references.ts';
+import type { Remarks } from './checks/remarks.ts';
 import type { Violation } from './checks/violation.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from './decision.ts';
 import { groupResourceName } from '../api/meta.ts';
 import { quote, shorten } from './shown.ts';
+import { describeRef } from './surroundings.ts';
 
 /** Everything that the checks of all policies have found out about one request. */
 export interface Findings {
   readonly violations: readonly Violation[];
-  /** References of enforced policies about which the cluster could not be asked. */
-  readonly undecided: readonly UnseenReference[];
+  /** What enforced policies would have to know of the cluster, which could not be asked. */
+  readonly undecided: readonly Undecided[];
   /** The same of policies that only warn or audit. */
-  readonly unchecked: readonly UnseenReference[];
-  /** References left to the sweep after the restore in `window`. */
-  readonly deferred: readonly UnseenReference[];
+  readonly unchecked: readonly Undecided[];
+  /** What is let in all the same, because it is part of the restore in `window`. */
+  readonly deferred: readonly Deferral[];
   readonly window: string | undefined;
   /** Why something is undecided, for the log. */
   readonly cause: unknown;
+  /** What the policies say beside. */
+  readonly remarks: Remarks;
+  /** The exceptions that applied, as `policy/exception`. */
+  readonly exceptions: readonly string[];
+}
+
+/** Something that a policy would have to know. */
+export interface Undecided {
+  readonly policy: CompiledPolicy;
+  /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
+  readonly message: string;
+  /** The same for programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
+  readonly spelled: string;
+}
+
+/** Something wrong that a restorer is allowed; it is looked at again after the restore. */
+export interface Deferral {
+  /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
+  readonly message: string;
+  /** As that of {@link Undecided}. */
+  readonly spelled: string;
 }
 
 /** What a message lists; a hostile object can have thousands of violations. */
@@ -32,15 +56,17 @@ const RETRY_SECONDS = 1;
 const REFUSAL = { code: 403, reason: 'Forbidden' } as const;
 
 export function toDecision(findings: Findings): Decision {
+  const { remarks } = findings;
   const by = (enforcement: Violation['policy']['enforcement']) =>
     findings.violations.filter(({ policy }) => policy.enforcement === enforcement);
   const denied = by('Deny');
-  const warnings = [...by('Warn').map(describe), ...uncheckedWarnings(findings)];
-  const auditAnnotations = auditOf(by('Audit'), findings);
-  if (denied.length > 0) {
+  const warnings = [...by('Warn').map(describe), ...uncheckedWarnings(findings), ...remarks.warnings];
+  const auditAnnotations = { ...remarks.auditAnnotations, ...auditOf(by('Audit'), findings) };
+  const [first] = denied;
+  if (first !== undefined) {
     return {
       kind: 'deny',
-      ...REFUSAL,
+      ...(first.refusal ?? REFUSAL),
       message: listed(denied.map(describe)),
       causes: denied.slice(0, MOST_LISTED).map(toCause),
       warnings,
@@ -49,7 +75,7 @@ export function toDecision(findings: Findings): Decision {
   }
   const [undecided] = findings.undecided;
   if (undecided !== undefined) {
-    const message = `could not find out whether ${describeTarget(undecided.target)} exists, which ${undecided.field} names (policy ${undecided.policy.name}): try again`;
+    const message = `${undecided.message} (policy ${undecided.policy.name}): try again`;
     return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: findings.cause };
   }
   return {
@@ -60,9 +86,21 @@ export function toDecision(findings: Findings): Decision {
   };
 }
 
+/** References of which nobody knows whether their target exists. */
+export function undecidedReference(unseen: UnseenReference): Undecided {
+  const message = `could not find out whether ${describeRef(unseen.target)} exists, which ${unseen.field} names`;
+  return { policy: unseen.policy, message, spelled: spell(unseen) };
+}
+
+/** A reference whose target may come later in the restore. */
+export function deferredReference(unseen: UnseenReference): Deferral {
+  const message = `${shorten(unseen.field, 256)}: ${describeRef(unseen.target)} is not there yet`;
+  return { message, spelled: spell(unseen) };
+}
+
 /** Users see no causes: the message has to say it all. */
 function describe({ policy, field, message }: Violation): string {
-  return `${shorten(field, 256)}: ${message} (policy ${policy.name})`;
+  return `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${policy.name})`;
 }
 
 function toCause({ field, reason, message }: Violation): Cause {
@@ -79,32 +117,38 @@ function uncheckedWarnings({ unchecked }: Findings): readonly string[] {
   return unchecked
     .filter(({ policy }) => policy.enforcement === 'Warn')
     .slice(0, MOST_LISTED)
-    .map(
-      ({ policy, field, target }) =>
-        `${shorten(field, 256)}: could not find out whether ${describeTarget(target)} exists (policy ${policy.name})`,
-    );
+    .map(({ policy, message }) => `${message} (policy ${policy.name})`);
 }
 
 function deferredWarnings({ deferred, window = '' }: Findings): readonly string[] {
   return deferred
     .slice(0, MOST_LISTED)
-    .map(
-      ({ field, target }) =>
-        `${shorten(field, 256)}: ${describeTarget(target)} is not there yet; checked again after the restore (RestoreWindow ${quote(window)})`,
-    );
+    .map(({ message }) => `${message}; checked again after the restore (RestoreWindow ${quote(window)})`);
 }
 
 function auditOf(audited: readonly Violation[], findings: Findings): AuditAnnotations {
   const unchecked = findings.unchecked.filter(({ policy }) => policy.enforcement === 'Audit');
   return {
     ...(audited.length > 0 ? { violations: annotation(audited.map(describe), '; ') } : {}),
-    ...(unchecked.length > 0 ? { unchecked: annotation(unchecked.map(spell), ',') } : {}),
+    ...(unchecked.length > 0
+      ? {
+          unchecked: annotation(
+            unchecked.map(({ spelled }) => spelled),
+            ',',
+          ),
+        }
+      : {}),
+    ...(findings.exceptions.length > 0 ? { exceptions: annotation(findings.exceptions, ',') } : {}),
+    ...(findings.remarks.errors.length > 0
+      ? { 'expression-errors': annotation(findings.remarks.errors, '; ') }
+      : {}),
   };
 }
 
 function deferralOf({ deferred, window }: Findings): AuditAnnotations {
   if (window === undefined) return {};
-  return { deferred: annotation(deferred.map(spell), ','), 'restore-window': shorten(window, 253) };
+  const spelled = deferred.map((each) => each.spelled);
+  return { deferred: annotation(spelled, ','), 'restore-window': shorten(window, 253) };
 }
 
 function annotation(texts: readonly string[], separator: string): string {

@@ -1,8 +1,13 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../api/group.ts';
 import type { KubernetesObject } from '../api/meta.ts';
-import type { CompiledPolicy } from './compiled-policy.ts';
+import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
+import {
+  mutatedOperations as mutatedByHandler,
+  validatedOperations as validatedByHandler,
+  type CompiledHandler,
+} from './handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from './label-selector.ts';
-import type { Operation } from './request.ts';
+import { writes, type Operation } from './request.ts';
 import type { MatchCondition } from './scope.ts';
 
 /** Where the API server finds Gatehouse. */
@@ -51,41 +56,46 @@ export interface WebhookConfiguration extends KubernetesObject {
 
 export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
 
-/** What the API server has to know so that it asks Gatehouse about what the policies govern, and about nothing else. */
+/**
+ * What the API server has to know so that it asks Gatehouse about what policies and handlers govern, and about nothing else.
+ *
+ * It asks mutating webhooks one after the other, in this order: handlers see what policies have made of an object.
+ */
 export function webhookConfigurations(
   policies: readonly CompiledPolicy[],
   target: WebhookTarget,
+  handlers: readonly CompiledHandler[] = [],
 ): { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration } {
   return {
     mutating: configuration(
       'MutatingWebhookConfiguration',
-      webhooks('mutate', policies, mutatedOperations, target).map((webhook) => ({
-        ...webhook,
-        reinvocationPolicy: 'IfNeeded',
-      })),
+      [
+        ...webhooks('mutate', policies, mutatedOperations, target),
+        ...webhooks('mutate', handlers, mutatedByHandler, target),
+      ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
     ),
-    validating: configuration(
-      'ValidatingWebhookConfiguration',
-      webhooks('validate', policies, validatedOperations, target),
-    ),
+    validating: configuration('ValidatingWebhookConfiguration', [
+      ...webhooks('validate', policies, validatedOperations, target),
+      ...webhooks('validate', handlers, validatedByHandler, target),
+    ]),
   };
 }
 
 /** The operations of a policy on which it may change the object. */
-function mutatedOperations({ defaults, match }: CompiledPolicy): readonly Operation[] {
-  return match.operations.filter((operation) => defaults.length > 0 && isWrite(operation));
+function mutatedOperations({ defaults, mutations, match }: CompiledPolicy): readonly Operation[] {
+  const changes = defaults.length > 0 || mutations.length > 0;
+  return match.operations.filter((operation) => changes && writes(operation));
 }
 
 /** The operations of a policy at which one of its checks looks. */
-function validatedOperations({ immutable, references, match }: CompiledPolicy): readonly Operation[] {
+function validatedOperations(policy: CompiledPolicy): readonly Operation[] {
+  const { immutable, references, unique, schema, rules, warnings, auditAnnotations, match } = policy;
+  const always = rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
+  const onWrites = references.length > 0 || unique.length > 0 || schema !== undefined;
   return match.operations.filter(
     (operation) =>
-      (immutable.length > 0 && operation === 'UPDATE') || (references.length > 0 && isWrite(operation)),
+      always || (immutable.length > 0 && operation === 'UPDATE') || (onWrites && writes(operation)),
   );
-}
-
-function isWrite(operation: Operation): boolean {
-  return operation === 'CREATE' || operation === 'UPDATE';
 }
 
 function configuration(kind: string, entries: readonly Webhook[]): WebhookConfiguration {
@@ -100,26 +110,32 @@ function configuration(kind: string, entries: readonly Webhook[]): WebhookConfig
   };
 }
 
-function webhooks(
+/** A policy or a handler, as far as the API server has to know of it. */
+interface Governing {
+  readonly entryId: string;
+  readonly match: CompiledMatch;
+}
+
+function webhooks<T extends Governing>(
   phase: 'mutate' | 'validate',
-  policies: readonly CompiledPolicy[],
-  operationsOf: (policy: CompiledPolicy) => readonly Operation[],
+  governing: readonly T[],
+  operationsOf: (one: T) => readonly Operation[],
   target: WebhookTarget,
 ): readonly Webhook[] {
-  const asked = policies.filter((policy) => operationsOf(policy).length > 0);
+  const asked = governing.filter((one) => operationsOf(one).length > 0);
   const entries = Map.groupBy(asked, ({ entryId }) => entryId);
   return [...entries.keys()].sort().flatMap((entryId) => {
-    const [policy, ...others] = entries.get(entryId) ?? [];
-    if (policy === undefined) return [];
-    const rules = [policy, ...others].map((each) => ruleOf(each, operationsOf(each)));
-    return [webhook(phase, policy, uniqueRules(rules), target)];
+    const [first, ...others] = entries.get(entryId) ?? [];
+    if (first === undefined) return [];
+    const rules = [first, ...others].map((each) => ruleOf(each, operationsOf(each)));
+    return [webhook(phase, first, uniqueRules(rules), target)];
   });
 }
 
 /** All policies of an entry have the same scope: any of them speaks for it. */
 function webhook(
   phase: 'mutate' | 'validate',
-  { entryId, match }: CompiledPolicy,
+  { entryId, match }: Governing,
   rules: readonly WebhookRule[],
   { service, caBundle, ownNamespace, matchConditions }: WebhookTarget,
 ): Webhook {
@@ -145,7 +161,7 @@ function withoutNamespace(selector: NormalSelector, namespace: string): NormalSe
   return { ...selector, matchExpressions: [...(selector.matchExpressions ?? []), exclusion] };
 }
 
-function ruleOf({ match }: CompiledPolicy, operations: readonly Operation[]): WebhookRule {
+function ruleOf({ match }: Governing, operations: readonly Operation[]): WebhookRule {
   const { apiGroups, apiVersions, resources } = match;
   return { apiGroups, apiVersions, operations, resources, scope: '*' };
 }

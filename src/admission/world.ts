@@ -1,4 +1,5 @@
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
+import type { UniqueClaim } from '../api/unique-claim.ts';
 import type { UserInfo } from './request.ts';
 
 /** The only door from this room to the cluster. What it finds may allow; only what it confirms may deny. */
@@ -7,9 +8,53 @@ export interface World {
   readonly find: (ref: ObjectRef) => KubernetesObject | undefined;
   /** Live, from the API server; undefined only when there certainly is none. Throws when it cannot tell. */
   readonly confirm: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  /**
+   * The same, and all of the object instead of its metadata.
+   * @param versions of the API whose fields are meant; absent or `*`: any
+   */
+  readonly read: (
+    ref: ObjectRef,
+    signal: AbortSignal,
+    versions?: readonly string[],
+  ) => Promise<KubernetesObject | undefined>;
   /** The open RestoreWindow in which this user restores; undefined when there certainly is none. Throws when it cannot tell. */
   readonly restoreEvidence: (
     user: UserInfo,
     signal: AbortSignal,
   ) => Promise<{ readonly window: string } | undefined>;
+  /** Absent where objects are only looked at (audits, reviews of files): unique values are not checked then. */
+  readonly claims?: Claims;
+  /** From the stores: what governed objects are known to name and to hold. Absent as `claims` is. */
+  readonly governed?: GovernedIndex;
+}
+
+/** The UniqueClaims in the API server. Everything throws when the API server does not say. */
+export interface Claims {
+  /** Live. */
+  readonly read: (name: string, signal: AbortSignal) => Promise<UniqueClaim | undefined>;
+  /** `taken`: there is one of that name, and it stays as it is. */
+  readonly create: (claim: UniqueClaim, signal: AbortSignal) => Promise<UniqueClaim | 'taken'>;
+  /** `changed`: it is no longer the one that was read, and stays as it is. */
+  readonly replace: (claim: UniqueClaim, signal: AbortSignal) => Promise<UniqueClaim | 'changed'>;
+  /** `changed` as with `replace`, also when it has gone. */
+  readonly remove: (claim: UniqueClaim, signal: AbortSignal) => Promise<'removed' | 'changed'>;
+  /** How long after it was let in a write may still be stored, in milliseconds. */
+  readonly settleMs: number;
+}
+
+/** May be out of date. */
+export interface GovernedIndex {
+  /** The objects that seem to name this target by a reference that restricts its deletion; undefined: not all are known yet. */
+  readonly referrers: (target: ObjectRef) => readonly ObjectRef[] | undefined;
+  /** The objects that seem to hold the key of this claim. */
+  readonly holders: (claim: string) => readonly ObjectRef[];
+}
+
+/** What a request is judged with. */
+export interface Circumstances {
+  readonly world: World;
+  /** Ends live reads when the time to answer is over; what they have not said by then is a retry. */
+  readonly signal: AbortSignal;
+  /** In milliseconds since 1970, by the clock of the API server. */
+  readonly now: number;
 }

@@ -1,9 +1,13 @@
 import type { KubernetesObject, ObjectMeta } from './meta.ts';
 import { conditionsSchema } from './conditions.ts';
+import { policyMatch, type LabelSelector } from './policy-match.ts';
+import { policyDefaults, policyMutations } from './policy-mutate.ts';
+import { policyValidate } from './policy-validate.ts';
 import {
   anyObject,
-  anything,
+  apiGroup,
   array,
+  boolean,
   integer,
   mapList,
   object,
@@ -13,128 +17,121 @@ import {
   type TypeOf,
 } from './schema.ts';
 
-/** As in the Kubernetes API (meta/v1 LabelSelector). */
-export interface LabelSelector {
-  matchLabels?: Record<string, string>;
-  matchExpressions?: {
-    key: string;
-    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-    values?: string[];
-  }[];
-}
-
-const FIELD_PATH =
-  'A path such as `spec.datacenter`, `spec.disks[*].class` or `metadata.labels["example.com/rack"]`.';
-
-const match = object(
+const params = object(
   {
-    apiGroups: array(string({ description: 'An API group; empty for the core group.' }), {
-      description:
-        'The API groups governed. Wildcards are refused: they would cover what the cluster needs to heal itself.',
-      minItems: 1,
+    apiGroup: apiGroup({ description: 'The API group of the object; empty for the core group.' }),
+    resource: string({ description: 'Its plural, e.g. `configmaps`.', minLength: 1 }),
+    name: string({ description: 'Its name.', minLength: 1 }),
+    namespace: optional(
+      string({
+        description:
+          'Its namespace, if it has one. Absent for a namespaced kind: the namespace of the object checked.',
+      }),
+    ),
+    whenMissing: optional(
+      oneOf(['Deny', 'Allow'], {
+        description:
+          'What happens while there is no such object: as if every rule that reads params failed, or held.',
+        default: 'Deny',
+      }),
+    ),
+  },
+  { description: 'An object that expressions see as params, e.g. a ConfigMap with limits.' },
+);
+
+const variable = object(
+  {
+    name: string({
+      description: 'Expressions see it as variables.<name>.',
+      minLength: 1,
+      maxLength: 63,
+      pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
     }),
-    apiVersions: optional(
-      array(string({ description: 'An API version, or `*`.' }), {
-        description: 'The versions in which requests are sent to Gatehouse.',
-        minItems: 1,
-        default: ['*'],
+    expression: string({
+      description: 'CEL; computed at most once a request, when it is needed.',
+      minLength: 1,
+    }),
+  },
+  { description: 'A value that several expressions use.' },
+);
+
+const warning = object(
+  {
+    condition: optional(
+      string({ description: 'CEL; the warning is given where it is true. Absent: always.', minLength: 1 }),
+    ),
+    message: optional(string({ description: 'The warning; this or messageExpression.' })),
+    messageExpression: optional(string({ description: 'CEL that makes the warning.', minLength: 1 })),
+  },
+  { description: 'A warning that kubectl shows, which refuses nothing.' },
+);
+
+const auditAnnotation = object(
+  {
+    key: string({
+      description: 'The key; the API server puts the name of the webhook before it.',
+      minLength: 1,
+      maxLength: 63,
+      pattern: '^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$',
+    }),
+    valueExpression: string({
+      description: 'CEL that makes the value; null or an empty text leaves it out.',
+      minLength: 1,
+    }),
+  },
+  { description: 'A note in the audit log.' },
+);
+
+const exception = object(
+  {
+    name: string({
+      description: 'The name of the exception, for the audit log.',
+      minLength: 1,
+      maxLength: 63,
+    }),
+    reason: string({ description: 'Why there is one, for those who read the policy later.', minLength: 1 }),
+    expiresAt: optional(string({ description: 'When it ends. Absent: never.', format: 'date-time' })),
+    users: optional(
+      array(string({ description: 'A user name; a * at the end stands for anything.' }), {
+        description: 'Whose requests.',
       }),
     ),
-    resources: array(
-      string({ description: 'A plural such as `servers`, or a subresource such as `servers/status`.' }),
-      {
-        description: 'The resources governed.',
-        minItems: 1,
-      },
+    groups: optional(
+      array(string({ description: 'A group.' }), { description: 'Whose requests, by group.' }),
     ),
-    operations: optional(
-      array(oneOf(['CREATE', 'UPDATE', 'DELETE', 'CONNECT'], { description: 'An operation.' }), {
-        description: 'The operations governed.',
-        minItems: 1,
-        default: ['CREATE', 'UPDATE'],
+    namespaces: optional(
+      array(string({ description: 'A namespace; a * at the end stands for anything.' }), {
+        description: 'Objects in which namespaces.',
       }),
     ),
-    namespaceSelector: optional(
-      anyObject<LabelSelector>({
-        description: 'Only objects in namespaces with these labels. Empty: all namespaces.',
+    names: optional(
+      array(string({ description: 'A name; a * at the end stands for anything.' }), {
+        description: 'Objects of which names.',
       }),
     ),
     objectSelector: optional(
       anyObject<LabelSelector>({
-        description:
-          'Only objects with these labels, before or after the change. Not a security boundary: users can label their way out.',
+        description: 'Objects with which labels. Not a security boundary: users can label their way out.',
       }),
     ),
-    matchConditions: optional(
-      mapList(
-        object(
-          {
-            name: string({ description: 'A name for messages and metrics.', minLength: 1 }),
-            expression: string({ description: 'CEL, evaluated by the API server.', minLength: 1 }),
-          },
-          { description: 'A condition.' },
-        ),
-        ['name'],
-        {
+    checks: optional(
+      array(
+        string({
           description:
-            'CEL conditions that the API server evaluates before it asks (Kubernetes 1.28 and newer).',
-          maxItems: 64,
+            'schema, immutable, references, unique, rules, or the name of a reference, unique rule or rule.',
+        }),
+        {
+          description: 'Which checks are left out. Absent: all.',
         },
       ),
     ),
   },
-  { description: 'Which requests the policy governs.' },
-);
-
-const defaultRule = object(
-  {
-    path: string({ description: `The field to fill where it is absent. ${FIELD_PATH}`, minLength: 1 }),
-    value: anything({ description: 'The value it gets.' }),
-  },
-  { description: 'One default.' },
-);
-
-const reference = object(
-  {
-    name: string({
-      description: 'The name of the reference, for messages, metrics and reports.',
-      minLength: 1,
-      maxLength: 63,
-      pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
-    }),
-    path: string({ description: `The field that holds the name of the target. ${FIELD_PATH}`, minLength: 1 }),
-    namespacePath: optional(
-      string({
-        description:
-          'The field that holds the namespace of a namespaced target. Absent: the namespace of the object itself.',
-      }),
-    ),
-    target: object(
-      {
-        apiGroup: string({ description: 'The API group of the target; empty for the core group.' }),
-        resource: string({ description: 'The plural of the target, e.g. `datacenters`.', minLength: 1 }),
-      },
-      { description: 'What the field names.' },
-    ),
-  },
-  { description: 'A foreign key: the object that the field names has to exist.' },
-);
-
-const validate = object(
-  {
-    immutable: optional(
-      array(string({ description: FIELD_PATH, minLength: 1 }), {
-        description: 'Fields that cannot be changed or removed once they are set.',
-      }),
-    ),
-    references: optional(mapList(reference, ['name'], { description: 'Foreign keys.', maxItems: 64 })),
-  },
-  { description: 'What an object has to satisfy.' },
+  { description: 'A case that the checks leave alone: all that is said here has to hold.' },
 );
 
 const spec = object(
   {
-    match,
+    match: policyMatch,
     failurePolicy: optional(
       oneOf(['Fail', 'Ignore'], {
         description:
@@ -157,10 +154,29 @@ const spec = object(
         default: 'Deny',
       }),
     ),
-    defaults: optional(
-      array(defaultRule, { description: 'Values for fields that are absent.', maxItems: 256 }),
+    audit: optional(
+      boolean({
+        description: 'Whether what is stored already is checked too, hourly and whenever the policy changes.',
+        default: true,
+      }),
     ),
-    validate: optional(validate),
+    params: optional(params),
+    variables: optional(
+      mapList(variable, ['name'], { description: 'Values for expressions, in their order.', maxItems: 64 }),
+    ),
+    defaults: optional(policyDefaults),
+    mutations: optional(policyMutations),
+    validate: optional(policyValidate),
+    warnings: optional(array(warning, { description: 'Warnings to users.', maxItems: 32 })),
+    auditAnnotations: optional(
+      mapList(auditAnnotation, ['key'], { description: 'Notes in the audit log.', maxItems: 20 }),
+    ),
+    exceptions: optional(
+      mapList(exception, ['name'], {
+        description: 'Who or what the checks leave alone, and until when.',
+        maxItems: 64,
+      }),
+    ),
     restore: optional(
       object(
         {
@@ -168,6 +184,13 @@ const spec = object(
             oneOf(['Defer', 'Enforce'], {
               description:
                 'Whether a restorer may create objects whose references have no target yet, while a RestoreWindow is open.',
+              default: 'Defer',
+            }),
+          ),
+          unique: optional(
+            oneOf(['Defer', 'Enforce'], {
+              description:
+                'Whether a restorer may create objects whose unique values another object holds, while a RestoreWindow is open.',
               default: 'Defer',
             }),
           ),
@@ -181,6 +204,21 @@ const spec = object(
 
 const status = object(
   {
+    violations: optional(
+      object(
+        {
+          total: integer({ description: 'Violations among the objects that are stored.', minimum: 0 }),
+          objects: optional(integer({ description: 'Objects with at least one of them.', minimum: 0 })),
+          checked: optional(integer({ description: 'Objects that were looked at.', minimum: 0 })),
+          checkedAt: optional(string({ description: 'When the audit ended.', format: 'date-time' })),
+          generation: optional(
+            integer({ description: 'The generation of the policy that was checked.', format: 'int64' }),
+          ),
+          message: optional(string({ description: 'Why there is no complete count, if there is none.' })),
+        },
+        { description: 'What the audit of stored objects found.' },
+      ),
+    ),
     conditions: optional(
       conditionsSchema(
         '`Ready` (it compiles and is in force), `WebhooksInstalled` (the API server asks Gatehouse)',
@@ -207,13 +245,16 @@ const status = object(
 /** The schema of an AdmissionPolicy without `apiVersion`, `kind` and `metadata`. */
 export const admissionPolicySchema = object(
   { spec, status: optional(status) },
-  { description: 'Rules for objects of other kinds: defaults, foreign keys, immutable fields.' },
+  {
+    description:
+      'Rules for objects of other kinds: defaults, mutations, foreign keys, unique values, conditions.',
+  },
 );
 
 export type AdmissionPolicySpec = TypeOf<typeof spec>;
 export type AdmissionPolicyStatus = TypeOf<typeof status>;
-export type ReferenceRule = TypeOf<typeof reference>;
-export type PolicyMatch = TypeOf<typeof match>;
+export type PolicyParams = TypeOf<typeof params>;
+export type PolicyVariable = TypeOf<typeof variable>;
 
 export interface AdmissionPolicy extends KubernetesObject {
   readonly metadata: ObjectMeta;

@@ -2,8 +2,10 @@
 import type { TSchema } from 'typebox';
 
 import { admissionPolicySchema } from './admission-policy.ts';
+import { conversionPolicySchema } from './conversion-policy.ts';
 import { GROUP, VERSION } from './group.ts';
 import { restoreWindowSchema } from './restore-window.ts';
+import { uniqueClaimSchema } from './unique-claim.ts';
 
 interface PrinterColumn {
   readonly name: string;
@@ -42,6 +44,21 @@ const definitions: readonly Definition[] = [
     ],
   },
   {
+    kind: 'ConversionPolicy',
+    plural: 'conversionpolicies',
+    shortNames: ['cp'],
+    schema: conversionPolicySchema,
+    columns: [
+      { name: 'Resource', type: 'string', jsonPath: '.spec.target.resource' },
+      { name: 'Group', type: 'string', jsonPath: '.spec.target.apiGroup' },
+      { name: 'Hub', type: 'string', jsonPath: '.spec.hub' },
+      { name: 'Ready', type: 'string', jsonPath: condition('Ready', 'status') },
+      { name: 'Reason', type: 'string', jsonPath: condition('Ready', 'reason') },
+      { name: 'Installed', type: 'string', jsonPath: condition('Installed', 'status') },
+      AGE,
+    ],
+  },
+  {
     kind: 'RestoreWindow',
     plural: 'restorewindows',
     shortNames: ['rw'],
@@ -52,6 +69,20 @@ const definitions: readonly Definition[] = [
       { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
       { name: 'Reason', type: 'string', jsonPath: '.spec.reason', priority: 1 },
       AGE,
+    ],
+  },
+  {
+    kind: 'UniqueClaim',
+    plural: 'uniqueclaims',
+    shortNames: ['uc'],
+    schema: uniqueClaimSchema,
+    columns: [
+      { name: 'Policy', type: 'string', jsonPath: '.spec.policy' },
+      { name: 'Rule', type: 'string', jsonPath: '.spec.rule' },
+      { name: 'Values', type: 'string', jsonPath: '.spec.values' },
+      { name: 'Namespace', type: 'string', jsonPath: '.spec.holder.namespace' },
+      { name: 'Holder', type: 'string', jsonPath: '.spec.holder.name' },
+      { name: 'Claimed', type: 'date', jsonPath: '.spec.claimedAt' },
     ],
   },
 ];
@@ -82,7 +113,7 @@ function toManifest({ kind, plural, shortNames, schema, columns }: Definition): 
           name: VERSION,
           served: true,
           storage: true,
-          subresources: { status: {} },
+          ...('status' in schema.properties ? { subresources: { status: {} } } : {}),
           additionalPrinterColumns: columns,
           schema: {
             openAPIV3Schema: {

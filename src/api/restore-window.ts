@@ -1,6 +1,6 @@
 import type { KubernetesObject, ObjectMeta } from './meta.ts';
 import { conditionsSchema } from './conditions.ts';
-import { array, boolean, integer, object, oneOf, optional, string, type TypeOf } from './schema.ts';
+import { apiGroup, array, boolean, integer, object, oneOf, optional, string, type TypeOf } from './schema.ts';
 
 const principal = object(
   {
@@ -14,7 +14,7 @@ const principal = object(
 
 const target = object(
   {
-    group: string({ description: 'The API group; empty for the core group.' }),
+    group: apiGroup({ description: 'The API group; empty for the core group.' }),
     resource: string({ description: 'The plural.' }),
     namespace: optional(string({ description: 'Absent for cluster-scoped targets.' })),
     name: string({ description: 'The name.' }),

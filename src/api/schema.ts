@@ -25,6 +25,13 @@ export const string = (options: {
   readonly default?: string;
 }) => Type.String(options);
 
+/**
+ * The name of an API group, which is empty for the core group. Null is let in and means the same: API servers older than 1.21
+ * that were built with Go 1.16 or later take an empty text for null, and would refuse it (kubernetes #99804).
+ */
+export const apiGroup = (options: { readonly description: string }) =>
+  Type.Unsafe<string | null>({ type: 'string', nullable: true, ...options });
+
 export const integer = (options: {
   readonly description: string;
   readonly minimum?: number;
@@ -35,7 +42,12 @@ export const integer = (options: {
 
 export const object = <Properties extends TProperties>(
   properties: Properties,
-  options: { readonly description: string; readonly default?: unknown },
+  options: {
+    readonly description: string;
+    readonly default?: unknown;
+    readonly minProperties?: number;
+    readonly maxProperties?: number;
+  },
 ) => Type.Object(properties, options);
 
 export const array = <Item extends TSchema>(

@@ -34,6 +34,7 @@ export async function run(argv: readonly string[]): Promise<void> {
     const { serve } = await import('./serve.ts');
     await serve(config);
   });
+  addManifests(program);
   addSandbox(program);
   try {
     await program.parseAsync([...argv]);
@@ -42,6 +43,21 @@ export async function run(argv: readonly string[]): Promise<void> {
     console.error(`error: ${sentenceOf(error)}`);
     process.exit(1);
   }
+}
+
+function addManifests(program: Command): void {
+  program
+    .command('manifests')
+    .description('print what a cluster needs beside deploy/ for these handlers (YAML)')
+    .addOption(toOption('handlers'))
+    .addOption(toOption('namespace'))
+    .action(async (options: Readonly<Record<string, string | undefined>>) => {
+      const config = configFrom(options, program);
+      const { manifests } = await import('./manifests.ts');
+      process.stdout.write(await manifests(config, process.cwd()));
+      // A handler may have started timers or connections when it was loaded.
+      process.exit(0);
+    });
 }
 
 interface SandboxFlags {

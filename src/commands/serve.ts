@@ -8,13 +8,18 @@ import type { Config } from '../config/config.ts';
 import { ownStateLabels } from '../controllers/authority.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createElection } from '../kube/lease.ts';
+import { watchEventLoop } from '../server/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener.ts';
 import { createMetrics } from '../server/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
+import { createPressure, mostBodyBytes } from '../server/pressure.ts';
 import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
+import type { LoadedHandler } from './handlers/load.ts';
 import { createLog } from './log.ts';
 import { connect, type Connected } from './serve/connect.ts';
+import { startConversions, type Conversions } from './serve/conversions.ts';
+import { openHandlers, startHandlers } from './serve/handlers.ts';
 import { lead } from './serve/leader.ts';
 import { startReplica, type ReplicaParts } from './serve/replica.ts';
 import { followServingSecret } from './serve/serving-secret.ts';
@@ -41,12 +46,16 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
   const operations = buildOperationsServer({ live: { ping: () => undefined }, ready, metrics });
   await operations.listen({ host: config.host, port: config.operationsPort });
+  const ended = new AbortController();
   try {
+    const handlers = await openHandlers(config.handlers, { metrics, log }, ended.signal);
     const connection = options.connection?.() ?? (await loadConnection(config));
-    await run(await connect(connection, { config, identity, metrics, log }, draining), ready, draining);
+    const connected = await connect(connection, { config, identity, metrics, log }, draining);
+    await run(connected, handlers, ready, draining);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
+    ended.abort();
     await operations.close();
   }
   log.info({}, 'stopped');
@@ -54,17 +63,30 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
 
 async function run(
   { context, urgent, close }: Connected,
+  loaded: readonly LoadedHandler[],
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
 ): Promise<void> {
   const { config, metrics, log } = context;
   const shutdown = new AbortController();
-  const replica = startReplica(context, shutdown.signal);
+  const handlers = startHandlers(context, loaded, shutdown.signal);
+  const replica = startReplica(context, handlers, shutdown.signal);
+  const conversions = startConversions(context, [], shutdown.signal);
+  const eventLoop = watchEventLoop({ metrics }, shutdown.signal);
+  const pressure = createPressure(
+    { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() },
+    { eventLoop, metrics, log },
+  );
   const listener = createListener({
     host: config.host,
     port: config.port,
     limits: { ...WEBHOOK_LIMITS, requestMs: config.connectionTimeoutMs },
-    deps: { ...replica.admission, draining: () => draining.aborted, metrics, log },
+    deps: {
+      ...replica.admission,
+      conversion: conversions.serving,
+      draining: () => draining.aborted,
+      ...{ pressure, metrics, log },
+    },
     log,
   });
   followServingSecret(context, listener, shutdown.signal);
@@ -72,10 +94,12 @@ async function run(
     start: () => undefined,
     certificate: () => listener.problem(new Date()),
     ...replica.checks,
+    conversions: conversions.check,
+    'event-loop': eventLoop.problem,
     shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
   } satisfies Record<string, HealthCheck>);
 
-  const leading = campaign(context, urgent, replica, shutdown.signal);
+  const leading = campaign(context, urgent, { replica, conversions }, shutdown.signal);
   // An election that fails ends the process: nobody would notice a replica that can never lead.
   await Promise.race([aborted(draining).then(() => sleep(config.drainDelayMs)), leading]);
   await listener.close();
@@ -88,7 +112,7 @@ async function run(
 function campaign(
   context: Connected['context'],
   client: Connected['urgent'],
-  replica: ReplicaParts,
+  { replica, conversions }: { readonly replica: ReplicaParts; readonly conversions: Conversions },
   signal: AbortSignal,
 ): Promise<void> {
   const { config, identity, metrics, log } = context;
@@ -105,7 +129,7 @@ function campaign(
   const onStart = async (leading: AbortSignal) => {
     metrics.leader(true);
     try {
-      await lead(context, replica, election.isLeader, leading);
+      await lead(context, { replica, conversions }, election.isLeader, leading);
     } finally {
       metrics.leader(false);
     }

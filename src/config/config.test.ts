@@ -7,6 +7,7 @@ test('without anything the defaults hold', () => {
     namespace: 'gatehouse-system',
     port: 8443,
     connectionTimeoutMs: 120_000, // longer than the 90 s for which the API server keeps idle connections
+    maxAdmissionReviews: 1_000,
     drainDelayMs: 10_000,
     lease: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
     kubeconfig: undefined,
@@ -38,6 +39,12 @@ test('a client always has a time limit, and it may be short', () => {
   // To Node 0 means for ever.
   expect(() => resolveConfig({ 'connection-timeout': '0s' }, {})).toThrow(
     '--connection-timeout: "0s" is too short',
+  );
+});
+
+test.each(['0', '-1', '1.5', 'many', ''])('"%s" is no number of reviews', (written) => {
+  expect(() => resolveConfig({ 'max-admission-reviews': written }, {})).toThrow(
+    `--max-admission-reviews: "${written}" is not a number of at least 1`,
   );
 });
 

@@ -1,4 +1,5 @@
 /** Flags, environment and file become one frozen, validated Config: in this order of precedence, then the default. */
+import { parseBytes } from './byte-size.ts';
 import { parseDuration } from './duration.ts';
 
 /** One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file. */
@@ -24,6 +25,19 @@ function limit(value: string): number {
   const ms = parseDuration(value);
   if (ms < 1) throw new Error(`"${value}" is too short: give clients a millisecond at least`);
   return ms;
+}
+
+function count(value: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(value)) throw new Error(`"${value}" is not a number of at least 1`);
+  return Number(value);
+}
+
+/** A list holds one object at least, and the API server takes objects of up to 3 MiB; a JavaScript string ends before 512 MiB. */
+function bodyLimit(value: string): number {
+  const bytes = parseBytes(value);
+  if (bytes < 8 * 1024 ** 2) throw new Error(`"${value}" is too small: a single object may need 8MiB`);
+  if (bytes > 256 * 1024 ** 2) throw new Error(`"${value}" is too large: at most 256MiB can be taken`);
+  return bytes;
 }
 
 function choice<const Choices extends readonly string[]>(
@@ -79,6 +93,16 @@ export const SETTINGS = {
     '120s',
     limit,
   ),
+  'max-admission-reviews': setting(
+    'admission reviews under way at a time, of which one webhook has half at most; more are to be sent again',
+    '1000',
+    count,
+  ),
+  'conversion-body-limit': setting(
+    'largest list of objects that is converted at once; admission reviews have a limit of their own',
+    '64MiB',
+    bodyLimit,
+  ),
   'drain-delay': setting('how long to go on serving after SIGTERM', '10s', parseDuration),
   'lease-duration': setting('how long a lease holds that nobody renews', '15s', parseDuration),
   'renew-deadline': setting('how long a leader tries to renew before it steps down', '10s', parseDuration),
@@ -128,6 +152,7 @@ export const SETTINGS = {
     '24h',
     parseDuration,
   ),
+  handlers: setting('folder with handlers in TypeScript, or a package that exports them', undefined, text),
   'log-level': setting(
     'least severe level that is logged',
     'info',
@@ -176,6 +201,9 @@ export interface Config {
   readonly port: number;
   readonly operationsPort: number;
   readonly connectionTimeoutMs: number;
+  readonly maxAdmissionReviews: number;
+  /** In bytes. */
+  readonly conversionBodyLimit: number;
   readonly drainDelayMs: number;
   readonly lease: { readonly durationMs: number; readonly renewDeadlineMs: number; readonly retryMs: number };
   readonly restoreSettleMs: number;
@@ -193,6 +221,8 @@ export interface Config {
     readonly propagationWaitMs: number;
     readonly graceMs: number;
   };
+  /** A folder or a package; undefined: there are no handlers. */
+  readonly handlers: string | undefined;
   readonly logLevel: Value<'log-level'>;
 }
 
@@ -230,6 +260,8 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     port: required('port', 0),
     operationsPort: required('operations-port', 0),
     connectionTimeoutMs: required('connection-timeout', 0),
+    maxAdmissionReviews: required('max-admission-reviews', 1),
+    conversionBodyLimit: required('conversion-body-limit', 0),
     drainDelayMs: required('drain-delay', 0),
     lease: Object.freeze({
       durationMs: required('lease-duration', 0),
@@ -249,6 +281,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
       propagationWaitMs: required('ca-propagation-wait', 0),
       graceMs: required('ca-grace', 0),
     }),
+    handlers: read('handlers'),
     logLevel: required('log-level', 'info'),
   };
   const { durationMs, renewDeadlineMs, retryMs } = config.lease;

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../admission/compile.ts';
+import type { CompiledTarget } from '../admission/compiled-policy.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
@@ -23,7 +24,7 @@ export interface PoliciesDeps {
   /** Whether this process may get, list and watch it. */
   readonly canRead: (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
   /** Starts to watch `target` if nobody did, and waits until it has been listed. */
-  readonly watchTarget: (target: ResolvedResource, signal: AbortSignal) => Promise<void>;
+  readonly watchTarget: (target: CompiledTarget, signal: AbortSignal) => Promise<void>;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
   readonly now: () => Date;
@@ -52,7 +53,7 @@ export function createPoliciesReconciler(deps: PoliciesDeps): Reconcile {
     const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
     const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
     // Not by generation alone: it is the same again for a policy that was made anew, or whose target changed its scope.
-    if (isDeepStrictEqual(before, state)) return again;
+    if (isSame(before, state)) return again;
     deps.registry.set(name, state);
     if (problem === undefined)
       deps.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
@@ -86,7 +87,7 @@ async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortS
       problem: { reason: 'Forbidden', message: missingAccessMessage(policy.metadata.name ?? '', forbidden) },
     };
   }
-  await watchTargets(result.policy, kinds, deps, signal);
+  await watchTargets(result.policy, deps, signal);
   return { kind: 'usable', policy: result.policy };
 }
 
@@ -111,7 +112,7 @@ async function lastInForce(
   if (result.kind === 'rejected') return undefined;
   // Watching may be what is forbidden now: the checks then ask the API server, and say so when they cannot decide.
   const readable = (await unreadable(result.policy, deps, signal)).length === 0;
-  if (readable) await watchTargets(result.policy, kinds, deps, signal);
+  if (readable) await watchTargets(result.policy, deps, signal);
   return result.policy;
 }
 
@@ -123,9 +124,8 @@ async function resolveKinds(
   deps: PoliciesDeps,
   signal: AbortSignal,
 ): Promise<Kinds> {
-  const references = spec.validate?.references ?? [];
-  if (references.length === 0) return new Map();
-  const targets = references.map(({ target }) => ({ group: target.apiGroup, resource: target.resource }));
+  const targets = namedKinds(spec);
+  if (targets.length === 0) return new Map();
   const wanted = new Map(
     [...targets, ...governed(spec)].map((resource) => [groupResourceName(resource), resource]),
   );
@@ -135,12 +135,42 @@ async function resolveKinds(
 
 async function watchTargets(
   { targets }: CompiledPolicy,
-  kinds: Kinds,
   deps: PoliciesDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const known = targets.flatMap((target) => kinds.get(groupResourceName(target)) ?? []);
-  await Promise.all(known.map((target) => deps.watchTarget(target, signal)));
+  await Promise.all(targets.map((target) => deps.watchTarget(target, signal)));
+}
+
+/** The kinds that a policy says it needs: those of its references, and that of its params. */
+export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
+  const named = [
+    ...(validate?.references ?? []).map(({ target }) => target),
+    ...(params === undefined ? [] : [params]),
+  ];
+  return named.map(({ apiGroup, resource }) => ({ group: apiGroup ?? '', resource }));
+}
+
+/** Whether nothing is enforced or reported differently: compiled from the same rules, with the same kinds. */
+function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
+  const facts = (state: PolicyState | undefined) => ({
+    ...state,
+    inForce: state?.inForce === undefined ? undefined : factsOf(state.inForce),
+  });
+  return isDeepStrictEqual(facts(before), facts(after));
+}
+
+/** All that expressions, schemas and paths are compiled from. */
+function factsOf({
+  name,
+  generation,
+  entryId,
+  match,
+  references,
+  params,
+  targets,
+  spec,
+}: CompiledPolicy): object {
+  return { name, generation, entryId, match, references, params, targets, spec };
 }
 
 /** References are looked up among the targets, and looked for among the governed objects when a restore is swept. */
@@ -149,9 +179,10 @@ async function unreadable(
   deps: PoliciesDeps,
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
-  if (policy.references.length === 0) return [];
+  if (policy.targets.length === 0) return [];
+  const swept = policy.references.length === 0 ? [] : governed(policy);
   const needed = new Map(
-    [...policy.targets, ...governed(policy)].map((resource) => [groupResourceName(resource), resource]),
+    [...policy.targets, ...swept].map((resource) => [groupResourceName(resource), resource]),
   );
   const answers = await Promise.all(
     [...needed.values()].map(async (resource) => ({
@@ -166,10 +197,10 @@ async function unreadable(
 export function governed({
   match,
 }: {
-  readonly match: { readonly apiGroups: readonly string[]; readonly resources: readonly string[] };
+  readonly match: { readonly apiGroups: readonly (string | null)[]; readonly resources: readonly string[] };
 }): readonly GroupResource[] {
   const resources = match.resources.filter((resource) => !resource.includes('/'));
-  return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
+  return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group: group ?? '', resource })));
 }
 
 const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;

@@ -2,7 +2,7 @@
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 
 /** ClusterRoles with this label are collected by the aggregated ClusterRole `gatehouse-references`. */
-const AGGREGATION_LABEL = 'gatehouse.dev/aggregate-to-references';
+export const AGGREGATION_LABEL = 'gatehouse.dev/aggregate-to-references';
 
 export function missingAccessMessage(policy: string, forbidden: readonly GroupResource[]): string {
   const kinds = forbidden.map(groupResourceName).join(', ');

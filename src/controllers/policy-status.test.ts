@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { AdmissionPolicy } from '../api/admission-policy.ts';
+import type { AdmissionPolicy, AdmissionPolicyStatus } from '../api/admission-policy.ts';
 import type { Condition } from '../api/meta.ts';
 import { setCondition } from '../kube/conditions.ts';
 import { compiled, createObjects, NEVER, untilDone, type Objects } from './fixtures.ts';
@@ -10,6 +10,7 @@ import { createPolicyStatusReconciler, type PolicyStatusDeps } from './policy-st
 let policies: Objects<AdmissionPolicy>;
 let state: PolicyState | undefined;
 let installed: number | undefined;
+let violations: AdmissionPolicyStatus['violations'];
 let now: string;
 
 const version = (generation: number) => compiled({}, { name: 'servers', generation });
@@ -20,6 +21,7 @@ beforeEach(() => {
   policies.add({ metadata: { name: 'servers', generation: 1 }, spec: version(1).spec });
   state = { inForce: version(1), problem: undefined, generation: 1 };
   installed = 1;
+  violations = undefined;
   now = '2026-11-21T12:00:00Z';
 });
 
@@ -28,6 +30,7 @@ const reconciler = (change: Partial<PolicyStatusDeps> = {}) =>
     policy: policies.read,
     state: () => state,
     installed: () => installed,
+    violations: () => violations,
     setCondition,
     writeStatus: (policy, status) => policies.replace({ ...policy, status }),
     now: () => new Date(now),
@@ -168,4 +171,13 @@ test.each([
   await untilDone(reconciler(), 'servers');
   expect(condition('Ready')?.status).toBe('True');
   expect(policies.writes()).toBe(writes);
+});
+
+test('what the audit found stands in the status, and stays when a new leader has not audited yet', async () => {
+  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
+  await reconcile();
+  expect(status()?.violations).toEqual(violations);
+  violations = undefined;
+  await reconcile();
+  expect(status()?.violations).toMatchObject({ total: 3 });
 });

@@ -11,6 +11,8 @@ export interface PolicyStatusDeps {
   readonly state: (name: string) => PolicyState | undefined;
   /** The generation of the policy that the webhook configurations in the API server carry. */
   readonly installed: (name: string) => number | undefined;
+  /** What the audit found last; undefined: nothing since this leader began. */
+  readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
   readonly setCondition: (
     conditions: readonly Condition[],
     next: Omit<Condition, 'lastTransitionTime'>,
@@ -36,6 +38,7 @@ export function createPolicyStatusReconciler(deps: PolicyStatusDeps): Reconcile 
     const status: AdmissionPolicyStatus = {
       conditions: conditionsOf(state, deps.installed(name), before.conditions ?? [], deps),
       ...inForceOf(state, before),
+      ...violationsOf(deps.violations(name) ?? before.violations),
     };
     if (isDeepStrictEqual(before, status)) return AWAIT_CHANGE;
     await deps.writeStatus(policy, status, signal);
@@ -75,6 +78,12 @@ function conditionsOf(
       now(),
     ),
   ];
+}
+
+function violationsOf(
+  violations: AdmissionPolicyStatus['violations'],
+): Pick<AdmissionPolicyStatus, 'violations'> {
+  return violations === undefined ? {} : { violations };
 }
 
 /** What was enforced stays noted when nothing can be just now: it is what a replica falls back on once it compiles again. */

@@ -3,7 +3,7 @@
  * it names. What seems wrong is read again, live, before it is reported, so a stale page accuses nobody.
  */
 import type { CompiledPolicy } from '../admission/compile.ts';
-import { matchesSelector } from '../admission/label-selector.ts';
+import { isInScope, type NamespaceLabels } from '../admission/object-scope.ts';
 import { referencesOf, type FoundReference } from '../admission/references.ts';
 import {
   groupResourceName,
@@ -27,9 +27,7 @@ export interface SweepDeps {
   readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
   readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
   /** The labels of each namespace. */
-  readonly namespaceLabels: (
-    signal: AbortSignal,
-  ) => Promise<ReadonlyMap<string, Readonly<Record<string, string>>>>;
+  readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
   readonly now: () => Date;
 }
 
@@ -102,7 +100,7 @@ async function suspectsOf(
   page: readonly KubernetesObject[],
   resource: GroupResource,
   policies: readonly CompiledPolicy[],
-  namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>,
+  namespaces: NamespaceLabels,
   exists: Exists,
 ): Promise<readonly Suspect[]> {
   const suspects: Suspect[] = [];
@@ -125,21 +123,6 @@ async function dangling(
   const missing: FoundReference[] = [];
   for (const found of referencesOf(policy, object)) if (!(await exists(found.target))) missing.push(found);
   return missing;
-}
-
-/** `matchConditions` are not evaluated here: what they leave out of admission is still swept. */
-function isInScope(
-  { match }: CompiledPolicy,
-  { metadata }: KubernetesObject,
-  namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>,
-): boolean {
-  const namespaceLabels =
-    metadata?.namespace === undefined ? undefined : (namespaces.get(metadata.namespace) ?? {});
-  return (
-    matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
-    // A namespaceSelector never leaves out cluster-scoped objects, as in the API server.
-    (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels))
-  );
 }
 
 /** Judges a suspect as it is now: a reference may have moved within the object since, or may name something else. */

@@ -34,6 +34,7 @@ beforeEach(() => {
 
 const reconciler = (change: Partial<WebhookConfigurationsDeps> = {}) =>
   createWebhookConfigurationsReconciler({
+    handlers: [],
     policies: () => policies,
     caBundle: () => caBundle,
     target: {

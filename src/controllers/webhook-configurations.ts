@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../admission/compile.ts';
+import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { webhookConfigurations, type WebhookConfiguration } from '../admission/webhook-configurations.ts';
 import type { KubernetesObject } from '../api/meta.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
@@ -14,6 +15,8 @@ export type LiveWebhookConfiguration = Omit<WebhookConfiguration, 'webhooks'> &
 
 export interface WebhookConfigurationsDeps {
   readonly policies: () => readonly CompiledPolicy[];
+  /** Those of this process: they stay the same for as long as it runs. */
+  readonly handlers: readonly CompiledHandler[];
   /** Base64 PEM; undefined until there is an authority. */
   readonly caBundle: () => string | undefined;
   readonly target: {
@@ -47,7 +50,11 @@ export function createWebhookConfigurationsReconciler(deps: WebhookConfiguration
     const caBundle = deps.caBundle();
     if (caBundle === undefined) return requeueIn(500, deps.now());
     const policies = deps.policies();
-    const { mutating, validating } = webhookConfigurations(policies, { ...deps.target, caBundle });
+    const { mutating, validating } = webhookConfigurations(
+      policies,
+      { ...deps.target, caBundle },
+      deps.handlers,
+    );
     await ensure('mutatingwebhookconfigurations', mutating, deps, signal);
     await ensure('validatingwebhookconfigurations', validating, deps, signal);
     deps.onInstalled(policies);

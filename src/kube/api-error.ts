@@ -94,6 +94,10 @@ export const isConflict = (error: unknown): error is ApiError =>
 /** 410: the resourceVersion or page asked for is too old. */
 export const isGone = (error: unknown): error is ApiError => hasCode(error, 410);
 
+/** Invalid, too large, or forbidden by a permission, a quota or an admission policy: whoever asks again is told the same. */
+export const isRefused = (error: unknown): error is ApiError =>
+  error instanceof ApiError && [400, 403, 413, 422].includes(error.code);
+
 function hasCode(error: unknown, code: number): error is ApiError {
   return error instanceof ApiError && error.code === code;
 }

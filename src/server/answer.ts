@@ -30,6 +30,13 @@ export function retry(message: string, retryAfterSeconds: number): Answer {
   return { ...failure(503, message), retryAfterSeconds };
 }
 
+/** The sooner they come back the better; whole seconds are all that the header can say. */
+const BUSY_SECONDS = 1;
+
+export function busy(message: string): Answer {
+  return { ...failure(429, message), retryAfterSeconds: BUSY_SECONDS };
+}
+
 /** What went wrong inside is for the log; the API server's failurePolicy judges the rest. */
 export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse says more');
 

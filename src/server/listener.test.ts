@@ -2,8 +2,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED } from '../admission/decision.ts';
 import { firstAuthority, serverOf } from '../pki/fixtures.ts';
+import { noConversions } from './conversion.test-support.ts';
 import { createListener } from './listener.ts';
 import type { Log } from './log.ts';
+import { pressureOf } from './pressure.test-support.ts';
 
 const now = new Date();
 const later = (ms: number) => new Date(now.getTime() + ms);
@@ -25,6 +27,8 @@ function start() {
     mutate: () => ALLOWED,
     validate: () => Promise.resolve(ALLOWED),
     draining: () => false,
+    pressure: pressureOf(),
+    conversion: noConversions,
     log,
     metrics: { admission: () => undefined, rejectedRequest: () => undefined },
   };

@@ -3,6 +3,10 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 
 import { createAuthorityMetrics, type AuthorityMetrics } from './authority-metrics.ts';
 import { createCaBundleMetrics, type CaBundleMetrics } from './cabundle-metrics.ts';
+import { createConversionMetrics, type ConversionMetrics } from './conversion-metrics.ts';
+import { createPolicyMetrics, type PolicyMetrics } from './policy-metrics.ts';
+import { createHandlerMetrics, type HandlerMetrics } from './handler-metrics.ts';
+import { createPressureMetrics, type PressureMetrics } from './pressure-metrics.ts';
 import { createServingCertMetrics, type ServingCertMetrics } from './serving-cert-metrics.ts';
 
 export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
@@ -22,7 +26,15 @@ export interface QueueLoad {
   readonly longestRunningProcessorSeconds: number;
 }
 
-export interface Metrics extends AuthorityMetrics, CaBundleMetrics, ServingCertMetrics {
+export interface Metrics
+  extends
+    AuthorityMetrics,
+    CaBundleMetrics,
+    ConversionMetrics,
+    HandlerMetrics,
+    PolicyMetrics,
+    PressureMetrics,
+    ServingCertMetrics {
   readonly contentType: string;
   readonly text: () => Promise<string>;
   readonly admission: (
@@ -94,6 +106,10 @@ export function createMetrics(): Metrics {
     ...createAuthorityMetrics(registers),
     ...createServingCertMetrics(registers),
     ...createCaBundleMetrics(registers),
+    ...createConversionMetrics(registers),
+    ...createPolicyMetrics(registers),
+    ...createHandlerMetrics(registers),
+    ...createPressureMetrics(registers),
   };
 }
 

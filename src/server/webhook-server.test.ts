@@ -2,7 +2,9 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { ALLOWED, type Decision } from '../admission/decision.ts';
 import { firstAuthority, serverOf } from '../pki/fixtures.ts';
+import { noConversions } from './conversion.test-support.ts';
 import type { Log } from './log.ts';
+import { pressureOf } from './pressure.test-support.ts';
 import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
 
 const DENIED: Decision = {
@@ -42,6 +44,8 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     mutate: () => ALLOWED,
     validate: () => Promise.resolve(ALLOWED),
     draining: () => false,
+    pressure: pressureOf(),
+    conversion: noConversions,
     log: { info, error, warn: () => undefined },
     metrics: { admission, rejectedRequest },
     ...deps,

@@ -7,8 +7,8 @@ import Fastify, {
   type RouteGenericInterface,
 } from 'fastify';
 
-import { parseConversionReview, refuseConversion } from '../admission/conversion-review.ts';
 import type { Decision } from '../admission/decision.ts';
+import { HandlerFailure } from '../admission/handlers/failure.ts';
 import { parseJson } from '../admission/json.ts';
 import type { AdmissionRequest } from '../admission/request.ts';
 import {
@@ -18,21 +18,30 @@ import {
   toValidatingReview,
   type ReviewVersion,
 } from '../admission/review.ts';
+import { answerSignal } from './answer-signal.ts';
 import { failure, INTERNAL_ERROR, okay, retry, send, type Answer, type Reply } from './answer.ts';
 import { prepareClosing } from './closing.ts';
-import { answerWithin } from './deadline.ts';
+import { addConversionRoutes, type ConversionServing } from './conversion-routes.ts';
 import { lingering } from './lingering.ts';
 import type { Log } from './log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
+import type { Pressure } from './pressure.ts';
+import { refuseUnderPressure, toBusy } from './pressure-hook.ts';
 import { secureOptions, type ServingCertificate } from './serving-certificate.ts';
 
 export type WebhookServer = FastifyInstance<Server>;
 
+/** At once where nothing has to be waited for. The signal aborts when the time to answer is over. */
+type Decide = (entry: string, request: AdmissionRequest, signal: AbortSignal) => Decision | Promise<Decision>;
+
 export interface WebhookDeps {
   /** Decide for the webhook entry `entry` (the last segment of the path). */
-  readonly mutate: (entry: string, request: AdmissionRequest) => Decision;
-  readonly validate: (entry: string, request: AdmissionRequest, signal: AbortSignal) => Promise<Decision>;
+  readonly mutate: Decide;
+  readonly validate: Decide;
   readonly draining: () => boolean;
+  /** Of reviews; conversions have limits of their own. */
+  readonly pressure: Pressure;
+  readonly conversion: ConversionServing;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'admission' | 'rejectedRequest'>;
 }
@@ -113,13 +122,19 @@ export function buildWebhookServer(
   });
 
   for (const webhook of ['mutate', 'validate'] as const) {
-    app.post<ReviewRoute>(`/${webhook}/:entry`, async (request, reply) =>
-      send(reply, await review(webhook, request, reply, deps)),
-    );
+    const onRequest = refuseUnderPressure(deps.pressure, BODY_LIMIT_BYTES);
+    app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, async (request, reply) => {
+      const { entry } = request.params;
+      const busy = deps.pressure.enter(entry);
+      if (busy !== undefined) return send(reply, toBusy(busy));
+      try {
+        return send(reply, await review(webhook, request, reply, deps));
+      } finally {
+        deps.pressure.leave(entry);
+      }
+    });
   }
-  app.post('/convert', (request, reply) =>
-    send(reply, okay(refuseConversion(parseConversionReview(request.body)))),
-  );
+  addConversionRoutes(app, deps.conversion);
   return app;
 }
 
@@ -179,16 +194,14 @@ async function review(
     return { ...describe(webhook, entry, admission), outcome, ms: round(seconds) };
   };
   try {
-    const decision =
-      webhook === 'mutate'
-        ? deps.mutate(entry, admission)
-        : await deps.validate(entry, admission, answerDeadline(request, reply));
+    const decision = await deps[webhook](entry, admission, answerSignal(request.query.timeout, reply));
     const answer = toAnswer(webhook, version, admission, decision); // before it is reported: this too can fail
     deps.log.info({ ...report(decision.kind), ...detailOf(decision) }, 'admission');
     return answer;
   } catch (err) {
     deps.log.error({ ...report('error'), err }, 'admission');
-    return INTERNAL_ERROR;
+    // Which handler it was helps its user; why is for the log.
+    return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
   }
 }
 
@@ -201,19 +214,6 @@ function toAnswer(
   if (decision.kind === 'retry') return retry(decision.message, decision.afterSeconds);
   const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
   return okay(toReview(version, request, decision));
-}
-
-/** Aborts when the time to answer is over, or when the API server has hung up. */
-function answerDeadline(request: Request<ReviewRoute>, reply: Reply): AbortSignal {
-  const controller = new AbortController();
-  const timer = setTimeout(() => {
-    controller.abort(new Error('the time to answer is over'));
-  }, answerWithin(request.query.timeout));
-  reply.raw.once('close', () => {
-    clearTimeout(timer);
-    if (!reply.raw.writableFinished) controller.abort(new Error('the API server hung up'));
-  });
-  return controller.signal;
 }
 
 function describe(webhook: Webhook, entry: string, request: AdmissionRequest): object {

@@ -5,13 +5,12 @@ import type { KubeObject } from '../../src/kube/object.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
-  applyExamples,
   createNamespace,
   DATACENTERS,
   SERVERS,
-  startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
+import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   condition,
@@ -22,24 +21,16 @@ import {
   type Server,
   type WebhookConfigurationObject,
 } from '../support/objects.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  const port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['garbagecollector', 'clusterrole-aggregation'] });
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
-  });
-  await replica.whenReady();
-  await applyExamples(cluster);
-  await policyIs('servers', (policy) => isTrue('Ready')(policy) && isTrue('WebhooksInstalled')(policy));
-  await whenEnforced();
-  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
-  await createNamespace(cluster, 'shop');
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  }));
+  await enforceExamples(cluster);
 });
 
 afterAll(async () => {
@@ -49,17 +40,6 @@ afterAll(async () => {
 
 const policyIs = (name: string, accept: (policy: Conditioned) => boolean) =>
   cluster.see<Conditioned>(`policy ${name}`, ADMISSION_POLICIES, { name }, accept, 20_000);
-
-/** The API server learns of a new webhook configuration by a watch of its own. */
-const whenEnforced = () =>
-  eventually('the policy is enforced', async () =>
-    refusal(() =>
-      cluster.admin.create(SERVERS, server('default', 'probe', 'nowhere'), { dryRun: true }),
-    ).then(
-      () => true,
-      () => false,
-    ),
-  );
 
 /** The error with which the API server refuses; throws when it does not. */
 async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {

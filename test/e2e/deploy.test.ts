@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,26 +11,12 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
+import { HAS_KUBECTL } from '../support/kubectl.ts';
 
 const run = promisify(execFile);
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 
-function kubectlVersion(): string | undefined {
-  try {
-    return execFileSync('kubectl', ['version', '--client', '-o', 'json'], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-  } catch {
-    return undefined;
-  }
-}
-
-const hasKubectl = kubectlVersion() !== undefined;
-if (!hasKubectl)
-  console.log('skipped: deploy/ is not applied with kubectl, because there is no kubectl on the PATH');
-
-describe.skipIf(!hasKubectl)('the manifests in deploy/', () => {
+describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   let cluster: Cluster;
 
   beforeAll(async () => {

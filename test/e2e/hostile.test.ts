@@ -4,24 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import {
-  ADMISSION_POLICIES,
-  applyExamples,
-  DATACENTERS,
-  startClusterFor,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
-import {
-  datacenter,
-  isTrue,
-  text,
-  type Conditioned,
-  type SecretObject,
-  type WebhookConfigurationObject,
-} from '../support/objects.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
 
 /** Of the replica, so that nobody waits for the two minutes that slow clients get by default. */
 const CONNECTION_TIMEOUT_SECONDS = 5;
@@ -32,23 +19,11 @@ let ca: string;
 let path: string;
 
 beforeAll(async () => {
-  const port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
-  replica = await startReplica(cluster.plane, {
-    name: 'one',
-    port,
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['clusterrole-aggregation'],
     settings: { 'connection-timeout': `${CONNECTION_TIMEOUT_SECONDS}s` },
-  });
-  await replica.whenReady();
-  await applyExamples(cluster);
-  await cluster.see<Conditioned>(
-    'the policy',
-    ADMISSION_POLICIES,
-    { name: 'servers' },
-    isTrue('WebhooksInstalled'),
-    20_000,
-  );
-  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  }));
+  await enforceExamples(cluster);
   const serving = await cluster.see<SecretObject>('our Secret', secrets, {
     namespace: SYSTEM_NAMESPACE,
     name: 'gatehouse-serving',

@@ -109,6 +109,7 @@ export async function startClusterFor(port: number, options: ControlPlaneOptions
     await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
     await cluster.apply(localService(SYSTEM_NAMESPACE, 'gatehouse', port));
     await established(cluster, 'admissionpolicies.gatehouse.dev');
+    await established(cluster, 'conversionpolicies.gatehouse.dev');
     await established(cluster, 'restorewindows.gatehouse.dev');
     return cluster;
   } catch (error) {

@@ -11,8 +11,10 @@ import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
 import { caBundle } from '../../src/pki/bundle.ts';
 import { firstAuthority, serverOf } from '../../src/pki/fixtures.ts';
 import type { Authority } from '../../src/pki/authority.ts';
+import { noConversions } from '../../src/server/conversion.test-support.ts';
 import type { Log } from '../../src/server/log.ts';
 import type { Outcome } from '../../src/server/metrics.ts';
+import { pressureOf } from '../../src/server/pressure.test-support.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
 import {
   buildWebhookServer,
@@ -53,6 +55,8 @@ export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
   const all: WebhookDeps = {
     ...governedBy([]),
     draining: () => false,
+    pressure: pressureOf(),
+    conversion: noConversions,
     log,
     metrics: {
       admission: (labels) => admissions.push(labels),
@@ -161,6 +165,7 @@ export const everyDatacenter: World = {
       ? undefined
       : { apiVersion: `${group}/v1`, kind: KINDS[`${resource}.${group}`]?.kind ?? '', metadata: { name } },
   confirm: (ref) => Promise.resolve(everyDatacenter.find(ref)),
+  read: (ref) => Promise.resolve(everyDatacenter.find(ref)),
   restoreEvidence: () => Promise.resolve(undefined),
 };
 

@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonArray, type JsonObject } from '../json.ts';
+import { isJsonArray, type JsonArray } from '../json.ts';
 
 const MOST_INT64 = 2n ** 63n - 1n;
 const LEAST_INT64 = -(2n ** 63n);
@@ -9,33 +9,28 @@ export function celNumber(value: number | bigint): number | bigint {
   return Number.isSafeInteger(value) ? BigInt(value) : value;
 }
 
-const converted = new WeakMap<object, unknown>();
+const converted = new WeakMap<object, readonly unknown[]>();
 
 /**
- * A JSON value as expressions see it: integers are bigint, other numbers double, objects Maps (so that a key named
- * `constructor` is plain data). Values that are not JSON pass as they are.
+ * A JSON value as expressions see it: integers are bigint, other numbers double. Values that are not JSON pass as they are.
  *
- * Objects and arrays are remembered by identity, so that many rules over one object convert it once: nobody may change them.
+ * An object stays what it is, and its values are converted when an expression reads them: a rule that looks at one field of a
+ * large object costs no more than that. Arrays are converted one level deep and remembered by identity: nobody may change
+ * them.
  */
 export function celValue(value: unknown): unknown {
-  if (typeof value === 'number' || typeof value === 'bigint') return celNumber(value);
-  if (typeof value !== 'object' || value === null) return value;
-  const known = converted.get(value);
+  if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;
+  return typeof value === 'number' || typeof value === 'bigint' ? celNumber(value) : value;
+}
+
+function celList(list: JsonArray): readonly unknown[] {
+  const known = converted.get(list);
   if (known !== undefined) return known;
-  const result = isJsonArray(value) ? celList(value) : isPlain(value) ? celMap(value) : value;
-  converted.set(value, result);
+  const result = list.some(isConverted) ? list.map(celValue) : list;
+  converted.set(list, result);
+  converted.set(result, result);
   return result;
 }
 
-const celList = (list: JsonArray) => list.map(celValue);
-
-function celMap(object: JsonObject): ReadonlyMap<string, unknown> {
-  const map = new Map<string, unknown>();
-  for (const key of Object.keys(object)) map.set(key, celValue(object[key]));
-  return map;
-}
-
-function isPlain(value: object): value is JsonObject {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
+const isConverted = (item: unknown) =>
+  typeof item === 'number' || typeof item === 'bigint' || Array.isArray(item);

@@ -1,129 +1,162 @@
-import {
-  Environment,
-  EvaluationError,
-  Optional,
-  ParseError,
-  TypeError as CelTypeError,
-} from '@marcbachmann/cel-js';
+import type { JsonObject } from '../json.ts';
+import { type CelBudget, EXPRESSION_COST_LIMIT } from './cel-budget.ts';
+import { CelError } from './cel-error.ts';
 import { celValue } from './cel-value.ts';
-import { matches } from './regular-expression.ts';
+import { compileNode } from './compile-node.ts';
+import type { Compiled, Compiler, Variable } from './compiler.ts';
+import type { Frame, Step } from './frame.ts';
+import { parseExpression } from './parse.ts';
+import { objectType } from './schema-type.ts';
+import { createSolver } from './solver.ts';
+import { positionOf } from './source.ts';
+import { type CelType, showType } from './type.ts';
+import { parseType } from './type-name.ts';
+import { valueTest } from './value-test.ts';
+import { NONE, optional, typeNameOf } from './values.ts';
 
-/** An expression does not compile, or its evaluation failed. The message has no position and no copy of the source. */
-export class CelError extends Error {
-  override name = 'CelError';
+export { CelError } from './cel-error.ts';
+
+/** What an expression may assume of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`, or a CRD's schema. */
+export type CelVariableType = string | { readonly schema: JsonObject };
+
+/** The variables of an expression: names alone (then of type `dyn`), or name → type. */
+export type CelVariables = readonly string[] | Readonly<Record<string, CelVariableType>>;
+
+export interface CelOptions {
+  /** Type that the result must have, e.g. `bool`. Where only the values will tell, it is checked at evaluation. */
+  readonly result?: string;
 }
 
 export interface CelProgram {
   /** As written. */
   readonly expression: string;
-  /** Of the result: `bool`, `string`, … or `dyn` where only the values will tell. */
+  /** Of the result: `bool`, `string`, `list(int)`, … or `dyn` where only the values will tell. */
   readonly type: string;
   /** The names that it mentions, variables of macros among them. */
   readonly names: ReadonlySet<string>;
   /**
-   * Runs it with JSON values (see `celValue`), one for each variable that it reads.
+   * Runs it with JSON values (see `celValue`), one for each variable that it reads. They must not change while it runs, nor may
+   * arrays ever after.
    *
-   * @returns a CEL value: integers are bigint, maps Map or object
+   * @param budget what is left of it limits the cost, besides the limit that each expression has
+   * @returns a CEL value: integers are bigint, lists arrays, maps Map or object; see `celToJson`
    * @throws CelError such as `no such key: x`
    */
-  readonly evaluate: (bindings: Readonly<Record<string, unknown>>) => unknown;
+  readonly evaluate: (bindings: Readonly<Record<string, unknown>>, budget?: CelBudget) => unknown;
   /** The same with values that are CEL values already. */
-  readonly run: (values: Readonly<Record<string, unknown>>) => unknown;
+  readonly run: (values: Readonly<Record<string, unknown>>, budget?: CelBudget) => unknown;
 }
 
-/** Expressions come from users: deeper or longer ones are refused when they are compiled, not when they run. */
-const limits = { maxAstNodes: 10_000, maxDepth: 100 };
-
-const base = new Environment({
-  enableOptionalTypes: true,
-  homogeneousAggregateLiterals: false,
-  limits,
-})
-  .registerFunction('matches(string, string): bool', matchesOrFail)
-  .registerFunction('string.__re2_matches__(string): bool', matchesOrFail);
-
 /**
- * Compiles an expression over variables of any type.
+ * Compiles an expression: finds out its type, and all that can be found out of it without values.
  *
- * @throws CelError when it does not parse, or names a variable or a function that there is not
+ * @throws CelError with a position when it does not parse, names a variable, field or function that there is not, or cannot work
+ * with the types of its variables
  */
-export function compileCel(expression: string, variables: readonly string[]): CelProgram {
-  const environment = variables.reduce((env, name) => env.registerVariable(name, 'dyn'), base.clone());
+export function compileCel(expression: string, variables: CelVariables, options: CelOptions = {}): CelProgram {
   try {
-    const program = environment.parse(expression);
-    const names = new Set<string>();
-    prepare(program.ast, names);
-    const checked = program.check();
-    if (!checked.valid) throw checked.error ?? new Error('the expression has no type');
-    const run: CelProgram['run'] = (values) => {
-      try {
-        return program(values) as unknown;
-      } catch (error) {
-        throw asCelError(error);
-      }
+    const { expression: parsed, names } = parseExpression(expression);
+    const { compiler, globals, size } = createCompiler(expression, variables, names);
+    const compiled = compiler.compile(parsed, { variables: globals, mixed: false });
+    const type = compiler.solver.resolve(compiled.type);
+    const step = withResult({ type, step: compiled.step }, options, compiler);
+    const used = [...globals].map(([name, { slot }]): Slot => [name, slot]);
+    return {
+      expression,
+      type: showType(type),
+      names,
+      evaluate: (bindings, budget) => execute(step, frameOf(used, size(), bindings, celValue, budget), budget),
+      run: (values, budget) => execute(step, frameOf(used, size(), values, asIs, budget), budget),
     };
-    const evaluate: CelProgram['evaluate'] = (bindings) =>
-      run(Object.fromEntries(Object.entries(bindings).map(([name, value]) => [name, celValue(value)])));
-    return { expression, type: checked.type ?? 'dyn', names, run, evaluate };
   } catch (error) {
     throw asCelError(error);
   }
 }
 
-function matchesOrFail(text: string, pattern: string): boolean {
-  try {
-    return matches(text, pattern);
-  } catch (cause) {
-    throw new CelError(cause instanceof Error ? cause.message : 'invalid regular expression', { cause });
-  }
-}
-
 /** CEL's optional values; `undefined` is none. */
-export const celOptional = (value: unknown): unknown =>
-  value === undefined ? Optional.none() : Optional.of(value);
+export const celOptional = (value: unknown): unknown => (value === undefined ? NONE : optional(value));
 
-/**
- * Collects the names in a parsed expression, and has it use RE2.
- *
- * The library's `matches` is JavaScript's RegExp, whose time a hostile pattern can blow up, and an overload cannot be replaced:
- * so its calls are renamed to ours before they are checked.
- */
-function prepare(node: unknown, names: Set<string>): void {
-  if (Array.isArray(node)) {
-    for (const item of node) prepare(item, names);
-    return;
-  }
-  if (typeof node !== 'object' || node === null || !('op' in node) || !('args' in node)) return;
-  const { op, args } = node;
-  if (op === 'id' && typeof args === 'string') names.add(args);
-  if (op === 'rcall' && Array.isArray(args) && args[0] === 'matches') args[0] = '__re2_matches__';
-  prepare(args, names);
+interface CompilerOfExpression {
+  readonly compiler: Compiler;
+  /** The variables that the expression mentions. */
+  readonly globals: ReadonlyMap<string, Variable>;
+  /** How many variables there are, those of macros among them, once all is compiled. */
+  readonly size: () => number;
 }
 
-const INDEX = /index (-?\d+)/;
+function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>): CompilerOfExpression {
+  let size = 0;
+  const declare = (type: CelType): Variable => ({ type, slot: size++ });
+  const globals = new Map<string, Variable>();
+  for (const [name, type] of variableTypes(variables)) {
+    if (names.has(name)) globals.set(name, declare(typeOfVariable(type)));
+  }
+  const compiler: Compiler = {
+    solver: createSolver(),
+    fail: (message, at) => new CelError(message, { position: positionOf(source, at) }),
+    declare,
+    compile: (expression, scope) => compileNode(expression, scope, compiler),
+  };
+  return { compiler, globals, size: () => size };
+}
 
+const variableTypes = (variables: CelVariables): readonly (readonly [string, CelVariableType])[] =>
+  isNames(variables) ? variables.map((name) => [name, 'dyn']) : Object.entries(variables);
+
+const isNames = (variables: CelVariables): variables is readonly string[] => Array.isArray(variables);
+
+const schemaTypes = new WeakMap<JsonObject, CelType>();
+
+function typeOfVariable(type: CelVariableType): CelType {
+  if (typeof type === 'string') return parseType(type);
+  const known = schemaTypes.get(type.schema) ?? objectType(type.schema);
+  schemaTypes.set(type.schema, known);
+  return known;
+}
+
+/** Adds the check that the result has the type that is wanted, where only values tell. */
+function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }: Compiler): Step {
+  if (result === undefined) return step;
+  const wanted = parseType(result);
+  if (!solver.assign([wanted], [type])) throw new CelError(`must evaluate to ${result} but got ${showType(type)}`);
+  const isWanted = valueTest(wanted);
+  return (frame) => {
+    const value = step(frame);
+    if (isWanted(value)) return value;
+    throw new CelError(`must evaluate to ${result} but got ${typeNameOf(value)}`);
+  };
+}
+
+type Slot = readonly [name: string, slot: number];
+
+const asIs = (value: unknown) => value;
+
+function frameOf(
+  used: readonly Slot[],
+  size: number,
+  values: Readonly<Record<string, unknown>>,
+  convert: (value: unknown) => unknown,
+  budget: CelBudget | undefined,
+): Frame {
+  const slots = new Array<unknown>(size);
+  for (const [name, slot] of used) slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
+  return { slots, cost: 0, limit: Math.min(EXPRESSION_COST_LIMIT, budget?.remaining ?? Infinity) };
+}
+
+function execute(step: Step, frame: Frame, budget: CelBudget | undefined): unknown {
+  try {
+    return step(frame);
+  } catch (error) {
+    throw asCelError(error);
+  } finally {
+    if (budget !== undefined) budget.remaining = Math.max(0, budget.remaining - frame.cost);
+  }
+}
+
+/** A RangeError is a stack that overflowed, or an integer beyond all bounds: an expression's fault, not ours. */
 function asCelError(error: unknown): CelError {
   if (error instanceof CelError) return error;
-  if (!(error instanceof EvaluationError || error instanceof ParseError || error instanceof CelTypeError)) {
-    return new CelError(error instanceof Error ? error.message : 'evaluation failed', { cause: error });
-  }
-  return new CelError(wording(error.code, error.summary), { cause: error });
+  if (error instanceof RangeError) return new CelError('the expression or its values nest too deep', { cause: error });
+  return new CelError(error instanceof Error ? error.message : 'evaluation failed', { cause: error });
 }
 
-/** The API server's words where the library has others. */
-function wording(code: string, summary: string): string {
-  switch (code) {
-    case 'no_such_key':
-      return summary.replace(/^No such key/, 'no such key');
-    case 'index_out_of_bounds':
-      return `index out of bounds: ${INDEX.exec(summary)?.[1] ?? ''}`;
-    case 'modulo_by_zero':
-      return 'modulus by zero';
-    case 'unknown_variable':
-      return `undeclared reference to '${summary.replace(/^Unknown variable: /, '')}' (in container '')`;
-    case 'no_such_overload':
-      return 'no such overload';
-    default:
-      return summary;
-  }
-}

@@ -14,18 +14,22 @@ import type { Violation } from './violation.ts';
 export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest): readonly Violation[] {
   const { operation, object, oldObject } = request;
   if (operation !== 'UPDATE' || object === undefined || oldObject === undefined) return [];
-  return policy.immutable.flatMap((path) => {
+  return policy.immutable.flatMap(({ path, from }) => {
     const before = setValue(oldObject, path);
     const after = setValue(object, path);
-    if (before === undefined || isEqual(before, after)) return [];
+    if ((before === undefined && from === 'first-value') || isEqual(before, after)) return [];
+    const to = isSecret(request) ? '' : ` to ${quote(after)}`;
     const what =
-      after === undefined
-        ? 'was set and cannot be removed'
-        : `was set and cannot be changed${isSecret(request) ? '' : ` to ${quote(after)}`}`;
-    const message = `${what}: keep the value it has, or delete the object and create it anew`;
-    return [{ policy, field: path.text, reason: 'FieldValueForbidden', message }];
+      before === undefined
+        ? `was not set when the object was created and cannot be set${to} later: leave it out`
+        : after === undefined
+          ? `was set and cannot be removed: ${KEEP}`
+          : `was set and cannot be changed${to}: ${KEEP}`;
+    return [{ policy, field: path.text, reason: 'FieldValueForbidden', message: what }];
   });
 }
+
+const KEEP = 'keep the value it has, or delete the object and create it anew';
 
 /** Null is how the API writes a field that is not set. */
 function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {

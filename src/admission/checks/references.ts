@@ -1,9 +1,15 @@
-import { groupResourceName, type ObjectRef } from '../../api/meta.ts';
-import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import { isEqual, isJsonObject, ownValue, type JsonObject } from '../json.ts';
-import { readReferences, targetKey, type BrokenReference, type FoundReference } from '../references.ts';
+import {
+  readReferences,
+  targetKey,
+  type BrokenReference,
+  type FoundReference,
+  type ReadReferences,
+} from '../references.ts';
 import type { AdmissionRequest } from '../request.ts';
 import { quote } from '../shown.ts';
+import { describeRef } from '../surroundings.ts';
 import type { World } from '../world.ts';
 import type { Violation } from './violation.ts';
 
@@ -38,14 +44,17 @@ export function checkReferences(
   const before =
     operation === 'UPDATE' && oldObject !== undefined
       ? readReferences(policy, oldObject, namespace)
-      : { found: [], broken: [] };
+      : undefined;
 
-  const named = new Set(before.found.map(({ target }) => targetKey(target)));
-  const wasBroken = new Map(before.broken.map((broken) => [broken.field, broken]));
+  const named = new Set(before?.found.map(({ target }) => targetKey(target)));
+  const wasBroken = new Map(before?.broken.map((broken) => [broken.field, broken]));
   return {
-    violations: now.broken
-      .filter((broken) => !isEqual(wasBroken.get(broken.field)?.value, broken.value))
-      .map((broken) => toViolation(policy, broken)),
+    violations: [
+      ...now.broken
+        .filter((broken) => !isEqual(wasBroken.get(broken.field)?.value, broken.value))
+        .map((broken) => toViolation(policy, broken)),
+      ...missingFields(policy, now, before),
+    ],
     unseen: now.found
       .filter(({ target }) => !named.has(targetKey(target)) && find(target) === undefined)
       .map((found) => ({ ...found, policy })),
@@ -59,16 +68,30 @@ export function isBeingDeleted(object: JsonObject): boolean {
 
 /** The violation that an unseen reference is once its target is known to be missing. */
 export function missingTarget({ policy, reference, field, target }: UnseenReference): Violation {
-  const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeTarget(target)}; create it first, or correct the name (reference ${reference.name})`;
-  return { policy, field, reason: 'FieldValueNotFound', message };
+  const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeRef(target)}; create it first, or correct the name (reference ${reference.name})`;
+  return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }
 
-/** e.g. `datacenters.infra.example.com "fra1" in namespace "store"` */
-export function describeTarget(target: ObjectRef): string {
-  const where = target.namespace === undefined ? '' : ` in namespace ${quote(target.namespace)}`;
-  return `${groupResourceName(target)} ${quote(target.name)}${where}`;
+/** Fields that have to name a target and name none; who left it out before may go on. */
+function missingFields(
+  policy: CompiledPolicy,
+  now: ReadReferences,
+  before: ReadReferences | undefined,
+): readonly Violation[] {
+  const names = (read: ReadReferences, reference: CompiledReference) =>
+    [...read.found, ...read.broken].some((place) => place.reference.name === reference.name);
+  return policy.references
+    .filter(
+      (reference) =>
+        !reference.optional && !names(now, reference) && (before === undefined || names(before, reference)),
+    )
+    .map(({ name, path, targetKind }) => {
+      const message = `is required: write the name of a ${targetKind} (reference ${name})`;
+      return { policy, check: name, field: path.text, reason: 'FieldValueRequired', message };
+    });
 }
 
 function toViolation(policy: CompiledPolicy, { reference, field, flaw }: BrokenReference): Violation {
-  return { policy, field, reason: 'FieldValueInvalid', message: `${flaw} (reference ${reference.name})` };
+  const message = `${flaw} (reference ${reference.name})`;
+  return { policy, check: reference.name, field, reason: 'FieldValueInvalid', message };
 }

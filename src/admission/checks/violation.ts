@@ -8,4 +8,15 @@ export interface Violation {
   readonly reason: CauseType;
   /** What is wrong and what to do, without the field. */
   readonly message: string;
+  /** The name of the reference, unique value or rule that it violates, if it has one. */
+  readonly check?: string;
+  /** Whether the cluster had a say in it: then only a live read may refuse. */
+  readonly readsCluster?: boolean;
+  /** How the refusal is to be answered, if not as every other: see `verdict.ts`. */
+  readonly refusal?: {
+    readonly reason: string;
+    readonly code: number;
+    /** Clients of the API wait so long and ask again by themselves. */
+    readonly retryAfterSeconds?: number;
+  };
 }

@@ -1,11 +1,14 @@
 /** Which policies an admission request meets, and the World that they look into. */
 import { ALLOWED, type Decision } from '../../admission/decision.ts';
+import type { HandlerPhase } from '../../admission/handlers/call-handler.ts';
+import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import { mutate } from '../../admission/mutate.ts';
 import type { AdmissionRequest } from '../../admission/request.ts';
 import { validate } from '../../admission/validate.ts';
 import type { World } from '../../admission/world.ts';
 import type { PolicyRegistry } from '../../controllers/policy-registry.ts';
 import type { WebhookDeps } from '../../server/webhook-server.ts';
+import { NO_HANDLERS, type Handlers } from './handlers.ts';
 
 /** The API server asks again after this time, in seconds; the watch that is behind needs a fraction of it. */
 const CATCH_UP_SECONDS = 1;
@@ -13,25 +16,38 @@ const CATCH_UP_SECONDS = 1;
 export function createAdmission(
   registry: PolicyRegistry,
   world: World,
+  handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
 ): Pick<WebhookDeps, 'mutate' | 'validate'> {
   const governing = (entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
     if (selection.kind === 'governed') return selection.policies;
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
+  const ask = async (
+    phase: HandlerPhase,
+    name: string,
+    request: AdmissionRequest,
+    signal: AbortSignal,
+  ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknown(name);
   return {
-    mutate: (entry, request) => {
+    mutate: (entry, request, signal) => {
+      const handler = handlerOfEntry(entry);
+      if (handler !== undefined) return ask('mutate', handler, request, signal);
       const policies = governing(entry, request);
       return policies === undefined
         ? behind(entry)
         : policies.length === 0
           ? ALLOWED
-          : mutate(request, policies);
+          : mutate(request, policies, { world, signal });
     },
     validate: async (entry, request, signal) => {
+      const handler = handlerOfEntry(entry);
+      if (handler !== undefined) return await ask('validate', handler, request, signal);
       const policies = governing(entry, request);
       if (policies === undefined) return behind(entry);
-      return policies.length === 0 ? ALLOWED : await validate(request, policies, world, signal);
+      return policies.length === 0
+        ? ALLOWED
+        : await validate(request, policies, { world, signal, now: Date.now() });
     },
   };
 }
@@ -41,6 +57,15 @@ function behind(entry: string): Decision {
   return {
     kind: 'retry',
     message: `this replica does not know a policy of entry ${entry} for this request yet`,
+    afterSeconds: CATCH_UP_SECONDS,
+  };
+}
+
+/** Handlers come with the image, so this replica is of another one than the replica that told the API server. */
+function unknown(handler: string): Decision {
+  return {
+    kind: 'retry',
+    message: `this replica has no handler ${handler} for this request`,
     afterSeconds: CATCH_UP_SECONDS,
   };
 }

@@ -1,33 +1,17 @@
 /** What only the leader runs: everything that writes. Its client refuses to write once the lease may have run out. */
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
-import { createPolicyStatusReconciler } from '../../controllers/policy-status.ts';
-import {
-  createWebhookConfigurationsReconciler,
-  type LiveWebhookConfiguration,
-} from '../../controllers/webhook-configurations.ts';
-import { setCondition } from '../../kube/conditions.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { fenced } from '../../kube/fence.ts';
-import { keyOf, type Resource } from '../../kube/object.ts';
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
-import { startCertificates, type Certificates } from './certificates.ts';
+import { startCertificates } from './certificates.ts';
 import type { Context } from './context.ts';
-import { startController } from './controller.ts';
+import type { Conversions } from './conversions.ts';
+import { startPolicies } from './policies.ts';
 import type { ReplicaParts } from './replica.ts';
-import { ADMISSION_POLICIES } from './resources.ts';
 import { startRestores } from './restores.ts';
-import { watch } from './watch.ts';
-
-const CONFIGURATIONS = {
-  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
-  validatingwebhookconfigurations: validatingWebhookConfigurations,
-} as const;
 
 /** Runs until the signal aborts and the last reconcile has ended. */
 export async function lead(
   context: Context,
-  replica: ReplicaParts,
+  { replica, conversions }: { readonly replica: ReplicaParts; readonly conversions: Conversions },
   isLeader: () => boolean,
   signal: AbortSignal,
 ): Promise<void> {
@@ -45,11 +29,15 @@ export async function lead(
     // What the replica has not judged yet must not be taken out of the webhook configurations.
     await whenJudged(replica, signal);
     await replica.windows.whenSynced(signal);
-    const policies = startPolicies(leading, replica, certificates, signal);
+    const policies = startPolicies(leading, replica, certificates, recorder.record, signal);
     const restores = startRestores(leading, replica, recorder.record, signal);
     await Promise.all([policies.stopped, restores.stopped]);
   };
-  await Promise.all([certificates.stopped, untilAborted(governing(), signal)]);
+  await Promise.all([
+    certificates.stopped,
+    untilAborted(governing(), signal),
+    conversions.lead(leading, signal),
+  ]);
 }
 
 /** A wait that ends because we no longer lead is no failure. */
@@ -73,91 +61,4 @@ async function whenJudged({ policies, checks, registry }: ReplicaParts, signal: 
   });
   look();
   await promise;
-}
-
-function startPolicies(
-  context: Context,
-  { registry, policies, onPolicyChange }: ReplicaParts,
-  certificates: Certificates,
-  signal: AbortSignal,
-): { readonly stopped: Promise<unknown> } {
-  const { client, config, capabilities, log } = context;
-  const installed = new Map<string, number>();
-
-  const status = startController(
-    context,
-    {
-      name: 'policy-status',
-      reconcile: createPolicyStatusReconciler({
-        policy: (name) => policies.store.get(name),
-        state: registry.get,
-        installed: (name) => installed.get(name),
-        setCondition,
-        writeStatus: (policy, next, waiting) =>
-          client.replaceStatus(ADMISSION_POLICIES, { ...policy, status: next }, { signal: waiting }),
-        now: () => new Date(),
-      }),
-    },
-    signal,
-  );
-  const onInstalled = (inForce: readonly CompiledPolicy[]) => {
-    installed.clear();
-    for (const { name, generation } of inForce) {
-      installed.set(name, generation);
-      status.add(name);
-    }
-  };
-
-  const { namespace, service, servicePort } = config;
-  const configurations = startController(
-    context,
-    {
-      name: 'webhook-configurations',
-      reconcile: createWebhookConfigurationsReconciler({
-        policies: registry.inForce,
-        caBundle: () => {
-          const bundle = certificates.bundle();
-          return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
-        },
-        target: {
-          service: { namespace, name: service, port: servicePort },
-          ownNamespace: namespace,
-          matchConditions: capabilities.matchConditions,
-        },
-        read: (resource, waiting) =>
-          client.get<LiveWebhookConfiguration>(
-            CONFIGURATIONS[resource],
-            { name: WEBHOOK_CONFIGURATION_NAME },
-            { signal: waiting },
-          ),
-        create: (resource, object, waiting) =>
-          client.create(CONFIGURATIONS[resource], object, { signal: waiting }),
-        replace: (resource, object, waiting) =>
-          client.replace(CONFIGURATIONS[resource], object, { signal: waiting }),
-        onInstalled,
-        now: () => new Date(),
-        log,
-      }),
-    },
-    signal,
-  );
-  const install = () => {
-    configurations.add(WEBHOOK_CONFIGURATION_NAME);
-  };
-  registry.subscribe((name) => {
-    status.add(name);
-    install();
-  }, signal);
-  onPolicyChange(status.add, signal);
-  certificates.onAuthority(install);
-  for (const resource of Object.values(CONFIGURATIONS)) watchOwn(context, resource, install, signal);
-  for (const policy of policies.store.list()) status.add(keyOf(policy));
-  install();
-  return { stopped: Promise.all([status.stopped, configurations.stopped]) };
-}
-
-/** Someone else's change to our own configurations is undone. */
-function watchOwn(context: Context, resource: Resource, onChange: () => void, signal: AbortSignal): void {
-  const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
-  watch(context, { resource, fieldSelector, onChange }, signal);
 }

@@ -3,25 +3,29 @@ import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { createPoliciesReconciler } from '../../controllers/policies.ts';
+import { createPoliciesReconciler, namedKinds } from '../../controllers/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from '../../controllers/policy-registry.ts';
 import { createListeners, type Listeners } from '../../controllers/listeners.ts';
 import { canI } from '../../kube/access.ts';
 import { createAdmission } from './admission.ts';
 import type { Context } from './context.ts';
+import type { Handlers } from './handlers.ts';
 import { startController } from './controller.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from './resources.ts';
 import { createTargets, type Targets } from './targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createWorld } from './world.ts';
+import type { World } from '../../admission/world.ts';
 
 export interface ReplicaParts {
   readonly registry: PolicyRegistry;
   readonly policies: Watched<AdmissionPolicy>;
   readonly windows: Watched<RestoreWindow>;
   readonly targets: Targets;
+  readonly handlers: Handlers;
+  readonly world: World;
   readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
-  readonly checks: Record<'policies' | 'stores' | 'windows', HealthCheck>;
+  readonly checks: Record<'policies' | 'stores' | 'windows' | 'handlers', HealthCheck>;
   /** Called with the name of a policy or window whose object has changed. */
   readonly onPolicyChange: Listeners<[name: string]>['add'];
   readonly onWindowChange: Listeners<[name: string]>['add'];
@@ -30,7 +34,7 @@ export interface ReplicaParts {
 /** One policy that waits for a list must not hold up the others. */
 const POLICY_WORKERS = 4;
 
-export function startReplica(context: Context, signal: AbortSignal): ReplicaParts {
+export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
   const { client, discovery, capabilities, config, log } = context;
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
@@ -64,7 +68,7 @@ export function startReplica(context: Context, signal: AbortSignal): ReplicaPart
         },
         watchTarget: async (target, waiting) => {
           const resource = await discovery.resolve(target, waiting);
-          if (resource !== undefined) await targets.ensure(resource, waiting);
+          if (resource !== undefined) await targets.ensure(resource, target.whole, waiting);
         },
         environment: { ownNamespace: config.namespace, ...capabilities },
         registry,
@@ -77,10 +81,9 @@ export function startReplica(context: Context, signal: AbortSignal): ReplicaPart
   policyListeners.add(controller.add);
   registry.subscribe(() => {
     // Also what policies name that are not in force yet: one of them may be waiting for just that list.
-    const named = policies.store.list().flatMap(({ spec }) => spec.validate?.references ?? []);
     targets.keepOnly([
       ...registry.inForce().flatMap((policy) => policy.targets),
-      ...named.map(({ target }) => ({ group: target.apiGroup, resource: target.resource })),
+      ...policies.store.list().flatMap(({ spec }) => namedKinds(spec)),
     ]);
   });
 
@@ -90,13 +93,16 @@ export function startReplica(context: Context, signal: AbortSignal): ReplicaPart
     policies,
     windows,
     targets,
-    admission: createAdmission(registry, world),
+    handlers,
+    world,
+    admission: createAdmission(registry, world, handlers),
     checks: {
       policies: untilPassed(() => policiesProblem(policies, registry)),
       stores: untilPassed(() => {
         const unsynced = targets.unsynced();
         return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
       }),
+      handlers: handlers.check,
       windows: () =>
         windows.hasSynced() ? undefined : 'RestoreWindows have not been listed yet: are the CRDs installed?',
     },

@@ -11,4 +11,5 @@ const own = (resource: string, kind: string): Resource => ({
 });
 
 export const ADMISSION_POLICIES = own('admissionpolicies', 'AdmissionPolicy');
+export const CONVERSION_POLICIES = own('conversionpolicies', 'ConversionPolicy');
 export const RESTORE_WINDOWS = own('restorewindows', 'RestoreWindow');

@@ -2,7 +2,7 @@
 import type { RecordEvent } from '../../controllers/reconcile.ts';
 import { createRestoreWindowsReconciler } from '../../controllers/restore-windows.ts';
 import { createSweep } from '../../controllers/sweep.ts';
-import { groupResourceName, objectKey, type GroupResource } from '../../api/meta.ts';
+import { objectKey, type GroupResource } from '../../api/meta.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
@@ -12,7 +12,7 @@ import type { Context } from './context.ts';
 import { startController } from './controller.ts';
 import type { ReplicaParts } from './replica.ts';
 import { RESTORE_WINDOWS } from './resources.ts';
-import { served } from './world.ts';
+import { storedObjects } from './stored-objects.ts';
 
 /** How often an unclean report is looked at again when no watch says that something changed, in milliseconds. */
 const RECHECK_MS = 60_000;
@@ -35,7 +35,7 @@ export function startRestores(
       reconcile: createRestoreWindowsReconciler({
         window: (name) => windows.store.get(name),
         takeChanged: (name) => changed.delete(name),
-        sweep: createSweep({ ...sweepAccess(context), policies: registry.inForce, now: () => new Date() }),
+        sweep: createSweep({ ...storedObjects(context), policies: registry.inForce, now: () => new Date() }),
         setCondition,
         writeStatus: (window, status, waiting) =>
           client.replaceStatus(RESTORE_WINDOWS, { ...window, status }, { signal: waiting }),
@@ -67,30 +67,10 @@ function isWaitingFor({ status }: RestoreWindow, target: GroupResource, key: str
   return (
     total > items.length ||
     items.some(
-      (violation) =>
-        groupResourceName(violation.target) === groupResourceName(target) &&
-        objectKey(violation.target) === key,
+      ({ target: missing }) =>
+        missing.resource === target.resource &&
+        (missing.group ?? '') === target.group &&
+        objectKey(missing) === key,
     )
   );
-}
-
-type SweepAccess = Omit<Parameters<typeof createSweep>[0], 'policies' | 'now'>;
-
-function sweepAccess({ client, discovery }: Pick<Context, 'client' | 'discovery'>): SweepAccess {
-  return {
-    pages: async function* (resource, signal) {
-      const kind = await served(discovery, resource, signal);
-      for await (const page of client.pages<KubeObject>(kind, { signal })) yield page.items;
-    },
-    keys: async (resource, signal) => {
-      const kind = await served(discovery, resource, signal);
-      const { items } = await client.listAll(kind, { metadataOnly: true, signal });
-      return new Set(items.map(keyOf));
-    },
-    read: async (ref, signal) => await client.get(await served(discovery, ref, signal), ref, { signal }),
-    namespaceLabels: async (signal) => {
-      const { items } = await client.listAll(namespaces, { metadataOnly: true, signal });
-      return new Map(items.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));
-    },
-  };
 }

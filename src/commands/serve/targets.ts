@@ -1,13 +1,17 @@
 /** The kinds that policies refer to: watched as metadata, from when the first policy needs one until none does. */
 import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
+import { pick } from '../../api/pick.ts';
 import { createListeners, type Listeners } from '../../controllers/listeners.ts';
 import type { KubeObject, Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { watch, type WatchContext, type Watched } from './watch.ts';
 
 export interface Targets {
-  /** Starts to watch, and waits until the kind has been listed, but not for ever: then checks ask the API server instead. */
-  readonly ensure: (resource: Resource, signal: AbortSignal) => Promise<void>;
+  /**
+   * Starts to watch, and waits until the kind has been listed, but not for ever: then checks ask the API server instead.
+   * @param whole whether expressions read the objects; otherwise their metadata is enough. What is whole stays so.
+   */
+  readonly ensure: (resource: Resource, whole: boolean, signal: AbortSignal) => Promise<void>;
   /** Stops to watch what is not in `needed`. */
   readonly keepOnly: (needed: readonly GroupResource[]) => void;
   /** Undefined while nobody watches this kind. */
@@ -22,6 +26,7 @@ export interface Targets {
 const LISTING_MS = 10_000;
 
 interface Target {
+  readonly whole: boolean;
   readonly startedAt: number;
   readonly watched: Watched<KubeObject>;
   readonly stop: () => void;
@@ -31,14 +36,14 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
   const targets = new Map<string, Target>();
   const listeners = createListeners<[target: GroupResource, key: string]>();
 
-  const start = (resource: Resource): Target => {
+  const start = (resource: Resource, whole: boolean): Target => {
     const own = new AbortController();
     const watched = watch<KubeObject>(
       context,
       {
         resource,
-        metadataOnly: true,
-        transform: onlyIdentity,
+        metadataOnly: !whole,
+        transform: whole ? withoutBookkeeping : onlyIdentity,
         onChange: (key) => {
           listeners.tell(resource, key);
         },
@@ -46,6 +51,7 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
       AbortSignal.any([signal, own.signal]),
     );
     return {
+      whole,
       startedAt: performance.now(),
       watched,
       stop: () => {
@@ -55,9 +61,12 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
   };
 
   return {
-    ensure: async (resource, waiting) => {
+    ensure: async (resource, whole, waiting) => {
       const name = groupResourceName(resource);
-      const target = targets.get(name) ?? start(resource);
+      const before = targets.get(name);
+      const enoughOfIt = before !== undefined && (before.whole || !whole);
+      const target = enoughOfIt ? before : start(resource, whole);
+      if (!enoughOfIt) before?.stop();
       targets.set(name, target);
       const enough = AbortSignal.timeout(LISTING_MS);
       await target.watched.whenSynced(AbortSignal.any([waiting, enough])).catch((error: unknown) => {
@@ -71,34 +80,32 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
     keepOnly: (needed) => {
       const names = new Set(needed.map(groupResourceName));
       for (const [name, target] of targets) {
-        if (names.has(name)) continue;
+        // What is being listed may be for a policy that is in force only when it has been.
+        if (names.has(name) || isBeingListed(target)) continue;
         target.stop();
         targets.delete(name);
       }
     },
     store: (target) => targets.get(groupResourceName(target))?.watched.store,
-    unsynced: () =>
-      [...targets]
-        .filter(
-          ([, { watched, startedAt }]) => !watched.hasSynced() && performance.now() < startedAt + LISTING_MS,
-        )
-        .map(([name]) => name),
+    unsynced: () => [...targets].filter(([, target]) => isBeingListed(target)).map(([name]) => name),
     onChange: listeners.add,
   };
 }
 
+const isBeingListed = ({ watched, startedAt }: Target): boolean =>
+  !watched.hasSynced() && performance.now() < startedAt + LISTING_MS;
+
+/** Who changed which field when is as large as the rest, and no expression sees it. */
+function withoutBookkeeping({ metadata, ...object }: KubeObject): KubeObject {
+  const kept = Object.entries(metadata ?? {}).filter(([key]) => key !== 'managedFields');
+  return { ...object, metadata: Object.fromEntries(kept) };
+}
+
 /** There may be many targets, and a reference asks only whether one exists. */
-function onlyIdentity({ apiVersion, kind, metadata }: KubeObject): KubeObject {
-  const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata ?? {};
+function onlyIdentity(object: KubeObject): KubeObject {
+  const { metadata = {} } = object;
   return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
-    metadata: {
-      ...(name === undefined ? {} : { name }),
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    },
+    ...pick(object, 'apiVersion', 'kind'),
+    metadata: pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'),
   };
 }

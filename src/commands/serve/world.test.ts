@@ -25,6 +25,7 @@ function worldOf({
   let known: string | undefined = remembered;
   return createWorld({
     client: {
+      get: () => Promise.reject(new Error('not asked')),
       getMetadata: (resource) =>
         Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
       listAll: () => Promise.reject(new Error('not asked')),

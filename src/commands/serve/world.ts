@@ -2,7 +2,13 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { World } from '../../admission/world.ts';
-import { groupResourceName, objectKey, type GroupResource, type ObjectRef } from '../../api/meta.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type GroupResource,
+  type KubernetesObject,
+  type ObjectRef,
+} from '../../api/meta.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
@@ -13,7 +19,7 @@ import type { Targets } from './targets.ts';
 import type { Watched } from './watch.ts';
 
 export interface WorldParts {
-  readonly client: Pick<KubeClient, 'getMetadata' | 'listAll'>;
+  readonly client: Pick<KubeClient, 'get' | 'getMetadata' | 'listAll'>;
   readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
   readonly targets: Pick<Targets, 'store'>;
   readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
@@ -21,19 +27,23 @@ export interface WorldParts {
 }
 
 export function createWorld({ client, discovery, targets, windows, now }: WorldParts): World {
+  const live = async (
+    ref: ObjectRef,
+    signal: AbortSignal,
+    get: (kind: Resource) => Promise<KubernetesObject | undefined>,
+  ): Promise<KubernetesObject | undefined> => {
+    const kind = await served(discovery, ref, signal);
+    const found = await get(kind);
+    if (found !== undefined) return found;
+    // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+    discovery.forget(ref);
+    const current = await served(discovery, ref, signal);
+    return isDeepStrictEqual(current, kind) ? undefined : await get(current);
+  };
   return {
     find: (ref) => targets.store(ref)?.get(objectKey(ref)),
-    confirm: async (ref, signal) => {
-      const kind = await served(discovery, ref, signal);
-      const found = await client.getMetadata(kind, ref, { signal });
-      if (found !== undefined) return found;
-      // A version that is no longer served answers 404 as well, and what we know of versions may be old.
-      discovery.forget(ref);
-      const current = await served(discovery, ref, signal);
-      return isDeepStrictEqual(current, kind)
-        ? undefined
-        : await client.getMetadata(current, ref, { signal });
-    },
+    confirm: (ref, signal) => live(ref, signal, (kind) => client.getMetadata(kind, ref, { signal })),
+    read: (ref, signal) => live(ref, signal, (kind) => client.get(kind, ref, { signal })),
     restoreEvidence: async (user, signal) => {
       const known = openWindowFor(windows.store.list(), user, now());
       // A window may have been opened a moment ago: a restorer that is refused does not ask twice.

@@ -1,0 +1,72 @@
+import type { GroupResource, KubernetesObject } from '../api/meta.ts';
+import { missingTarget } from './checks/references.ts';
+import type { Violation } from './checks/violation.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import { judge } from './judge.ts';
+import { isJsonObject } from './json.ts';
+import { createLiveLookup } from './live-lookup.ts';
+import type { AdmissionRequest } from './request.ts';
+import type { Circumstances } from './world.ts';
+
+/** What is wrong with a stored object, or why nobody can tell. */
+export type Audited =
+  | { readonly kind: 'judged'; readonly violations: readonly Violation[] }
+  | { readonly kind: 'unknown'; readonly cause: unknown };
+
+/** The policy without what only a request has: users, old objects, warnings. */
+export function forAudit(policy: CompiledPolicy): CompiledPolicy {
+  return {
+    ...policy,
+    immutable: [],
+    warnings: [],
+    auditAnnotations: [],
+    rules: policy.rules.filter(({ expression: { reads } }) => !reads.oldObject && !reads.request),
+  };
+}
+
+/** Whether an audit by this policy could find anything. */
+export const hasAudit = ({ audit, references, rules, schema }: CompiledPolicy): boolean =>
+  audit && (references.length > 0 || rules.length > 0 || schema !== undefined);
+
+/**
+ * Judges a stored object as if it were created now. As always, the stores may acquit; what they would convict is read again.
+ *
+ * @param policy one of {@link forAudit}
+ */
+export async function auditObject(
+  policy: CompiledPolicy,
+  resource: GroupResource,
+  object: KubernetesObject,
+  circumstances: Circumstances,
+): Promise<Audited> {
+  const { violations, unseen, unreadable } = await judge(policy, asCreated(resource, object), circumstances);
+  if (unreadable !== undefined) return { kind: 'unknown', cause: unreadable };
+  if (unseen.length === 0) return { kind: 'judged', violations };
+  const looked = await createLiveLookup(circumstances.world, circumstances.signal)(unseen);
+  if (looked.unknown.length > 0) return { kind: 'unknown', cause: looked.cause };
+  return { kind: 'judged', violations: [...violations, ...looked.missing.map(missingTarget)] };
+}
+
+function asCreated({ group, resource }: GroupResource, object: KubernetesObject): AdmissionRequest {
+  const { apiVersion = '', kind = '', metadata } = object;
+  const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
+  const gvk = { group, version, kind };
+  const gvr = { group, version, resource };
+  const asJson: unknown = object;
+  return {
+    uid: metadata?.uid ?? '',
+    kind: gvk,
+    resource: gvr,
+    subResource: '',
+    requestKind: gvk,
+    requestResource: gvr,
+    name: metadata?.name,
+    namespace: metadata?.namespace,
+    operation: 'CREATE',
+    userInfo: { username: '', uid: '', groups: [], extra: {} },
+    object: isJsonObject(asJson) ? asJson : undefined,
+    oldObject: undefined,
+    dryRun: true,
+    options: undefined,
+  };
+}

@@ -1,0 +1,28 @@
+/** Where in an expression something is; both count from 1, in characters. */
+export interface CelPosition {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** An expression does not compile, or its evaluation failed. The message has no position and no copy of the source. */
+export class CelError extends Error {
+  override name = 'CelError';
+  /** Where it does not compile; undefined of evaluations. */
+  readonly position: CelPosition | undefined;
+
+  constructor(message: string, options: ErrorOptions & { readonly position?: CelPosition } = {}) {
+    super(message, options);
+    this.position = options.position;
+  }
+}
+
+/** The evaluation took more than it may. Unlike other errors it cannot be swallowed by `||`, `exists` and their like. */
+export class CelCostError extends CelError {
+  constructor() {
+    super('operation cancelled: actual cost limit exceeded');
+  }
+}
+
+/** An operator or function was called with values that it has no meaning for; in the API server's words. */
+export const noSuchOverload = (called = ''): CelError =>
+  new CelError(called === '' ? 'no such overload' : `no such overload: ${called}`);

@@ -1,0 +1,132 @@
+import { durationOf, intOf, timestampOf, uintOf } from '../arithmetic.ts';
+import { CelError } from '../cel-error.ts';
+import { traversal } from '../frame.ts';
+import { mapSize } from '../maps.ts';
+import { conversionError, floorDivide, parseDuration, parseTimestamp, showSeconds, showTimestamp } from '../time.ts';
+import { typeNameOf, typeValue } from '../values.ts';
+import { define } from './define.ts';
+import { showDouble } from './show-double.ts';
+import { textSize } from './text.ts';
+
+const SECOND = 1_000_000_000n;
+const once = (text: string) => traversal(text.length);
+
+const INTEGER = /^[+-]?\d{1,30}$/;
+
+function parseInteger(text: string, type: string, least: bigint, most: bigint): bigint {
+  const value = INTEGER.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined;
+  if (value === undefined || value < least || value > most) throw conversionError('string', type);
+  return value;
+}
+
+const parseInt64 = (text: string) => parseInteger(text, 'int', -(2n ** 63n), 2n ** 63n - 1n);
+
+function parseUint64(text: string) {
+  if (/^[+-]/.test(text)) throw conversionError('string', 'uint');
+  return uintOf(parseInteger(text, 'uint', 0n, 2n ** 64n - 1n));
+}
+
+function intOfDouble(value: number): bigint {
+  if (!(value > -(2 ** 63) && value < 2 ** 63)) throw new CelError('integer overflow');
+  return BigInt(Math.trunc(value));
+}
+
+function uintOfDouble(value: number) {
+  if (!(value >= 0 && value < 2 ** 64)) throw new CelError('unsigned integer overflow');
+  return uintOf(BigInt(Math.trunc(value)));
+}
+
+const DOUBLE = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const SPECIAL_DOUBLES: ReadonlyMap<string, number> = new Map([
+  ['nan', Number.NaN],
+  ['inf', Infinity],
+  ['infinity', Infinity],
+]);
+
+function parseDouble(text: string): number {
+  const special = SPECIAL_DOUBLES.get(text.toLowerCase().replace(/^[+-]/, ''));
+  if (special !== undefined) return text.startsWith('-') ? -special : special;
+  const value = DOUBLE.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isFinite(value)) throw conversionError('string', 'double');
+  return value;
+}
+
+const BOOLS: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text): [string, boolean] => [text, true]),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text): [string, boolean] => [text, false]),
+]);
+
+function parseBool(text: string): boolean {
+  const value = BOOLS.get(text);
+  if (value === undefined) throw conversionError('string', 'bool');
+  return value;
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (cause) {
+    throw new CelError('invalid UTF-8 in bytes, cannot convert to string', { cause });
+  }
+}
+
+const toNumber = (value: bigint) => Number(value);
+
+/** Between types; a conversion to the type that a value has is that value. */
+export const conversions = [
+  define('bool(bool): bool', (value) => value),
+  define('bool(string): bool', parseBool),
+  define('bytes(bytes): bytes', (value) => value),
+  define('bytes(string): bytes', (text) => new Uint8Array(Buffer.from(text)), once),
+  define('double(double): double', (value) => value),
+  define('double(int): double', toNumber),
+  define('double(uint): double', ({ value }) => toNumber(value)),
+  define('double(string): double', parseDouble),
+  define('duration(duration): duration', (value) => value),
+  define('duration(int): duration', (nanos) => durationOf(nanos)),
+  define('duration(string): duration', parseDuration),
+  define('dyn(A): dyn', (value) => value),
+  define('int(int): int', (value) => value),
+  define('int(double): int', intOfDouble),
+  define('int(uint): int', ({ value }) => intOf(value)),
+  define('int(string): int', parseInt64),
+  define('int(timestamp): int', ({ nanos }) => floorDivide(nanos, SECOND)),
+  define('int(duration): int', ({ nanos }) => nanos),
+  define('string(string): string', (value) => value),
+  define('string(bool): string', (value) => String(value)),
+  define('string(int): string', (value) => value.toString()),
+  define('string(uint): string', ({ value }) => value.toString()),
+  define('string(double): string', showDouble),
+  define('string(bytes): string', decode, (bytes) => traversal(bytes.length)),
+  define('string(timestamp): string', showTimestamp),
+  define('string(duration): string', showSeconds),
+  define('string(ip): string', ({ identity }) => identity),
+  define('string(cidr): string', ({ identity }) => identity),
+  define('timestamp(timestamp): timestamp', (value) => value),
+  define('timestamp(int): timestamp', (seconds) => timestampOf(seconds * SECOND)),
+  define('timestamp(string): timestamp', parseTimestamp),
+  define('uint(uint): uint', (value) => value),
+  define('uint(int): uint', uintOf),
+  define('uint(double): uint', uintOfDouble),
+  define('uint(string): uint', parseUint64),
+  define('type(A): type<A>', (value) => typeValue(typeNameOf(value))),
+];
+
+const sizeOfText = (text: string) => BigInt(textSize(text));
+
+/** What has a size, and what is asked of texts without the extended strings. */
+export const basics = [
+  define('size(string): int', sizeOfText),
+  define('size(bytes): int', (bytes) => BigInt(bytes.length)),
+  define('size(list<A>): int', (list) => BigInt(list.length)),
+  define('size(map): int', (map) => BigInt(mapSize(map))),
+  define('<string>.size(): int', sizeOfText),
+  define('<bytes>.size(): int', (bytes) => BigInt(bytes.length)),
+  define('<list<A>>.size(): int', (list) => BigInt(list.length)),
+  define('<map>.size(): int', (map) => BigInt(mapSize(map))),
+  define('<string>.contains(string): bool', (text, part) => text.includes(part), (text, part) => once(text) * once(part)),
+  define('<string>.startsWith(string): bool', (text, part) => text.startsWith(part), once),
+  define('<string>.endsWith(string): bool', (text, part) => text.endsWith(part), once),
+];

@@ -1,0 +1,102 @@
+import { charge, type Frame } from '../frame.ts';
+import type { CelType } from '../type.ts';
+import { parseType, splitTopLevel } from '../type-name.ts';
+import { valueTest, type ValueTest } from '../value-test.ts';
+import type { CelDuration, CelList, CelMap, CelOptional, CelTimestamp, CelTypeValue, CelUint } from '../values.ts';
+import type { CelCidr } from './cidr.ts';
+import type { CelFormat } from './format.ts';
+import type { CelIp } from './ip.ts';
+import type { CelQuantity } from './quantity-value.ts';
+import type { CelSemver } from './semver.ts';
+import type { CelUrl } from './url.ts';
+
+/** One overload of a function of CEL. */
+export interface CelFunction {
+  readonly name: string;
+  /** Called `receiver.name(…)`; the receiver is the first parameter then. */
+  readonly member: boolean;
+  readonly parameters: readonly CelType[];
+  readonly result: CelType;
+  /** One for each parameter: whether a value may stand there. */
+  readonly tests: readonly ValueTest[];
+  /** @throws CelError */
+  readonly run: (frame: Frame, parts: readonly unknown[]) => unknown;
+}
+
+interface Values {
+  bool: boolean;
+  int: bigint;
+  uint: CelUint;
+  double: number;
+  string: string;
+  bytes: Uint8Array;
+  timestamp: CelTimestamp;
+  duration: CelDuration;
+  type: CelTypeValue;
+  list: CelList;
+  map: CelMap;
+  quantity: CelQuantity;
+  url: CelUrl;
+  ip: CelIp;
+  cidr: CelCidr;
+  semver: CelSemver;
+  format: CelFormat;
+}
+
+/** The JavaScript type of a value of the CEL type with that name. */
+type ValueOf<Name extends string> = Name extends keyof Values
+  ? Values[Name]
+  : Name extends `list<${string}>`
+    ? CelList
+    : Name extends `optional<${string}>`
+      ? CelOptional
+      : unknown;
+
+type ValuesOf<Names extends string> = Names extends ''
+  ? []
+  : Names extends `${infer First}, ${infer Rest}`
+    ? [ValueOf<First>, ...ValuesOf<Rest>]
+    : [ValueOf<Names>];
+
+type Parts<Signature extends string> = Signature extends `<${infer Receiver}>.${string}(${infer Names}): ${string}`
+  ? [ValueOf<Receiver>, ...ValuesOf<Names>]
+  : Signature extends `${string}(${infer Names}): ${string}`
+    ? ValuesOf<Names>
+    : never;
+
+const SIGNATURE = /^(?:<(.+)>\.)?([\w.]+)\((.*)\): (.+)$/;
+
+/**
+ * A function by its signature, as the documentation of Kubernetes writes it: `<string>.charAt(int): string` is a member,
+ * `lists.range(int): list<int>` is not; single capitals are type variables.
+ *
+ * @param run gets values of the types that the signature names
+ * @param cost charged before it runs; 1 unless said otherwise
+ */
+export function define<Signature extends string>(
+  signature: Signature,
+  run: (...parts: Parts<Signature>) => unknown,
+  cost: (...parts: Parts<Signature>) => number = () => 1,
+): CelFunction {
+  return defineWithFrame(signature, (frame, ...parts) => {
+    charge(frame, cost(...parts));
+    return run(...parts);
+  });
+}
+
+/** A function that does its own charging, because its cost depends on what it finds. */
+export function defineWithFrame<Signature extends string>(
+  signature: Signature,
+  run: (frame: Frame, ...parts: Parts<Signature>) => unknown,
+): CelFunction {
+  const [, receiver, name = '', names = '', result = ''] = SIGNATURE.exec(signature) ?? [];
+  const parameters = [...(receiver === undefined ? [] : [receiver]), ...splitTopLevel(names)].map(parseType);
+  return {
+    name,
+    member: receiver !== undefined,
+    parameters,
+    result: parseType(result),
+    tests: parameters.map(valueTest),
+    run: (frame, parts) => run(frame, ...(parts as Parts<Signature>)), // the tests have seen them
+  };
+}

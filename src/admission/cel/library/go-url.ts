@@ -1,0 +1,123 @@
+/** The parts of a URL as Go's net/url sees them; texts are as written but for `host`, which is unescaped. */
+export interface GoUrl {
+  /** In lower case, without its colon. */
+  readonly scheme: string;
+  readonly user: string;
+  readonly host: string;
+  /** Escaped. */
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query: string;
+  readonly fragment: string;
+}
+
+/** Why a text is no URL, in Go's words. */
+export class InvalidUrl extends Error {
+  override name = 'InvalidUrl';
+
+  constructor(url: string, why: string) {
+    super(`parse ${JSON.stringify(url)}: ${why}`);
+  }
+}
+
+// eslint-disable-next-line no-control-regex -- control characters are what Go refuses
+const CONTROL = /[\x00-\x1f\x7f]/;
+const SCHEME = /^([a-z][a-z0-9+.-]*):/i;
+
+/**
+ * A URL as in a request: absolute, or an absolute path.
+ *
+ * @param fragments whether `#` starts a fragment; in requests it does not
+ * @throws InvalidUrl
+ */
+export function parseRequestUrl(text: string, fragments: boolean): GoUrl {
+  if (CONTROL.test(text)) throw new InvalidUrl(text, 'net/url: invalid control character in URL');
+  if (text === '') throw new InvalidUrl(text, 'empty url');
+  const hash = fragments ? text.indexOf('#') : -1;
+  const whole = hash === -1 ? text : text.slice(0, hash);
+  const fragment = hash === -1 ? '' : text.slice(hash + 1);
+  if (whole.startsWith(':')) throw new InvalidUrl(text, 'missing protocol scheme');
+  const scheme = SCHEME.exec(whole)?.[1] ?? '';
+  const rest = scheme === '' ? whole : whole.slice(scheme.length + 1);
+  const question = rest.indexOf('?');
+  const query = question === -1 ? '' : rest.slice(question + 1);
+  const hierarchy = question === -1 ? rest : rest.slice(0, question);
+  const parts = { scheme: scheme.toLowerCase(), user: '', host: '', path: '', query, fragment };
+  if (!hierarchy.startsWith('/')) {
+    if (scheme !== '' || text === '*') return { ...parts, path: text === '*' ? '*' : '' };
+    throw new InvalidUrl(text, 'invalid URI for request');
+  }
+  if (scheme === '' || !hierarchy.startsWith('//')) return { ...parts, path: checkedPath(text, hierarchy) };
+  const [, authority = '', path = ''] = /^\/\/([^/]*)(.*)$/s.exec(hierarchy) ?? [];
+  return { ...parts, ...authorityOf(text, authority), path: checkedPath(text, path) };
+}
+
+const BAD_ESCAPE = /%(?![0-9a-f]{2}).{0,2}/is;
+
+function checkedPath(url: string, path: string): string {
+  const [bad] = BAD_ESCAPE.exec(path) ?? [];
+  if (bad !== undefined) throw new InvalidUrl(url, `invalid URL escape ${JSON.stringify(bad)}`);
+  return path;
+}
+
+const USER = /^[A-Za-z0-9._:~!$&'()*+,;=%@-]*$/;
+
+function authorityOf(url: string, authority: string): Pick<GoUrl, 'user' | 'host'> {
+  const at = authority.lastIndexOf('@');
+  const user = at === -1 ? '' : authority.slice(0, at);
+  if (!USER.test(user)) throw new InvalidUrl(url, 'net/url: invalid userinfo');
+  checkedPath(url, user);
+  return { user, host: hostOf(url, authority.slice(at + 1)) };
+}
+
+const PORT = /^(?::\d*)?$/;
+const BAD_HOST_CHARACTER = /[^A-Za-z0-9._~!$&'()*+,;=:[\]<>"%\x80-\uffff-]/;
+/** Of ASCII nothing but the percent sign of a zone may be escaped in a host. */
+const BAD_HOST_ESCAPE = /%(?![89a-f][0-9a-f]|25).{0,2}/i;
+
+function hostOf(url: string, host: string): string {
+  const end = host.lastIndexOf(host.startsWith('[') ? ']' : ':');
+  if (host.startsWith('[') && end === -1) throw new InvalidUrl(url, "missing ']' in host");
+  const port = end === -1 ? '' : host.slice(host.startsWith('[') ? end + 1 : end);
+  if (!PORT.test(port)) throw new InvalidUrl(url, `invalid port ${JSON.stringify(port)} after host`);
+  const [escape] = BAD_HOST_ESCAPE.exec(host) ?? [];
+  if (escape !== undefined) throw new InvalidUrl(url, `invalid URL escape ${JSON.stringify(escape)}`);
+  const [character] = BAD_HOST_CHARACTER.exec(host) ?? [];
+  if (character !== undefined) throw new InvalidUrl(url, `invalid character ${JSON.stringify(character)} in host name`);
+  return unescapeUrl(host);
+}
+
+/** Bytes that are no UTF-8 become the replacement character. */
+export function unescapeUrl(text: string): string {
+  if (!text.includes('%')) return text;
+  const bytes = text
+    .split(/%([0-9a-f]{2})/i)
+    .map((part, index) => (index % 2 === 1 ? Buffer.from(part, 'hex') : Buffer.from(part)));
+  return Buffer.concat(bytes).toString();
+}
+
+const VALID_IN_PATH = /^[A-Za-z0-9._~!$&'()*+,;=:@[\]%/-]*$/;
+
+/** The path as it may stand in a request: as written if that is valid, else with everything escaped that must be. */
+export function escapedPath(path: string): string {
+  if (VALID_IN_PATH.test(path)) return path;
+  return Array.from(Buffer.from(unescapeUrl(path)), (byte) => {
+    const character = String.fromCharCode(byte);
+    return /[A-Za-z0-9._~$&+,/:;=@-]/.test(character)
+      ? character
+      : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }).join('');
+}
+
+/** Keys and values in their order; pairs that cannot be read are left out, as Go does. */
+export function queryPairs(query: string): readonly (readonly [string, string])[] {
+  return query
+    .split('&')
+    .filter((pair) => pair !== '' && !pair.includes(';') && !BAD_ESCAPE.test(pair))
+    .map((pair) => {
+      const equals = pair.indexOf('=');
+      const [key, value] = equals === -1 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
+      const plain = (text: string) => unescapeUrl(text.replaceAll('+', ' '));
+      return [plain(key), plain(value)];
+    });
+}

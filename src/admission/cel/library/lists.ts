@@ -1,0 +1,134 @@
+import { add } from '../arithmetic.ts';
+import { CelError, noSuchOverload } from '../cel-error.ts';
+import { isEqual } from '../equality.ts';
+import { charge, type Frame } from '../frame.ts';
+import { compare } from '../order.ts';
+import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } from '../values.ts';
+import { define, defineWithFrame, type CelFunction } from './define.ts';
+
+const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
+const SUMMABLE = ['int', 'uint', 'double', 'duration'];
+
+/** One overload for each type that the elements may have. */
+const forEach = (
+  types: readonly string[],
+  name: string,
+  result: (type: string) => string,
+  run: (frame: Frame, list: CelList) => unknown,
+): readonly CelFunction[] =>
+  types.map((type) =>
+    defineWithFrame(`<list<${type}>>.${name}(): ${result(type)}`, (frame, list) => {
+      charge(frame, list.length);
+      return run(frame, list);
+    }),
+  );
+
+function isSorted(_frame: Frame, list: CelList): boolean {
+  return list.every((item, index) => index === 0 || compare(list[index - 1], item) !== 1);
+}
+
+function sum(frame: Frame, list: CelList): unknown {
+  return list.reduce((total, item) => add(frame, total, item), zeroLike(list[0]));
+}
+
+function zeroLike(item: unknown): unknown {
+  if (typeof item === 'number') return 0;
+  if (isUint(item)) return uint(0n);
+  return isDuration(item) ? duration(0n) : 0n;
+}
+
+/** The first of the elements that no other is before; `preferred` is the outcome of comparing with a better one. */
+function extreme(name: string, preferred: number, list: CelList): unknown {
+  if (list.length === 0) throw new CelError(`${name} called on empty list`);
+  return list.reduce((best, item) => (compare(best, item) === preferred ? item : best));
+}
+
+function indexOf(frame: Frame, list: CelList, item: unknown): bigint {
+  return BigInt(list.findIndex((candidate) => isEqual(candidate, item, frame)));
+}
+
+function lastIndexOf(frame: Frame, list: CelList, item: unknown): bigint {
+  return BigInt(list.findLastIndex((candidate) => isEqual(candidate, item, frame)));
+}
+
+function slice(list: CelList, start: bigint, end: bigint): CelList {
+  const asked = `cannot slice(${start}, ${end})`;
+  if (start < 0n || end < 0n) throw new CelError(`${asked}, negative indexes not supported`);
+  if (start > end) throw new CelError(`${asked}, start index must be less than or equal to end index`);
+  if (end > list.length) throw new CelError(`${asked}, list is length ${list.length}`);
+  return list.slice(Number(start), Number(end));
+}
+
+function flatten(frame: Frame, list: CelList, depth: bigint): CelList {
+  if (depth < 0n) throw new CelError('level must be non-negative');
+  charge(frame, list.length);
+  return list.flatMap((item) => (isList(item) && depth > 0n ? flatten(frame, item, depth - 1n) : [item]));
+}
+
+/** The elements in the order of their keys. @throws CelError when keys are of different types, or have no order */
+export function sortByKeys(list: CelList, keys: CelList): CelList {
+  const type = typeNameOf(keys[0]);
+  if (keys.some((key) => typeNameOf(key) !== type)) throw new CelError('list elements must have the same type');
+  const order = [...keys.keys()].sort((a, b) => compare(keys[a], keys[b]) ?? 0);
+  return order.map((index) => list[index]);
+}
+
+/** Of sorting n elements. */
+export const sortCost = (size: number): number => Math.ceil(size * Math.log2(size + 2));
+
+function distinct(frame: Frame, list: CelList): CelList {
+  const found: unknown[] = [];
+  for (const item of list) {
+    charge(frame, 1 + found.length * 0.1);
+    if (!found.some((known) => isEqual(known, item, frame))) found.push(item);
+  }
+  return found;
+}
+
+const LONGEST_RANGE = 10_000_000;
+
+function range(frame: Frame, size: bigint): CelList {
+  if (size < 0n) throw new CelError(`lists.range: size must be non-negative, got ${size}`);
+  if (size > LONGEST_RANGE) {
+    throw new CelError(`lists.range: size ${size} exceeds maximum allowed (${LONGEST_RANGE})`);
+  }
+  charge(frame, 1 + Number(size)); // before it is made
+  return Array.from({ length: Number(size) }, (_, index) => BigInt(index));
+}
+
+const length = (list: CelList) => 1 + list.length;
+
+/** Kubernetes' lists and cel-go's. */
+export const lists: readonly CelFunction[] = [
+  ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
+  ...forEach(SUMMABLE, 'sum', (type) => type, sum),
+  ...forEach(COMPARABLE, 'min', (type) => type, (_frame, list) => extreme('min', 1, list)),
+  ...forEach(COMPARABLE, 'max', (type) => type, (_frame, list) => extreme('max', -1, list)),
+  defineWithFrame('<list<A>>.indexOf(A): int', (frame, list, item) => {
+    charge(frame, list.length);
+    return indexOf(frame, list, item);
+  }),
+  defineWithFrame('<list<A>>.lastIndexOf(A): int', (frame, list, item) => {
+    charge(frame, list.length);
+    return lastIndexOf(frame, list, item);
+  }),
+  define('<list<T>>.slice(int, int): list<T>', slice, length),
+  defineWithFrame('<list<list<T>>>.flatten(): list<T>', (frame, list) => flatten(frame, list, 1n)),
+  defineWithFrame('<list<dyn>>.flatten(int): list<dyn>', flatten),
+  ...COMPARABLE.map((type) =>
+    define(
+      `<list<${type}>>.sort(): list<${type}>`,
+      (list: CelList) => sortByKeys(list, list),
+      (list: CelList) => sortCost(list.length),
+    ),
+  ),
+  define('<list<T>>.reverse(): list<T>', (list) => list.toReversed(), length),
+  defineWithFrame('<list<T>>.distinct(): list<T>', distinct),
+  defineWithFrame('lists.range(int): list<int>', range),
+];
+
+/** @throws CelError when the value is no list; for values whose type was not known */
+export function listOrFail(value: unknown, name: string): CelList {
+  if (isList(value)) return value;
+  throw noSuchOverload(`${name}(${typeNameOf(value)})`);
+}

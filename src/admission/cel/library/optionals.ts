@@ -1,0 +1,35 @@
+import { CelError } from '../cel-error.ts';
+import { mapSize } from '../maps.ts';
+import { isDuration, isList, isMap, isOptional, isTimestamp, isUint, NONE, optional } from '../values.ts';
+import { define } from './define.ts';
+
+/** Whether it is what its type starts with: 0, an empty text, list or map, false, null. */
+function isZero(value: unknown): boolean {
+  if (value === null || value === '' || value === false || value === 0 || value === 0n) return true;
+  if (isList(value) || value instanceof Uint8Array) return value.length === 0;
+  if (isUint(value)) return value.value === 0n;
+  if (isOptional(value)) return value.value === undefined;
+  if (isDuration(value) || isTimestamp(value)) return isDuration(value) && value.nanos === 0n;
+  return isMap(value) && mapSize(value) === 0;
+}
+
+/** `or` and `orValue` are compiled apart: they look at their argument only when they need it. */
+export const optionals = [
+  define('optional.of(T): optional<T>', optional),
+  define('optional.ofNonZeroValue(T): optional<T>', (value) => (isZero(value) ? NONE : optional(value))),
+  define('optional.none(): optional<T>', () => NONE),
+  define('optional.unwrap(list<optional<T>>): list<T>', (list) => unwrap(list), (list) => 1 + list.length),
+  define('<list<optional<T>>>.unwrapOpt(): list<T>', (list) => unwrap(list), (list) => 1 + list.length),
+  define('<optional<T>>.hasValue(): bool', ({ value }) => value !== undefined),
+  define('<optional<T>>.value(): T', ({ value }) => {
+    if (value === undefined) throw new CelError('optional.none() dereference');
+    return value;
+  }),
+  define('<optional<T>>.or(optional<T>): optional<T>', (self, other) => (self.value === undefined ? other : self)),
+  define('<optional<T>>.orValue(T): T', (self, other) => (self.value === undefined ? other : self.value)),
+  define('<list<T>>.first(): optional<T>', (list) => optional(list[0])),
+  define('<list<T>>.last(): optional<T>', (list) => optional(list.at(-1))),
+];
+
+const unwrap = (list: readonly unknown[]) =>
+  list.flatMap((item) => (isOptional(item) && item.value !== undefined ? [item.value] : []));

@@ -1,0 +1,96 @@
+import { CelError } from '../cel-error.ts';
+import { traversal } from '../frame.ts';
+import { CEL_TYPE, type CelOpaque } from '../values.ts';
+import { define } from './define.ts';
+import { succeeds } from './succeeds.ts';
+
+/** A version by https://semver.org; build metadata is not kept, for it counts for nothing. */
+export interface CelSemver extends CelOpaque {
+  readonly [CEL_TYPE]: 'kubernetes.Semver';
+  readonly identity: string;
+  readonly numbers: readonly [major: bigint, minor: bigint, patch: bigint];
+  readonly prerelease: readonly string[];
+}
+
+const NUMBER = '(0|[1-9]\\d*)';
+const VERSION = new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-([^+]*))?(?:\\+(.*))?$`, 's');
+const PRERELEASE = /^(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)$/;
+const BUILD = /^[0-9A-Za-z-]+$/;
+const MOST = 2n ** 64n - 1n;
+
+/** @throws CelError */
+function parseSemver(text: string): CelSemver {
+  const [match, major = '', minor = '', patch = '', pre, build] = VERSION.exec(text) ?? [];
+  const prerelease = pre?.split('.') ?? [];
+  const numbers = [major, minor, patch].map(BigInt) as [bigint, bigint, bigint]; // three matched digits
+  if (
+    match === undefined ||
+    numbers.some((number) => number > MOST) ||
+    !prerelease.every((part) => PRERELEASE.test(part)) ||
+    !(build?.split('.') ?? []).every((part) => BUILD.test(part))
+  ) {
+    throw new CelError(`${JSON.stringify(text)} is no semantic version`);
+  }
+  const identity = [numbers.join('.'), ...(pre === undefined ? [] : [pre])].join('-');
+  return { [CEL_TYPE]: 'kubernetes.Semver', identity, numbers, prerelease };
+}
+
+/** Without a leading `v` and leading zeroes, and with a minor and a patch version. */
+function normalise(text: string): string {
+  const [major = '', minor, ...rest] = text.replace(/^v/, '').split('.');
+  const parts = [major, ...(minor === undefined ? [] : [minor]), ...(rest.length === 0 ? [] : [rest.join('.')])].map(
+    (part) => part.replace(/^0+(?=\d)/, ''),
+  );
+  if (parts.length < 3 && /[+-]/.test(parts.at(-1) ?? '')) {
+    throw new CelError('short version cannot contain PreRelease/Build meta data');
+  }
+  return [...parts, '0', '0'].slice(0, 3).join('.');
+}
+
+const parse = (text: string, tolerant = false) => parseSemver(tolerant ? normalise(text) : text);
+
+function compare(left: CelSemver, right: CelSemver): number {
+  for (const [index, number] of left.numbers.entries()) {
+    const other = right.numbers[index] ?? 0n;
+    if (number !== other) return number < other ? -1 : 1;
+  }
+  return comparePrereleases(left.prerelease, right.prerelease);
+}
+
+/** A release is behind all of its pre-releases; of those the longer one is, when it starts with the shorter. */
+function comparePrereleases(left: readonly string[], right: readonly string[]): number {
+  if (left.length === 0 || right.length === 0) return Math.sign(right.length - left.length);
+  for (const [index, part] of left.entries()) {
+    const other = right[index];
+    if (other === undefined) return 1;
+    const order = compareParts(part, other);
+    if (order !== 0) return order;
+  }
+  return left.length < right.length ? -1 : 0;
+}
+
+const DIGITS = /^\d+$/;
+
+/** Numbers are before words. */
+function compareParts(left: string, right: string): number {
+  if (left === right) return 0;
+  const numeric = [DIGITS.test(left), DIGITS.test(right)] as const;
+  if (numeric[0] !== numeric[1]) return numeric[0] ? -1 : 1;
+  return (numeric[0] ? BigInt(left) < BigInt(right) : left < right) ? -1 : 1;
+}
+
+const once = (text: string) => traversal(text.length);
+
+/** Semantic versions. */
+export const semver = [
+  define('semver(string): semver', (text) => parse(text), once),
+  define('semver(string, bool): semver', parse, once),
+  define('isSemver(string): bool', succeeds(parse), once),
+  define('isSemver(string, bool): bool', (text, tolerant) => succeeds((it) => parse(it, tolerant))(text), once),
+  define('<semver>.major(): int', ({ numbers }) => numbers[0]),
+  define('<semver>.minor(): int', ({ numbers }) => numbers[1]),
+  define('<semver>.patch(): int', ({ numbers }) => numbers[2]),
+  define('<semver>.isGreaterThan(semver): bool', (self, other) => compare(self, other) > 0),
+  define('<semver>.isLessThan(semver): bool', (self, other) => compare(self, other) < 0),
+  define('<semver>.compareTo(semver): int', (self, other) => BigInt(compare(self, other))),
+];

@@ -1,0 +1,39 @@
+const SURROGATE = /[\ud800-\udfff]/;
+
+/** The characters of a text, as Go and CEL count them: code points. */
+export const codePoints = (text: string): readonly string[] =>
+  SURROGATE.test(text) ? Array.from(text) : text.split('');
+
+/** How many code points there are. */
+export const textSize = (text: string): number => (SURROGATE.test(text) ? Array.from(text).length : text.length);
+
+/** Unicode's white space, as Go's TrimSpace knows it; JavaScript's trim takes the byte order mark for one. */
+const SPACES = new Set(
+  '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000',
+);
+
+export function trimSpace(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && SPACES.has(text.charAt(start))) start += 1;
+  while (end > start && SPACES.has(text.charAt(end - 1))) end -= 1;
+  return text.slice(start, end);
+}
+
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['\x07', '\\a'],
+  ['\b', '\\b'],
+  ['\f', '\\f'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+  ['\v', '\\v'],
+  ['\\', '\\\\'],
+  ['"', '\\"'],
+]);
+
+/** The text as a literal of CEL. */
+export const quoteText = (text: string): string =>
+  `"${codePoints(text.toWellFormed())
+    .map((character) => ESCAPES.get(character) ?? character)
+    .join('')}"`;

@@ -1,0 +1,57 @@
+import { CelError } from '../cel-error.ts';
+import { traversal } from '../frame.ts';
+import { CEL_TYPE, type CelMap, type CelOpaque } from '../values.ts';
+import { define } from './define.ts';
+import { escapedPath, type GoUrl, InvalidUrl, parseRequestUrl, queryPairs } from './go-url.ts';
+import { succeeds } from './succeeds.ts';
+
+export interface CelUrl extends CelOpaque {
+  readonly [CEL_TYPE]: 'kubernetes.URL';
+  readonly identity: string;
+  readonly parts: GoUrl;
+}
+
+/** @throws CelError unless it is an absolute URL or an absolute path */
+function parseUrl(text: string): CelUrl {
+  try {
+    parseRequestUrl(text, false);
+    const parts = parseRequestUrl(text, true);
+    return { [CEL_TYPE]: 'kubernetes.URL', parts, identity: JSON.stringify(parts) };
+  } catch (cause) {
+    if (!(cause instanceof InvalidUrl)) throw cause;
+    throw new CelError(`URL parse error during conversion from string: ${cause.message}`, { cause });
+  }
+}
+
+const HOST = /^(.*?)(?::(\d*))?$/s;
+
+function splitHost({ parts: { host } }: CelUrl): { readonly name: string; readonly port: string } {
+  const [, name = '', port = ''] = HOST.exec(host) ?? [];
+  const bracketed = /^\[(.*)\]$/s.exec(name)?.[1];
+  return { name: bracketed ?? name, port };
+}
+
+function query({ parts }: CelUrl): CelMap {
+  const values = new Map<string, string[]>();
+  for (const [key, value] of queryPairs(parts.query)) {
+    const known = values.get(key);
+    if (known === undefined) values.set(key, [value]);
+    else known.push(value);
+  }
+  return values;
+}
+
+const once = (text: string) => traversal(text.length);
+const ofQuery = ({ parts }: CelUrl) => 1 + once(parts.query);
+
+/** URLs as Go reads them, which is not as browsers do. */
+export const url = [
+  define('url(string): url', parseUrl, once),
+  define('isURL(string): bool', succeeds(parseUrl), once),
+  define('<url>.getScheme(): string', ({ parts }) => parts.scheme),
+  define('<url>.getHost(): string', ({ parts }) => parts.host),
+  define('<url>.getHostname(): string', (self) => splitHost(self).name),
+  define('<url>.getPort(): string', (self) => splitHost(self).port),
+  define('<url>.getEscapedPath(): string', ({ parts }) => escapedPath(parts.path), ({ parts }) => 1 + once(parts.path)),
+  define('<url>.getQuery(): map<string, list<string>>', query, ofQuery),
+];

@@ -1,0 +1,126 @@
+import { type CelType, DYN, parameter } from './type.ts';
+
+/** Finds out what the type variables of one expression stand for. */
+export interface Solver {
+  /** A type variable that stands for nothing yet. */
+  readonly fresh: () => CelType;
+  /** The types with the variables that functions declare (`A`, `K`, …) replaced by fresh ones, the same one for the same name. */
+  readonly instantiate: (types: readonly CelType[]) => readonly CelType[];
+  /** Whether values of the types may stand where the others are wanted; if so, variables are bound to make it true. */
+  readonly assign: (wanted: readonly CelType[], given: readonly CelType[]) => boolean;
+  /** The type with what is known of its variables put in. */
+  readonly resolve: (type: CelType) => CelType;
+}
+
+type Bindings = Map<string, CelType>;
+
+export function createSolver(): Solver {
+  let bindings: Bindings = new Map();
+  let variables = 0;
+  const fresh = (): CelType => ({ kind: 'variable', name: `_${(variables += 1)}` });
+  return {
+    fresh,
+    instantiate: (types) => {
+      const own = new Map<string, CelType>();
+      return types.map((type) =>
+        replaceVariables(type, (name) => {
+          const known = own.get(name) ?? fresh();
+          own.set(name, known);
+          return known;
+        }),
+      );
+    },
+    assign: (wanted, given) => {
+      const trial = new Map(bindings);
+      const fits = wanted.length === given.length && wanted.every((type, i) => isAssignable(trial, given[i] ?? DYN, type));
+      if (fits) bindings = trial;
+      return fits;
+    },
+    resolve: (type) => resolve(bindings, type),
+  };
+}
+
+function resolve(bindings: Bindings, type: CelType): CelType {
+  return replaceVariables(type, (name) => {
+    const bound = bindings.get(name);
+    return bound === undefined ? { kind: 'variable', name } : resolve(bindings, bound);
+  });
+}
+
+function replaceVariables(type: CelType, replacement: (name: string) => CelType): CelType {
+  if (type.kind === 'variable') return replacement(type.name);
+  if (!('parameters' in type)) return type;
+  return { kind: type.kind, parameters: type.parameters.map((inner) => replaceVariables(inner, replacement)) };
+}
+
+/** Follows the type checker of CEL, in which a variable takes the more general of the types that it meets. */
+function isAssignable(bindings: Bindings, given: CelType, wanted: CelType): boolean {
+  if (wanted.kind === 'variable') {
+    const outcome = bind(bindings, wanted.name, given);
+    if (outcome !== 'unbound') return outcome === 'fits';
+  }
+  if (given.kind === 'variable') return bind(bindings, given.name, wanted) === 'fits';
+  if (given.kind === 'dyn' || wanted.kind === 'dyn') return true;
+  if (isNull(given) || isNull(wanted)) return acceptsNull(given) && acceptsNull(wanted);
+  if (given.kind === 'named') return wanted.kind === 'named' && given.name === wanted.name;
+  if (given.kind === 'object') return isAssignableObject(bindings, given.name, wanted);
+  if (wanted.kind === 'object') return isAssignableObject(bindings, wanted.name, given);
+  if (!('parameters' in wanted) || given.kind !== wanted.kind) return false;
+  if (given.kind === 'type') return true; // types can be compared whatever they are
+  return given.parameters.every((type, i) => isAssignable(bindings, type, parameter(wanted, i)));
+}
+
+/** An object with a schema is a map when it comes to it: of texts to anything. */
+function isAssignableObject(bindings: Bindings, name: string, other: CelType): boolean {
+  if (other.kind === 'object') return name === other.name;
+  return other.kind === 'map' && isAssignable(bindings, { kind: 'named', name: 'string' }, parameter(other)) && isAssignable(bindings, DYN, parameter(other, 1));
+}
+
+const isNull = (type: CelType) => type.kind === 'named' && type.name === 'null';
+
+const NEVER_NULL = new Set(['bool', 'int', 'uint', 'double', 'string', 'bytes']);
+
+/** Objects may be null (`oldObject` is, on create), and so may what the libraries make. */
+const acceptsNull = (type: CelType) =>
+  type.kind === 'object' || type.kind === 'optional' || (type.kind === 'named' && !NEVER_NULL.has(type.name));
+
+type Outcome = 'fits' | 'misfits' | 'unbound';
+
+/** `unbound`: the variable cannot take the type, though it stands for nothing yet. */
+function bind(bindings: Bindings, name: string, type: CelType): Outcome {
+  if (type.kind === 'variable' && type.name === name) return 'fits';
+  const bound = bindings.get(name);
+  if (bound === undefined) {
+    if (mentions(bindings, type, name)) return 'unbound';
+    bindings.set(name, type);
+    return 'fits';
+  }
+  if (!isAssignable(bindings, type, bound)) return 'misfits';
+  const general = isAtLeastAsGeneral(type, bound) ? type : bound;
+  if (!mentions(bindings, general, name)) bindings.set(name, general);
+  return 'fits';
+}
+
+function mentions(bindings: Bindings, type: CelType, name: string): boolean {
+  if (type.kind === 'variable') {
+    const bound = bindings.get(type.name);
+    return type.name === name || (bound !== undefined && mentions(bindings, bound, name));
+  }
+  return 'parameters' in type && type.parameters.some((inner) => mentions(bindings, inner, name));
+}
+
+function isAtLeastAsGeneral(type: CelType, than: CelType): boolean {
+  if (type.kind === 'dyn' || type.kind === 'variable') return true;
+  if (than.kind === 'dyn' || than.kind === 'variable') return false;
+  if (type.kind !== than.kind) return isNull(than);
+  if (type.kind === 'named') return isNull(than) || (than.kind === 'named' && type.name === than.name);
+  if (!('parameters' in type)) return true;
+  return type.parameters.every((inner, i) => isAtLeastAsGeneral(inner, parameter(than, i)));
+}
+
+/** Whether the types are the same, but for names of variables. */
+export function isSameType(left: CelType, right: CelType): boolean {
+  if (left.kind !== right.kind) return false;
+  if ('parameters' in left) return left.parameters.every((inner, i) => isSameType(inner, parameter(right, i)));
+  return 'name' in left && 'name' in right && left.kind !== 'variable' ? left.name === right.name : true;
+}

@@ -1,0 +1,95 @@
+/** Marks the values that JavaScript has no type for. JSON has no symbols for keys, so no object of a user is mistaken. */
+export const CEL_TYPE: unique symbol = Symbol('CEL type');
+
+export interface CelUint {
+  readonly [CEL_TYPE]: 'uint';
+  readonly value: bigint;
+}
+
+/** A moment, in nanoseconds since 1970. */
+export interface CelTimestamp {
+  readonly [CEL_TYPE]: 'google.protobuf.Timestamp';
+  readonly nanos: bigint;
+}
+
+export interface CelDuration {
+  readonly [CEL_TYPE]: 'google.protobuf.Duration';
+  readonly nanos: bigint;
+}
+
+/** `value` is undefined when there is none. */
+export interface CelOptional {
+  readonly [CEL_TYPE]: 'optional_type';
+  readonly value: unknown;
+}
+
+export interface CelTypeValue {
+  readonly [CEL_TYPE]: 'type';
+  readonly name: string;
+}
+
+/** A value of one of the libraries; its file knows what else it holds. */
+export interface CelOpaque {
+  readonly [CEL_TYPE]: string;
+  /** Two values of a type are equal when these are. */
+  readonly identity: string | bigint;
+}
+
+/** Made by expressions, or a JSON object as it came: then its values are converted when they are read. */
+export type CelMap = ReadonlyMap<unknown, unknown> | object;
+export type CelList = readonly unknown[];
+
+export const uint = (value: bigint): CelUint => ({ [CEL_TYPE]: 'uint', value });
+export const timestamp = (nanos: bigint): CelTimestamp => ({
+  [CEL_TYPE]: 'google.protobuf.Timestamp',
+  nanos,
+});
+export const duration = (nanos: bigint): CelDuration => ({ [CEL_TYPE]: 'google.protobuf.Duration', nanos });
+export const optional = (value: unknown): CelOptional => ({ [CEL_TYPE]: 'optional_type', value });
+export const NONE = optional(undefined);
+export const typeValue = (name: string): CelTypeValue => ({ [CEL_TYPE]: 'type', name });
+
+export type Tagged = CelUint | CelTimestamp | CelDuration | CelOptional | CelTypeValue | CelOpaque;
+
+export const isTagged = (value: unknown): value is Tagged =>
+  typeof value === 'object' && value !== null && CEL_TYPE in value;
+
+export const isUint = (value: unknown): value is CelUint => isTagged(value) && value[CEL_TYPE] === 'uint';
+export const isTimestamp = (value: unknown): value is CelTimestamp =>
+  isTagged(value) && value[CEL_TYPE] === 'google.protobuf.Timestamp';
+export const isDuration = (value: unknown): value is CelDuration =>
+  isTagged(value) && value[CEL_TYPE] === 'google.protobuf.Duration';
+export const isOptional = (value: unknown): value is CelOptional =>
+  isTagged(value) && value[CEL_TYPE] === 'optional_type';
+export const isTypeValue = (value: unknown): value is CelTypeValue =>
+  isTagged(value) && value[CEL_TYPE] === 'type';
+export const isList = (value: unknown): value is CelList => Array.isArray(value);
+export const isMap = (value: unknown): value is CelMap =>
+  typeof value === 'object' &&
+  value !== null &&
+  (value instanceof Map || !(Array.isArray(value) || CEL_TYPE in value || value instanceof Uint8Array));
+export const isNumber = (value: unknown): value is bigint | number | CelUint =>
+  typeof value === 'bigint' || typeof value === 'number' || isUint(value);
+
+/** The name that `type(x)` has, e.g. `int`, `map`, `google.protobuf.Duration`. */
+export function typeNameOf(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return 'string';
+    case 'bigint':
+      return 'int';
+    case 'number':
+      return 'double';
+    case 'boolean':
+      return 'bool';
+    case 'object':
+      if (value === null) return 'null_type';
+      if (Array.isArray(value)) return 'list';
+      if (value instanceof Uint8Array) return 'bytes';
+      return isTagged(value) ? value[CEL_TYPE] : 'map';
+    case 'undefined':
+    case 'symbol':
+    case 'function':
+      return typeof value;
+  }
+}

@@ -1,0 +1,206 @@
+import type { ConversionStep } from '../../api/conversion-policy.ts';
+import { CelError, compileCel, type CelOptions, type CelProgram } from '../cel/cel.ts';
+import type { CelBudget } from '../cel/cel-budget.ts';
+import { isKeptExactly } from '../compile-defaults.ts';
+import { InvalidPath } from '../field-path.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import type { ConversionProblem } from './conversion-problem.ts';
+import { ConversionFailure } from './converter.ts';
+import { moveStep, removeStep, writeStep, type RunStep, type StepValue } from './step.ts';
+import { parseStepPath, type StepPath } from './step-path.ts';
+import { schemaAt } from './structural-schema.ts';
+
+/** A step that compiles, and the paths that it takes from and writes to. */
+export interface CompiledStep {
+  /** e.g. `spec.versions[0].toHub[1]` */
+  readonly where: string;
+  readonly run: RunStep;
+  readonly reads: readonly StepPath[];
+  readonly writes: readonly StepPath[];
+}
+
+/**
+ * Compiles the steps of one direction.
+ *
+ * @param where e.g. `spec.versions[0].toHub`
+ * @param target the schema of the version that they lead to
+ */
+export function compileSteps(
+  steps: readonly ConversionStep[],
+  where: string,
+  target: JsonObject | undefined,
+  problems: ConversionProblem[],
+): readonly CompiledStep[] {
+  return steps.flatMap((step, index) => {
+    const at = `${where}[${index}]`;
+    const compiled = compileStep(step, at, target, problems);
+    return compiled === undefined ? [] : [{ where: at, ...compiled }];
+  });
+}
+
+type StepParts = Omit<CompiledStep, 'where'>;
+
+function compileStep(
+  step: ConversionStep,
+  where: string,
+  target: JsonObject | undefined,
+  problems: ConversionProblem[],
+): StepParts | undefined {
+  if (step.move !== undefined) return compileMove(step.move, `${where}.move`, target, problems);
+  if (step.default !== undefined) return compileDefault(step.default, `${where}.default`, problems);
+  if (step.set !== undefined) return compileSet(step.set, `${where}.set`, problems);
+  if (step.remove !== undefined) return compileRemove(step.remove, `${where}.remove`, problems);
+  problems.push({ reason: 'InvalidPolicy', where, message: 'write one of move, default, set and remove' });
+  return undefined;
+}
+
+function compileMove(
+  step: NonNullable<ConversionStep['move']>,
+  where: string,
+  target: JsonObject | undefined,
+  problems: ConversionProblem[],
+): StepParts | undefined {
+  const from = tryStepPath(step.from, `${where}.from`, problems);
+  const to = tryStepPath(step.to, `${where}.to`, problems);
+  if (from === undefined || to === undefined) return undefined;
+  const problem = moveProblem(from, to);
+  if (problem === undefined) {
+    return { run: moveStep(from, to, parentsToKeep(from, target)), reads: [from], writes: [to] };
+  }
+  problems.push({ reason: 'InvalidPath', where, message: problem });
+  return undefined;
+}
+
+function moveProblem(from: StepPath, to: StepPath): string | undefined {
+  const listOf = ({ list }: StepPath) => JSON.stringify(list);
+  if (listOf(from) !== listOf(to)) {
+    return 'from and to lead into different lists: move the list first, and then the fields in its elements, or set it by an expression';
+  }
+  if (from.fields.length === 0 || to.fields.length === 0) {
+    return 'ends in an element of a list: move a field, or set the list by an expression';
+  }
+  const isWithin = (outer: StepPath, inner: StepPath) =>
+    outer.fields.every((field, index) => inner.fields[index] === field);
+  return isWithin(from, to) || isWithin(to, from)
+    ? 'one of the two is part of the other: set the field by an expression, and then remove the other'
+    : undefined;
+}
+
+/** Empty parents go, unless the other version has them too, and perhaps requires them. */
+function parentsToKeep({ list, fields }: StepPath, target: JsonObject | undefined): number {
+  const parents = fields.slice(0, -1);
+  if (list.length === 0 && (target === undefined || fields[0] === 'metadata')) return 1;
+  const kept = parents.findIndex((_name, depth) => {
+    const names = fields.slice(0, depth + 1).map((name) => ({ kind: 'field', name }) as const);
+    return schemaAt(target, [...list, ...names]).kind !== 'known';
+  });
+  return kept === -1 ? parents.length : kept;
+}
+
+function compileDefault(
+  step: NonNullable<ConversionStep['default']>,
+  where: string,
+  problems: ConversionProblem[],
+): StepParts | undefined {
+  const path = tryFieldPath(step.path, `${where}.path`, problems);
+  const { value, expression } = step;
+  if ((value === undefined) === (expression === undefined)) {
+    problems.push({ reason: 'InvalidPolicy', where, message: 'write either value or expression' });
+    return undefined;
+  }
+  if (expression === undefined && !isKeptExactly(value)) {
+    const message = 'write a value, without null and without integers beyond 2^53, or an expression';
+    problems.push({ reason: 'InvalidPolicy', where: `${where}.value`, message });
+    return undefined;
+  }
+  return compileWrite(path, step, where, 'where absent', problems);
+}
+
+function compileSet(
+  step: NonNullable<ConversionStep['set']>,
+  where: string,
+  problems: ConversionProblem[],
+): StepParts | undefined {
+  return compileWrite(tryStepPath(step.path, `${where}.path`, problems), step, where, 'everywhere', problems);
+}
+
+function compileWrite(
+  path: StepPath | undefined,
+  { value, expression, when }: Omit<NonNullable<ConversionStep['default']>, 'path'>,
+  where: string,
+  place: Parameters<typeof writeStep>[2],
+  problems: ConversionProblem[],
+): StepParts | undefined {
+  const before = problems.length;
+  const names = path === undefined || path.list.length > 0 ? ['object', 'item'] : ['object'];
+  const condition =
+    when === undefined ? undefined : tryExpression(when, `${where}.when`, names, { result: 'bool' }, problems);
+  const program =
+    expression === undefined ? undefined : tryExpression(expression, `${where}.expression`, names, {}, problems);
+  if (path === undefined || problems.length > before) return undefined;
+  const source: StepValue['source'] =
+    program === undefined
+      ? { kind: 'literal', value: value as JsonValue } // the caller has checked that it is JSON
+      : { kind: 'expression', program };
+  return { run: writeStep(path, { source, when: condition }, place), reads: [], writes: [path] };
+}
+
+function compileRemove(
+  { path: text }: NonNullable<ConversionStep['remove']>,
+  where: string,
+  problems: ConversionProblem[],
+): StepParts | undefined {
+  const path = tryFieldPath(text, `${where}.path`, problems);
+  return path && { run: removeStep(path), reads: [path], writes: [] };
+}
+
+function tryStepPath(text: string, where: string, problems: ConversionProblem[]): StepPath | undefined {
+  try {
+    return parseStepPath(text);
+  } catch (error) {
+    if (!(error instanceof InvalidPath)) throw error;
+    problems.push({ reason: 'InvalidPath', where, message: error.message });
+    return undefined;
+  }
+}
+
+/** Steps that cannot make or drop elements of lists. */
+function tryFieldPath(text: string, where: string, problems: ConversionProblem[]): StepPath | undefined {
+  const path = tryStepPath(text, where, problems);
+  if (path === undefined || path.fields.length > 0) return path;
+  const message = 'ends in an element of a list: end it in a field, or set the list by an expression';
+  problems.push({ reason: 'InvalidPath', where, message });
+  return undefined;
+}
+
+function tryExpression(
+  expression: string,
+  where: string,
+  names: readonly string[],
+  options: CelOptions,
+  problems: ConversionProblem[],
+): CelProgram | undefined {
+  try {
+    return compileCel(expression, names, options);
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    const hint = names.includes('item') ? '' : ' (item is there only in a path with [*])';
+    const message = `${error.message}; an expression sees ${names.join(' and ')}${hint}`;
+    problems.push({ reason: 'InvalidExpression', where, message });
+    return undefined;
+  }
+}
+
+/** @throws ConversionFailure that says which step */
+export function runSteps(steps: readonly CompiledStep[], object: JsonObject, budget: CelBudget): JsonObject {
+  let current = object;
+  for (const { where, run } of steps) {
+    try {
+      current = run(current, budget);
+    } catch (error) {
+      if (!(error instanceof ConversionFailure)) throw error;
+      throw new ConversionFailure(`${where}: ${error.message}`, { cause: error });
+    }
+  }
+  return current;
+}

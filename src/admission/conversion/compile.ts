@@ -1,0 +1,99 @@
+/** ConversionPolicy → what converts. A policy that does not compile says everything that is wrong with it at once. */
+import type { ConversionPolicy, ConversionStep, VersionSteps } from '../../api/conversion-policy.ts';
+import { quote } from '../shown.ts';
+import { compileSteps } from './compile-steps.ts';
+import { coverageProblems } from './coverage.ts';
+import type { Converter } from './converter.ts';
+import type { ConversionProblem } from './conversion-problem.ts';
+import type { Definition } from './definition.ts';
+import { fieldProblems } from './field-problems.ts';
+import { invert } from './invert.ts';
+import { convertByPlan, type Spoke } from './policy-converter.ts';
+
+export interface CompiledConversion {
+  /** Of the policy. */
+  readonly name: string;
+  readonly generation: number;
+  /** As written, for `status.inForce`. */
+  readonly spec: ConversionPolicy['spec'];
+  /** As it was when this was compiled. */
+  readonly definition: Definition;
+  readonly converter: Converter;
+}
+
+export interface CompilationResult {
+  /** Undefined when the steps themselves are wrong. With `problems`, it converts what it can. */
+  readonly usable: CompiledConversion | undefined;
+  /** None: it converts between all versions there are. */
+  readonly problems: readonly ConversionProblem[];
+}
+
+export function compileConversion(policy: ConversionPolicy, definition: Definition): CompilationResult {
+  const { spec, metadata } = policy;
+  const coverage = coverageProblems(spec, definition);
+  const schemas = new Map(definition.versions.map(({ name, schema }) => [name, schema]));
+  const problems: ConversionProblem[] = [];
+  const spokes = new Map<string, Spoke>();
+  for (const [index, version] of spec.versions.entries()) {
+    const where = `spec.versions[${index}]`;
+    if (!schemas.has(version.name) || version.name === spec.hub) continue; // one of the problems of coverage
+    const spoke = compileSpoke(version, where, { from: schemas.get(version.name), hub: schemas.get(spec.hub) }, problems);
+    if (spoke === undefined) continue;
+    spokes.set(version.name, spoke);
+    problems.push(...fieldProblems(version.name, spoke, where, { hubName: spec.hub, schemas }));
+  }
+  if (problems.length > 0 || !schemas.has(spec.hub)) {
+    return { usable: undefined, problems: [...problems, ...coverage] };
+  }
+  const { group, resource } = definition;
+  const plan = { group, hub: spec.hub, spokes, schemas, roundTrip: spec.roundTrip ?? 'Preserve' };
+  const name = metadata.name ?? '';
+  const converter: Converter = {
+    name: `ConversionPolicy ${name}`,
+    target: { group, resource },
+    versions: [spec.hub, ...spokes.keys()],
+    convert: (object, to) => convertByPlan(plan, object, to),
+  };
+  const usable = { name, generation: metadata.generation ?? 0, spec, definition, converter };
+  return { usable, problems: coverage };
+}
+
+function compileSpoke(
+  version: VersionSteps,
+  where: string,
+  schemas: { readonly from: Definition['versions'][number]['schema']; readonly hub: Definition['versions'][number]['schema'] },
+  problems: ConversionProblem[],
+): Spoke | undefined {
+  const toHub = stepsOf(version, 'toHub', where, problems);
+  const fromHub = stepsOf(version, 'fromHub', where, problems);
+  if (toHub === undefined || fromHub === undefined) return undefined;
+  const before = problems.length;
+  const spoke = {
+    toHub: compileSteps(toHub, `${where}.toHub`, schemas.hub, problems),
+    // Derived steps have no place of their own: what is wrong with them is wrong with those that they come from.
+    fromHub: compileSteps(fromHub, `${where}.fromHub`, schemas.from, version.fromHub === undefined ? [] : problems),
+  };
+  return problems.length === before ? spoke : undefined;
+}
+
+/** As written, or the inverse of the other direction. */
+function stepsOf(
+  version: VersionSteps,
+  direction: 'toHub' | 'fromHub',
+  where: string,
+  problems: ConversionProblem[],
+): readonly ConversionStep[] | undefined {
+  const written = version[direction];
+  if (written !== undefined) return written;
+  const other = direction === 'toHub' ? 'fromHub' : 'toHub';
+  const inverse = invert(version[other] ?? []);
+  if (inverse.kind === 'inverse') return inverse.steps;
+  problems.push({
+    reason: 'InvalidPolicy',
+    where: `${where}.${direction}`,
+    message:
+      `write it: ${inverse.verb} in ${other}[${inverse.index}] has no inverse that could be derived ` +
+      `(only move and default have one); [] says that nothing is to be done for version ${quote(version.name)}`,
+  });
+  return undefined;
+}

@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { GroupResource } from '../../api/meta.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../json.ts';
+
+/** What conversion needs to know of a CustomResourceDefinition. */
+export interface Definition extends GroupResource {
+  readonly kind: string;
+  readonly versions: readonly DefinitionVersion[];
+  readonly conversion: ConversionStanza;
+}
+
+export interface DefinitionVersion {
+  readonly name: string;
+  readonly served: boolean;
+  /** Whether objects are or may be stored in it. */
+  readonly stored: boolean;
+  /** Structural. Undefined when the API server keeps whatever an object holds. */
+  readonly schema: JsonObject | undefined;
+}
+
+/** Whom the API server asks. */
+export interface ConversionStanza {
+  readonly strategy: string;
+  /** Undefined when it is reached by URL, or not at all. */
+  readonly service:
+    | { readonly namespace: string; readonly name: string; readonly path: string; readonly port: number }
+    | undefined;
+  readonly url: string | undefined;
+  readonly hasCaBundle: boolean;
+  readonly reviewVersions: readonly string[];
+}
+
+/** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1; undefined when it is none. */
+export function readDefinition(crd: unknown): Definition | undefined {
+  const spec = recordIn(crd, 'spec');
+  const names = recordIn(spec, 'names');
+  const [group, resource, kind] = [textIn(spec, 'group'), textIn(names, 'plural'), textIn(names, 'kind')];
+  if (group === '' || resource === '' || kind === '') return undefined;
+  const storedVersions = listIn(recordIn(crd, 'status'), 'storedVersions');
+  const keepsUnknown = ownOf(spec, 'preserveUnknownFields') === true;
+  return {
+    group,
+    resource,
+    kind,
+    versions: listIn(spec, 'versions').map((version) => {
+      const name = textIn(version, 'name');
+      const schema = keepsUnknown ? undefined : recordIn(recordIn(version, 'schema'), 'openAPIV3Schema');
+      return {
+        name,
+        served: ownOf(version, 'served') === true,
+        stored: ownOf(version, 'storage') === true || storedVersions.includes(name),
+        schema,
+      };
+    }),
+    conversion: stanzaOf(recordIn(spec, 'conversion')),
+  };
+}
+
+const DEFAULT_PORT = 443;
+
+function stanzaOf(conversion: JsonObject | undefined): ConversionStanza {
+  const webhook = recordIn(conversion, 'webhook');
+  const client = recordIn(webhook, 'clientConfig');
+  const service = recordIn(client, 'service');
+  const port = ownOf(service, 'port');
+  const url = textIn(client, 'url');
+  return {
+    strategy: textIn(conversion, 'strategy') || 'None',
+    service:
+      service === undefined
+        ? undefined
+        : {
+            namespace: textIn(service, 'namespace'),
+            name: textIn(service, 'name'),
+            path: textIn(service, 'path'),
+            port: typeof port === 'number' ? port : DEFAULT_PORT,
+          },
+    url: url === '' ? undefined : url,
+    hasCaBundle: textIn(client, 'caBundle') !== '',
+    reviewVersions: listIn(webhook, 'conversionReviewVersions').filter((version) => typeof version === 'string'),
+  };
+}
+
+/** Whether the steps of a policy mean the same for both. */
+export function sameForConversion(one: Definition, other: Definition): boolean {
+  return one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);
+}
+
+function ownOf(value: unknown, key: string): unknown {
+  return isJsonObject(value) ? ownValue(value, key) : undefined;
+}
+
+function recordIn(value: unknown, key: string): JsonObject | undefined {
+  const found = ownOf(value, key);
+  return isJsonObject(found) ? found : undefined;
+}
+
+function textIn(value: unknown, key: string): string {
+  const found = ownOf(value, key);
+  return typeof found === 'string' ? found : '';
+}
+
+function listIn(value: unknown, key: string): readonly unknown[] {
+  const found = ownOf(value, key);
+  return isJsonArray(found) ? found : [];
+}

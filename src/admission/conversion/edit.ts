@@ -1,0 +1,91 @@
+/** Changes to JSON that leave the original as it is: only what changes is copied, the rest is shared. */
+import type { ConcretePath, Segment } from '../field-path.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+
+/** The value of a field; undefined when it is absent, or when this is no object. */
+export function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  return isJsonObject(value) ? (ownValue(value, name) as JsonValue | undefined) : undefined; // of JSON, so JSON
+}
+
+export function fieldAt(value: JsonValue | undefined, names: readonly string[]): JsonValue | undefined {
+  return names.reduce(fieldIn, value);
+}
+
+/** `undefined` removes the field. */
+export function withField(object: JsonObject, name: string, value: JsonValue | undefined): JsonObject {
+  if (fieldIn(object, name) === value && (value !== undefined || !Object.hasOwn(object, name))) return object;
+  // A computed key and fromEntries define a property, whatever its name: an assignment would not for `__proto__`.
+  if (value !== undefined) return { ...object, [name]: value };
+  return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name));
+}
+
+/** A parent that is there and can hold no fields. */
+export class NoPlace extends Error {
+  override readonly name = 'NoPlace';
+  /** Where it stands, below the object that was to be changed. */
+  readonly parent: readonly string[];
+  readonly found: JsonValue;
+
+  constructor(parent: readonly string[], found: JsonValue) {
+    super('a parent of the field is no object');
+    this.parent = parent;
+    this.found = found;
+  }
+}
+
+/**
+ * Writes a field; missing parents are made. A parent that is null counts as missing.
+ *
+ * @throws NoPlace
+ */
+export function withFieldAt(object: JsonObject, names: readonly string[], value: JsonValue): JsonObject {
+  const write = (parent: JsonValue | undefined, depth: number): JsonValue => {
+    const name = names[depth];
+    if (name === undefined) return value;
+    if (parent !== undefined && parent !== null && !isJsonObject(parent)) {
+      throw new NoPlace(names.slice(0, depth), parent);
+    }
+    return withField(parent ?? {}, name, write(fieldIn(parent ?? undefined, name), depth + 1));
+  };
+  const written = write(object, 0);
+  return isJsonObject(written) ? written : object;
+}
+
+/** Without the field, and without those of its parents that it leaves empty, but for the first `keep`. */
+export function withoutFieldAt(object: JsonObject, names: readonly string[], keep = names.length): JsonObject {
+  const [name, ...rest] = names;
+  if (name === undefined) return object;
+  if (rest.length === 0) return withField(object, name, undefined);
+  const parent = fieldIn(object, name);
+  if (!isJsonObject(parent)) return object;
+  const left = withoutFieldAt(parent, rest, keep - 1);
+  const isEmptied = left !== parent && Object.keys(left).length === 0 && keep <= 0;
+  return withField(object, name, isEmptied ? undefined : left);
+}
+
+/** Changes each value that the path leads to; what it does not lead to stays. Without segments: the value itself. */
+export function mapAt(
+  value: JsonValue,
+  segments: readonly Segment[],
+  change: (value: JsonValue, keys: ConcretePath) => JsonValue,
+  keys: ConcretePath = [],
+): JsonValue {
+  const [segment, ...rest] = segments;
+  if (segment === undefined) return change(value, keys);
+  switch (segment.kind) {
+    case 'field': {
+      const child = fieldIn(value, segment.name);
+      return child === undefined || !isJsonObject(value)
+        ? value
+        : withField(value, segment.name, mapAt(child, rest, change, [...keys, segment.name]));
+    }
+    case 'index':
+    case 'each': {
+      if (!isJsonArray(value)) return value;
+      const mapped = value.map((item, index) =>
+        segment.kind === 'each' || segment.index === index ? mapAt(item, rest, change, [...keys, index]) : item,
+      );
+      return mapped.every((item, index) => item === value[index]) ? value : mapped;
+    }
+  }
+}

@@ -1,0 +1,133 @@
+/** Whether steps and schemas agree: a misspelt path does nothing, and nobody would notice. */
+import type { Segment } from '../field-path.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
+import type { CompiledStep } from './compile-steps.ts';
+import type { ConversionProblem } from './conversion-problem.ts';
+import type { Spoke } from './policy-converter.ts';
+import type { StepPath } from './step-path.ts';
+import { schemaAt } from './structural-schema.ts';
+
+interface Versions {
+  readonly hubName: string;
+  readonly schemas: ReadonlyMap<string, JsonObject | undefined>;
+}
+
+interface Side {
+  readonly name: string;
+  readonly schema: JsonObject | undefined;
+}
+
+export function fieldProblems(
+  name: string,
+  { toHub, fromHub }: Spoke,
+  where: string,
+  { hubName, schemas }: Versions,
+): readonly ConversionProblem[] {
+  const spoke = { name, schema: schemas.get(name) };
+  const hub = { name: hubName, schema: schemas.get(hubName) };
+  const touched = [...toHub, ...fromHub].flatMap(({ reads, writes }) => [...reads, ...writes]);
+  return [
+    ...pathProblems(toHub, spoke, hub),
+    ...pathProblems(fromHub, hub, spoke),
+    ...typeChanges(spoke, hub, touched, where),
+  ];
+}
+
+/** What a step takes has to be in the version it comes from, or made by a step before; what it writes must stay, or be taken. */
+function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): readonly ConversionProblem[] {
+  return steps.flatMap(({ where, reads, writes }, index) => {
+    const madeBefore = steps.slice(0, index).flatMap((step) => step.writes);
+    const takenLater = steps.slice(index + 1).flatMap((step) => step.reads);
+    const lost = reads.filter(
+      (path) => !isIn(path, from) && !isIn(path, to) && !madeBefore.some((other) => overlap(path, other)),
+    );
+    const dropped = writes.filter((path) => !isIn(path, to) && !takenLater.some((other) => overlap(path, other)));
+    return [
+      ...lost.map((path) => unknownField(where, path, from, 'so the step would never find anything')),
+      ...dropped.map((path) => unknownField(where, path, to, 'so the API server would drop what the step writes')),
+    ];
+  });
+}
+
+const isIn = ({ segments }: StepPath, { schema }: Side): boolean => schemaAt(schema, segments).kind !== 'unknown';
+
+function unknownField(where: string, { text }: StepPath, { name }: Side, why: string): ConversionProblem {
+  return {
+    reason: 'UnknownField',
+    where,
+    message: `${text} is no field in the schema of version ${name}, ${why}: correct the path, or add the field there`,
+  };
+}
+
+/** Whether one of the paths leads to the other, or into it. */
+function overlap(one: StepPath, other: StepPath): boolean {
+  const length = Math.min(one.segments.length, other.segments.length);
+  return (
+    JSON.stringify(one.segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length))
+  );
+}
+
+function typeChanges(
+  spoke: Side,
+  hub: Side,
+  touched: readonly StepPath[],
+  where: string,
+): readonly ConversionProblem[] {
+  const touches = new Set(touched.flatMap(({ segments }) => prefixes(segments)));
+  const whole = new Set(touched.map(({ segments }) => JSON.stringify(segments)));
+  const problems: ConversionProblem[] = [];
+  const compare = (one: JsonObject, other: JsonObject, segments: readonly Segment[], text: string): void => {
+    const key = JSON.stringify(segments);
+    if (whole.has(key)) return;
+    const [before, after] = [ownValue(one, 'type'), ownValue(other, 'type')];
+    if (!isCompatible(before, after)) {
+      if (touches.has(key)) return; // a step looks into it, and knows
+      problems.push({
+        reason: 'TypeChange',
+        where,
+        message:
+          `${text} is ${nameOf(before)} in version ${spoke.name} and ${nameOf(after)} in ${hub.name}: ` +
+          'convert it by a set step in both directions, or remove it',
+      });
+      return;
+    }
+    const [items, otherItems] = [ownValue(one, 'items'), ownValue(other, 'items')];
+    if (isJsonObject(items) && isJsonObject(otherItems)) {
+      compare(items, otherItems, [...segments, { kind: 'each' }], `${text}[*]`);
+    }
+    for (const [name, property, otherProperty] of sharedProperties(one, other)) {
+      const below = text === '' ? name : `${text}.${name}`;
+      if (text !== '' || name !== 'metadata') {
+        compare(property, otherProperty, [...segments, { kind: 'field', name }], below);
+      }
+    }
+  };
+  if (spoke.schema !== undefined && hub.schema !== undefined) compare(spoke.schema, hub.schema, [], '');
+  return problems;
+}
+
+/** Every beginning of a path, as text. */
+function prefixes(segments: readonly Segment[]): readonly string[] {
+  return segments.map((_segment, index) => JSON.stringify(segments.slice(0, index + 1)));
+}
+
+function sharedProperties(
+  one: JsonObject,
+  other: JsonObject,
+): readonly (readonly [string, JsonObject, JsonObject])[] {
+  const [properties, others] = [ownValue(one, 'properties'), ownValue(other, 'properties')];
+  if (!isJsonObject(properties) || !isJsonObject(others)) return [];
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const same = ownValue(others, name);
+    return isJsonObject(property) && isJsonObject(same) ? [[name, property, same] as const] : [];
+  });
+}
+
+/** An integer is a number; a schema without a type takes anything. */
+function isCompatible(before: unknown, after: unknown): boolean {
+  if (before === undefined || after === undefined || before === after) return true;
+  const numbers = ['integer', 'number'];
+  return numbers.includes(String(before)) && numbers.includes(String(after));
+}
+
+const nameOf = (type: unknown): string => (/^[aeio]/.test(String(type)) ? `an ${String(type)}` : `a ${String(type)}`);

@@ -1,0 +1,67 @@
+/** What a conversion must leave as it is. @see k8s.io/apiextensions-apiserver pkg/apiserver/conversion (restoreObjectMeta) */
+import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isLabelValue, isQualifiedName } from '../names.ts';
+import { quote } from '../shown.ts';
+import { ConversionFailure } from './converter.ts';
+import { fieldIn, withField } from './edit.ts';
+
+const MARKS = ['labels', 'annotations'] as const;
+
+/**
+ * The converted object with the kind and metadata of the original and the version asked for. Of the metadata only labels and
+ * annotations are taken from it.
+ *
+ * @throws ConversionFailure when it is no longer the same object, or has labels or annotations that the API server refuses
+ */
+export function keepIdentity(original: JsonObject, converted: JsonObject, apiVersion: string): JsonObject {
+  const kind = fieldIn(converted, 'kind') ?? fieldIn(original, 'kind');
+  if (!isEqual(kind, fieldIn(original, 'kind'))) throw changed('kind', original, converted);
+  const before = metadataOf(original, {});
+  // The API server never sends an object without metadata, and does not take one back.
+  const after = metadataOf(converted, Object.hasOwn(original, 'metadata') ? undefined : {});
+  for (const field of ['name', 'namespace', 'uid']) {
+    if (!isEqual(fieldIn(after, field) ?? '', fieldIn(before, field) ?? '')) {
+      throw changed(`metadata.${field}`, before, after, field);
+    }
+  }
+  const metadata = MARKS.reduce((kept, map) => withField(kept, map, marksOf(map, before, after)), before);
+  const typed = withField(withField(converted, 'apiVersion', apiVersion), 'kind', kind);
+  return withField(typed, 'metadata', metadata);
+}
+
+function metadataOf(object: JsonObject, absent: JsonObject | undefined): JsonObject {
+  const metadata = fieldIn(object, 'metadata') ?? absent;
+  if (isJsonObject(metadata)) return metadata;
+  throw new ConversionFailure(
+    metadata === undefined
+      ? 'the converter dropped metadata: it may change labels and annotations, and must keep the rest'
+      : `metadata is ${quote(metadata)} and not an object`,
+  );
+}
+
+function changed(what: string, before: JsonObject, after: JsonObject, field = what): ConversionFailure {
+  const [was, is] = [fieldIn(before, field), fieldIn(after, field)];
+  return new ConversionFailure(`the converter changed ${what} from ${quote(was)} to ${quote(is)}: it must keep it`);
+}
+
+/** Labels or annotations; the API server takes null for none. */
+function marksOf(map: (typeof MARKS)[number], before: JsonObject, after: JsonObject): JsonObject | undefined {
+  const marks = fieldIn(after, map) ?? undefined;
+  if (marks === undefined) return undefined;
+  if (!isJsonObject(marks)) throw new ConversionFailure(`the converter made ${quote(marks)} of metadata.${map}: it must be a map of texts`);
+  const old = fieldIn(before, map);
+  if (marks === old) return marks;
+  for (const [key, value] of Object.entries(marks)) {
+    if (!isEqual(value, fieldIn(old, key))) checkMark(map, key, value);
+  }
+  return marks;
+}
+
+function checkMark(map: (typeof MARKS)[number], key: string, value: JsonValue): void {
+  const where = `metadata.${map}[${quote(key)}]`;
+  if (!isQualifiedName(key)) throw new ConversionFailure(`${where}: the API server does not take this key`);
+  if (typeof value !== 'string') throw new ConversionFailure(`${where} must be a text, not ${quote(value)}`);
+  if (map === 'labels' && !isLabelValue(value)) {
+    throw new ConversionFailure(`${where}: ${quote(value)} is no value that a label can have`);
+  }
+}

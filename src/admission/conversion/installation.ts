@@ -1,0 +1,74 @@
+/** Whether the API server asks Gatehouse to convert, and what to write into the CustomResourceDefinition so that it does. */
+import { groupResourceName } from '../../api/meta.ts';
+import { quote } from '../shown.ts';
+import type { Definition } from './definition.ts';
+
+/** The Service through which the API server reaches Gatehouse. */
+export interface OwnService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly port: number;
+}
+
+export interface Installation {
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: 'Installed' | 'NotInstalled' | 'AskedByURL' | 'NoDefinition';
+  readonly message: string;
+}
+
+export function installationOf(definition: Definition | undefined, own: OwnService): Installation {
+  if (definition === undefined) {
+    return { status: 'False', reason: 'NoDefinition', message: 'there is no CustomResourceDefinition to convert for' };
+  }
+  const { url } = definition.conversion;
+  const problem = stanzaProblem(definition, own);
+  if (problem !== undefined) {
+    return { status: 'False', reason: 'NotInstalled', message: `${problem}\n${whatToWrite(definition, own)}` };
+  }
+  if (url !== undefined) {
+    const message = `the API server asks ${quote(url)}: whether that is Gatehouse cannot be told from here`;
+    return { status: 'Unknown', reason: 'AskedByURL', message };
+  }
+  return { status: 'True', reason: 'Installed', message: 'the API server asks Gatehouse' };
+}
+
+function stanzaProblem(definition: Definition, own: OwnService): string | undefined {
+  const { strategy, service, url, reviewVersions, hasCaBundle } = definition.conversion;
+  if (strategy !== 'Webhook') return `spec.conversion.strategy is ${quote(strategy)}, so the API server asks nobody.`;
+  if (!reviewVersions.includes('v1') && !reviewVersions.includes('v1beta1')) {
+    return 'spec.conversion.webhook.conversionReviewVersions has neither v1 nor v1beta1.';
+  }
+  if (url !== undefined) return undefined;
+  const isOurs =
+    service?.namespace === own.namespace && service.name === own.name && service.port === own.port;
+  if (!isOurs) return 'spec.conversion.webhook.clientConfig leads to another Service.';
+  if (!pathsOf(definition).includes(service.path)) {
+    return `spec.conversion.webhook.clientConfig.service.path is ${quote(service.path)}.`;
+  }
+  return hasCaBundle ? undefined : 'spec.conversion.webhook.clientConfig has no caBundle (yet).';
+}
+
+function pathsOf(definition: Definition): readonly string[] {
+  const path = `/convert/${groupResourceName(definition)}`;
+  return [path, path.slice(1), '/convert', 'convert'];
+}
+
+function whatToWrite(definition: Definition, { namespace, name, port }: OwnService): string {
+  return [
+    `Write into the CustomResourceDefinition ${groupResourceName(definition)}:`,
+    'metadata:',
+    '  annotations:',
+    '    gatehouse.dev/inject-cabundle: "true"',
+    'spec:',
+    '  conversion:',
+    '    strategy: Webhook',
+    '    webhook:',
+    '      conversionReviewVersions: [v1]',
+    '      clientConfig:',
+    '        service:',
+    `          namespace: ${namespace}`,
+    `          name: ${name}`,
+    `          port: ${port}`,
+    `          path: /convert/${groupResourceName(definition)}`,
+  ].join('\n');
+}

@@ -1,0 +1,120 @@
+/** What does not come back when an object is converted and converted back. */
+import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+import { fieldAt, fieldIn } from './edit.ts';
+import { isKeptKey, LONGEST_KEPT_PATH, type KeptKey, type KeptValue } from './kept-annotation.ts';
+import { fieldOf, itemOf, listKeysOf, type SchemaAt } from './structural-schema.ts';
+
+const OPEN: SchemaAt = { kind: 'open' };
+
+/**
+ * The values of `truth` that `derived`, which the steps made of it there and back, does not have.
+ *
+ * @param schema of the version that both are in: it says how to tell the elements of a list apart
+ */
+export function lostValues(
+  truth: JsonObject,
+  derived: JsonObject,
+  schema: JsonObject | undefined,
+): readonly KeptValue[] {
+  const root: SchemaAt = schema === undefined ? OPEN : { kind: 'known', schema };
+  const lost: KeptValue[] = [];
+  compareFields(truth, derived, root, [], lost, (name) => name !== 'apiVersion' && name !== 'kind' && name !== 'metadata');
+  for (const map of ['labels', 'annotations']) {
+    const isTheirs = (key: string) => !isKeptKey(key);
+    compareFields(marksOf(truth, map), marksOf(derived, map), OPEN, ['metadata', map], lost, isTheirs);
+  }
+  return lost;
+}
+
+function marksOf(object: JsonObject, map: string): JsonObject {
+  const marks = fieldAt(object, ['metadata', map]);
+  return isJsonObject(marks) ? marks : {};
+}
+
+function compareFields(
+  truth: JsonObject,
+  derived: JsonObject,
+  at: SchemaAt,
+  path: readonly KeptKey[],
+  lost: KeptValue[],
+  counts: (name: string) => boolean = () => true,
+): void {
+  if (truth === derived) return;
+  const added = Object.keys(derived).filter((name) => !Object.hasOwn(truth, name));
+  for (const name of [...Object.keys(truth), ...added]) {
+    if (!counts(name)) continue;
+    const below = at.kind === 'known' ? fieldOf(at.schema, name) : OPEN;
+    compare(fieldIn(truth, name), fieldIn(derived, name), below, [...path, name], lost);
+  }
+}
+
+function compare(
+  value: JsonValue | undefined,
+  derived: JsonValue | undefined,
+  at: SchemaAt,
+  path: readonly KeptKey[],
+  lost: KeptValue[],
+): void {
+  if (value === derived) return;
+  const goesOn = path.length < LONGEST_KEPT_PATH; // deeper down, values are compared as a whole
+  if (goesOn && isJsonObject(value) && isJsonObject(derived)) {
+    compareFields(value, derived, at, path, lost);
+  } else if (goesOn && isJsonArray(value) && isJsonArray(derived)) {
+    compareLists(value, derived, at, path, lost);
+  } else if (!isEqual(value, derived)) {
+    lost.push({ path, value, derived });
+  }
+}
+
+function compareLists(
+  list: readonly JsonValue[],
+  derived: readonly JsonValue[],
+  at: SchemaAt,
+  path: readonly KeptKey[],
+  lost: KeptValue[],
+): void {
+  const selectors = selectorsOf(list, derived, listKeysOf(at) ?? ['name']);
+  if (selectors === undefined) {
+    if (!isEqual(list, derived)) lost.push({ path, value: list, derived });
+    return;
+  }
+  const below = at.kind === 'known' ? itemOf(at.schema) : OPEN;
+  for (const [index, selector] of selectors.entries()) {
+    compare(list[index], derived[index], below, [...path, selector], lost);
+  }
+}
+
+/** What tells each element of both lists from all others; undefined when nothing does, or when they differ in that. */
+function selectorsOf(
+  list: readonly JsonValue[],
+  derived: readonly JsonValue[],
+  keys: readonly string[],
+): readonly JsonObject[] | undefined {
+  if (list.length !== derived.length) return undefined;
+  const selectors: JsonObject[] = [];
+  const seen = new Set<string>();
+  for (const [index, item] of list.entries()) {
+    const selector = selectorOf(item, keys);
+    if (selector === undefined || !isSelected(derived[index], selector)) return undefined;
+    selectors.push(selector);
+    seen.add(JSON.stringify(Object.entries(selector)));
+  }
+  return seen.size === list.length ? selectors : undefined;
+}
+
+function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | undefined {
+  if (!isJsonObject(item)) return undefined;
+  const values = keys.flatMap((key) => {
+    const value = fieldIn(item, key);
+    return typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number'
+      ? [[key, value] as const]
+      : [];
+  });
+  return values.length === 0 ? undefined : Object.fromEntries(values);
+}
+
+/** Whether an element of a list is the one that a {@link KeptKey} names. */
+export function isSelected(item: JsonValue | undefined, selector: JsonObject): boolean {
+  const keys = Object.keys(selector);
+  return isJsonObject(item) && keys.length > 0 && keys.every((key) => ownValue(item, key) === ownValue(selector, key));
+}

@@ -1,0 +1,130 @@
+/** Spoke → hub → spoke, with what each version cannot hold kept on the way. */
+import { createCelBudget, type CelBudget } from '../cel/cel-budget.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
+import { quote } from '../shown.ts';
+import { runSteps, type CompiledStep } from './compile-steps.ts';
+import { ConversionFailure } from './converter.ts';
+import { fieldAt, fieldIn, withField } from './edit.ts';
+import { keptKey, putKept, readKept, takeKept, writeKept } from './kept-annotation.ts';
+import { lostValues } from './lost-values.ts';
+import { putBack } from './put-back.ts';
+import { pruneObject } from './structural-schema.ts';
+
+/** The steps between one version and the hub. */
+export interface Spoke {
+  readonly toHub: readonly CompiledStep[];
+  readonly fromHub: readonly CompiledStep[];
+}
+
+export interface ConversionPlan {
+  readonly group: string;
+  readonly hub: string;
+  /** By version; all but the hub. */
+  readonly spokes: ReadonlyMap<string, Spoke>;
+  /** By version. Undefined: the API server keeps whatever an object of it holds. */
+  readonly schemas: ReadonlyMap<string, JsonObject | undefined>;
+  readonly roundTrip: 'Preserve' | 'Lossy';
+}
+
+/** An object on its way, without the annotations that are ours. */
+interface Travelling {
+  readonly object: JsonObject;
+  /** Values of other versions, as text. */
+  readonly kept: Map<string, string>;
+}
+
+/**
+ * Converts by a plan. The object itself stays as it is.
+ *
+ * What a version cannot hold shows when the result is converted back: as the API server will store it, by the same steps. What is
+ * missing or different then goes into an annotation, and is put back on the way back.
+ */
+export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: string): JsonObject {
+  const from = versionOf(object);
+  if (from === to) return object;
+  const { clean, kept } = takeKept(object);
+  const own = new Map(kept);
+  own.delete(from); // what an object of this version does not hold is not in it
+  const budget = createCelBudget();
+  const start: Travelling = { object: clean, kept: own };
+  const inHub = from === plan.hub ? start : travel(plan, start, from, plan.hub, budget);
+  const arrived = to === plan.hub ? inHub : travel(plan, inHub, plan.hub, to, budget);
+  const result = putKept(arrived.object, arrived.kept);
+  checkSize(result, plan.hub);
+  return result;
+}
+
+/** Between a spoke and the hub, in either direction. */
+function travel(
+  plan: ConversionPlan,
+  { object, kept }: Travelling,
+  from: string,
+  to: string,
+  budget: CelBudget,
+): Travelling {
+  const naive = stepTo(plan, object, from, to, budget);
+  const before = kept.get(to);
+  const arrived = before === undefined ? naive : putBack(naive, readKept(before), plan.schemas.get(to));
+  const stillKept = new Map(kept);
+  stillKept.delete(to);
+  if (plan.roundTrip === 'Preserve') {
+    // The result is sent whole: the API server drops what it does not know, and may know more than this replica does yet.
+    const stored = pruneObject(arrived, plan.schemas.get(to));
+    const schema = plan.schemas.get(from);
+    const back = pruneObject(stepBack(plan, stored, to, from, budget), schema);
+    const lost = lostValues(object, back, schema);
+    if (lost.length > 0) stillKept.set(from, writeKept(lost));
+  }
+  return { object: arrived, kept: stillKept };
+}
+
+function stepTo(
+  { group, hub, spokes }: ConversionPlan,
+  object: JsonObject,
+  from: string,
+  to: string,
+  budget: CelBudget,
+): JsonObject {
+  const [version, direction] = to === hub ? ([from, 'toHub'] as const) : ([to, 'fromHub'] as const);
+  const spoke = spokes.get(version);
+  if (spoke === undefined) {
+    throw new ConversionFailure(`there are no steps for version ${quote(version)}: add it to spec.versions`);
+  }
+  return withField(runSteps(spoke[direction], object, budget), 'apiVersion', `${group}/${to}`);
+}
+
+/** An object that could not come back would be lost to everybody who asks for this version. */
+function stepBack(
+  plan: ConversionPlan,
+  object: JsonObject,
+  from: string,
+  to: string,
+  budget: CelBudget,
+): JsonObject {
+  try {
+    return stepTo(plan, object, from, to, budget);
+  } catch (error) {
+    if (!(error instanceof ConversionFailure)) throw error;
+    throw new ConversionFailure(`the result could not be converted back to ${to}: ${error.message}`, { cause: error });
+  }
+}
+
+export function versionOf(object: JsonObject): string {
+  const apiVersion = fieldIn(object, 'apiVersion');
+  return typeof apiVersion === 'string' ? apiVersion.slice(apiVersion.indexOf('/') + 1) : '';
+}
+
+/** What the annotations of an object may take together, in bytes. @see k8s.io/apimachinery pkg/api/validation */
+const MOST_ANNOTATIONS_BYTES = 256 * 1024;
+
+function checkSize(object: JsonObject, hub: string): void {
+  const annotations = fieldAt(object, ['metadata', 'annotations']);
+  const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
+  const bytes = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(String(value)), 0);
+  if (bytes <= MOST_ANNOTATIONS_BYTES) return;
+  throw new ConversionFailure(
+    `the values that this version cannot hold do not fit into the annotation ${keptKey(hub)}: ` +
+      `all annotations together would take ${bytes} bytes, of ${MOST_ANNOTATIONS_BYTES}. Let the version hold more of them, ` +
+      'remove some in the steps of both directions, or set roundTrip: Lossy',
+  );
+}

@@ -1,0 +1,119 @@
+/** Values that came along in an annotation, put back where nobody has changed anything meanwhile. */
+import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isLabelValue, isQualifiedName } from '../names.ts';
+import { fieldAt, fieldIn, withField, withFieldAt } from './edit.ts';
+import type { KeptKey, KeptValue } from './kept-annotation.ts';
+import { isSelected } from './lost-values.ts';
+import { fieldOf, fits, itemOf, prune, type SchemaAt } from './structural-schema.ts';
+
+const OPEN: SchemaAt = { kind: 'open' };
+
+/**
+ * The object with each value put back, as long as the steps alone give there what they gave when it was kept. Otherwise
+ * somebody has changed what it is made of, and the change holds. The same goes for a value whose parent is gone.
+ *
+ * The values are those of an annotation, which users can write: none may make of the object what its schema rules out, because
+ * one object that cannot be converted fails every list that it is in.
+ */
+export function putBack(
+  object: JsonObject,
+  values: readonly KeptValue[],
+  schema: JsonObject | undefined,
+): JsonObject {
+  const at: SchemaAt = schema === undefined ? OPEN : { kind: 'known', schema };
+  let current = object;
+  for (const value of values) {
+    if (value.path[0] === 'metadata') {
+      current = putBackMark(current, value);
+    } else {
+      const changed = putBackIn(current, value.path, value, at);
+      if (isJsonObject(changed)) current = changed;
+    }
+  }
+  return current;
+}
+
+function putBackIn(current: JsonValue, path: readonly KeptKey[], kept: KeptValue, at: SchemaAt): JsonValue {
+  const [key, ...rest] = path;
+  if (typeof key === 'string') {
+    if (!isJsonObject(current)) return current;
+    const below = at.kind === 'known' ? fieldOf(at.schema, key) : at;
+    const before = fieldIn(current, key);
+    if (rest.length === 0) return withField(current, key, newest(before, kept, below));
+    return before === undefined ? current : withField(current, key, putBackIn(before, rest, kept, below));
+  }
+  if (key === undefined || !isJsonArray(current)) return current;
+  const index = current.findIndex((item) => isSelected(item, key));
+  const before = current[index];
+  if (before === undefined) return current;
+  const below = at.kind === 'known' ? itemOf(at.schema) : at;
+  const after = rest.length === 0 ? newest(before, kept, below) : putBackIn(before, rest, kept, below);
+  return after === before || after === undefined ? current : current.with(index, after);
+}
+
+/** Labels and annotations are known by their keys, so a map that has become empty is no parent that is gone. */
+function putBackMark(object: JsonObject, kept: KeptValue): JsonObject {
+  const [, map, key] = kept.path;
+  if (typeof map !== 'string' || typeof key !== 'string') return object;
+  const before = fieldAt(object, ['metadata', map, key]);
+  const after = newest(before, kept, OPEN);
+  if (after === before) return object;
+  if (after === undefined) return withoutMark(object, map, key);
+  const isValid = isQualifiedName(key) && typeof after === 'string' && (map !== 'labels' || isLabelValue(after));
+  return isValid ? withFieldAt(object, ['metadata', map, key], after) : object;
+}
+
+function withoutMark(object: JsonObject, map: string, key: string): JsonObject {
+  const metadata = fieldIn(object, 'metadata');
+  const marks = fieldIn(metadata, map);
+  if (!isJsonObject(metadata) || !isJsonObject(marks)) return object;
+  const left = withField(marks, key, undefined);
+  return withField(object, 'metadata', withField(metadata, map, Object.keys(left).length === 0 ? undefined : left));
+}
+
+function newest(
+  current: JsonValue | undefined,
+  { value, derived }: KeptValue,
+  at: SchemaAt,
+): JsonValue | undefined {
+  // What the API server drops does not count: it was not there when the value was kept.
+  const stored = current === undefined ? undefined : prune(current, at);
+  if (isEqual(stored, derived)) return value === undefined || fits(value, at) ? value : current;
+  if (!isJsonArray(current) || !isJsonArray(stored)) return current;
+  if (!isJsonArray(derived) || !isJsonArray(value)) return current;
+  const merged = mergeLists(current, stored, { derived, value });
+  return fits(merged, at) ? merged : current;
+}
+
+/** Of the elements between a common start and end, so many are looked for. */
+const MOST_COMPARED = 64;
+
+/**
+ * The elements that are as they were when the list was kept become what they were made from; new and changed ones stay.
+ *
+ * @param stored `current` as the API server keeps it
+ */
+function mergeLists(
+  current: readonly JsonValue[],
+  stored: readonly JsonValue[],
+  { derived, value }: { readonly derived: readonly JsonValue[]; readonly value: readonly JsonValue[] },
+): readonly JsonValue[] {
+  if (derived.length !== value.length) return current;
+  const shorter = Math.min(stored.length, derived.length);
+  let start = 0;
+  while (start < shorter && isEqual(stored[start], derived[start])) start += 1;
+  let end = 0;
+  while (end < shorter - start && isEqual(stored.at(-1 - end), derived.at(-1 - end))) end += 1;
+
+  const grown = stored.length - derived.length;
+  const left = [...derived.keys()].slice(start, derived.length - end);
+  const isShort = left.length <= MOST_COMPARED && stored.length - start - end <= MOST_COMPARED;
+  return current.map((item, index) => {
+    if (index < start) return value[index] ?? item;
+    if (index >= stored.length - end) return value[index - grown] ?? item;
+    if (!isShort) return item;
+    const found = left.findIndex((place) => isEqual(derived[place], stored[index]));
+    const [place] = found === -1 ? [] : left.splice(found, 1);
+    return place === undefined ? item : (value[place] ?? item);
+  });
+}

@@ -1,0 +1,70 @@
+/** The wire format of conversion: ConversionReview of apiextensions.k8s.io, v1 and v1beta1. */
+import { isJsonArray, isJsonObject, ownValue } from '../json.ts';
+import { InvalidReview, uidOf } from '../request.ts';
+import { quote } from '../shown.ts';
+
+export type ConversionReviewVersion = 'v1' | 'v1beta1';
+
+/** A ConversionReview that asks, without its objects. */
+export interface ConversionQuestion {
+  readonly version: ConversionReviewVersion;
+  readonly uid: string;
+  /** Of the version asked for, e.g. `infra.example.com` and `v1`. */
+  readonly group: string;
+  readonly desiredVersion: string;
+}
+
+export type ConversionResult =
+  /** As many objects as were asked for, in the same order, all in the desired version; each as JSON text. */
+  | { readonly kind: 'converted'; readonly objects: readonly string[] }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** @throws InvalidReview when the body is no ConversionReview that could be answered. */
+export function parseQuestion(value: unknown): ConversionQuestion {
+  if (!isJsonObject(value)) throw new InvalidReview('the body is not a JSON object');
+  const kind = ownValue(value, 'kind');
+  if (kind !== 'ConversionReview') throw new InvalidReview(`kind: ${quote(kind)} is not ConversionReview`);
+  const version = versionOf(ownValue(value, 'apiVersion'));
+  const request = ownValue(value, 'request');
+  if (!isJsonObject(request)) throw new InvalidReview('request: absent or not an object');
+  const uid = uidOf(request);
+  const desired = ownValue(request, 'desiredAPIVersion');
+  if (typeof desired !== 'string' || desired === '') {
+    throw new InvalidReview('request.desiredAPIVersion: absent or not a string');
+  }
+  if (!isJsonArray(ownValue(request, 'objects'))) throw new InvalidReview('request.objects: not a list of objects');
+  return { version, uid, ...splitApiVersion(desired) };
+}
+
+/** `group/version`; the core group, whose objects are never converted by webhooks, is written without a slash. */
+function splitApiVersion(text: string): { readonly group: string; readonly desiredVersion: string } {
+  const slash = text.indexOf('/');
+  return slash === -1
+    ? { group: '', desiredVersion: text }
+    : { group: text.slice(0, slash), desiredVersion: text.slice(slash + 1) };
+}
+
+function versionOf(apiVersion: unknown): ConversionReviewVersion {
+  switch (apiVersion) {
+    case 'apiextensions.k8s.io/v1':
+      return 'v1';
+    case 'apiextensions.k8s.io/v1beta1':
+      return 'v1beta1';
+    default:
+      throw new InvalidReview(
+        `apiVersion: ${quote(apiVersion)} is neither apiextensions.k8s.io/v1 nor apiextensions.k8s.io/v1beta1`,
+      );
+  }
+}
+
+/** The answer as JSON text, in the version of the question. */
+export function writeAnswer({ version, uid }: Pick<ConversionQuestion, 'version' | 'uid'>, result: ConversionResult): string {
+  const [objects, status] =
+    result.kind === 'converted'
+      ? [result.objects.join(','), { status: 'Success' }]
+      : ['', { status: 'Failed', message: result.message }];
+  return (
+    `{"apiVersion":"apiextensions.k8s.io/${version}","kind":"ConversionReview","response":` +
+    `{"uid":${JSON.stringify(uid)},"convertedObjects":[${objects}],"result":${JSON.stringify(status)}}}`
+  );
+}

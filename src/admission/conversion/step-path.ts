@@ -1,0 +1,66 @@
+/** The paths of conversion steps: where they may lead, and in which form steps use them. */
+import { InvalidPath, parsePath, type Segment } from '../field-path.ts';
+import { isQualifiedName } from '../names.ts';
+import { quote } from '../shown.ts';
+import { isKeptKey } from './kept-annotation.ts';
+
+/** `spec.disks[*].size.bytes` is the list `spec.disks[*]` and below each element the fields `size`, `bytes`. */
+export interface StepPath {
+  /** As the policy spells it. */
+  readonly text: string;
+  readonly segments: readonly Segment[];
+  /** Up to the last `[*]`; empty without one. */
+  readonly list: readonly Segment[];
+  /** Below that. */
+  readonly fields: readonly string[];
+}
+
+/**
+ * Parses a path and checks that a conversion may change what it leads to.
+ *
+ * @throws InvalidPath with what to write instead
+ */
+export function parseStepPath(text: string): StepPath {
+  const { segments } = parsePath(text);
+  const fields: string[] = [];
+  let list: readonly Segment[] = [];
+  for (const [index, segment] of segments.entries()) {
+    switch (segment.kind) {
+      case 'field':
+        fields.push(segment.name);
+        break;
+      case 'each':
+        list = segments.slice(0, index + 1);
+        fields.length = 0;
+        break;
+      case 'index':
+        throw new InvalidPath(
+          `${quote(text)} names one element of a list: write [*] for all of them, or set the whole list by an expression`,
+        );
+    }
+  }
+  checkRoot(segments);
+  return { text, segments, list, fields };
+}
+
+function checkRoot([first, map, key, more]: readonly Segment[]): void {
+  if (first?.kind !== 'field') throw new InvalidPath('starts inside a list: start with a field such as spec');
+  if (first.name === 'apiVersion' || first.name === 'kind') {
+    throw new InvalidPath(`${first.name} is written by Gatehouse: no step may change it`);
+  }
+  if (first.name !== 'metadata') return;
+  if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined) {
+    throw new InvalidPath(
+      'of metadata, a conversion may change labels and annotations only: the API server restores or refuses the rest',
+    );
+  }
+  if (key?.kind !== 'field') {
+    throw new InvalidPath(`name one key, such as metadata.${map.name}["example.com/rack"]`);
+  }
+  if (!isQualifiedName(key.name)) {
+    throw new InvalidPath(`${quote(key.name)} is not a key that ${map.name} can have`);
+  }
+  if (isKeptKey(key.name)) {
+    throw new InvalidPath(`the annotation ${key.name} belongs to Gatehouse, which keeps values of other versions in it`);
+  }
+}

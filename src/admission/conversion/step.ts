@@ -1,0 +1,130 @@
+/** The four things that a step does to an object. */
+import type { CelBudget } from '../cel/cel-budget.ts';
+import { CelError, type CelProgram } from '../cel/cel.ts';
+import { valueOfOptional } from '../cel/cel-optional.ts';
+import { celToJson } from '../cel/cel-to-json.ts';
+import { formatPath, type ConcretePath } from '../field-path.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isLabelValue } from '../names.ts';
+import { quote } from '../shown.ts';
+import { ConversionFailure } from './converter.ts';
+import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts';
+import type { StepPath } from './step-path.ts';
+
+/** Never changes the object it is given. @throws ConversionFailure with what to do; the caller says which step and object */
+export type RunStep = (object: JsonObject, budget: CelBudget) => JsonObject;
+
+/** What a field is to hold: always the same, or what an expression yields; and when. */
+export interface StepValue {
+  readonly source:
+    | { readonly kind: 'literal'; readonly value: JsonValue }
+    | { readonly kind: 'expression'; readonly program: CelProgram };
+  /** Undefined: always. */
+  readonly when: CelProgram | undefined;
+}
+
+/** @param keep how many of the parents of `from` stay when they are left empty: those that the other version has too */
+export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
+  return changing(from, (container) => {
+    const value = fieldAt(container, from.fields);
+    if (value === undefined) return container;
+    return withFieldAt(withoutFieldAt(container, from.fields, keep), to.fields, value);
+  });
+}
+
+export function removeStep(path: StepPath): RunStep {
+  return changing(path, (container) => withoutFieldAt(container, path.fields));
+}
+
+/** Writes the value: everywhere, or only where nothing stands. An expression that yields no value changes nothing. */
+export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' | 'where absent'): RunStep {
+  return (object, budget) => {
+    const valueFor = (item: JsonValue | undefined) => valueOf(value, object, item, budget);
+    return changing(path, (container, item) => {
+      const before = path.fields.length === 0 ? container : fieldAt(container, path.fields);
+      if (where === 'where absent' && before !== undefined) return container;
+      const next = valueFor(item);
+      if (next === undefined) return container;
+      checkMark(path, next);
+      return path.fields.length === 0 ? next : withFieldAt(asObject(container), path.fields, next);
+    })(object, budget);
+  };
+}
+
+/** The object with each container of the path changed: the object itself, or the elements of the list that the path is in. */
+function changing(
+  { list, text }: StepPath,
+  change: (container: JsonObject, item: JsonValue | undefined) => JsonValue,
+): RunStep {
+  return (object) => {
+    const changed = mapAt(object, list, (container, keys) => {
+      const item = list.length === 0 ? undefined : container;
+      try {
+        return change(container as JsonObject, item); // its readers and writers check that it is one
+      } catch (error) {
+        throw error instanceof NoPlace ? noPlace(error, keys, text) : error;
+      }
+    });
+    return isJsonObject(changed) ? changed : object;
+  };
+}
+
+function asObject(container: JsonValue): JsonObject {
+  if (isJsonObject(container)) return container;
+  throw new NoPlace([], container);
+}
+
+function noPlace({ parent, found }: NoPlace, keys: ConcretePath, path: string): ConversionFailure {
+  const where = formatPath([...keys, ...parent]);
+  return new ConversionFailure(
+    `${where} is ${quote(found)} and not an object, so ${path} has no place: mend the object in the version that it is stored in, or move or remove ${where} first`,
+  );
+}
+
+function valueOf(
+  { source, when }: StepValue,
+  object: JsonObject,
+  item: JsonValue | undefined,
+  budget: CelBudget,
+): JsonValue | undefined {
+  const bindings = item === undefined ? { object } : { object, item };
+  if (when !== undefined && !holds(evaluate(when, bindings, budget))) return undefined;
+  return source.kind === 'literal' ? source.value : evaluate(source.program, bindings, budget);
+}
+
+function holds(result: JsonValue | undefined): boolean {
+  if (typeof result === 'boolean') return result;
+  throw new ConversionFailure(`when: yields ${quote(result)} and no bool: make it a condition, e.g. has(…) or a comparison`);
+}
+
+/** Undefined when the expression yields no value. */
+function evaluate(
+  program: CelProgram,
+  bindings: Readonly<Record<string, JsonValue>>,
+  budget: CelBudget,
+): JsonValue | undefined {
+  try {
+    const result = valueOfOptional(program.evaluate(bindings, budget));
+    return result === undefined || result === null ? undefined : celToJson(result);
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw new ConversionFailure(
+      `${error.message}. Let the expression hold for every object: say when, e.g. when: has(object.spec.field)`,
+      { cause: error },
+    );
+  }
+}
+
+/** The API server refuses labels and annotations that are no texts. */
+function checkMark({ segments, text }: StepPath, value: JsonValue): void {
+  const [first, map] = segments;
+  if (first?.kind !== 'field' || first.name !== 'metadata' || map?.kind !== 'field') return;
+  if (typeof value !== 'string') {
+    throw new ConversionFailure(`${text} can only hold a text, not ${quote(value)}: wrap the expression in string(…)`);
+  }
+  if (map.name === 'labels' && !isLabelValue(value)) {
+    throw new ConversionFailure(
+      `${quote(value)} is no value that a label can have (63 letters, digits, -, _ or .): use an annotation for ${text}`,
+    );
+  }
+}

@@ -1,0 +1,150 @@
+import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { compileMatch } from '../compile-match.ts';
+import type { CompiledMatch } from '../compiled-policy.ts';
+import type { AdmissionRequest, Operation } from '../request.ts';
+import { writes } from '../request.ts';
+import { hasWildcard, patternsFor } from '../resource-pattern.ts';
+import type { Handler, OnError, ReadableKind } from './handler.ts';
+import type { HandlerAnswer } from './handler.ts';
+import type { HandlerContext } from './handler-context.ts';
+
+/** A kind that a handler may read. */
+export interface ReadKind extends GroupResource {
+  /** Undefined: the one that the API server prefers. */
+  readonly version: string | undefined;
+  readonly metadataOnly: boolean;
+}
+
+export type HandlerFunction = (object: object, context: HandlerContext<object>) => HandlerAnswer;
+
+/** A handler that can be run: its scope is known to be safe, and the API server takes it. */
+export interface CompiledHandler {
+  readonly name: string;
+  /** The webhook entry in which it stands, and nothing else does. */
+  readonly entryId: string;
+  readonly match: CompiledMatch;
+  readonly onError: OnError;
+  readonly reads: readonly ReadKind[];
+  /** Whether the author named what it reads: then it is watched from the start. */
+  readonly namesReads: boolean;
+  readonly mutate: HandlerFunction | undefined;
+  readonly validate: HandlerFunction | undefined;
+}
+
+export interface HandlerEnvironment {
+  /** The namespace in which Gatehouse runs. */
+  readonly ownNamespace: string;
+  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
+  readonly matchConditions: boolean;
+}
+
+export type CompiledHandlerResult =
+  | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
+  /** Everything that is wrong: nobody should have to find it piece by piece. */
+  | { readonly kind: 'rejected'; readonly problems: readonly string[] };
+
+/** No entry of policies begins so: theirs begin with their failurePolicy. */
+const ENTRY_PREFIX = 'handler-';
+
+/** The name of the handler whose entry this is; undefined for an entry of policies. */
+export function handlerOfEntry(entryId: string): string | undefined {
+  return entryId.startsWith(ENTRY_PREFIX) ? entryId.slice(ENTRY_PREFIX.length) : undefined;
+}
+
+/** @param name what the handler calls itself, or the name of its file */
+export function compileHandler(
+  name: string,
+  handler: Handler<never>,
+  environment: HandlerEnvironment,
+): CompiledHandlerResult {
+  const { apiGroups, apiVersions, resources, operations, matchConditions, ...selectors } = handler.match;
+  const { match, problems } = compileMatch(
+    {
+      match: {
+        ...selectors,
+        apiGroups: [...apiGroups],
+        resources: [...resources],
+        ...(apiVersions === undefined ? {} : { apiVersions: [...apiVersions] }),
+        ...(operations === undefined ? {} : { operations: [...operations] }),
+        ...(matchConditions === undefined ? {} : { matchConditions: [...matchConditions] }),
+      },
+      ...(handler.failurePolicy === undefined ? {} : { failurePolicy: handler.failurePolicy }),
+      ...(handler.timeoutSeconds === undefined ? {} : { timeoutSeconds: handler.timeoutSeconds }),
+    },
+    environment,
+  );
+  const compiled: CompiledHandler = {
+    name,
+    entryId: `${ENTRY_PREFIX}${name}`,
+    match,
+    onError: handler.onError ?? 'failurePolicy',
+    reads: handler.reads === undefined ? governed(match) : handler.reads.map(toReadKind),
+    namesReads: handler.reads !== undefined,
+    // The API server sends objects of the kinds in `match`; that these are of type T is the author's to say.
+    mutate: handler.mutate as HandlerFunction | undefined,
+    validate: handler.validate as HandlerFunction | undefined,
+  };
+  const all = [
+    // A problem is told where it stands in the module, not in a policy.
+    ...problems.map(({ where, message }) => `${where.replace(/^spec\./, '')}: ${message}`),
+    ...(compiled.mutate !== undefined && mutatedOperations(compiled).length === 0
+      ? ['mutate: it would never be called, as match.operations has neither CREATE nor UPDATE']
+      : []),
+  ];
+  return all.length > 0 ? { kind: 'rejected', problems: all } : { kind: 'compiled', handler: compiled };
+}
+
+/** The operations on which it may change the object. */
+export function mutatedOperations({ mutate, match }: CompiledHandler): readonly Operation[] {
+  return mutate === undefined ? [] : match.operations.filter(writes);
+}
+
+/** The operations on which it judges the object. */
+export function validatedOperations({ validate, match }: CompiledHandler): readonly Operation[] {
+  return validate === undefined ? [] : match.operations;
+}
+
+/** Whether a request is one that the handler asked for. */
+export function isGoverned(
+  { match }: CompiledHandler,
+  { resource, subResource, operation }: Pick<AdmissionRequest, 'resource' | 'subResource' | 'operation'>,
+): boolean {
+  const patterns = patternsFor(resource.resource, subResource);
+  return (
+    match.apiGroups.includes(resource.group) &&
+    match.operations.includes(operation) &&
+    (match.apiVersions.includes('*') || match.apiVersions.includes(resource.version)) &&
+    match.resources.some((pattern) => patterns.includes(pattern))
+  );
+}
+
+function governed({ apiGroups, resources }: CompiledMatch): readonly ReadKind[] {
+  const whole = resources.filter((resource) => !resource.includes('/') && !hasWildcard(resource));
+  return apiGroups.flatMap((group) =>
+    whole.map((resource) => ({ group, resource, version: undefined, metadataOnly: false })),
+  );
+}
+
+function toReadKind(kind: ReadableKind): ReadKind {
+  if (typeof kind === 'string') {
+    const [resource = '', ...group] = kind.split('.');
+    return { group: group.join('.'), resource, version: undefined, metadataOnly: false };
+  }
+  const { apiGroup = '', apiVersion, resource, metadataOnly = false } = kind;
+  return { group: apiGroup, resource, version: apiVersion, metadataOnly };
+}
+
+/** The kind that a handler calls `text`, or what is wrong with the name. */
+export function readKindOf(reads: readonly ReadKind[], text: string): ReadKind | string {
+  const [exact] = reads.filter((kind) => groupResourceName(kind) === text);
+  if (exact !== undefined) return exact;
+  const called = reads.filter(({ resource }) => resource === text);
+  const [only, other] = called;
+  if (only === undefined) {
+    const known = reads.map(groupResourceName).join(', ');
+    return `${JSON.stringify(text)} is not in reads, which has ${known === '' ? 'no kinds' : known}: add it there`;
+  }
+  return other === undefined
+    ? only
+    : `${JSON.stringify(text)} can be ${called.map(groupResourceName).join(' or ')}: write which`;
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import { isEqual, parseJson, stringifyJson } from '../json.ts';
+import { copyJson, InvalidDraft } from './draft.ts';
+
+const cycle = () => {
+  const object: Record<string, unknown> = { spec: { disks: [{}] } };
+  (object.spec as { disks: object[] }).disks.push(object);
+  return object;
+};
+
+class Quantity {
+  readonly amount = 1;
+}
+
+describe('what is no JSON is named by its field', () => {
+  test.each<[string, object, string]>([
+    ['undefined', { spec: { tier: undefined } }, 'spec.tier: it is undefined: delete the field'],
+    ['undefined in a list', { spec: { disks: [1, undefined] } }, 'spec.disks[1]: it is undefined'],
+    ['a hole in a list', { list: [1, , 2] }, 'list[1]: it is undefined'], // eslint-disable-line no-sparse-arrays
+    ['a function', { spec: { run: () => 1 } }, 'spec.run: it is a function'],
+    ['a symbol', { spec: { is: Symbol('x') } }, 'spec.is: it is a symbol'],
+    ['a date', { spec: { at: new Date(0) } }, 'spec.at: it is a Date, not a plain object'],
+    ['a map', { spec: { labels: new Map() } }, 'spec.labels: it is a Map'],
+    ['an instance', { spec: { size: new Quantity() } }, 'spec.size: it is a Quantity'],
+    ['bytes', { data: new Uint8Array(2) }, 'data: it is a Uint8Array'],
+    ['NaN', { spec: { units: Number.NaN } }, 'spec.units: it is NaN'],
+    ['infinity', { spec: { units: -Infinity } }, 'spec.units: it is -Infinity'],
+    ['an integer beyond 64 bits', { spec: { units: 2n ** 63n } }, 'spec.units: it is an integer of more'],
+    ['a cycle', cycle(), 'spec.disks[1]: it contains itself'],
+    ['a key with dots', { metadata: { labels: { 'a.b/c': undefined } } }, 'metadata.labels["a.b/c"]'],
+    ['a list for the object', [], 'the draft: it is a list'],
+    [
+      'a list that is far too long',
+      { list: Object.assign([], { length: 2 ** 31 }) },
+      'list: the list has become',
+    ],
+  ])('%s', (_what, draft, message) => {
+    expect(() => copyJson(draft)).toThrow(InvalidDraft);
+    expect(() => copyJson(draft)).toThrow(message);
+  });
+
+  test('a value that is shared over and over again does not take all memory', () => {
+    let value: object = { text: 'x' };
+    for (let level = 0; level < 40; level += 1) value = { a: value, b: value };
+    expect(() => copyJson(value)).toThrow('too large');
+  });
+
+  test('a getter that throws is the failure of whoever wrote it', () => {
+    const draft = Object.defineProperty({}, 'spec', {
+      enumerable: true,
+      get: () => {
+        throw new Error('from the getter');
+      },
+    });
+    expect(() => copyJson(draft)).toThrow('from the getter');
+  });
+});
+
+test('a value in two places is copied twice', () => {
+  const shared = { size: 1 };
+  const copy = copyJson({ a: shared, b: [shared] });
+  expect(copy).toEqual({ a: { size: 1 }, b: [{ size: 1 }] });
+  expect(copy.a).not.toBe(shared);
+});
+
+test('an object without a prototype is a plain object', () => {
+  expect(copyJson(Object.assign(Object.create(null) as object, { a: 1 }))).toEqual({ a: 1 });
+});
+
+test('keys that mean something to JavaScript are data', () => {
+  const text =
+    '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"a":[{"__proto__":2}]}';
+  const copy = copyJson(parseJson(text) as object);
+  expect(stringifyJson(copy)).toBe(text);
+  expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+});
+
+test('int64 stay what they are', () => {
+  const text = '{"a":9223372036854775807,"b":-9223372036854775808}';
+  expect(stringifyJson(copyJson(parseJson(text) as object))).toBe(text);
+});
+
+test('10,000 levels are no reason to fail, more are', () => {
+  const nested = (levels: number) => parseJson(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
+  expect(isEqual(copyJson(nested(9_999)), nested(9_999))).toBe(true);
+  expect(() => copyJson(nested(10_001))).toThrow('levels deep');
+});
+
+test('whatever JSON holds is copied in full, and shares nothing', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
+      const before = parseJson(JSON.stringify(value)) as object;
+      const copy = copyJson(before);
+      expect(isEqual(copy, before)).toBe(true);
+      for (const [key, inner] of Object.entries(copy)) {
+        if (typeof inner === 'object' && inner !== null) expect(inner).not.toBe(Reflect.get(before, key));
+      }
+    }),
+  );
+});

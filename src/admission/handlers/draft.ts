@@ -1,0 +1,126 @@
+/** Drafts: copies of objects for handlers to change, and what came of them. */
+import { formatPath } from '../field-path.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+
+/** A draft that is no JSON any more. The message names the field. */
+export class InvalidDraft extends Error {
+  override readonly name = 'InvalidDraft';
+}
+
+/** As deep as the API server reads JSON. */
+const DEEPEST = 10_000;
+/** The API server takes writes of up to 3 MiB: even `[0,0,…]` has fewer values. One that is shared counts each time. */
+const MOST_VALUES = 1_600_000;
+
+type OpenContainer = JsonValue[] | Record<string, JsonValue>;
+
+/** A container on the way from the root to where the copy is being made. */
+interface Level {
+  readonly source: object;
+  readonly copy: OpenContainer;
+  readonly keys: readonly (string | number)[];
+  next: number;
+}
+
+/**
+ * A copy that shares nothing with `value`, for as long as it is JSON: plain objects, lists, strings, finite numbers, int64 as
+ * bigint, booleans and null. By a list of its own rather than by recursion, as objects can be ten thousand levels deep.
+ *
+ * @throws InvalidDraft for anything else, with the field and what to do
+ */
+export function copyJson(value: object): JsonObject {
+  const levels: Level[] = [];
+  const fail = (what: string) => invalid(pathTo(levels), what);
+  const ancestors = new Set<object>();
+  const enter = (source: object): OpenContainer => {
+    if (ancestors.has(source)) throw fail('it contains itself: JSON cannot hold a cycle');
+    if (levels.length >= DEEPEST) throw fail(`it is more than ${DEEPEST} levels deep`);
+    const level = levelOf(source, fail);
+    ancestors.add(source);
+    levels.push(level);
+    return level.copy;
+  };
+
+  const root = enter(value);
+  let values = 0;
+  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+    const key = level.keys[level.next];
+    if (key === undefined) {
+      ancestors.delete(level.source);
+      levels.pop();
+      continue;
+    }
+    level.next += 1;
+    values += 1;
+    if (values > MOST_VALUES) throw fail('the object has become too large to send');
+    const item: unknown = Reflect.get(level.source, key);
+    setOwn(level.copy, key, typeof item === 'object' && item !== null ? enter(item) : scalarOf(item, fail));
+  }
+  if (Array.isArray(root)) throw fail('it is a list, not an object');
+  return root;
+}
+
+/** An error about the value that is being copied. */
+type Fail = (what: string) => InvalidDraft;
+
+function levelOf(source: object, fail: Fail): Level {
+  if (Array.isArray(source)) {
+    if (source.length > MOST_VALUES) throw fail('the list has become too long to send');
+    return { source, copy: [], keys: [...source.keys()], next: 0 };
+  }
+  const prototype: unknown = Object.getPrototypeOf(source);
+  if (prototype !== Object.prototype && prototype !== null) {
+    throw fail(`it is a ${classOf(source)}, not a plain object: write what the API expects in JSON`);
+  }
+  return { source, copy: {}, keys: Object.keys(source), next: 0 };
+}
+
+function classOf(source: object): string {
+  const { constructor } = source;
+  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'class instance';
+}
+
+const MOST_INT64 = 2n ** 63n - 1n;
+
+function scalarOf(item: unknown, fail: Fail): JsonValue {
+  switch (typeof item) {
+    case 'string':
+      return item;
+    case 'boolean':
+      return item;
+    case 'number':
+      if (!Number.isFinite(item)) throw fail(`it is ${item}: JSON has finite numbers only`);
+      return item;
+    case 'bigint':
+      if (item > MOST_INT64 || item < -MOST_INT64 - 1n) throw fail('it is an integer of more than 64 bits');
+      return item;
+    case 'undefined':
+      throw fail('it is undefined: delete the field, or write null');
+    case 'object':
+      return null;
+    case 'function':
+    case 'symbol':
+      throw fail(`it is a ${typeof item}, which JSON cannot hold`);
+  }
+}
+
+function pathTo(levels: readonly Level[]): readonly (string | number)[] {
+  return levels.flatMap(({ keys, next }) => keys[next - 1] ?? []);
+}
+
+function invalid(path: readonly (string | number)[], what: string): InvalidDraft {
+  // The end of a path a thousand levels long says nothing.
+  const shown = path.length > 64 ? `${formatPath(path.slice(0, 64))}…` : formatPath(path);
+  return new InvalidDraft(`${path.length === 0 ? 'the draft' : shown}: ${what}`);
+}
+
+/** An assignment to `__proto__` would change the prototype instead of adding a key. */
+function setOwn(container: OpenContainer, key: string | number, value: JsonValue): void {
+  if (key === '__proto__') {
+    Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true });
+  } else if (Array.isArray(container)) {
+    container.push(value); // in the order of their indexes
+  } else {
+    container[key] = value;
+  }
+}

@@ -1,0 +1,86 @@
+import { ALLOWED, type Cause, type Decision } from '../decision.ts';
+import { verifiedDiff } from '../json-diff.ts';
+import { shorten } from '../shown.ts';
+import type { HandlerCall, HandlerOutcome, Run } from './call-handler.ts';
+import type { Denial } from './denial.ts';
+import { HandlerFailure, toError } from './failure.ts';
+
+/** Users read messages of a line or two; a hostile object can make many. */
+const LONGEST_MESSAGE = 8192;
+const LONGEST_FIELD = 256;
+/** Live reads fail for moments: an API server that restarts, a leader election. */
+const RETRY_SECONDS = 1;
+/** Of an audit annotation: the name of the handler that failed, where the request went on without it. */
+export const FAILED_KEY = 'handler-failed';
+
+/** What a run comes to: a refusal wins over a failure, and a failure is judged as its author said. */
+export function toHandlerDecision(call: HandlerCall, { said, object, failure }: Run): HandlerOutcome {
+  const before = call.object ?? call.request.object;
+  const { warnings, auditAnnotations } = said;
+  const [denial] = said.denials;
+  if (denial !== undefined) {
+    return {
+      decision: {
+        kind: 'deny',
+        code: denial.code,
+        reason: denial.reason,
+        message: shorten(said.denials.map(describe(call)).join('; '), LONGEST_MESSAGE),
+        causes: said.denials.flatMap(toCause),
+        warnings,
+        auditAnnotations,
+      },
+      object: before,
+      failure,
+    };
+  }
+  if (failure !== undefined) return { decision: onFailure(call, failure), object: before, failure };
+  try {
+    const patch =
+      before === undefined || object === undefined || before === object ? [] : verifiedDiff(before, object);
+    return { decision: { kind: 'allow', patch, warnings, auditAnnotations }, object, failure };
+  } catch (thrown) {
+    const broken = new HandlerFailure(call.handler.name, 'draft', toError(thrown));
+    return { decision: onFailure(call, broken), object: before, failure: broken };
+  }
+}
+
+function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision | undefined {
+  switch (handler.onError) {
+    case 'deny':
+      return {
+        kind: 'deny',
+        code: 500,
+        reason: 'InternalError',
+        message: failure.message,
+        causes: [],
+        warnings: [],
+        auditAnnotations: {},
+      };
+    case 'allow':
+      return {
+        ...ALLOWED,
+        warnings: [`${failure.message}; the request went on without it`],
+        auditAnnotations: { [FAILED_KEY]: handler.name },
+      };
+    case 'failurePolicy':
+      // The API server asks again within the webhook's timeout, and the read may succeed then.
+      return failure.reason === 'read'
+        ? {
+            kind: 'retry',
+            message: `handler ${handler.name} could not read what it needs: try again`,
+            afterSeconds: RETRY_SECONDS,
+            cause: failure.cause,
+          }
+        : undefined;
+  }
+}
+
+const describe =
+  ({ handler }: HandlerCall) =>
+  ({ field, message }: Denial): string =>
+    `${field === undefined ? '' : `${shorten(field, LONGEST_FIELD)}: `}${message} (handler ${handler.name})`;
+
+function toCause({ field, message }: Denial): readonly Cause[] {
+  if (field === undefined) return [];
+  return [{ field: shorten(field, LONGEST_FIELD), reason: 'FieldValueInvalid', message }];
+}

@@ -1,0 +1,66 @@
+/** What a handler says while it runs. */
+import type { AuditAnnotations } from '../decision.ts';
+import { isSimpleName } from '../names.ts';
+import { quote, shorten } from '../shown.ts';
+import { Denial, type DenialOptions } from './denial.ts';
+import type { HandlerContext } from './handler-context.ts';
+
+/** More would not be shown: the API server keeps 4 KiB of warnings. */
+const MOST_WARNINGS = 64;
+/** As many as the messages of policies list. */
+const MOST_DENIALS = 16;
+const LONGEST_ANNOTATION = 1024;
+
+export interface Said {
+  readonly denials: readonly Denial[];
+  readonly warnings: readonly string[];
+  readonly auditAnnotations: AuditAnnotations;
+}
+
+export interface Notes extends Pick<HandlerContext<object>, 'deny' | 'warn' | 'audit'> {
+  /** Takes note of a refusal that was returned or thrown; most are known already. */
+  readonly add: (denial: Denial) => void;
+  /** What was said. Nothing more is taken: `onLate` is told of refusals that come now. */
+  readonly close: () => Said;
+}
+
+export function createNotes(onLate: (denial: Denial) => void): Notes {
+  const denials = new Set<Denial>();
+  const warnings: string[] = [];
+  const annotations = new Map<string, string>();
+  let closed = false;
+
+  const add = (denial: Denial) => {
+    if (closed) onLate(denial);
+    else if (denials.size < MOST_DENIALS) denials.add(denial);
+  };
+  return {
+    add,
+    deny: (message: string, options?: DenialOptions) => {
+      const denial = new Denial(message, options);
+      add(denial);
+      return denial;
+    },
+    warn: (text) => {
+      if (typeof text !== 'string') throw new TypeError(`warn: ${quote(text)} is not a string`);
+      if (!closed && warnings.length < MOST_WARNINGS) warnings.push(text);
+    },
+    audit: (key, value) => {
+      if (typeof key !== 'string' || !isSimpleName(key)) {
+        throw new TypeError(
+          `audit: ${quote(key)} cannot be a key: write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends`,
+        );
+      }
+      if (typeof value !== 'string') throw new TypeError(`audit: the value of ${key} is not a string`);
+      if (!closed) annotations.set(key, shorten(value, LONGEST_ANNOTATION));
+    },
+    close: () => {
+      closed = true;
+      return {
+        denials: [...denials],
+        warnings: [...warnings],
+        auditAnnotations: Object.fromEntries(annotations),
+      };
+    },
+  };
+}

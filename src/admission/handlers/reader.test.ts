@@ -1,0 +1,315 @@
+import { describe, expect, test } from 'vitest';
+
+import type { HandlerDefinition } from './handler.ts';
+import { ReadError } from './failure.ts';
+import type { HandlerContext } from './handler-context.ts';
+import type { HandlerWorld, Query } from './handler-world.ts';
+import { call, compiled, requestOf, testServer, type TestServer } from './handler.test-support.ts';
+
+interface Datacenter {
+  metadata: { name: string };
+  spec: { capacity: number };
+}
+
+const datacenter = (capacity: number): Datacenter => ({ metadata: { name: 'fra1' }, spec: { capacity } });
+
+/** What the store holds, and what the API server does; undefined: it does not answer. */
+interface Cluster {
+  readonly stored?: readonly object[] | undefined;
+  readonly live?: readonly object[] | undefined;
+  readonly namespaced?: boolean;
+}
+
+function worldWith({ stored, live, namespaced = false }: Cluster) {
+  const asked: string[] = [];
+  const queries: Query[] = [];
+  const named = (list: readonly object[] | undefined, wanted: string) =>
+    list?.find((object) => (object as Datacenter).metadata.name === wanted);
+  const answer = () => live ?? Promise.reject(new Error('etcd leader changed'));
+  const world: HandlerWorld = {
+    isNamespaced: () => Promise.resolve(namespaced),
+    find: (_kind, { name }) => named(stored, name),
+    select: () => stored,
+    read: async (_kind, { namespace, name }) => {
+      asked.push([namespace, name].filter(Boolean).join('/'));
+      return named(await answer(), name);
+    },
+    query: async (_kind, query) => {
+      queries.push(query);
+      return await answer();
+    },
+  };
+  return { world, asked, queries };
+}
+
+const READS: NonNullable<HandlerDefinition['reads']> = [
+  'datacenters.infra.example.com',
+  'secrets',
+  'racks.infra.example.com',
+  { apiGroup: 'other.example.com', resource: 'racks', metadataOnly: true },
+];
+
+/** Runs `ask` in a handler, and gives what came of it. */
+async function ask<T>(
+  cluster: Cluster,
+  act: (context: HandlerContext<TestServer>) => Promise<T>,
+  request = requestOf(),
+) {
+  const { world, asked, queries } = worldWith(cluster);
+  let result: T | undefined;
+  const handler = compiled({
+    reads: READS,
+    validate: async (_object, context) => {
+      result = await act(context);
+    },
+  });
+  const { failure, decision } = await call(handler, { world, request });
+  return { result, failure, decision, asked, queries };
+}
+
+describe('get', () => {
+  test('is answered from the store', async () => {
+    const { result, asked } = await ask({ stored: [datacenter(4)] }, ({ get }) =>
+      get<Datacenter>('datacenters.infra.example.com', { name: 'fra1' }),
+    );
+    expect(result?.spec.capacity).toBe(4);
+    expect(asked).toEqual([]);
+  });
+
+  test('asks the API server for what the store does not hold, and for all with live', async () => {
+    const late = await ask({ stored: [], live: [datacenter(4)] }, ({ get }) =>
+      get<Datacenter>('datacenters', { name: 'fra1' }),
+    );
+    expect(late.result?.spec.capacity).toBe(4);
+    const live = await ask({ stored: [datacenter(4)], live: [datacenter(5)] }, ({ get }) =>
+      get<Datacenter>('datacenters', { name: 'fra1', live: true }),
+    );
+    expect(live.result?.spec.capacity).toBe(5);
+  });
+
+  test('is undefined only when the API server has said so', async () => {
+    const { result, asked, failure } = await ask({ stored: [], live: [] }, ({ get }) =>
+      get('datacenters', { name: 'fra1' }),
+    );
+    expect({ result, asked, failure }).toEqual({ result: undefined, asked: ['fra1'], failure: undefined });
+  });
+
+  test.each(['../servers', 'a/b', '', 'UPPER', 'x'.repeat(300), '%2e%2e'])(
+    'never asks for the name %j, which no object can have',
+    async (name) => {
+      const { result, asked, failure } = await ask({}, ({ get }) => get('datacenters', { name }));
+      expect({ result, asked, failure }).toEqual({ result: undefined, asked: [], failure: undefined });
+    },
+  );
+
+  test('takes the namespace of the request for kinds that live in one', async () => {
+    const cluster: Cluster = { live: [], namespaced: true };
+    expect((await ask(cluster, ({ get }) => get('secrets', { name: 'db' }))).asked).toEqual(['shop/db']);
+    expect((await ask(cluster, ({ get }) => get('secrets', { name: 'db', namespace: 'x' }))).asked).toEqual([
+      'x/db',
+    ]);
+    expect(
+      (await ask({ live: [] }, ({ get }) => get('secrets', { name: 'db', namespace: 'x' }))).asked,
+    ).toEqual(['db']);
+  });
+
+  test.each<[string, (context: HandlerContext<TestServer>) => Promise<unknown>, string]>([
+    [
+      'a kind that is not in reads',
+      ({ get }) => get('pods', { name: 'a' }),
+      '"pods" is not in reads, which has datacenters.infra.example.com,',
+    ],
+    [
+      'a kind that can be two',
+      ({ get }) => get('racks', { name: 'a' }),
+      '"racks" can be racks.infra.example.com or racks.other.example.com',
+    ],
+    ['no name', ({ get }) => get('secrets', { name: undefined as unknown as string }), 'name is undefined'],
+    [
+      'a namespace that is none',
+      ({ get }) => get('secrets', { name: 'a', namespace: '../x' }),
+      'is no namespace',
+    ],
+    [
+      'a bad selector',
+      ({ list }) => list('secrets', { labelSelector: { matchLabels: { 'a b': 'c' } } }),
+      'labelSelector.matchLabels',
+    ],
+  ])('of %s is an error of the handler', async (_what, act, message) => {
+    const { failure } = await ask({ live: [], namespaced: true }, act);
+    expect(failure?.reason).toBe('exception');
+    expect((failure?.cause as Error).message).toContain(message);
+  });
+
+  test('of a namespaced kind by a request without a namespace needs one', async () => {
+    const request = { ...requestOf(), namespace: undefined };
+    const { failure } = await ask(
+      { live: [], namespaced: true },
+      ({ get }) => get('secrets', { name: 'a' }),
+      request,
+    );
+    expect((failure?.cause as Error).message).toContain('say in which');
+  });
+});
+
+describe('list', () => {
+  const servers = [testServer({}, { name: 'a', labels: { tier: 'gold' } }), testServer({}, { name: 'b' })];
+
+  test('is answered from the store, selected by labels', async () => {
+    const { result, queries } = await ask({ stored: servers }, ({ list }) =>
+      list<TestServer>('secrets', { labelSelector: { matchLabels: { tier: 'gold' } } }),
+    );
+    expect(result?.map(({ metadata }) => metadata.name)).toEqual(['a']);
+    expect(queries).toEqual([]);
+  });
+
+  test('asks the API server while the store is empty, and with live', async () => {
+    const matchExpressions = [
+      { key: 'rack', operator: 'In' as const, values: ['b', 'a'] },
+      { key: 'tier', operator: 'NotIn' as const, values: ['iron'] },
+      { key: 'new', operator: 'Exists' as const },
+      { key: 'old', operator: 'DoesNotExist' as const },
+    ];
+    const first = await ask({ live: [], namespaced: true }, ({ list }) =>
+      list('secrets', { labelSelector: { matchLabels: { a: 'b' }, matchExpressions } }),
+    );
+    expect(first.queries).toEqual([
+      { namespace: 'shop', labelSelector: 'a=b,new,!old,rack in (a,b),tier notin (iron)' },
+    ]);
+    const live = await ask({ stored: servers, live: [] }, ({ list }) => list('secrets', { live: true }));
+    expect(live.result).toEqual([]);
+    expect(live.queries).toEqual([{ namespace: undefined, labelSelector: undefined }]);
+  });
+
+  test.each<[string, Parameters<HandlerContext['list']>[1], string | undefined]>([
+    ['the namespace of the request', {}, 'shop'],
+    ['another one', { namespace: 'x' }, 'x'],
+    ['all', { allNamespaces: true }, undefined],
+  ])('looks into %s', async (_what, options, namespace) => {
+    const { queries } = await ask({ live: [], namespaced: true }, ({ list }) => list('secrets', options));
+    expect(queries).toMatchObject([{ namespace }]);
+  });
+});
+
+test('what is read is frozen, from the store and live', async () => {
+  const stored = Object.freeze([Object.freeze({ ...datacenter(4), spec: Object.freeze({ capacity: 4 }) })]);
+  for (const cluster of [{ stored }, { live: [datacenter(4)] }]) {
+    const { result } = await ask(cluster, async ({ get, list }) => {
+      const all = await list<Datacenter>('datacenters');
+      const one = await get<Datacenter>('datacenters', { name: 'fra1' });
+      return [
+        Reflect.set(all, 0, {}),
+        Reflect.set(all[0]?.spec ?? {}, 'capacity', 9),
+        Reflect.set(one?.spec ?? {}, 'capacity', 9),
+      ];
+    });
+    expect(result).toEqual([false, false, false]);
+  }
+});
+
+describe('a read that fails', () => {
+  const reading = {
+    reads: READS,
+    validate: async (_object: unknown, { get }: HandlerContext<TestServer>) => {
+      await get('secrets', { name: 'a' });
+    },
+  };
+
+  test('is a retry, with its cause for the log alone', async () => {
+    const { decision, failure } = await call(compiled(reading), { world: worldWith({}).world });
+    expect(decision).toMatchObject({
+      kind: 'retry',
+      message: 'handler servers could not read what it needs: try again',
+    });
+    expect(failure).toMatchObject({
+      reason: 'read',
+      cause: { message: 'could not read secrets "a"', cause: { message: 'etcd leader changed' } },
+    });
+  });
+
+  test('is one also where the handler has wrapped it', async () => {
+    const handler = compiled({
+      reads: READS,
+      validate: async (_object, { list }) => {
+        await list('secrets').catch((cause: unknown) => {
+          throw new Error('no secrets', { cause });
+        });
+      },
+    });
+    expect((await call(handler, { world: worldWith({}).world })).decision?.kind).toBe('retry');
+  });
+
+  test('is judged as its author said otherwise', async () => {
+    const { world } = worldWith({});
+    expect((await call(compiled({ ...reading, onError: 'allow' }), { world })).decision?.kind).toBe('allow');
+    expect((await call(compiled({ ...reading, onError: 'deny' }), { world })).decision?.kind).toBe('deny');
+  });
+
+  test('can be handled', async () => {
+    const { result } = await ask({}, ({ list }) =>
+      list('secrets').catch((error: unknown) => error instanceof ReadError),
+    );
+    expect(result).toBe(true);
+  });
+});
+
+describe('a refusal because of what a cache holds', () => {
+  const full: HandlerDefinition<TestServer>['validate'] = async (object, { get, list, deny, warn }) => {
+    const home = await get<Datacenter>('datacenters', { name: object.spec.datacenter });
+    const peers = await list('secrets');
+    warn(`${peers.length} of ${home?.spec.capacity ?? 0}`);
+    if (peers.length >= (home?.spec.capacity ?? 0)) deny('full', { field: 'spec.datacenter' });
+  };
+
+  test('is confirmed by live reads', async () => {
+    const { world, asked, queries } = worldWith({ stored: [datacenter(1)], live: [datacenter(1)] });
+    const { decision } = await call(compiled({ reads: READS, validate: full }), { world });
+    expect(decision).toMatchObject({
+      kind: 'deny',
+      message: 'spec.datacenter: full (handler servers)',
+      warnings: ['1 of 1'],
+    });
+    expect({ asked, queries }).toMatchObject({ asked: ['fra1'], queries: [{}] });
+  });
+
+  test('does not stand when the cluster is another by now', async () => {
+    const { world } = worldWith({ stored: [datacenter(1)], live: [datacenter(2)] });
+    const { decision } = await call(compiled({ reads: READS, validate: full }), { world });
+    expect(decision).toMatchObject({ kind: 'allow', warnings: ['1 of 2'] });
+  });
+
+  test('is a retry when the API server does not answer', async () => {
+    const { world } = worldWith({ stored: [datacenter(1)] });
+    expect((await call(compiled({ reads: READS, validate: full }), { world })).decision?.kind).toBe('retry');
+  });
+
+  test('that read live is not asked again', async () => {
+    let runs = 0;
+    const handler = compiled({
+      reads: READS,
+      validate: async (_object, { get, deny }) => {
+        runs += 1;
+        if ((await get('datacenters', { name: 'fra1' })) === undefined) deny('there is none');
+      },
+    });
+    const { world } = worldWith({ stored: [], live: [] });
+    expect((await call(handler, { world })).decision?.kind).toBe('deny');
+    expect(runs).toBe(1);
+  });
+
+  test('of mutate is confirmed as well, and what the second run makes of the object counts', async () => {
+    const handler = compiled({
+      reads: READS,
+      mutate: async (draft, { get, deny }) => {
+        const home = await get<Datacenter>('datacenters', { name: 'fra1' });
+        draft.spec.units = home?.spec.capacity ?? 0;
+        if (draft.spec.units < 2) deny('too small');
+      },
+    });
+    const { world } = worldWith({ stored: [datacenter(1)], live: [datacenter(2)] });
+    expect((await call(handler, { world })).decision).toMatchObject({
+      kind: 'allow',
+      patch: [{ op: 'add', path: '/spec/units', value: 2 }],
+    });
+  });
+});

@@ -1,0 +1,133 @@
+/** `context.get` and `context.list`. */
+import { groupResourceName } from '../../api/meta.ts';
+import { isJsonObject, ownValue } from '../json.ts';
+import { matchesSelector, normaliseSelector, type NormalSelector } from '../label-selector.ts';
+import { isDnsLabel, isObjectName } from '../names.ts';
+import { quote } from '../shown.ts';
+import { readKindOf, type CompiledHandler, type ReadKind } from './compile-handler.ts';
+import { ReadError } from './failure.ts';
+import { deepFreeze } from './frozen.ts';
+import type { GetOptions, HandlerContext, ListOptions } from './handler-context.ts';
+import type { HandlerWorld } from './handler-world.ts';
+
+export interface Reader extends Pick<HandlerContext<object>, 'get' | 'list'> {
+  /** Whether anything was answered from a store. */
+  readonly hasUsedCache: () => boolean;
+}
+
+export interface ReaderParts {
+  readonly handler: Pick<CompiledHandler, 'reads'>;
+  /** The namespace of the request. */
+  readonly namespace: string | undefined;
+  readonly world: HandlerWorld;
+  /** `live`: nothing comes from a store. */
+  readonly from: 'cache' | 'live';
+  readonly signal: AbortSignal;
+}
+
+export function createReader(parts: ReaderParts): Reader {
+  const { world, signal } = parts;
+  let usedCache = false;
+
+  const get = async (resource: string, options: GetOptions): Promise<object | undefined> => {
+    const kind = kindOf(parts, resource);
+    const { name, live = parts.from === 'live' } = options;
+    if (typeof name !== 'string')
+      throw new TypeError(`get ${resource}: name is ${quote(name)}, not a string`);
+    // A name that no object can have must not lead to another object by way of a URL.
+    if (!isObjectName(kind, name)) return undefined;
+    const namespace = await namespaceOf(parts, kind, options.namespace);
+    if (namespace === ALL) throw new Error(`get ${resource}: it lives in namespaces: say in which`);
+    const place = { namespace, name };
+    const found = live ? undefined : world.find(kind, place);
+    if (found === undefined) {
+      return deepFreeze(await reading(kind, quote(name), () => world.read(kind, place, signal)));
+    }
+    usedCache = true;
+    return found;
+  };
+
+  const list = async (resource: string, options: ListOptions = {}): Promise<readonly object[]> => {
+    const kind = kindOf(parts, resource);
+    const { live = parts.from === 'live', allNamespaces = false } = options;
+    const selector = selectorOf(options.labelSelector);
+    const wanted = allNamespaces ? ALL : await namespaceOf(parts, kind, options.namespace);
+    const namespace = wanted === ALL ? undefined : wanted;
+    const stored = live ? undefined : world.select(kind, namespace);
+    usedCache ||= stored !== undefined;
+    const query = { namespace, labelSelector: selectorText(selector) };
+    const found =
+      stored ??
+      deepFreeze(await reading(kind, namespace ?? 'everywhere', () => world.query(kind, query, signal)));
+    return Object.freeze(found.filter((object) => matchesSelector(selector, labelsOf(object))));
+  };
+
+  return {
+    // What an object of another resource holds is the author's to say: nothing here knows its type.
+    get: get as Reader['get'],
+    list: list as Reader['list'],
+    hasUsedCache: () => usedCache,
+  };
+}
+
+function kindOf({ handler }: ReaderParts, resource: string): ReadKind {
+  const kind = readKindOf(handler.reads, resource);
+  if (typeof kind === 'string') throw new Error(kind);
+  return kind;
+}
+
+/** No namespace is called that. */
+const ALL = '*';
+
+/** Undefined for cluster-scoped kinds; {@link ALL} for others when neither the author nor the request names one. */
+async function namespaceOf(
+  { world, namespace, signal }: ReaderParts,
+  kind: ReadKind,
+  wanted: string | undefined,
+): Promise<string | undefined> {
+  if (wanted !== undefined && !isDnsLabel(wanted)) throw new Error(`${quote(wanted)} is no namespace`);
+  const isNamespaced = await reading(kind, 'at all', () => world.isNamespaced(kind, signal));
+  return isNamespaced ? (wanted ?? namespace ?? ALL) : undefined;
+}
+
+/** @throws ReadError when the API server does not say */
+async function reading<T>(kind: ReadKind, what: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (cause) {
+    throw new ReadError(`could not read ${groupResourceName(kind)} ${what}`, { cause });
+  }
+}
+
+function selectorOf(given: unknown): NormalSelector {
+  const { selector, problems } = normaliseSelector(given ?? {}, 'labelSelector');
+  const [problem] = problems;
+  if (problem !== undefined) throw new TypeError(`${problem.where}: ${problem.message}`);
+  return selector;
+}
+
+function labelsOf(object: object): Readonly<Record<string, string>> {
+  const metadata = ownValue(object, 'metadata');
+  const labels = isJsonObject(metadata) ? ownValue(metadata, 'labels') : undefined;
+  return isJsonObject(labels) ? (labels as Readonly<Record<string, string>>) : {}; // the API server stores no other labels
+}
+
+/** As the query parameter of the API has it. */
+function selectorText({ matchLabels = {}, matchExpressions = [] }: NormalSelector): string | undefined {
+  const parts = [
+    ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
+    ...matchExpressions.map(({ key, operator, values = [] }) => {
+      switch (operator) {
+        case 'In':
+          return `${key} in (${values.join(',')})`;
+        case 'NotIn':
+          return `${key} notin (${values.join(',')})`;
+        case 'Exists':
+          return key;
+        case 'DoesNotExist':
+          return `!${key}`;
+      }
+    }),
+  ];
+  return parts.length === 0 ? undefined : parts.join(',');
+}

@@ -1,0 +1,173 @@
+/** A handler without a cluster: for the tests of its author. */
+import type { Cause } from '../decision.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
+import type { PatchOperation } from '../json-patch.ts';
+import { diff } from '../json-diff.ts';
+import {
+  toAdmissionRequest,
+  writes,
+  type AdmissionRequest,
+  type Operation,
+  type UserInfo,
+} from '../request.ts';
+import { splitResource } from '../resource-pattern.ts';
+import { callHandler, type HandlerCall, type HandlerOutcome } from './call-handler.ts';
+import { compileHandler, type CompiledHandler } from './compile-handler.ts';
+import { copyJson } from './draft.ts';
+import type { Handler } from './handler.ts';
+import { worldOf } from './small-world.ts';
+
+/** The request to try a handler with. */
+export interface HandlerTrial {
+  /** The object as it is sent. Absent on DELETE. */
+  readonly object?: object;
+  /** The object as it is stored. Absent on CREATE. */
+  readonly oldObject?: object;
+  /** Default: UPDATE with both objects, CREATE with the new one, DELETE with the old one. */
+  readonly operation?: Operation;
+  /** Default: the first in `match.resources`. */
+  readonly resource?: string;
+  /** Who asks. */
+  readonly user?: Partial<UserInfo>;
+  readonly dryRun?: boolean;
+  /** What `get` and `list` find, by kind as `reads` spells it: `{ 'datacenters.infra.example.com': [muc1] }`. */
+  readonly cluster?: Readonly<Record<string, readonly object[]>>;
+  /** Ends the wait for the handler. */
+  readonly signal?: AbortSignal;
+}
+
+/** What the API server would be told. */
+export interface HandlerVerdict {
+  readonly allowed: boolean;
+  /** Of the refusal; undefined when the request is allowed. */
+  readonly message: string | undefined;
+  /** The HTTP status of the refusal. */
+  readonly code: number | undefined;
+  readonly reason: string | undefined;
+  readonly causes: readonly Cause[];
+  readonly warnings: readonly string[];
+  readonly auditAnnotations: Readonly<Record<string, string>>;
+  /** What `mutate` made of the object; as it was sent when the request is refused. Undefined on DELETE. */
+  readonly object: JsonObject | undefined;
+  readonly patch: readonly PatchOperation[];
+}
+
+/**
+ * Runs `mutate`, and `validate` on the result, as Gatehouse does, with a cluster of a few objects.
+ *
+ * @throws what the handler threw, whatever `onError` says; and an Error when `mutate` changes its own result again, when the API
+ * server would not ask about such a request, or when Gatehouse would not take the handler
+ */
+export async function runHandler(handler: Handler<never>, trial: HandlerTrial): Promise<HandlerVerdict> {
+  const compiled = compiledFor(handler);
+  const request = toRequest(compiled, trial);
+  const call = {
+    handler: compiled,
+    request,
+    world: worldOf(trial.cluster ?? {}),
+    signal: trial.signal ?? new AbortController().signal,
+    log: SILENT,
+  };
+  const mutated = await decided({ ...call, phase: 'mutate' });
+  if (mutated.decision?.kind === 'deny') return toVerdict(request, mutated, []);
+  await assertStable({ ...call, phase: 'mutate' }, mutated);
+  const { object } = mutated;
+  const judged = await decided({ ...call, phase: 'validate', ...(object === undefined ? {} : { object }) });
+  return toVerdict(request, judged, [mutated]);
+}
+
+const silent = () => undefined;
+const SILENT = { debug: silent, info: silent, warn: silent, error: silent };
+
+function compiledFor(handler: Handler<never>): CompiledHandler {
+  const environment = { ownNamespace: 'gatehouse-system', matchConditions: true };
+  const result = compileHandler(handler.name ?? 'handler', handler, environment);
+  if (result.kind === 'rejected') throw new Error(result.problems.join('; '));
+  return result.handler;
+}
+
+/** @throws what the handler failed with */
+async function decided(call: HandlerCall): Promise<HandlerOutcome> {
+  const outcome = await callHandler(call);
+  if (outcome.failure !== undefined) throw outcome.failure.cause;
+  return outcome;
+}
+
+async function assertStable(call: HandlerCall, { object }: HandlerOutcome): Promise<void> {
+  if (object === undefined || object === call.request.object) return;
+  const again = await decided({ ...call, object });
+  const changed = again.object === undefined ? [] : diff(object, again.object);
+  if (changed.length === 0) return;
+  throw new Error(
+    `mutate changes its own result again, and the API server may ask twice: ${changed.map(({ path }) => path).join(', ')}`,
+  );
+}
+
+function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRequest {
+  const object = trial.object === undefined ? undefined : copyJson(trial.object);
+  const oldObject = trial.oldObject === undefined ? undefined : copyJson(trial.oldObject);
+  const subject = object ?? oldObject;
+  if (subject === undefined) throw new Error('give the handler an object or an oldObject');
+  const operation = trial.operation ?? operationOf(object, oldObject);
+  if (!match.operations.includes(operation)) {
+    throw new Error(
+      `the API server does not ask about ${operation}: match.operations has ${match.operations.join(', ')}`,
+    );
+  }
+  const { resource, subResource } = splitResource(trial.resource ?? match.resources[0] ?? '');
+  const [group, version] = groupVersionOf(subject);
+  return toAdmissionRequest({
+    uid: '00000000-0000-4000-8000-000000000000',
+    kind: { group, version, kind: textOf(subject, 'kind') || 'Unknown' },
+    resource: { group, version, resource },
+    subResource,
+    namespace: textOf(ownValue(subject, 'metadata'), 'namespace'),
+    operation,
+    userInfo: { username: 'somebody', groups: ['system:authenticated'], ...copyJson(trial.user ?? {}) },
+    object: writes(operation) || operation === 'CONNECT' ? (object ?? null) : null,
+    oldObject: oldObject ?? null,
+    dryRun: trial.dryRun === true,
+    options: null,
+  });
+}
+
+function operationOf(object: JsonObject | undefined, oldObject: JsonObject | undefined): Operation {
+  if (object === undefined) return 'DELETE';
+  return oldObject === undefined ? 'CREATE' : 'UPDATE';
+}
+
+function groupVersionOf(object: JsonObject): readonly [group: string, version: string] {
+  const [first = '', second] = textOf(object, 'apiVersion').split('/');
+  return second === undefined ? ['', first] : [first, second];
+}
+
+function textOf(object: unknown, key: string): string {
+  const value = isJsonObject(object) ? ownValue(object, key) : undefined;
+  return typeof value === 'string' ? value : '';
+}
+
+function toVerdict(
+  { object: sent }: AdmissionRequest,
+  last: HandlerOutcome,
+  before: readonly HandlerOutcome[],
+): HandlerVerdict {
+  const decisions = [...before, last].flatMap(({ decision }) =>
+    decision?.kind === 'allow' || decision?.kind === 'deny' ? [decision] : [],
+  );
+  const denial = decisions.find(({ kind }) => kind === 'deny');
+  const isAllowed = denial?.kind !== 'deny';
+  const object = isAllowed ? last.object : sent;
+  return {
+    allowed: isAllowed,
+    message: isAllowed ? undefined : denial.message,
+    code: isAllowed ? undefined : denial.code,
+    reason: isAllowed ? undefined : denial.reason,
+    causes: isAllowed ? [] : denial.causes,
+    warnings: decisions.flatMap(({ warnings }) => warnings),
+    auditAnnotations: Object.fromEntries(
+      decisions.flatMap(({ auditAnnotations }) => Object.entries(auditAnnotations)),
+    ),
+    object,
+    patch: sent === undefined || object === undefined ? [] : diff(sent, object),
+  };
+}

@@ -1,0 +1,64 @@
+import { isJsonArray, isJsonObject, stringifyJson, type JsonObject, type JsonValue } from './json.ts';
+
+/** A container that is being written. */
+interface Open {
+  readonly container: JsonObject | readonly JsonValue[];
+  /** Undefined for a list. */
+  readonly keys: readonly string[] | undefined;
+  readonly length: number;
+  next: number;
+}
+
+/** As `stringifyJson`, for JSON alone: several times faster where there is no bigint, and however deep. */
+export function toJsonText(value: JsonValue): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    // A TypeError is a bigint (a cycle is no JSON), a RangeError the end of the stack, some thousand levels down.
+    if (error instanceof TypeError) return withBigints(value);
+    if (error instanceof RangeError) return writeDeep(value);
+    throw error;
+  }
+}
+
+function withBigints(value: JsonValue): string {
+  try {
+    return stringifyJson(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return writeDeep(value);
+  }
+}
+
+/** Keeps its open containers in a list, not on the stack. */
+function writeDeep(root: JsonValue): string {
+  const parts: string[] = [];
+  const open: Open[] = [];
+  const write = (value: JsonValue): void => {
+    if (isJsonArray(value)) {
+      parts.push('[');
+      open.push({ container: value, keys: undefined, length: value.length, next: 0 });
+    } else if (isJsonObject(value)) {
+      const keys = Object.keys(value);
+      parts.push('{');
+      open.push({ container: value, keys, length: keys.length, next: 0 });
+    } else {
+      parts.push(typeof value === 'bigint' ? value.toString() : JSON.stringify(value));
+    }
+  };
+  write(root);
+  for (let current = open.at(-1); current !== undefined; current = open.at(-1)) {
+    const { container, keys, length, next } = current;
+    if (next === length) {
+      parts.push(keys === undefined ? ']' : '}');
+      open.pop();
+      continue;
+    }
+    current.next += 1;
+    if (next > 0) parts.push(',');
+    const key = keys?.[next];
+    if (key !== undefined) parts.push(JSON.stringify(key), ':');
+    write(Reflect.get(container, key ?? next) as JsonValue); // what stands in JSON is JSON
+  }
+  return parts.join('');
+}

@@ -1,0 +1,133 @@
+import { exemptionOf, type Exemption } from './checks/exceptions.ts';
+import { checkImmutable } from './checks/immutable.ts';
+import { checkReferences, isBeingDeleted, type UnseenReference } from './checks/references.ts';
+import { NO_REMARKS, remarksOf, type Remarks } from './checks/remarks.ts';
+import { checkRules } from './checks/rules.ts';
+import { checkUniqueLimits } from './checks/unique.ts';
+import type { Violation } from './checks/violation.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import { createEvaluate, type CompiledExpression } from './expression.ts';
+import { writes, type AdmissionRequest } from './request.ts';
+import {
+  gather,
+  NO_SURROUNDINGS,
+  readsCluster,
+  type ClusterReads,
+  type Surroundings,
+} from './surroundings.ts';
+import type { Circumstances, World } from './world.ts';
+
+/** What one policy finds out about a request without claiming or confirming anything. */
+export interface Judgement {
+  readonly policy: CompiledPolicy;
+  readonly exemption: Exemption;
+  readonly violations: readonly Violation[];
+  /** References whose target the store does not hold. */
+  readonly unseen: readonly UnseenReference[];
+  readonly remarks: Remarks;
+  /** Why its expressions could not be evaluated: what they read of the cluster is not to be had. */
+  readonly unreadable: unknown;
+}
+
+/** The checks of a policy, in the order in which their messages appear. At once unless an expression reads the cluster. */
+export function judge(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  circumstances: Circumstances,
+): Judgement | Promise<Judgement> {
+  const exemption = exemptionOf(policy, request, circumstances.now);
+  const { violations, unseen } = ownChecks(policy, request, exemption, circumstances.world);
+  const base = { policy, exemption, unseen, unreadable: undefined };
+  if (!hasExpressions(policy)) return { ...base, violations, remarks: NO_REMARKS };
+
+  const finish = (surroundings: Surroundings): Judgement => {
+    const said = say(policy, request, exemption, surroundings);
+    return { ...base, violations: [...violations, ...said.violations], remarks: said.remarks };
+  };
+  const reads = clusterReads(policy);
+  if (!readsCluster(reads)) return finish(NO_SURROUNDINGS);
+  return judgeInCluster(policy, reads, request, circumstances, finish).catch((error: unknown) => ({
+    ...base,
+    violations,
+    remarks: NO_REMARKS,
+    unreadable: error,
+  }));
+}
+
+/** What the stores say may allow; before a refusal everything is read again, live. */
+async function judgeInCluster(
+  policy: CompiledPolicy,
+  reads: ClusterReads,
+  request: AdmissionRequest,
+  { world, signal }: Circumstances,
+  finish: (surroundings: Surroundings) => Judgement,
+): Promise<Judgement> {
+  const near = await gather(policy, reads, request, world, 'store', signal);
+  const judgement = finish(near);
+  const refused = judgement.violations.some(({ readsCluster: fromCluster }) => fromCluster === true);
+  if (!near.fromCache || !refused) return judgement;
+  return finish(await gather(policy, reads, request, world, 'api', signal));
+}
+
+function ownChecks(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  exemption: Exemption,
+  { find }: World,
+): { readonly violations: readonly Violation[]; readonly unseen: readonly UnseenReference[] } {
+  const immutable = exemption.spares('immutable') ? [] : checkImmutable(policy, request);
+  const schema = exemption.spares('schema') ? [] : checkSchema(policy, request);
+  const unique = checkUniqueLimits(policy, request, exemption);
+  const references = checkReferences(policy, request, find);
+  const spared = (name: string) => exemption.spares('references', name);
+  return {
+    violations: [
+      ...immutable,
+      ...schema,
+      ...unique,
+      ...references.violations.filter(({ check = '' }) => !spared(check)),
+    ],
+    unseen: references.unseen.filter(({ reference }) => !spared(reference.name)),
+  };
+}
+
+function checkSchema(policy: CompiledPolicy, { operation, object }: AdmissionRequest): readonly Violation[] {
+  if (policy.schema === undefined || object === undefined) return [];
+  if (!writes(operation) || isBeingDeleted(object)) return [];
+  return policy.schema(object).map((flaw) => ({ policy, ...flaw }));
+}
+
+function say(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  exemption: Exemption,
+  surroundings: Surroundings,
+): { readonly violations: readonly Violation[]; readonly remarks: Remarks } {
+  const { object, oldObject } = request;
+  const evaluate = createEvaluate(policy.variables, { ...surroundings.inputs, request, object, oldObject });
+  const { violations, errors } = checkRules(policy, request, surroundings, evaluate, exemption);
+  const remarks = remarksOf(policy, surroundings, evaluate);
+  return { violations, remarks: { ...remarks, errors: [...errors, ...remarks.errors] } };
+}
+
+const hasExpressions = ({ rules, warnings, auditAnnotations }: CompiledPolicy): boolean =>
+  rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
+
+const known = new WeakMap<CompiledPolicy, ClusterReads>();
+
+function clusterReads(policy: CompiledPolicy): ClusterReads {
+  const before = known.get(policy);
+  if (before !== undefined) return before;
+  const all: readonly (CompiledExpression | undefined)[] = [
+    ...policy.rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
+    ...policy.warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
+    ...policy.auditAnnotations.map(({ value }) => value),
+  ];
+  const reads = {
+    namespaceObject: all.some((one) => one?.reads.namespaceObject === true),
+    params: all.some((one) => one?.reads.params === true),
+    refs: all.some((one) => one?.reads.refs === true),
+  };
+  known.set(policy, reads);
+  return reads;
+}

@@ -1,0 +1,117 @@
+/** JSON Schema 2020-12 for objects of users, by Ajv: see `compileJsonSchema`. */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { fullFormats } from 'ajv-formats/dist/formats.js';
+
+import { compilePattern } from '../cel/regular-expression.ts';
+import type { SchemaCheck } from '../compiled-policy.ts';
+import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../json.ts';
+import { explainErrors } from './explain.ts';
+
+/** A schema that cannot be used; the message says what is wrong with it and where. */
+export class InvalidSchema extends Error {
+  override name = 'InvalidSchema';
+}
+
+/** Users' patterns run in linear time, and mean what they mean in the API server. */
+const re2 = Object.assign((pattern: string) => compilePattern(pattern), { code: 're2' });
+
+/** Beyond so many values in an object, only the first thing that is wrong is told: an object can be wrong a million times. */
+const MOST_VALUES_TOLD_IN_FULL = 20_000;
+
+/**
+ * The check that a schema stands for.
+ *
+ * @throws InvalidSchema when it is none: an unknown keyword or format, a pattern that is not RE2, a $ref that leads nowhere
+ */
+export function compileJsonSchema(schema: object): SchemaCheck {
+  const first = compileWith(schema, false);
+  let all: ValidateFunction | undefined;
+  return (object) => {
+    try {
+      const value = withDoubles(object as JsonValue); // objects of the API are JSON
+      if (first(value)) return [];
+      if (countUpTo(value, MOST_VALUES_TOLD_IN_FULL) === MOST_VALUES_TOLD_IN_FULL)
+        return explainErrors(first.errors ?? [], value);
+      all ??= compileWith(schema, true);
+      return all(value) ? [] : explainErrors(all.errors ?? [], value);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error; // the schema recurses, and the object is nested as deeply as the stack
+      return [
+        { field: '', reason: 'FieldValueInvalid', message: 'is nested too deeply to be checked: flatten it' },
+      ];
+    }
+  };
+}
+
+function compileWith(schema: object, allErrors: boolean): ValidateFunction {
+  const ajv = new Ajv2020({
+    allErrors,
+    strict: true,
+    strictTypes: false, // "type" beside "properties" is a matter of taste
+    strictRequired: false,
+    strictTuples: false,
+    ownProperties: true, // `constructor` is a key like any other
+    logger: false,
+    formats: fullFormats,
+    code: { regExp: re2 },
+  });
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    error: { message: 'must not have duplicate items' },
+    validate: (unique: boolean, items: readonly JsonValue[]) => !unique || areUnique(items),
+  });
+  try {
+    return ajv.compile(schema);
+  } catch (error) {
+    throw new InvalidSchema(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+/** By their spelling: Ajv compares each with each, which a list of 100,000 objects makes a matter of minutes. */
+function areUnique(items: readonly JsonValue[]): boolean {
+  return new Set(items.map((item) => stringifyJson(sorted(item)))).size === items.length;
+}
+
+function sorted(value: JsonValue): JsonValue {
+  if (isJsonArray(value)) return value.map(sorted);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, item]) => [key, sorted(item)]),
+  );
+}
+
+/** Ajv takes a bigint for no number: it sees a double in its place, with which the API server compares bounds too. */
+function withDoubles(value: JsonValue): JsonValue {
+  return holdsBigint(value) ? toDoubles(value) : value;
+}
+
+function holdsBigint(value: JsonValue): boolean {
+  const pending: JsonValue[] = [value];
+  for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
+    if (typeof item === 'bigint') return true;
+    if (isJsonArray(item) || isJsonObject(item)) for (const child of Object.values(item)) pending.push(child);
+  }
+  return false;
+}
+
+function toDoubles(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') return Number(value);
+  if (isJsonArray(value)) return value.map(toDoubles);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toDoubles(item)]));
+}
+
+function countUpTo(value: JsonValue, most: number): number {
+  const pending: JsonValue[] = [value];
+  let count = 0;
+  for (let item = pending.pop(); item !== undefined && count < most; item = pending.pop()) {
+    count += 1;
+    if (isJsonArray(item) || isJsonObject(item)) for (const child of Object.values(item)) pending.push(child);
+  }
+  return Math.min(count, most);
+}

@@ -1,0 +1,66 @@
+/** What handlers see of the cluster. */
+import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
+import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
+import { dropManagedFields } from '../../kube/change.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { HandlerStores } from './handler-stores.ts';
+import { served } from './world.ts';
+
+export interface HandlerWorldParts {
+  readonly client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>;
+  readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
+  readonly stores: Pick<HandlerStores, 'want' | 'find' | 'select'>;
+}
+
+export function createHandlerWorld({ client, discovery, stores }: HandlerWorldParts): HandlerWorld {
+  const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
+    // That a kind is not served is remembered for some seconds, in which its CRD may have come.
+    if ((await discovery.resolve(kind, signal)) === undefined) discovery.forget(kind);
+    const found = await served(discovery, kind, signal);
+    return { ...found, version: kind.version ?? found.version };
+  };
+  const get = async (
+    kind: ReadKind,
+    resource: Resource,
+    place: Parameters<KubeClient['get']>[1],
+    signal: AbortSignal,
+  ) =>
+    kind.metadataOnly
+      ? await client.getMetadata(resource, place, { signal })
+      : await client.get<KubeObject>(resource, place, { signal });
+
+  return {
+    isNamespaced: async (kind, signal) => (await resourceOf(kind, signal)).namespaced,
+    find: (kind, place) => {
+      stores.want(kind);
+      return stores.find(kind, place);
+    },
+    select: (kind, namespace) => {
+      stores.want(kind);
+      return stores.select(kind, namespace);
+    },
+    read: async (kind, place, signal) => {
+      const resource = await resourceOf(kind, signal);
+      const found = await get(kind, resource, place, signal);
+      if (found !== undefined) return dropManagedFields(found);
+      // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+      if (kind.version !== undefined) {
+        await client.list(resource, { ...place, metadataOnly: true, limit: 1, signal }); // throws unless it is served
+        return undefined;
+      }
+      discovery.forget(kind);
+      const current = await resourceOf(kind, signal);
+      const isMoved = current.version !== resource.version;
+      const again = isMoved ? await get(kind, current, place, signal) : undefined;
+      return again === undefined ? undefined : dropManagedFields(again);
+    },
+    query: async (kind, { namespace, labelSelector }, signal) => {
+      const { metadataOnly } = kind;
+      const options = { namespace, labelSelector, metadataOnly, signal };
+      const { items } = await client.listAll<KubeObject>(await resourceOf(kind, signal), options);
+      return items.map(dropManagedFields);
+    },
+  };
+}

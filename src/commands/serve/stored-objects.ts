@@ -1,0 +1,38 @@
+/** What the API server has stored, read past every cache. */
+import { keyOf, type KubeObject } from '../../kube/object.ts';
+import { namespaces } from '../../kube/well-known.ts';
+import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { NamespaceLabels } from '../../admission/object-scope.ts';
+import type { Context } from './context.ts';
+import { served } from './world.ts';
+
+export interface StoredObjects {
+  /** Every object of a kind, page by page. Throws when the kind cannot be read. */
+  readonly pages: (
+    resource: GroupResource & { readonly version?: string },
+    signal: AbortSignal,
+  ) => AsyncIterable<readonly KubernetesObject[]>;
+  readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
+}
+
+export function storedObjects({ client, discovery }: Pick<Context, 'client' | 'discovery'>): StoredObjects {
+  return {
+    pages: async function* (resource, signal) {
+      const kind = await served(discovery, resource, signal);
+      const { version = kind.version } = resource;
+      for await (const page of client.pages<KubeObject>({ ...kind, version }, { signal })) yield page.items;
+    },
+    keys: async (resource, signal) => {
+      const kind = await served(discovery, resource, signal);
+      const { items } = await client.listAll(kind, { metadataOnly: true, signal });
+      return new Set(items.map(keyOf));
+    },
+    read: async (ref, signal) => await client.get(await served(discovery, ref, signal), ref, { signal }),
+    namespaceLabels: async (signal) => {
+      const { items } = await client.listAll(namespaces, { metadataOnly: true, signal });
+      return new Map(items.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));
+    },
+  };
+}

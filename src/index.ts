@@ -1,0 +1,22 @@
+/** The public SDK of Gatehouse: what a module with a handler imports. */
+export { defineHandler } from './admission/handlers/define-handler.ts';
+export { Denial, type DenialOptions } from './admission/handlers/denial.ts';
+export { ReadError } from './admission/handlers/failure.ts';
+export { runHandler, type HandlerTrial, type HandlerVerdict } from './admission/handlers/run-handler.ts';
+export type { Frozen } from './admission/handlers/frozen.ts';
+export type {
+  Handler,
+  HandlerAnswer,
+  HandlerDefinition,
+  HandlerMatch,
+  OnError,
+  ReadableKind,
+  UntypedObject,
+} from './admission/handlers/handler.ts';
+export type {
+  GetOptions,
+  HandlerContext,
+  HandlerLog,
+  HandlerRequest,
+  ListOptions,
+} from './admission/handlers/handler-context.ts';

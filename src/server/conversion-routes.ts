@@ -1,0 +1,128 @@
+/**
+ * Conversion has routes, limits and turns of its own: a webhook that does not convert breaks every read of a kind, the garbage
+ * collector and the deletion of namespaces, and there is no failurePolicy to soften that. So nothing that goes wrong with
+ * admission may reach it.
+ */
+import type { Server } from 'node:https';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+import {
+  answerReview,
+  type AnsweredReview,
+  type ConversionDeps,
+} from '../admission/conversion/answer-review.ts';
+import { groupResourceName } from '../api/meta.ts';
+import { answerSignal } from './answer-signal.ts';
+import { busy, retry, send, type Answer, type Reply } from './answer.ts';
+import type { ConversionMetrics } from './conversion-metrics.ts';
+import { createFairShare } from './fair-share.ts';
+import type { Log } from './log.ts';
+import { createTimeSlices } from './time-slices.ts';
+
+export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
+  /** Bytes of the largest review that is taken. */
+  readonly bodyLimit: number;
+  readonly log: Log & { readonly debug: Log['info'] };
+  readonly metrics: ConversionMetrics;
+}
+
+interface ConvertRoute {
+  Params: { definition?: string };
+  Querystring: { timeout?: string };
+}
+
+type ConvertRequest = FastifyRequest<ConvertRoute, Server>;
+
+/** A turn of this length delays what else is to be done by no more than a garbage collection does. */
+const SLICE_MS = 10;
+/** Conversions under way; what is over half of them may not be of a single kind. */
+const MOST_AT_A_TIME = 64;
+/** A body of up to so many bytes counts as a conversion alone. */
+const SMALL_BODY_BYTES = 64 * 1024;
+/** The API server asks again after this time, in seconds; a watch that is behind needs a fraction of it. */
+const CATCH_UP_SECONDS = 1;
+/** The API server gives a conversion 30 s (k8s.io/apiserver pkg/util/webhook), and not all releases say so. */
+const DEFAULT_TIMEOUT = '30s';
+
+/** `/convert` finds the kind by the objects; `/convert/servers.infra.example.com` says which it has to be. */
+export function addConversionRoutes(app: FastifyInstance<Server>, serving: ConversionServing): void {
+  const breathe = createTimeSlices(SLICE_MS);
+  const deps: ConversionDeps = { lookUp: serving.lookUp, breathe };
+  const onRequest = refuseTooMuch(serving.bodyLimit);
+  void app.register((scope, _options, done) => {
+    // As text: whoever parses tens of megabytes at once does nothing else meanwhile.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, parsed) => {
+      parsed(null, body);
+    });
+    for (const path of ['/convert', '/convert/:definition']) {
+      scope.post<ConvertRoute>(path, { onRequest, bodyLimit: serving.bodyLimit }, async (request, reply) =>
+        send(reply, await convert(request, reply, serving, deps)),
+      );
+    }
+    done();
+  });
+}
+
+/** Before the body is read. A 429 with Retry-After has the API server ask again, up to ten times. */
+function refuseTooMuch(bodyLimit: number) {
+  const conversions = createFairShare(MOST_AT_A_TIME);
+  const bytes = createFairShare(2 * bodyLimit);
+  return (request: ConvertRequest, reply: Reply, done: () => void): void => {
+    const who = request.params.definition ?? '';
+    const length = Math.min(Number(request.headers['content-length'] ?? bodyLimit), bodyLimit);
+    const isLarge = length > SMALL_BODY_BYTES;
+    if (conversions.take(who, 1) !== undefined) {
+      void send(reply, busy('as many conversions are under way here as may be at a time: ask again'));
+      return;
+    }
+    if (isLarge && bytes.take(who, length) !== undefined) {
+      conversions.giveBack(who, 1);
+      void send(
+        reply,
+        busy('as many large lists are being converted here as there is memory for: ask again'),
+      );
+      return;
+    }
+    reply.raw.once('close', () => {
+      conversions.giveBack(who, 1);
+      if (isLarge) bytes.giveBack(who, length);
+    });
+    done();
+  };
+}
+
+async function convert(
+  request: ConvertRequest,
+  reply: Reply,
+  serving: ConversionServing,
+  deps: ConversionDeps,
+): Promise<Answer> {
+  const started = performance.now();
+  const signal = answerSignal(request.query.timeout ?? DEFAULT_TIMEOUT, reply);
+  const answered = await answerReview(String(request.body), request.params.definition, deps, signal);
+  report(answered, (performance.now() - started) / 1_000, request.params.definition, serving);
+  if (answered.kind === 'unready') return retry(answered.message, CATCH_UP_SECONDS);
+  return { code: 200, body: answered.text };
+}
+
+function report(
+  answered: AnsweredReview,
+  seconds: number,
+  definition: string | undefined,
+  { log, metrics }: ConversionServing,
+): void {
+  if (answered.kind === 'unready') {
+    metrics.conversion({ crd: '', outcome: 'unready' }, seconds, 0);
+    log.warn({ definition, message: answered.message }, 'conversion: cannot tell yet');
+    return;
+  }
+  const { uid, converter, to, objects, failure, cause } = answered.report;
+  const crd = converter === undefined ? '' : groupResourceName(converter.target);
+  const outcome = failure === undefined ? 'converted' : cause === undefined ? 'failed' : 'error';
+  metrics.conversion({ crd, outcome }, seconds, objects);
+  const fields = { uid, crd, converter: converter?.name, to, objects, ms: Math.round(seconds * 1e6) / 1e3 };
+  if (failure === undefined) log.debug(fields, 'conversion');
+  else if (cause === undefined) log.warn({ ...fields, failure }, 'conversion failed');
+  else log.error({ ...fields, err: cause }, 'conversion failed');
+}

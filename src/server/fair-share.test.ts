@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+
+import { createFairShare } from './fair-share.ts';
+
+/** How much of one each takes until it is refused. */
+function fill(limit: number, ...order: readonly string[]) {
+  const share = createFairShare(limit);
+  const taken = order.map((who) => {
+    let amount = 0;
+    while (share.take(who, 1) === undefined) amount += 1;
+    return amount;
+  });
+  return { share, taken };
+}
+
+test('whoever is alone gets half, and who comes after it half of what is left', () => {
+  expect(fill(100, 'a').taken).toEqual([50]);
+  expect(fill(100, 'a', 'b', 'c').taken).toEqual([50, 25, 13]);
+});
+
+test('a limit of one is one for the first who comes', () => {
+  const { share, taken } = fill(1, 'a');
+  expect(taken).toEqual([1]);
+  expect(share.take('b', 1)).toBe('full');
+  share.giveBack('a', 1);
+  expect(share.take('b', 1)).toBeUndefined();
+});
+
+test('it is told apart whether all is taken, or only the share of the one who asks', () => {
+  const share = createFairShare(4);
+  expect([share.take('slow', 1), share.take('slow', 1), share.take('slow', 1)]).toEqual([
+    undefined,
+    undefined,
+    'over-share',
+  ]);
+  expect([share.take('other', 1), share.take('third', 1), share.take('fourth', 1)]).toEqual([
+    undefined,
+    undefined,
+    'full',
+  ]);
+});
+
+test('what is given back can be taken again', () => {
+  const { share } = fill(10, 'a');
+  share.giveBack('a', 1);
+  expect([share.taken(), share.take('a', 1), share.take('a', 1)]).toEqual([4, undefined, 'over-share']);
+});
+
+test('more is never taken than there is, and while there is room for it someone new is let in', () => {
+  const step = fc.record({
+    who: fc.constantFrom('a', 'b', '__proto__'),
+    amount: fc.integer({ min: 1, max: 5 }),
+    gives: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 20 }), fc.array(step, { maxLength: 60 }), (limit, steps) => {
+      const share = createFairShare(limit);
+      const held: { who: string; amount: number }[] = [];
+      for (const { who, amount, gives } of steps) {
+        const last = gives ? held.pop() : undefined;
+        if (last !== undefined) share.giveBack(last.who, last.amount);
+        else if (share.take(who, amount) === undefined) held.push({ who, amount });
+        const sum = held.reduce((total, one) => total + one.amount, 0);
+        expect(share.taken()).toBe(sum);
+        expect(sum).toBeLessThanOrEqual(limit);
+        expect(share.lack('new', 1)).toBe(sum < limit ? undefined : 'full');
+      }
+    }),
+  );
+});

@@ -1,0 +1,113 @@
+/** Policies for kinds of the core group, whose name is the empty text. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { configMaps } from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
+import { seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import type { Conditioned } from '../support/objects.ts';
+
+const RESTORER = { user: 'system:serviceaccount:velero:velero', groups: ['system:masters'] };
+
+let cluster: Cluster;
+let replica: Replica;
+let restorer: KubeClient;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  await createNamespace(cluster, 'shop');
+  await cluster.apply(
+    policy('parents', {
+      immutable: ['data.zone'],
+      references: [{ name: 'parent', path: 'data.parent', target: { apiGroup: '', resource: 'configmaps' } }],
+    }),
+  );
+  await seeInForce(cluster, 'parents');
+  await untilRefused('a ConfigMap without its parent', 'data.parent', () =>
+    cluster.admin.create(configMaps, configMap('probe', { parent: 'nobody' }), { dryRun: true }),
+  );
+  restorer = cluster.impersonate(RESTORER);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const configMap = (name: string, data: Readonly<Record<string, string>>): ConfigMap => ({
+  metadata: { namespace: 'shop', name },
+  data,
+});
+
+function policy(name: string, validate: object): KubeObject & { readonly spec: object } {
+  return {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: { match: { apiGroups: [''], resources: ['configmaps'] }, validate },
+  };
+}
+
+test('the empty text stands in the policy as it was written', async () => {
+  const stored = await cluster.admin.get<ReturnType<typeof policy>>(ADMISSION_POLICIES, { name: 'parents' });
+  expect(stored?.spec).toMatchObject({
+    match: { apiGroups: [''] },
+    validate: { references: [{ target: { apiGroup: '', resource: 'configmaps' } }] },
+  });
+});
+
+test('a ConfigMap that names another one may only be created after it', async () => {
+  const child = configMap('child', { parent: 'mother' });
+  await expect(cluster.admin.create(configMaps, child)).rejects.toMatchObject({
+    causes: [{ field: 'data.parent', reason: 'FieldValueNotFound' }],
+  });
+  await cluster.admin.create(configMaps, configMap('mother', {}));
+  await cluster.admin.create(configMaps, child);
+});
+
+test('a field of a ConfigMap that is immutable stays as it is', async () => {
+  const ref = { namespace: 'shop', name: 'fixed' };
+  await cluster.admin.create(configMaps, configMap('fixed', { zone: 'a' }));
+  await expect(cluster.admin.patchMerge(configMaps, ref, { data: { zone: 'b' } })).rejects.toMatchObject({
+    causes: [{ field: 'data.zone', reason: 'FieldValueForbidden' }],
+  });
+  await cluster.admin.patchMerge(configMaps, ref, { data: { other: 'b' } });
+});
+
+test('the report of a restore names a target of the core group', async () => {
+  const window: KubeObject & { readonly spec: object } = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name: 'drill' },
+    spec: {
+      principals: [{ user: RESTORER.user }],
+      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    },
+  };
+  await cluster.admin.create(RESTORE_WINDOWS, window);
+  await restorer.create(configMaps, configMap('early', { parent: 'late' }));
+  await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
+  const { status } = await cluster.see<Window>(
+    'the report',
+    RESTORE_WINDOWS,
+    { name: 'drill' },
+    (object) => object.status?.phase === 'CompletedWithViolations',
+    30_000,
+  );
+  expect(status?.violations?.items).toMatchObject([
+    { object: { name: 'early' }, target: { group: '', resource: 'configmaps', name: 'late' } },
+  ]);
+});
+
+interface Window extends Conditioned {
+  readonly status?: NonNullable<Conditioned['status']> & {
+    readonly phase?: string;
+    readonly violations?: { readonly items: readonly object[] };
+  };
+}

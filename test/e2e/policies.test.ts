@@ -1,0 +1,561 @@
+/**
+ * Whole policies against an API server: schemas, rules, mutations, warnings, exceptions, audit, and the cases of Kubernetes' own
+ * conformance suite for webhooks (test/e2e/apimachinery/webhook.go), each by its name there.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import type { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, createNamespace, SERVERS, type Cluster } from '../support/cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
+import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { server, type Conditioned } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true };
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  }));
+  await enforceExamples(cluster);
+  await createNamespace(cluster, 'exempt');
+  await cluster.admin.patchMerge(
+    { group: '', version: 'v1', resource: 'namespaces', kind: 'Namespace', namespaced: false },
+    { name: 'exempt' },
+    { metadata: { labels: { 'skip-webhook': 'yes' } } },
+  );
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const configMap = (
+  name: string,
+  data: Readonly<Record<string, string>> = {},
+  namespace = 'shop',
+): ConfigMap => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { namespace, name },
+  data,
+});
+
+/** Applies a policy; resolves when the API server asks about it, which `probe` shows by being refused with `why`. */
+async function govern(name: string, spec: object, why: string, probe: () => Promise<unknown>): Promise<void> {
+  await cluster.apply({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec,
+  } as KubeObject);
+  await seeInForce(cluster, name);
+  await untilRefused(name, why, probe);
+}
+
+/** The same for a policy that refuses nothing: `probe` says when it is in force. */
+async function changing(name: string, spec: object, probe: () => Promise<boolean>): Promise<void> {
+  await cluster.apply({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec,
+  } as KubeObject);
+  await seeInForce(cluster, name);
+  await eventually(`${name} changes objects`, async () => ((await probe()) ? true : undefined), {
+    timeoutMs: 20_000,
+  });
+}
+
+const release = async (name: string) => {
+  await cluster.admin.delete(ADMISSION_POLICIES, { name });
+};
+
+async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
+  try {
+    await attempt;
+  } catch (error) {
+    return error as ApiError; // what the client throws; the test looks at its code
+  }
+  throw new Error('it was not refused');
+}
+
+const dryRun = { dryRun: true };
+
+describe('AdmissionWebhook, as Kubernetes tests it', () => {
+  test('should be able to deny pod and configmap creation', async () => {
+    await govern(
+      'deny-unwanted',
+      {
+        match: {
+          apiGroups: [''],
+          resources: ['pods', 'configmaps'],
+          namespaceSelector: {
+            matchExpressions: [{ key: 'skip-webhook', operator: 'NotIn', values: ['yes'] }],
+          },
+        },
+        validate: {
+          rules: [
+            {
+              name: 'unwanted',
+              expression:
+                'object.kind == "Pod" ? !object.spec.containers.exists(c, c.name == "webhook-disallow") : !has(object.data) || object.data.all(k, object.data[k] != "webhook-disallow")',
+              message: 'this is unwanted in this cluster',
+            },
+          ],
+        },
+      },
+      'unwanted',
+      () => cluster.admin.create(configMaps, configMap('probe', { a: 'webhook-disallow' }), dryRun),
+    );
+    const pod = (name: string, container: string) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { namespace: 'shop', name },
+      spec: { containers: [{ name: container, image: 'example.com/app:1' }] },
+    });
+    expect(await refusal(cluster.admin.create(PODS, pod('disallowed', 'webhook-disallow')))).toMatchObject({
+      code: 403,
+    });
+    await cluster.admin.create(PODS, pod('allowed', 'fine'));
+    expect(
+      await refusal(cluster.admin.create(configMaps, configMap('bad', { a: 'webhook-disallow' }))),
+    ).toMatchObject({
+      code: 403,
+      message: expect.stringContaining(
+        'this is unwanted in this cluster (rule unwanted) (policy deny-unwanted)',
+      ) as unknown,
+    });
+
+    await cluster.admin.create(configMaps, configMap('to-be-updated', { a: 'fine' }));
+    const ref = { namespace: 'shop', name: 'to-be-updated' };
+    const live = await cluster.admin.get<ConfigMap>(configMaps, ref);
+    if (live === undefined) throw new Error('it was created');
+    const nonCompliant = { ...live, data: { a: 'webhook-disallow' } };
+    expect(await refusal(cluster.admin.replace(configMaps, nonCompliant))).toMatchObject({ code: 403 });
+    const patch = { data: { a: 'webhook-disallow' } };
+    expect(await refusal(cluster.admin.patchMerge(configMaps, ref, patch))).toMatchObject({ code: 403 });
+
+    await cluster.admin.create(configMaps, configMap('exempted', { a: 'webhook-disallow' }, 'exempt'));
+    await release('deny-unwanted');
+  });
+
+  test('should be able to deny custom resource creation, update and deletion', async () => {
+    await govern(
+      'deny-servers',
+      {
+        match: {
+          apiGroups: ['infra.example.com'],
+          resources: ['servers'],
+          operations: ['CREATE', 'UPDATE', 'DELETE'],
+        },
+        variables: [{ name: 'subject', expression: 'object == null ? oldObject : object' }],
+        validate: {
+          rules: [
+            {
+              expression:
+                '!has(variables.subject.metadata.labels) || !("webhook-e2e-test" in variables.subject.metadata.labels) || variables.subject.metadata.labels["webhook-e2e-test"] != request.operation',
+              message: 'the custom resource contains unwanted data',
+            },
+          ],
+        },
+      },
+      'unwanted data',
+      () => cluster.admin.create(SERVERS, labelled('probe', 'CREATE'), dryRun),
+    );
+    expect(await refusal(cluster.admin.create(SERVERS, labelled('unwanted', 'CREATE')))).toMatchObject({
+      code: 403,
+    });
+    const ref = { namespace: 'shop', name: 'wanted' };
+    await cluster.admin.create(SERVERS, labelled('wanted', 'none'));
+    const label = (value: string) => ({ metadata: { labels: { 'webhook-e2e-test': value } } });
+    expect(await refusal(cluster.admin.patchMerge(SERVERS, ref, label('UPDATE')))).toMatchObject({
+      code: 403,
+    });
+    await cluster.admin.patchMerge(SERVERS, ref, label('DELETE'));
+    expect(await refusal(cluster.admin.delete(SERVERS, ref))).toMatchObject({ code: 403 });
+    await cluster.admin.patchMerge(SERVERS, ref, label('none'));
+    await cluster.admin.delete(SERVERS, ref);
+    await release('deny-servers');
+  });
+
+  test('should mutate configmap', async () => {
+    const match = { apiGroups: [''], resources: ['configmaps'] };
+    const stage = (before: string, after: string) => ({
+      match,
+      mutations: [
+        {
+          name: 'stage',
+          condition: `has(object.data) && "${before}" in object.data && !("${after}" in object.data)`,
+          expression: `{"data": {"${after}": "yes"}}`,
+        },
+      ],
+    });
+    const make = (name: string, options = {}) =>
+      cluster.admin.create<ConfigMap>(configMaps, configMap(name, { 'mutation-start': 'yes' }), options);
+    await changing('mutate-stage-1', stage('mutation-start', 'mutation-stage-1'), async () =>
+      Object.hasOwn((await make('probe', dryRun)).data ?? {}, 'mutation-stage-1'),
+    );
+    await changing('mutate-stage-2', stage('mutation-stage-1', 'mutation-stage-2'), async () =>
+      Object.hasOwn((await make('probe', dryRun)).data ?? {}, 'mutation-stage-2'),
+    );
+    expect((await make('mutated')).data).toEqual({
+      'mutation-start': 'yes',
+      'mutation-stage-1': 'yes',
+      'mutation-stage-2': 'yes',
+    });
+    await release('mutate-stage-1');
+    await release('mutate-stage-2');
+  });
+
+  test('should mutate pod and apply defaults after mutation', async () => {
+    interface Pod extends KubeObject {
+      readonly spec: {
+        readonly containers: readonly object[];
+        readonly initContainers?: readonly {
+          readonly name: string;
+          readonly terminationMessagePolicy?: string;
+        }[];
+      };
+    }
+    const make = (name: string, options = {}) =>
+      cluster.admin.create<Pod>(
+        PODS,
+        {
+          metadata: { namespace: 'shop', name },
+          spec: { containers: [{ name: 'app', image: 'example.com/app:1' }] },
+        },
+        options,
+      );
+    const spec = {
+      match: { apiGroups: [''], resources: ['pods'], operations: ['CREATE'] },
+      mutations: [
+        {
+          name: 'init',
+          condition: '!has(object.spec.initContainers)',
+          expression:
+            '{"spec": {"initContainers": [{"name": "webhook-added-init", "image": "example.com/init:1"}]}}',
+        },
+      ],
+    };
+    await changing(
+      'mutate-pods',
+      spec,
+      async () => (await make('probe', dryRun)).spec.initContainers !== undefined,
+    );
+    const { initContainers } = (await make('with-init')).spec;
+    expect(initContainers).toMatchObject([{ name: 'webhook-added-init' }]);
+    if (process.env.GATEHOUSE_TEST_API !== 'sandbox')
+      expect(initContainers?.[0]?.terminationMessagePolicy).toBe('File');
+    await release('mutate-pods');
+  });
+
+  test('should not be able to mutate or prevent deletion of webhook configuration objects', async () => {
+    await cluster.apply({
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'AdmissionPolicy',
+      metadata: { name: 'over-webhooks' },
+      spec: {
+        match: {
+          apiGroups: ['admissionregistration.k8s.io'],
+          resources: ['validatingwebhookconfigurations'],
+          operations: ['DELETE'],
+        },
+        validate: { rules: [{ expression: 'false' }] },
+      },
+    } as KubeObject);
+    const judged = await cluster.see<Conditioned>(
+      'the verdict',
+      ADMISSION_POLICIES,
+      { name: 'over-webhooks' },
+      (policy) =>
+        (policy.status?.conditions ?? []).some(
+          ({ type, status, reason }) => type === 'Ready' && status === 'False' && reason === 'LockoutScope',
+        ),
+    );
+    expect(judged.status?.conditions?.[0]?.message).toContain('never asks a webhook about them');
+    await release('over-webhooks');
+  });
+
+  test('should mutate custom resource with pruning', async () => {
+    const make = (name: string, options = {}) =>
+      cluster.admin.create<KubeObject & { readonly spec: object }>(
+        SERVERS,
+        server('shop', name, 'fra1'),
+        options,
+      );
+    const spec = {
+      match: { apiGroups: ['infra.example.com'], resources: ['servers'], operations: ['CREATE'] },
+      mutations: [
+        {
+          name: 'grow',
+          expression: '{"metadata": {"labels": {"mutated": "yes"}}, "spec": {"unknownField": "pruned"}}',
+        },
+      ],
+    };
+    await changing(
+      'mutate-servers',
+      spec,
+      async () => (await make('probe', dryRun)).metadata?.labels?.mutated === 'yes',
+    );
+    const made = await make('pruned');
+    expect(made.metadata?.labels).toMatchObject({ mutated: 'yes' });
+    expect(made.spec).not.toHaveProperty('unknownField');
+    await release('mutate-servers');
+  });
+
+  test('should deny crd creation', async () => {
+    const crd = (name: string) => ({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${name}.unwanted.example.com`, labels: { 'e2e-list-test': 'webhook-disallow' } },
+      spec: {
+        group: 'unwanted.example.com',
+        scope: 'Namespaced',
+        names: { plural: name, singular: name, kind: 'Unwanted', listKind: 'UnwantedList' },
+        versions: [
+          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+        ],
+      },
+    });
+    await govern(
+      'deny-crds',
+      {
+        match: {
+          apiGroups: ['apiextensions.k8s.io'],
+          resources: ['customresourcedefinitions'],
+          operations: ['CREATE'],
+          objectSelector: { matchLabels: { 'e2e-list-test': 'webhook-disallow' } },
+        },
+        failurePolicy: 'Ignore',
+        validate: { rules: [{ expression: 'false', message: 'the crd contains unwanted label' }] },
+      },
+      'unwanted label',
+      () => cluster.admin.create(customResourceDefinitions, crd('probes'), dryRun),
+    );
+    expect(await refusal(cluster.admin.create(customResourceDefinitions, crd('things')))).toMatchObject({
+      code: 403,
+    });
+    await release('deny-crds');
+  });
+
+  test('patching/updating a validating webhook should work', async () => {
+    const spec = (operations: readonly string[]) => ({
+      match: { apiGroups: [''], resources: ['configmaps'], operations },
+      validate: {
+        rules: [{ expression: '!object.metadata.name.startsWith("forbidden")', message: 'not this name' }],
+      },
+    });
+    const make = (name: string) => cluster.admin.create(configMaps, configMap(name), dryRun);
+    await govern('by-name', spec(['CREATE']), 'not this name', () => make('forbidden-probe'));
+    await cluster.admin.patchMerge(
+      ADMISSION_POLICIES,
+      { name: 'by-name' },
+      { spec: { match: { operations: ['UPDATE'] } } },
+    );
+    await eventually(
+      'a create is no longer asked about',
+      () =>
+        make('forbidden-now').then(
+          () => true,
+          () => undefined,
+        ),
+      { timeoutMs: 20_000 },
+    );
+    await cluster.admin.patchMerge(
+      ADMISSION_POLICIES,
+      { name: 'by-name' },
+      { spec: { match: { operations: ['CREATE', 'UPDATE'] } } },
+    );
+    await untilRefused('a create again', 'not this name', () => make('forbidden-again'));
+    await release('by-name');
+    await eventually(
+      'a create is free',
+      () =>
+        make('forbidden-not').then(
+          () => true,
+          () => undefined,
+        ),
+      { timeoutMs: 20_000 },
+    );
+  });
+
+  test("should mutate everything except 'skip-me' configmaps", async () => {
+    const spec = {
+      match: { apiGroups: [''], resources: ['configmaps'] },
+      mutations: [
+        {
+          name: 'mark',
+          condition: 'object.metadata.name != "skip-me"',
+          expression: '{"data": {"mutated": "yes"}}',
+        },
+      ],
+    };
+    const make = (name: string, options = {}) =>
+      cluster.admin.create<ConfigMap>(configMaps, configMap(name), options);
+    await changing('skip-me', spec, async () => (await make('probe', dryRun)).data?.mutated === 'yes');
+    expect((await make('mutate-me')).data).toEqual({ mutated: 'yes' });
+    expect((await make('skip-me')).data ?? {}).toEqual({});
+    await release('skip-me');
+  });
+});
+
+describe('deletecollection and generateName', () => {
+  test('kubectl delete --all meets a rule that goes by the name, object by object', async () => {
+    await govern(
+      'keep-by-name',
+      {
+        match: { apiGroups: [''], resources: ['configmaps'], operations: ['DELETE'] },
+        validate: { rules: [{ expression: '!request.name.startsWith("keep")', message: 'this one stays' }] },
+      },
+      'this one stays',
+      async () => {
+        await cluster.admin.create(configMaps, configMap('keep-probe')).catch(() => undefined);
+        await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'keep-probe' }, dryRun);
+      },
+    );
+    await cluster.admin.create(configMaps, configMap('keep-1'));
+    const all = { method: 'DELETE', path: '/api/v1/namespaces/shop/configmaps' } as const;
+    await expect(cluster.adminRest.request(all)).rejects.toThrow('this one stays');
+    expect(await cluster.admin.get(configMaps, { namespace: 'shop', name: 'keep-1' })).toBeDefined();
+    await release('keep-by-name');
+  });
+
+  test('a generated name is seen by rules, and mutations see none yet', async () => {
+    const spec = {
+      match: { apiGroups: [''], resources: ['configmaps'], operations: ['CREATE'] },
+      mutations: [
+        {
+          name: 'note',
+          expression: '{"data": {"name-when-mutated": request.name == "" ? "none" : request.name}}',
+        },
+      ],
+      validate: {
+        rules: [
+          {
+            expression: 'request.name.startsWith("gen-") || request.name == "plain"',
+            messageExpression: '"name " + request.name',
+          },
+        ],
+      },
+    };
+    await govern('names', spec, 'name other', () =>
+      cluster.admin.create(configMaps, configMap('other'), dryRun),
+    );
+    const made = await cluster.admin.create<ConfigMap>(configMaps, {
+      metadata: { namespace: 'shop', generateName: 'gen-' },
+    } as ConfigMap);
+    expect(made.metadata?.name).toMatch(/^gen-/);
+    expect(made.data).toEqual({ 'name-when-mutated': 'none' });
+    await release('names');
+  });
+});
+
+describe('a policy with everything', () => {
+  test('has params, refs, variables, a schema and exceptions, and says what it found in causes', async () => {
+    await cluster.admin.create(configMaps, configMap('limits', { units: '3' }));
+    await govern(
+      'everything',
+      {
+        match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
+        params: { apiGroup: '', resource: 'configmaps', name: 'limits' },
+        variables: [{ name: 'limit', expression: 'int(params.data.units)' }],
+        validate: {
+          schema: { properties: { metadata: { properties: { name: { maxLength: 20 } } } } },
+          references: [
+            {
+              name: 'dc',
+              path: 'spec.datacenter',
+              target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+            },
+          ],
+          rules: [
+            {
+              name: 'limit',
+              expression: '!has(object.spec.units) || object.spec.units <= variables.limit',
+              messageExpression: '"at most " + string(variables.limit) + " units"',
+              fieldPath: 'spec.units',
+              reason: 'Invalid',
+            },
+            { name: 'place', expression: 'refs.dc.metadata.name != "fra2"', message: 'fra2 is full' },
+          ],
+        },
+        exceptions: [
+          { name: 'movers', reason: 'they move the racks', groups: ['movers'], checks: ['place'] },
+        ],
+      },
+      'at most 3 units',
+      () => cluster.admin.create(SERVERS, withUnits('probe', 4), dryRun),
+    );
+    expect(
+      await refusal(cluster.admin.create(SERVERS, withUnits('a-name-that-is-far-too-long', 4))),
+    ).toMatchObject({
+      code: 403,
+      causes: [
+        { field: 'metadata.name', reason: 'FieldValueTooLong' },
+        { field: 'spec.units', reason: 'FieldValueInvalid' },
+      ],
+    });
+    expect(await refusal(cluster.admin.create(SERVERS, withUnits('many', 4)))).toMatchObject({ code: 422 });
+    await cluster.admin.create(SERVERS, withUnits('few', 3));
+
+    await cluster.admin.patchMerge(
+      configMaps,
+      { namespace: 'shop', name: 'limits' },
+      { data: { units: '9' } },
+    );
+    await cluster.admin.create(SERVERS, withUnits('more', 9));
+  });
+
+  test('a rule that is made stricter is met by what is stored: the audit counts it', async () => {
+    await cluster.admin.patchMerge(
+      configMaps,
+      { namespace: 'shop', name: 'limits' },
+      { data: { units: '5' } },
+    );
+    await cluster.admin.patchMerge(
+      ADMISSION_POLICIES,
+      { name: 'everything' },
+      {
+        spec: {
+          validate: { schema: { properties: { metadata: { properties: { name: { maxLength: 30 } } } } } },
+        },
+      },
+    );
+    const audited = await cluster.see<
+      Conditioned & {
+        readonly status?: { readonly violations?: { readonly total: number; readonly generation?: number } };
+      }
+    >(
+      'the audit',
+      ADMISSION_POLICIES,
+      { name: 'everything' },
+      ({ status, metadata }) => status?.violations?.generation === metadata?.generation,
+      30_000,
+    );
+    expect(audited.status?.violations).toMatchObject({ total: 1, objects: 1 });
+    expect(await replica.metrics()).toContain('gatehouse_policy_violations{policy="everything"} 1');
+    await release('everything');
+  });
+});
+
+const labelled = (name: string, value: string): KubeObject => {
+  const object = server('shop', name, 'fra1');
+  return { ...object, metadata: { ...object.metadata, labels: { 'webhook-e2e-test': value } } };
+};
+
+function withUnits(name: string, units: number): KubeObject {
+  const object = server('shop', name, 'fra1');
+  return { ...object, spec: { ...object.spec, units } } as KubeObject;
+}

@@ -1,0 +1,78 @@
+/** The kind of deploy/examples/conversion, and definitions of others that convert. */
+import { join } from 'node:path';
+
+import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { established, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
+import { isTrue, type Conditioned } from './objects.ts';
+
+export const CONVERSION_POLICIES: Resource = {
+  group: 'gatehouse.dev',
+  version: 'v1alpha1',
+  resource: 'conversionpolicies',
+  kind: 'ConversionPolicy',
+  namespaced: false,
+};
+
+export const databases = (version: string): Resource => ({
+  group: 'infra.example.com',
+  version,
+  resource: 'databases',
+  kind: 'Database',
+  namespaced: true,
+});
+
+export interface CustomObject extends KubeObject {
+  readonly spec?: Record<string, unknown>;
+  readonly status?: Record<string, unknown>;
+}
+
+interface Crd extends KubeObject {
+  readonly spec: {
+    readonly versions: readonly { readonly name: string; readonly storage: boolean; readonly served: boolean }[];
+    readonly conversion?: { readonly webhook: { readonly clientConfig: { readonly service: object } } };
+  };
+  readonly status?: { readonly storedVersions?: readonly string[] };
+}
+
+/** The example, whose CustomResourceDefinition finds Gatehouse at `port`. Resolves when it is in force and installed. */
+export async function convertExamples(cluster: Cluster, port: number): Promise<void> {
+  const manifests = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion'));
+  const [definition] = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition') as Crd[]; // our own file
+  const policy = manifests.find(({ kind }) => kind === 'ConversionPolicy');
+  if (definition === undefined || policy === undefined) throw new Error('the example is not complete');
+  await cluster.apply(atPort(definition, port));
+  await established(cluster, 'databases.infra.example.com');
+  await cluster.apply(policy);
+  await seeConverting(cluster, 'databases');
+}
+
+function atPort(definition: Crd, port: number): Crd {
+  const { webhook } = definition.spec.conversion ?? {};
+  const service = { ...webhook?.clientConfig.service, namespace: SYSTEM_NAMESPACE, port };
+  const conversion = { ...definition.spec.conversion, webhook: { ...webhook, clientConfig: { service } } };
+  return { ...definition, spec: { ...definition.spec, conversion } };
+}
+
+export const seeConverting = (cluster: Cluster, policy: string): Promise<Conditioned> =>
+  cluster.see<Conditioned>(
+    `ConversionPolicy ${policy} in force`,
+    CONVERSION_POLICIES,
+    { name: policy },
+    (object) => isTrue('Ready')(object) && isTrue('Installed')(object),
+    30_000,
+  );
+
+/** Makes `version` the one in which objects are stored from now on. Resolves when the API server says so. */
+export async function storeIn(cluster: Cluster, definition: string, version: string): Promise<void> {
+  const live = await cluster.admin.get<Crd>(customResourceDefinitions, { name: definition });
+  const versions = (live?.spec.versions ?? []).map((one) => ({ ...one, storage: one.name === version }));
+  await cluster.admin.patchMerge(customResourceDefinitions, { name: definition }, { spec: { versions } });
+  await cluster.see<Crd>(
+    `${definition} stores ${version}`,
+    customResourceDefinitions,
+    { name: definition },
+    ({ status }) => status?.storedVersions?.includes(version) ?? false,
+  );
+}
