@@ -6,6 +6,7 @@ import type { CompiledImmutable, CompiledMatch, CompiledReference } from './comp
 import { liesBeside, type FieldPath } from './field-path.ts';
 import type { Problem } from './problem.ts';
 import { hasWildcard } from './resource-pattern.ts';
+import { guardDeletion } from './scope-guard.ts';
 
 /** What discovery knows of a resource; undefined when the API server does not serve it. */
 export type Resolve = (
@@ -112,6 +113,9 @@ function compileReference(
 
   const flaw = namespaceFlaw(path, namespacePath, resolved.namespaced, match, resolve);
   if (flaw !== undefined) problems.push({ ...flaw, where: `${where}.namespacePath` });
+  const restrictsDelete = rule.onTargetDelete === 'Restrict';
+  if (restrictsDelete)
+    problems.push(...guardDeletion(target, match.failurePolicy, `${where}.onTargetDelete`));
   return {
     name: rule.name,
     path,
@@ -120,7 +124,7 @@ function compileReference(
     targetKind: resolved.kind,
     namespaced: resolved.namespaced,
     optional: rule.optional ?? true,
-    restrictsDelete: rule.onTargetDelete === 'Restrict',
+    restrictsDelete,
   };
 }
 

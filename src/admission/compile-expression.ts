@@ -1,6 +1,7 @@
 import type { PolicyParams, PolicyVariable } from '../api/admission-policy.ts';
 import { compileCel, CelError, type CelProgram } from './cel/cel.ts';
 import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
+import type { JsonObject } from './json.ts';
 import type { Problem } from './problem.ts';
 
 /** What an expression has to yield. */
@@ -21,15 +22,23 @@ export interface ExpressionCompiler {
 /** Names that every expression may use. */
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
 
+/**
+ * @param schemas of the governed kinds, where they are known: an expression that fits none of them is a mistake (a kind of which
+ *   there is no schema lets all pass)
+ */
 export function createExpressionCompiler(
   given: { readonly variables?: readonly PolicyVariable[]; readonly params?: PolicyParams },
+  schemas: readonly JsonObject[],
   problems: Problem[],
 ): ExpressionCompiler {
   const names = given.params === undefined ? NAMES : [...NAMES, 'params'];
   const variables: CompiledVariable[] = [];
   const compile: ExpressionCompiler['compile'] = (text, where, result, { refs } = { refs: false }) => {
     try {
-      const program = compileCel(text, refs ? [...names, 'refs'] : names, result === 'any' ? {} : { result });
+      const known = refs ? [...names, 'refs'] : names;
+      const options = result === 'any' ? {} : { result };
+      const program = compileCel(text, known, options);
+      checkTypes(text, known, schemas);
       return { program, reads: readsOf(program, variables) };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
@@ -50,6 +59,24 @@ export function createExpressionCompiler(
     if (compiled !== undefined) variables.push({ name, expression: compiled });
   }
   return { compile, variables };
+}
+
+/** @throws CelError when the expression fits none of the schemas */
+function checkTypes(text: string, names: readonly string[], schemas: readonly JsonObject[]): void {
+  let first: unknown;
+  for (const schema of schemas) {
+    const typed = ['object', 'oldObject'];
+    try {
+      compileCel(
+        text,
+        Object.fromEntries(names.map((name) => [name, typed.includes(name) ? { schema } : 'dyn'])),
+      );
+      return;
+    } catch (error) {
+      first ??= error;
+    }
+  }
+  if (first !== undefined) throw first;
 }
 
 /** Variables before it count in full: which of them it uses shows only when it runs. */

@@ -10,6 +10,7 @@ import { compileParams, targetsOf } from './compile-targets.ts';
 import { compileSchema } from './compile-schema.ts';
 import { compileUnique } from './compile-unique.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
+import type { JsonObject } from './json.ts';
 import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
 import { entryIdOf } from './scope.ts';
 
@@ -22,6 +23,8 @@ export interface CompileEnvironment {
   /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
   readonly matchConditions: boolean;
   readonly resolve: Resolve;
+  /** The structural schemas of the governed kinds; empty where one of them is not known. */
+  readonly schemas?: readonly JsonObject[];
 }
 
 export type CompileResult =
@@ -41,7 +44,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const { immutable, problems: immutableProblems } = compileImmutable(spec, match);
   const { references, problems: referenceProblems } = compileReferences(spec, match, environment.resolve);
   const problems = [...matchProblems, ...immutableProblems, ...referenceProblems];
-  const expressions = createExpressionCompiler(spec, problems);
+  const expressions = createExpressionCompiler(spec, environment.schemas ?? [], problems);
   const parts: Omit<CompiledPolicy, 'targets'> = {
     name: metadata.name ?? '',
     generation: metadata.generation ?? 0,

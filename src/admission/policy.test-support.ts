@@ -1,7 +1,12 @@
 /** Policies, requests and a small cluster for the tests of this room. */
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import { groupResourceName, objectKey, type KubernetesObject, type ObjectRef } from '../api/meta.ts';
-import { compilePolicy, type CompiledPolicy, type CompileResult } from './compile.ts';
+import {
+  compilePolicy,
+  type CompiledPolicy,
+  type CompileEnvironment,
+  type CompileResult,
+} from './compile.ts';
 import type { JsonObject } from './json.ts';
 import type { AdmissionRequest } from './request.ts';
 import type { Circumstances } from './world.ts';
@@ -14,7 +19,11 @@ const KINDS: Readonly<Record<string, string>> = {
   configmaps: 'ConfigMap',
 };
 
-export function compileSpec(spec: Partial<AdmissionPolicySpec>, name = 'servers'): CompileResult {
+export function compileSpec(
+  spec: Partial<AdmissionPolicySpec>,
+  name = 'servers',
+  environment: Partial<CompileEnvironment> = {},
+): CompileResult {
   return compilePolicy(
     {
       metadata: { name },
@@ -23,6 +32,7 @@ export function compileSpec(spec: Partial<AdmissionPolicySpec>, name = 'servers'
     {
       ownNamespace: 'gatehouse-system',
       matchConditions: true,
+      ...environment,
       resolve: ({ resource }) => ({
         kind: KINDS[resource] ?? 'Server',
         namespaced: !(resource in KINDS) || NAMESPACED.includes(resource),

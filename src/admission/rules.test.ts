@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { Decision } from './decision.ts';
+import type { JsonObject } from './json.ts';
 import {
   clusterOf,
   compileSpec,
@@ -475,4 +476,44 @@ test('a reference that is not optional has to be there, but is not asked of obje
   });
   expect(await decide(spec, updateRequest({}, { units: 1 }))).toMatchObject({ kind: 'allow' });
   expect(await decide(spec, updateRequest({ datacenter: 'fra1' }, {}))).toMatchObject({ kind: 'deny' });
+});
+
+describe('the schema of the governed kind', () => {
+  const schemas = [
+    {
+      type: 'object',
+      properties: {
+        spec: { type: 'object', properties: { units: { type: 'integer' }, tier: { type: 'string' } } },
+      },
+    },
+  ];
+  const compileWith = (expression: string, known: readonly JsonObject[] = schemas) =>
+    compileSpec(rule(expression), 'servers', { schemas: known });
+
+  test.each([
+    'object.spec.units < 5 && object.spec.tier == "gold"',
+    'oldObject == null || oldObject.spec.units <= object.spec.units',
+    'has(object.metadata.labels) && object.metadata.labels.exists(k, k == "a")',
+    'object.metadata.name.size() < 10',
+  ])('accepts %s', (expression) => {
+    expect(compileWith(expression)).toMatchObject({ kind: 'compiled' });
+  });
+
+  test.each([
+    ['object.spec.unit < 5', 'unit'],
+    ['object.spec.units == "5"', 'no matching overload'],
+    ['object.spec.tier < 5', 'no matching overload'],
+  ])('finds the mistake in %s when the policy is compiled', (expression, words) => {
+    const result = compileWith(expression);
+    expect(result).toMatchObject({ kind: 'rejected', reason: 'InvalidExpression' });
+    expect(JSON.stringify(result)).toContain(words);
+  });
+
+  test('lets pass what fits one of several kinds', () => {
+    const other = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },
+    };
+    expect(compileWith('object.spec.size > 1', [...schemas, other])).toMatchObject({ kind: 'compiled' });
+  });
 });

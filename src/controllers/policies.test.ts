@@ -4,6 +4,7 @@ import type { AdmissionPolicy, AdmissionPolicySpec } from '../api/admission-poli
 import { groupResourceName } from '../api/meta.ts';
 import { datacenterReference, GROUP, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
 import { createPoliciesReconciler, type PoliciesDeps, type ResolvedResource } from './policies.ts';
+import type { JsonObject } from '../admission/json.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
@@ -13,10 +14,12 @@ let policies: Map<string, AdmissionPolicy>;
 let served: Map<string, ResolvedResource>;
 let forbidden: Set<string>;
 let watched: string[];
+let schemas: Map<string, readonly JsonObject[]>;
 let registry: PolicyRegistry;
 let changes: number;
 
 beforeEach(() => {
+  schemas = new Map();
   policies = new Map([['servers', policy(1)]]);
   served = new Map([serve('datacenters', 'Datacenter', false), serve('servers', 'Server', true)]);
   forbidden = new Set();
@@ -51,6 +54,7 @@ const reconcile = async (change: Partial<PoliciesDeps> = {}) =>
   createPoliciesReconciler({
     policy: (name) => policies.get(name),
     resolve: (target) => Promise.resolve(served.get(groupResourceName(target))),
+    schemas: (resource) => Promise.resolve(schemas.get(groupResourceName(resource))),
     canRead: (resource) => Promise.resolve(!forbidden.has(groupResourceName(resource))),
     watchTarget: (target) => {
       watched.push(groupResourceName(target));
@@ -226,6 +230,30 @@ test('objects without a namespace cannot name a target in their own', async () =
     reason: 'InvalidPolicy',
     message: expect.stringContaining('namespacePath') as string,
   });
+});
+
+test('an expression that does not fit the schema of the kind is a mistake in the policy', async () => {
+  const spec = { properties: { spec: { type: 'object', properties: { units: { type: 'integer' } } } } };
+  schemas.set(`servers.${GROUP}`, [{ type: 'object', ...spec }]);
+  policies.set('servers', policy(1, { validate: { rules: [{ expression: 'object.spec.unit < 5' }] } }));
+  await reconcile();
+  expect(state()?.problem).toMatchObject({
+    reason: 'InvalidExpression',
+    message: expect.stringContaining('unit') as string,
+  });
+  policies.set('servers', policy(2, { validate: { rules: [{ expression: 'object.spec.units < 5' }] } }));
+  await reconcile();
+  expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 2 } });
+});
+
+test('a schema that changes under a policy does not end its enforcement', async () => {
+  policies.set('servers', policy(1, { validate: { rules: [{ expression: 'object.spec.unit < 5' }] } }));
+  await reconcile();
+  schemas.set(`servers.${GROUP}`, [
+    { type: 'object', properties: { spec: { type: 'object', properties: { units: { type: 'integer' } } } } },
+  ]);
+  await reconcile();
+  expect(state()).toMatchObject({ problem: { reason: 'InvalidExpression' }, inForce: { generation: 1 } });
 });
 
 test.each<[string, Partial<PoliciesDeps>]>([

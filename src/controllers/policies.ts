@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../admission/compile.ts';
 import type { CompiledTarget } from '../admission/compiled-policy.ts';
+import type { JsonObject } from '../admission/json.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
@@ -25,6 +26,12 @@ export interface PoliciesDeps {
   readonly canRead: (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
   /** Starts to watch `target` if nobody did, and waits until it has been listed. */
   readonly watchTarget: (target: CompiledTarget, signal: AbortSignal) => Promise<void>;
+  /** The structural schemas of a kind in these versions; undefined where they are not known. */
+  readonly schemas: (
+    resource: GroupResource,
+    versions: readonly string[],
+    signal: AbortSignal,
+  ) => Promise<readonly JsonObject[] | undefined>;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
   readonly now: () => Date;
@@ -75,6 +82,7 @@ async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortS
   const result = compilePolicy(policy, {
     ...deps.environment,
     resolve: (resource) => kinds.get(groupResourceName(resource)),
+    schemas: await schemasOf(policy, deps, signal),
   });
   if (result.kind === 'rejected') {
     const message = result.problems.map(({ where, message: what }) => `${where}: ${what}`).join('; ');
@@ -89,6 +97,23 @@ async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortS
   }
   await watchTargets(result.policy, deps, signal);
   return { kind: 'usable', policy: result.policy };
+}
+
+/** For expressions alone. Of several kinds, all have to be known: an expression may be meant for the one that is not. */
+async function schemasOf(
+  { spec }: AdmissionPolicy,
+  { schemas }: PoliciesDeps,
+  signal: AbortSignal,
+): Promise<readonly JsonObject[]> {
+  const { variables, defaults = [], mutations, validate, warnings, auditAnnotations } = spec;
+  const expressive = [variables, mutations, validate?.rules, warnings, auditAnnotations].some(
+    (list) => list !== undefined && list.length > 0,
+  );
+  if (!expressive && !defaults.some(({ expression }) => expression !== undefined)) return [];
+  const all = await Promise.all(
+    governed(spec).map((resource) => schemas(resource, spec.match.apiVersions ?? ['*'], signal)),
+  );
+  return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
 }
 
 /** A restart must not end the enforcement of a version whose successor is broken. */

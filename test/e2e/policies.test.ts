@@ -315,6 +315,88 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
     await release('mutate-servers');
   });
 
+  test('should mutate custom resource with different stored version', async () => {
+    const version = (name: string, storage: boolean) => ({
+      name,
+      served: true,
+      storage,
+      schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+    });
+    const crd = (stored: string): KubeObject & { readonly spec: object } => ({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'crates.stored.example.com' },
+      spec: {
+        group: 'stored.example.com',
+        scope: 'Namespaced',
+        names: { plural: 'crates', singular: 'crate', kind: 'Crate', listKind: 'CrateList' },
+        versions: ['v1', 'v2'].map((name) => version(name, name === stored)),
+      },
+    });
+    const crates = (name: string): Resource => ({
+      group: 'stored.example.com',
+      version: name,
+      resource: 'crates',
+      kind: 'Crate',
+      namespaced: true,
+    });
+    interface Crate extends KubeObject {
+      readonly data?: Readonly<Record<string, string>>;
+    }
+    const make = (name: string, options = {}) =>
+      cluster.admin.create<Crate>(crates('v1'), { metadata: { namespace: 'shop', name } }, options);
+    await cluster.apply(crd('v1'));
+    await eventually('crates are served', () => make('first').then(() => true), { timeoutMs: 20_000 });
+    await changing(
+      'mutate-crates',
+      {
+        match: { apiGroups: ['stored.example.com'], resources: ['crates'] },
+        mutations: [{ name: 'mark', expression: '{"data": {"mutated": "yes"}}' }],
+      },
+      async () => (await make('probe', dryRun)).data?.mutated === 'yes',
+    );
+    await cluster.apply(crd('v2'));
+    const touched = await eventually(
+      'an object that was stored as v1 is written as v2',
+      () =>
+        cluster.admin.patchMerge<Crate>(
+          crates('v1'),
+          { namespace: 'shop', name: 'first' },
+          { data: { touched: 'yes' } },
+        ),
+      { timeoutMs: 20_000 },
+    );
+    expect(touched.data).toEqual({ touched: 'yes', mutated: 'yes' });
+    expect((await make('second')).data).toEqual({ mutated: 'yes' });
+    await release('mutate-crates');
+  });
+
+  // The sandbox runs no pods, so there is nothing to attach to.
+  test.skipIf(testsSandbox())(
+    'should be able to deny attaching pod (not on the sandbox, which runs no pods)',
+    async () => {
+      const attach = { method: 'POST', path: '/api/v1/namespaces/shop/pods/attachable/attach' } as const;
+      await cluster.admin.create(PODS, {
+        metadata: { namespace: 'shop', name: 'attachable' },
+        spec: { containers: [{ name: 'app', image: 'example.com/app:1' }] },
+      } as KubeObject);
+      await govern(
+        'deny-attach',
+        {
+          match: { apiGroups: [''], resources: ['pods/attach'], operations: ['CONNECT'] },
+          validate: {
+            rules: [
+              { expression: 'request.name != "attachable"', message: 'attaching to this pod is not allowed' },
+            ],
+          },
+        },
+        'attaching to this pod is not allowed',
+        () => cluster.adminRest.request(attach),
+      );
+      await release('deny-attach');
+    },
+  );
+
   test('should deny crd creation', async () => {
     const crd = (name: string) => ({
       apiVersion: 'apiextensions.k8s.io/v1',
@@ -547,6 +629,26 @@ describe('a policy with everything', () => {
     expect(audited.status?.violations).toMatchObject({ total: 1, objects: 1 });
     expect(await replica.metrics()).toContain('gatehouse_policy_violations{policy="everything"} 1');
     await release('everything');
+  });
+});
+
+// The last one: afterwards nobody answers.
+test('should unconditionally reject operations on fail closed webhook', async () => {
+  const make = () => cluster.admin.create(configMaps, configMap('closed'), dryRun);
+  await govern(
+    'fail-closed',
+    {
+      match: { apiGroups: [''], resources: ['configmaps'] },
+      validate: { rules: [{ expression: 'object.metadata.name != "closed"', message: 'not this one' }] },
+    },
+    'not this one',
+    make,
+  );
+  await replica.program.stop(15_000);
+  const other = cluster.admin.create(configMaps, configMap('other'), dryRun);
+  expect(await refusal(other)).toMatchObject({
+    code: 500,
+    message: expect.stringContaining('failed calling webhook') as unknown,
   });
 });
 

@@ -11,6 +11,7 @@ import { createAdmission } from './admission.ts';
 import type { Context } from './context.ts';
 import type { Handlers } from './handlers.ts';
 import { startController } from './controller.ts';
+import { createCrdSchemas } from './crd-schemas.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from './resources.ts';
 import { createTargets, type Targets } from './targets.ts';
 import { watch, type Watched } from './watch.ts';
@@ -70,6 +71,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
           const resource = await discovery.resolve(target, waiting);
           if (resource !== undefined) await targets.ensure(resource, target.whole, waiting);
         },
+        schemas: createCrdSchemas(client, () => performance.now()),
         environment: { ownNamespace: config.namespace, ...capabilities },
         registry,
         now,
