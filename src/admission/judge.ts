@@ -46,12 +46,13 @@ export function judge(
   };
   const reads = clusterReads(policy);
   if (!readsCluster(reads)) return finish(NO_SURROUNDINGS);
-  return judgeInCluster(policy, reads, request, circumstances, finish).catch((error: unknown) => ({
+  const unreadable = (cause: unknown): Judgement => ({
     ...base,
     violations,
     remarks: NO_REMARKS,
-    unreadable: error,
-  }));
+    unreadable: cause ?? new Error('no reason was given'),
+  });
+  return judgeInCluster(policy, reads, request, circumstances, { finish, unreadable });
 }
 
 /** What the stores say may allow; before a refusal everything is read again, live. */
@@ -60,13 +61,23 @@ async function judgeInCluster(
   reads: ClusterReads,
   request: AdmissionRequest,
   { world, signal }: Circumstances,
-  finish: (surroundings: Surroundings) => Judgement,
+  { finish, unreadable }: Ends,
 ): Promise<Judgement> {
-  const near = await gather(policy, reads, request, world, 'store', signal);
+  const look = (from: 'store' | 'api') =>
+    gather(policy, reads, request, world, from, signal).catch((cause: unknown) => ({ cause }));
+  const near = await look('store');
+  if ('cause' in near) return unreadable(near.cause);
   const judgement = finish(near);
   const refused = judgement.violations.some(({ readsCluster: fromCluster }) => fromCluster === true);
   if (!near.fromCache || !refused) return judgement;
-  return finish(await gather(policy, reads, request, world, 'api', signal));
+  const live = await look('api');
+  return 'cause' in live ? unreadable(live.cause) : finish(live);
+}
+
+/** How a judgement ends, once the cluster has been read or could not be. */
+interface Ends {
+  readonly finish: (surroundings: Surroundings) => Judgement;
+  readonly unreadable: (cause: unknown) => Judgement;
 }
 
 function ownChecks(
