@@ -1,17 +1,21 @@
 /** The public SDK of Gatehouse: what a module with a handler imports. */
+export { ConversionFailure } from './admission/conversion/converter.ts';
 export { defineHandler } from './admission/handlers/define-handler.ts';
-export { Denial, type DenialOptions } from './admission/handlers/denial.ts';
+export type { Denial, DenialOptions } from './admission/handlers/denial.ts';
 export { ReadError } from './admission/handlers/failure.ts';
 export { runHandler, type HandlerTrial, type HandlerVerdict } from './admission/handlers/run-handler.ts';
 export type { Frozen } from './admission/handlers/frozen.ts';
 export type {
+  Converted,
   Handler,
   HandlerAnswer,
+  HandlerConversion,
   HandlerDefinition,
   HandlerMatch,
   OnError,
   ReadableKind,
   UntypedObject,
+  VersionConversion,
 } from './admission/handlers/handler.ts';
 export type {
   GetOptions,

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 
 import { printFigures, type Figure } from './figures.ts';
 import { measureLeaves } from './leaves.ts';
-import { measureMemory } from './memory.ts';
+import { measureMemory, WHY_SANDBOX } from './memory.ts';
 import { measureServices } from './services.ts';
 
 const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
@@ -21,6 +21,7 @@ const figures: readonly Figure[] = [
   ...(await measureMemory()),
 ];
 printFigures(figures);
+console.log(WHY_SANDBOX);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
     `load ${before} before it, ${load()} at the end, of which this is a part`,

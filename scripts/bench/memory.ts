@@ -35,11 +35,12 @@ interface Use {
   readonly heap: number;
 }
 
-/**
- * What a leader needs that looks after many serving certs, next to many large Secrets of others.
- *
- * On the sandbox: etcd holds no more than 2 GiB unless it is told to, and kube-apiserver would keep all of it a second time.
- */
+/** For people: printed beside the figures. */
+export const WHY_SANDBOX =
+  'Memory is measured on the sandbox: etcd holds no more than 2 GiB unless it is told to, and kube-apiserver keeps all of it a ' +
+  'second time. What a leader needs depends on the answers it gets, and the sandbox gives the same.';
+
+/** What a leader needs that looks after many serving certs, next to many large Secrets of others. */
 export async function measureMemory(): Promise<readonly Figure[]> {
   const foreign = Math.min(FOREIGN, Math.floor((freemem() * SHARE) / HELD_BYTES));
   const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=8192']);

@@ -1,4 +1,5 @@
 import type { GroupResource, KubernetesObject } from '../api/meta.ts';
+import { auditUnique } from './audit-unique.ts';
 import { missingTarget } from './checks/references.ts';
 import type { Violation } from './checks/violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
@@ -25,8 +26,8 @@ export function forAudit(policy: CompiledPolicy): CompiledPolicy {
 }
 
 /** Whether an audit by this policy could find anything. */
-export const hasAudit = ({ audit, references, rules, schema }: CompiledPolicy): boolean =>
-  audit && (references.length > 0 || rules.length > 0 || schema !== undefined);
+export const hasAudit = ({ audit, references, unique, rules, schema }: CompiledPolicy): boolean =>
+  audit && (references.length > 0 || unique.length > 0 || rules.length > 0 || schema !== undefined);
 
 /**
  * Judges a stored object as if it were created now. As always, the stores may acquit; what they would convict is read again.
@@ -41,10 +42,16 @@ export async function auditObject(
 ): Promise<Audited> {
   const { violations, unseen, unreadable } = await judge(policy, asCreated(resource, object), circumstances);
   if (unreadable !== undefined) return { kind: 'unknown', cause: unreadable };
-  if (unseen.length === 0) return { kind: 'judged', violations };
+  let shared: readonly Violation[];
+  try {
+    shared = await auditUnique(policy, resource, object, circumstances);
+  } catch (cause) {
+    return { kind: 'unknown', cause };
+  }
+  if (unseen.length === 0) return { kind: 'judged', violations: [...violations, ...shared] };
   const looked = await createLiveLookup(circumstances.world, circumstances.signal)(unseen);
   if (looked.unknown.length > 0) return { kind: 'unknown', cause: looked.cause };
-  return { kind: 'judged', violations: [...violations, ...looked.missing.map(missingTarget)] };
+  return { kind: 'judged', violations: [...violations, ...shared, ...looked.missing.map(missingTarget)] };
 }
 
 function asCreated({ group, resource }: GroupResource, object: KubernetesObject): AdmissionRequest {

@@ -74,11 +74,13 @@ export function passedOn(
   admitted: AdmittedRequest | undefined,
   now: number,
 ): UniqueClaim {
-  const { requests, ...spec } = claim.spec;
+  const { policy, rule, values } = claim.spec;
   return {
     ...claim,
     spec: {
-      ...spec,
+      policy,
+      rule,
+      values,
       holder: holderOf(self),
       claimedAt: new Date(now).toISOString(),
       ...(admitted === undefined ? {} : { requests: [admitted] }),
@@ -106,6 +108,11 @@ export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
     namespace: holder.namespace,
     name: holder.name,
   };
+}
+
+/** When a write with this claim was last let in, in milliseconds since 1970. */
+export function claimedAtMs({ spec: { claimedAt } }: UniqueClaim): number {
+  return timeOf({ at: claimedAt });
 }
 
 /** By name, not by uid: a creation that failed and is tried again has another uid. */

@@ -109,13 +109,13 @@ function compileReference(
     const message = `the API server serves no ${groupResourceName(target)}: install its CustomResourceDefinition, or correct the name`;
     problems.push({ reason: 'UnknownTarget', where: `${where}.target`, message });
   }
+  const restrictsDelete = rule.onTargetDelete === 'Restrict';
+  if (restrictsDelete)
+    problems.push(...guardDeletion(target, match.failurePolicy, `${where}.onTargetDelete`));
   if (path === undefined || resolved === undefined) return undefined;
 
   const flaw = namespaceFlaw(path, namespacePath, resolved.namespaced, match, resolve);
   if (flaw !== undefined) problems.push({ ...flaw, where: `${where}.namespacePath` });
-  const restrictsDelete = rule.onTargetDelete === 'Restrict';
-  if (restrictsDelete)
-    problems.push(...guardDeletion(target, match.failurePolicy, `${where}.onTargetDelete`));
   return {
     name: rule.name,
     path,

@@ -30,6 +30,20 @@ const compile = (spec: Partial<AdmissionPolicySpec>, change: Partial<CompileEnvi
     { ...environment, ...change },
   );
 
+test('a group that is null is the core group, for API servers that take an empty text for null', () => {
+  const result = compile({
+    match: { apiGroups: [null], resources: ['servers'] },
+    validate: { references: [{ ...datacenter, target: { apiGroup: null, resource: 'datacenters' } }] },
+  });
+  expect(result).toMatchObject({
+    kind: 'compiled',
+    policy: {
+      match: { apiGroups: [''] },
+      references: [{ target: { group: '', resource: 'datacenters' } }],
+    },
+  });
+});
+
 test('a policy compiles with the defaults of the API', () => {
   const result = compile({
     defaults: [{ path: 'spec.tier', value: 'standard' }],

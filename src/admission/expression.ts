@@ -1,6 +1,7 @@
 import type { CelProgram } from './cel/cel.ts';
 import { createCelBudget } from './cel/cel-budget.ts';
 import { celValue } from './cel/cel-value.ts';
+import { lazyCelMap } from './cel/maps.ts';
 import type { AdmissionRequest } from './request.ts';
 
 /** What of its surroundings an expression reads, the variables that it uses included. */
@@ -70,15 +71,7 @@ export function createEvaluate(variables: readonly CompiledVariable[], inputs: I
 
 /** A variable that fails makes only those expressions fail that use it. */
 function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluate): object {
-  const values = {};
-  for (const { name, expression } of variables) {
-    let known: { readonly value: unknown } | undefined;
-    Object.defineProperty(values, name, {
-      enumerable: true,
-      get: () => (known ??= { value: evaluate(expression) }).value,
-    });
-  }
-  return values;
+  return lazyCelMap(new Map(variables.map(({ name, expression }) => [name, () => evaluate(expression)])));
 }
 
 /** As in ValidatingAdmissionPolicy: the AdmissionRequest without its objects. */

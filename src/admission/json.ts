@@ -1,4 +1,5 @@
 import { parseExact } from './json-exact.ts';
+import { hasUnsafeInteger } from './json-scan.ts';
 
 /** What JSON text holds. An integer beyond 2^53 is a bigint, so that it keeps the value that was written. */
 export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
@@ -21,9 +22,6 @@ export function ownValue(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined;
 }
 
-/** 2^53 has 16 digits: text without such a run holds no integer that a double would change. */
-const LONG_RUN_OF_DIGITS = /\d{16}/;
-
 /**
  * Text → value, without loss. The keys `__proto__` and `constructor` are plain data.
  *
@@ -31,7 +29,7 @@ const LONG_RUN_OF_DIGITS = /\d{16}/;
  */
 export function parseJson(text: string): JsonValue {
   const value = JSON.parse(text) as JsonValue; // whatever JSON.parse returns is a JsonValue
-  return LONG_RUN_OF_DIGITS.test(text) ? parseExact(text) : value;
+  return hasUnsafeInteger(text) ? parseExact(text) : value;
 }
 
 /** Value → text, the inverse of {@link parseJson}: a bigint is written as the integer that it is. */

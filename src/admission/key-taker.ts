@@ -80,9 +80,8 @@ export function createKeyTaker(
 
   /** Best effort: what cannot be given back is free by itself before long. */
   const giveBack = async (taken: readonly (Taken | Obstacle)[]): Promise<void> => {
-    await Promise.allSettled(
-      taken.map((one) => (one.kind === 'made' ? claims.remove(one.claim, signal) : undefined)),
-    );
+    const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
+    await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
   };
 
   return async (keys) => {
@@ -107,7 +106,9 @@ export function createKeyTaker(
 /** An object that holds the key and has no claim: one that is older than the policy, for example. Only a live read convicts it. */
 async function rivalOf(key: WantedKey, world: World, signal: AbortSignal): Promise<Obstacle | undefined> {
   const { policy, claim, self } = key;
-  for (const ref of world.governed?.holders(claim) ?? []) {
+  const known = world.governed === undefined ? [] : world.governed.holders(claim, policy);
+  if (known === undefined) throw new Error('the objects that the policy governs have not been listed yet');
+  for (const ref of known) {
     if (objectKey(ref) === objectKey(self)) continue;
     const live = await world.read(ref, signal, policy.match.apiVersions);
     if (await holdsNow(policy, claim, ref, live, world, signal)) return held(key, ref, live);

@@ -1,4 +1,5 @@
-import type { CompiledPolicy } from './compiled-policy.ts';
+import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
+import { guardsOf, isGuardEntry } from './guard-entries.ts';
 import { patternsFor } from './resource-pattern.ts';
 import type { AdmissionRequest } from './request.ts';
 
@@ -23,12 +24,14 @@ type Index = Map<string, CompiledPolicy[]>;
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   const entries = new Map<string, Index>();
   for (const policy of [...policies].sort(byName)) {
-    const index = entries.get(policy.entryId) ?? new Map<string, CompiledPolicy[]>();
-    entries.set(policy.entryId, index);
-    for (const key of keysOf(policy)) {
-      const listed = index.get(key);
-      if (listed === undefined) index.set(key, [policy]);
-      else listed.push(policy);
+    for (const { entryId, match } of [policy, ...guardsOf(policy)]) {
+      const index = entries.get(entryId) ?? new Map<string, CompiledPolicy[]>();
+      entries.set(entryId, index);
+      for (const key of keysOf(match)) {
+        const listed = index.get(key);
+        if (listed === undefined) index.set(key, [policy]);
+        else listed.push(policy);
+      }
     }
   }
   return {
@@ -40,13 +43,16 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
         .filter((list) => list !== undefined);
       const [first = []] = lists;
       const found = lists.length > 1 ? [...new Set(lists.flat())].sort(byName) : first;
-      const governing = found.filter(({ match }) => namesVersion(match.apiVersions, resource.version));
+      // Targets are deleted in any version: those of the policy are about the objects that refer to them.
+      const governing = isGuardEntry(entryId)
+        ? found
+        : found.filter(({ match }) => namesVersion(match.apiVersions, resource.version));
       return governing.length === 0 ? { kind: 'ungoverned' } : { kind: 'governed', policies: governing };
     },
   };
 }
 
-function keysOf({ match }: CompiledPolicy): readonly string[] {
+function keysOf(match: CompiledMatch): readonly string[] {
   return match.apiGroups.flatMap((group) =>
     match.resources.flatMap((pattern) =>
       match.operations.map((operation) => keyOf(group, pattern, operation)),

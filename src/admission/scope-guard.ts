@@ -1,4 +1,5 @@
 import { GROUP } from '../api/group.ts';
+import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { CompiledMatch } from './compiled-policy.ts';
 import { NAMESPACE_NAME_LABEL } from './label-selector.ts';
 import type { Problem } from './problem.ts';
@@ -71,6 +72,54 @@ const PROTECTED: readonly Protected[] = [
     because: 'nobody could be authorised through the API while Gatehouse is down',
   },
 ];
+
+/** Deletions that the cluster needs in order to heal itself, beside what is protected altogether. */
+const PROTECTED_DELETIONS: readonly Protected[] = [
+  ...PROTECTED,
+  {
+    group: '',
+    resources: ['namespaces'],
+    refused: 'Fail',
+    because:
+      'no namespace could be deleted while Gatehouse is down, and what is in it would stay half deleted',
+  },
+  {
+    group: '',
+    resources: ['pods'],
+    refused: 'Fail',
+    because: 'no pod could be replaced while Gatehouse is down, not even one on whose network it depends',
+  },
+  {
+    group: '',
+    resources: ['endpoints'],
+    refused: 'Fail',
+    because: 'traffic would go on to what is no longer there while Gatehouse is down',
+  },
+  {
+    group: 'discovery.k8s.io',
+    resources: ['endpointslices'],
+    refused: 'Fail',
+    because: 'traffic would go on to what is no longer there while Gatehouse is down',
+  },
+];
+
+/** Refuses to hold on to targets whose deletion the cluster, or Gatehouse, cannot do without. */
+export function guardDeletion(
+  { group, resource }: GroupResource,
+  failurePolicy: CompiledMatch['failurePolicy'],
+  where: string,
+): readonly Problem[] {
+  return PROTECTED_DELETIONS.filter(
+    (shielded) =>
+      shielded.group === group &&
+      (shielded.resources === undefined || shielded.resources.includes(resource)) &&
+      (shielded.refused === 'always' || failurePolicy === 'Fail'),
+  ).flatMap(({ refused, because }) => {
+    const instead = refused === 'Fail' ? 'write Allow, or failurePolicy: Ignore' : 'write Allow';
+    const name = groupResourceName({ group, resource });
+    return lockout(where, `the deletion of ${name} cannot be restricted: ${because}; ${instead}`);
+  });
+}
 
 /** Refuses scopes with which a policy, or Gatehouse being down, would lock the cluster or Gatehouse out. */
 export function guardScope(match: CompiledMatch, ownNamespace: string): readonly Problem[] {

@@ -5,7 +5,7 @@ import type { CompiledPolicy, CompiledUnique } from './compiled-policy.ts';
 import { labelsOf } from './checks/exceptions.ts';
 import { besides, formatPath, valueAt, valuesAt, type FieldPath } from './field-path.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import { toCanonicalText } from './json-text.ts';
+import { toCanonicalText } from './canonical-text.ts';
 import { matchesSelector } from './label-selector.ts';
 
 /** What an object holds by a unique rule: one key, which no second object may hold. */

@@ -1,6 +1,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../api/group.ts';
 import type { KubernetesObject } from '../api/meta.ts';
 import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
+import { guardsOf } from './guard-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,
   validatedOperations as validatedByHandler,
@@ -42,7 +43,7 @@ interface Webhook {
   readonly namespaceSelector: NormalSelector;
   readonly objectSelector: NormalSelector;
   readonly matchConditions?: readonly MatchCondition[];
-  readonly sideEffects: 'None';
+  readonly sideEffects: 'None' | 'NoneOnDryRun';
   readonly timeoutSeconds: number;
   readonly admissionReviewVersions: readonly string[];
   /** Of mutating webhooks alone. */
@@ -77,6 +78,7 @@ export function webhookConfigurations(
     validating: configuration('ValidatingWebhookConfiguration', [
       ...webhooks('validate', policies, validatedOperations, target),
       ...webhooks('validate', handlers, validatedByHandler, target),
+      ...webhooks('validate', policies.flatMap(guardsOf), ({ match }) => match.operations, target),
     ]),
   };
 }
@@ -114,6 +116,8 @@ function configuration(kind: string, entries: readonly Webhook[]): WebhookConfig
 interface Governing {
   readonly entryId: string;
   readonly match: CompiledMatch;
+  /** Values that are claimed when an object is validated, except on a dry run. */
+  readonly unique?: readonly unknown[];
 }
 
 function webhooks<T extends Governing>(
@@ -127,8 +131,10 @@ function webhooks<T extends Governing>(
   return [...entries.keys()].sort().flatMap((entryId) => {
     const [first, ...others] = entries.get(entryId) ?? [];
     if (first === undefined) return [];
-    const rules = [first, ...others].map((each) => ruleOf(each, operationsOf(each)));
-    return [webhook(phase, first, uniqueRules(rules), target)];
+    const all = [first, ...others];
+    const rules = uniqueRules(all.map((each) => ruleOf(each, operationsOf(each))));
+    const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
+    return [{ ...webhook(phase, first, rules, target), ...(claims ? { sideEffects: 'NoneOnDryRun' } : {}) }];
   });
 }
 

@@ -1,5 +1,6 @@
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
 import type { UniqueClaim } from '../api/unique-claim.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
 import type { UserInfo } from './request.ts';
 
 /** The only door from this room to the cluster. What it finds may allow; only what it confirms may deny. */
@@ -42,12 +43,18 @@ export interface Claims {
   readonly settleMs: number;
 }
 
-/** May be out of date. */
+/** What stores know, which may be out of date. */
 export interface GovernedIndex {
-  /** The objects that seem to name this target by a reference that restricts its deletion; undefined: not all are known yet. */
-  readonly referrers: (target: ObjectRef) => readonly ObjectRef[] | undefined;
-  /** The objects that seem to hold the key of this claim. */
-  readonly holders: (claim: string) => readonly ObjectRef[];
+  /**
+   * The objects that seem to name this target by a reference of these policies that restricts its deletion; undefined: not all are
+   * known yet.
+   */
+  readonly referrers: (
+    target: ObjectRef,
+    policies: readonly CompiledPolicy[],
+  ) => readonly ObjectRef[] | undefined;
+  /** The objects that seem to hold the key of this claim; undefined: not all are known yet, but soon. */
+  readonly holders: (claim: string, policy: CompiledPolicy) => readonly ObjectRef[] | undefined;
 }
 
 /** What a request is judged with. */

@@ -20,21 +20,24 @@ export async function manifests(
   const loaded = handlers === undefined ? [] : await loadHandlers(handlers, from);
   // Which API server it will be is not known here; `serve` refuses matchConditions on one that is too old.
   const compiled = compileHandlers(loaded, { ownNamespace: namespace, matchConditions: true });
-  const reading = compiled.filter(({ reads }) => reads.length > 0);
-  if (reading.length === 0) return '# No handler reads anything: there is nothing to apply.\n';
-  return `${comment(reading)}${stringify(roleFor(reading))}`;
+  const role = readingRole(compiled);
+  if (role === undefined) return '# No handler reads anything: there is nothing to apply.\n';
+  return `${comment(compiled)}${stringify(role)}`;
 }
 
 function comment(handlers: readonly CompiledHandler[]): string {
-  const lines = handlers.map(({ name, reads, namesReads }) => {
+  const reading = handlers.filter(({ reads }) => reads.length > 0);
+  const lines = reading.map(({ name, reads, namesReads }) => {
     const kinds = reads.map(groupResourceName).join(', ');
     return `#   ${name}: ${kinds}${namesReads ? '' : ' (what it governs, as it has no reads)'}\n`;
   });
   return `# What handlers read, for the ClusterRole gatehouse-references to take in:\n${lines.join('')}`;
 }
 
-function roleFor(handlers: readonly CompiledHandler[]): object {
+/** The ClusterRole with what handlers read; undefined when they read nothing. */
+export function readingRole(handlers: readonly CompiledHandler[]) {
   const kinds = handlers.flatMap(({ reads }) => reads);
+  if (kinds.length === 0) return undefined;
   const byGroup = Map.groupBy(kinds, ({ group }) => group);
   return {
     apiVersion: 'rbac.authorization.k8s.io/v1',

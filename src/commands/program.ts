@@ -14,6 +14,7 @@ import {
   type SettingName,
   type Source,
 } from '../config/config.ts';
+import { addReview } from './review/command.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
@@ -35,6 +36,7 @@ export async function run(argv: readonly string[]): Promise<void> {
     await serve(config);
   });
   addManifests(program);
+  addReview(program);
   addSandbox(program);
   try {
     await program.parseAsync([...argv]);
@@ -65,6 +67,7 @@ interface SandboxFlags {
   readonly data?: string;
   readonly quiet?: boolean;
   readonly tour: boolean;
+  readonly handlers?: string;
 }
 
 function addSandbox(program: Command): void {
@@ -75,9 +78,10 @@ function addSandbox(program: Command): void {
     )
     .option('--port <number>', 'port of the API on loopback; 0 chooses a free one', portNumber, 0)
     .option('--data <folder>', 'keep everything in this folder, and go on from there next time')
+    .option('--handlers <folder>', 'folder with handlers in TypeScript, or a package that exports them')
     .option('--quiet', 'print nothing but the path of the kubeconfig')
     .option('--no-tour', 'do not tell the story, and leave the cluster empty')
-    .action(async ({ port, data, quiet = false, tour }: SandboxFlags) => {
+    .action(async ({ port, data, handlers, quiet = false, tour }: SandboxFlags) => {
       const stopping = new AbortController();
       for (const name of ['SIGINT', 'SIGTERM'] as const)
         process.once(name, () => {
@@ -90,7 +94,7 @@ function addSandbox(program: Command): void {
       // From the second start on, half of the time until it is ready.
       enableCompileCache(join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'gatehouse'));
       const { sandbox } = await import('./sandbox.ts');
-      await sandbox({ port, data, quiet, tour: tour && !quiet }, stopping.signal);
+      await sandbox({ port, data, handlers, quiet, tour: tour && !quiet }, stopping.signal);
     });
 }
 

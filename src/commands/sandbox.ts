@@ -15,6 +15,9 @@ import type { Connection } from '../kube/connection.ts';
 import { createDiscovery } from '../kube/discovery.ts';
 import { createRest } from '../kube/rest.ts';
 import { namespaces } from '../kube/well-known.ts';
+import { compileHandlers } from './handlers/compile.ts';
+import { loadHandlers } from './handlers/load.ts';
+import { readingRole } from './manifests.ts';
 import { NAMESPACE, startApi, type SandboxApi } from './sandbox/api.ts';
 import { applyManifests, readManifests } from './sandbox/manifests.ts';
 import { localService } from './sandbox/tour-objects.ts';
@@ -29,6 +32,8 @@ export interface SandboxSettings {
   /** Only the path of the kubeconfig. */
   readonly quiet: boolean;
   readonly tour: boolean;
+  /** A folder or a package with handlers; undefined: none. */
+  readonly handlers: string | undefined;
 }
 
 type Say = (text: string) => void;
@@ -81,9 +86,10 @@ async function run(settings: SandboxSettings, place: Place, signal: AbortSignal)
   const hasHistory = (await cluster.client.get(namespaces, { name: NAMESPACE })) !== undefined;
   const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
   await install(cluster, port);
+  await allowReads(cluster, settings.handlers);
 
   const ending = new AbortController();
-  const replica = serve(configFor(port, operationsPort), {
+  const replica = serve(configFor(port, operationsPort, settings.handlers), {
     connection: () => api.connectAs('gatehouse'),
     logFile: join(folder, 'gatehouse.log'),
     draining: ending.signal,
@@ -125,7 +131,16 @@ async function install({ apply }: Cluster, port: number): Promise<void> {
   await apply([localService(NAMESPACE, 'gatehouse', port)]);
 }
 
-function configFor(port: number, operationsPort: number): Config {
+/** What `gatehouse manifests` prints for these handlers. */
+async function allowReads({ apply }: Cluster, handlers: string | undefined): Promise<void> {
+  if (handlers === undefined) return;
+  const loaded = await loadHandlers(handlers, process.cwd());
+  const compiled = compileHandlers(loaded, { ownNamespace: NAMESPACE, matchConditions: true });
+  const role = readingRole(compiled);
+  if (role !== undefined) await apply([role]);
+}
+
+function configFor(port: number, operationsPort: number, handlers: string | undefined): Config {
   return resolveConfig(
     {
       identity: 'sandbox',
@@ -136,6 +151,7 @@ function configFor(port: number, operationsPort: number): Config {
       'cluster-domain': 'cluster.local',
       'restore-settle': '2s',
       'drain-delay': '0s',
+      ...(handlers === undefined ? {} : { handlers }),
     },
     {},
   );

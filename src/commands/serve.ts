@@ -71,7 +71,7 @@ async function run(
   const shutdown = new AbortController();
   const handlers = startHandlers(context, loaded, shutdown.signal);
   const replica = startReplica(context, handlers, shutdown.signal);
-  const conversions = startConversions(context, [], shutdown.signal);
+  const conversions = startConversions(context, handlers.converters, shutdown.signal);
   const eventLoop = watchEventLoop({ metrics }, shutdown.signal);
   const pressure = createPressure(
     { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() },

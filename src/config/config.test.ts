@@ -67,6 +67,13 @@ test('a CA lives for two years, is used ten minutes after it is trusted, and tru
   expect(() => resolveConfig({ 'ca-lifetime': '90m' }, {})).toThrow('--ca-lifetime: "90m" is too short');
 });
 
+test.each([
+  ['zero', '0s', '--ca-lifetime: "0s" is too short: a CA needs 2h at least'],
+  ['negative', '-2h', '--ca-lifetime: "-2h" is not a duration'],
+])('service-ca TestInitializeSigningSecret: %s duration: is refused', (_which, lifetime, message) => {
+  expect(() => resolveConfig({ 'ca-lifetime': lifetime }, {})).toThrow(message);
+});
+
 test('suffixes for DNS names are a list, and none is so wide that it holds the short names of Services', () => {
   const suffixes = (text: string) =>
     resolveConfig({ 'serving-cert-dns-suffixes': text }, {}).servingCerts.dnsSuffixes;

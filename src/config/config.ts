@@ -112,6 +112,11 @@ export const SETTINGS = {
     '65s',
     parseDuration,
   ),
+  'unique-settle': setting(
+    'how long a write that was let in may take to be stored: 10s more than --request-timeout of the API server',
+    '70s',
+    limit,
+  ),
   'cluster-domain': setting(
     'DNS domain of the cluster; without it, found in /etc/resolv.conf',
     undefined,
@@ -207,6 +212,7 @@ export interface Config {
   readonly drainDelayMs: number;
   readonly lease: { readonly durationMs: number; readonly renewDeadlineMs: number; readonly retryMs: number };
   readonly restoreSettleMs: number;
+  readonly uniqueSettleMs: number;
   readonly clusterDomain: string | undefined;
   readonly compat: Value<'compat'>;
   readonly servingCerts: {
@@ -269,6 +275,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
       retryMs: required('retry-period', 0),
     }),
     restoreSettleMs: required('restore-settle', 0),
+    uniqueSettleMs: required('unique-settle', 0),
     clusterDomain: read('cluster-domain'),
     compat: Object.freeze(required('compat', [])),
     servingCerts: Object.freeze({

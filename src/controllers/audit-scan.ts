@@ -67,7 +67,9 @@ export async function scanStored(
       );
     }
   }
-  const checkedAt = now().toISOString().replace(/\.\d+Z$/, 'Z');
+  const checkedAt = now()
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z');
   const { generation } = inForce;
   const message =
     problems.length === 0 ? {} : { message: `not all was checked: ${problems.join('; ')}`.slice(0, 1024) };

@@ -108,7 +108,7 @@ async function until(
 }
 
 describe('the first authority', () => {
-  test('is made in a Secret that no backup takes along', async () => {
+  test('cert-manager TestDynamicAuthority: create: is made in a Secret that no backup takes along', async () => {
     const { reconcile, used, events } = leader();
     await reconcile();
     expect(secrets.read(KEY)).toMatchObject({

@@ -175,7 +175,7 @@ describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown, ()
     () => bundle,
   ],
 ])('OPA TestReconcileWebhook: %s', (_name, kind, raw, bundleIn, expected) => {
-  test('the bundle is written once, and comes back when somebody wipes it', async () => {
+  test('the bundle is written once (Knative conversion TestReconcile: stable), and comes back when somebody wipes it', async () => {
     objects.add(raw);
     const reconcile = injector(kind);
     await reconcile('hooks', NEVER);
@@ -205,7 +205,7 @@ describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown, ()
   });
 });
 
-test('a new bundle follows the old one', async () => {
+test('service-ca TestBundlesWatcher_ReloadCABundle, OPA TestWebhookCARotation: a new bundle follows the old one', async () => {
   objects.add(hooks(viaService('a', otherBundle)));
   source = { kind: 'bundle', pem: otherBundle };
   const reconcile = injector();
@@ -215,7 +215,7 @@ test('a new bundle follows the old one', async () => {
   expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
 });
 
-test('before there is an authority nothing is written, and the target counts as stale', async () => {
+test('service-ca TestBundlesWatcher_Start_FailsOnCABundleReadError, Knative conversion TestReconcile: no secret: before there is an authority nothing is written, and the target counts as stale', async () => {
   source = { kind: 'unknown' };
   objects.add(hooks(viaService('a')));
   expect(await injector()('hooks', NEVER)).toEqual({ kind: 'await-change' });
@@ -223,7 +223,7 @@ test('before there is an authority nothing is written, and the target counts as 
   expect(states).toEqual(['stale']);
 });
 
-test('a write for a version that is gone is a failure, to be tried again on what is there then', async () => {
+test('Knative conversion TestReconcile: update failure: a write for a version that is gone is a failure, to be tried again on what is there then', async () => {
   objects.add(hooks(viaService('a'), viaService('b')));
   const stale = toTarget(TARGET_KINDS.validating, objects.read('hooks') ?? {}, []);
   objects.edit('hooks', () => hooks(viaService('a')));
@@ -234,8 +234,29 @@ test('a write for a version that is gone is a failure, to be tried again on what
   expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
 });
 
+describe('Knative conversion TestReconcile:', () => {
+  test('CRD does not exist: nothing is written, and it is no target', async () => {
+    await injector(TARGET_KINDS.customResourceDefinition)('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+    expect(states).toEqual([undefined]);
+  });
+
+  test.each<[string, RawTarget['spec']]>([
+    ['missing service reference: no webhook', { conversion: { strategy: 'Webhook' } }],
+    [
+      'missing service reference: a webhook without a client',
+      { conversion: { strategy: 'Webhook', webhook: {} } },
+    ],
+    ['missing other stuff: no conversion', {}],
+  ])('%s: nothing is written', async (_case, spec) => {
+    objects.add({ metadata, ...(spec === undefined ? {} : { spec }) });
+    await injector(TARGET_KINDS.customResourceDefinition)('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+  });
+});
+
 describe('what cannot be done', () => {
-  test('is told once, never written, and clears itself when it is mended', async () => {
+  test('service-ca TestBundlesWatcher_ReloadCABundle_ReadError: is told once, never written, and clears itself when it is mended', async () => {
     source = { kind: 'unusable', message: 'Secret vault/ca does not exist' };
     objects.add(hooks(viaService('a')));
     const reconcile = injector();

@@ -198,14 +198,14 @@ function factsOf({
   return { name, generation, entryId, match, references, params, targets, spec };
 }
 
-/** References are looked up among the targets, and looked for among the governed objects when a restore is swept. */
+/** References are looked up among the targets; objects that refer, or hold unique values, are looked for among the governed ones. */
 async function unreadable(
   policy: CompiledPolicy,
   deps: PoliciesDeps,
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
-  if (policy.targets.length === 0) return [];
-  const swept = policy.references.length === 0 ? [] : governed(policy);
+  const { references, unique } = policy;
+  const swept = references.length === 0 && unique.length === 0 ? [] : governed(policy);
   const needed = new Map(
     [...policy.targets, ...swept].map((resource) => [groupResourceName(resource), resource]),
   );

@@ -23,20 +23,13 @@ export interface PacerOptions {
   readonly release: (key: string) => void;
 }
 
-export function createPacer({ perSecond, burst, monotonic, after, release }: PacerOptions): Pacer {
+export function createPacer({ after, release, ...rate }: PacerOptions): Pacer {
   /** With the time by which the first goes first, in milliseconds. */
   const waiting = new Map<string, number>();
   const released = new Set<string>();
   const hurried = new Set<string>();
-  let tokens = burst;
-  let refilledAt = monotonic();
+  const bucket = createTokenBucket(rate);
   let cancel: (() => void) | undefined;
-
-  const refill = (): void => {
-    const now = monotonic();
-    tokens = Math.min(burst, tokens + ((now - refilledAt) / 1_000) * perSecond);
-    refilledAt = now;
-  };
 
   const forget = (key: string): void => {
     waiting.delete(key);
@@ -46,27 +39,22 @@ export function createPacer({ perSecond, burst, monotonic, after, release }: Pac
 
   const letGo = (): void => {
     cancel = undefined;
-    refill();
-    for (let key = nextOf(waiting); key !== undefined && tokens >= 1; key = nextOf(waiting)) {
-      tokens -= 1;
+    for (let key = nextOf(waiting); key !== undefined && bucket.take(); key = nextOf(waiting)) {
       waiting.delete(key);
       released.add(key);
       release(key);
     }
-    if (waiting.size > 0) cancel = after(Math.ceil(((1 - tokens) / perSecond) * 1_000), letGo);
+    if (waiting.size > 0) cancel = after(bucket.waitMs(), letGo);
   };
 
   return {
     take: (key, endsAt) => {
-      refill();
-      const free = waiting.size === 0 && tokens >= 1;
-      if (free && !released.has(key)) tokens -= 1;
-      if (free || released.has(key)) {
+      if (released.has(key) || (waiting.size === 0 && bucket.take())) {
         forget(key);
         return true;
       }
       waiting.set(key, hurried.has(key) ? 0 : (endsAt?.getTime() ?? 0));
-      cancel ??= after(Math.max(0, Math.ceil(((1 - tokens) / perSecond) * 1_000)), letGo);
+      cancel ??= after(bucket.waitMs(), letGo);
       return false;
     },
     hurry: (key) => {
@@ -78,6 +66,39 @@ export function createPacer({ perSecond, burst, monotonic, after, release }: Pac
     stop: () => {
       cancel?.();
       waiting.clear();
+    },
+  };
+}
+
+interface TokenBucket {
+  /** Whether there was a token. */
+  readonly take: () => boolean;
+  /** How long until there is one. */
+  readonly waitMs: () => number;
+}
+
+function createTokenBucket({
+  perSecond,
+  burst,
+  monotonic,
+}: Pick<PacerOptions, 'perSecond' | 'burst' | 'monotonic'>): TokenBucket {
+  let tokens = burst;
+  let refilledAt = monotonic();
+  const refill = (): void => {
+    const now = monotonic();
+    tokens = Math.min(burst, tokens + ((now - refilledAt) / 1_000) * perSecond);
+    refilledAt = now;
+  };
+  return {
+    take: () => {
+      refill();
+      if (tokens < 1) return false;
+      tokens -= 1;
+      return true;
+    },
+    waitMs: () => {
+      refill();
+      return Math.max(0, Math.ceil(((1 - tokens) / perSecond) * 1_000));
     },
   };
 }

@@ -89,16 +89,19 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
     expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');
   });
 
-  test('secret creation fails: tried again without end, and it is no fault of the Service (TestSyncCreateSecretErrorDoesntHotloop)', async () => {
-    world.add(service(asking(BETA)));
-    for (let attempt = 0; attempt < 12; attempt++) {
-      world.secrets.interrupt('before');
-      await expect(world.run('db')).rejects.toThrow('connection broke');
-    }
-    expect(world.calls.annotated).toBe(0); // a write to the Service would bring it back at once
-    await world.run('db');
-    expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');
-  });
+  test.each([ALPHA, BETA])(
+    'secret creation fails (%s): tried again without end, and it is no fault of the Service (TestSyncCreateSecretErrorDoesntHotloop)',
+    async (prefix) => {
+      world.add(service(asking(prefix)));
+      for (let attempt = 0; attempt < 12; attempt++) {
+        world.secrets.interrupt('before');
+        await expect(world.run('db')).rejects.toThrow('connection broke');
+      }
+      expect(world.calls.annotated).toBe(0); // a write to the Service would bring it back at once
+      await world.run('db');
+      expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');
+    },
+  );
 
   test('secret creation fails, invalid secret name', async () => {
     world.add(service(asking(BETA, 'db_TLS')));
@@ -151,9 +154,12 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
   });
 });
 
-describe('service-ca TestRequiresRegeneration:', () => {
+describe.each([
+  ['TestRequiresRegenerationOrReplace', ALPHA],
+  ['TestRequiresRegenerationBetaAnnotation', BETA],
+])('service-ca %s:', (_name, prefix) => {
   const edited = async (change: (annotations: Record<string, string>) => Record<string, string>) => {
-    world.add(service(asking(BETA)));
+    world.add(service(asking(prefix)));
     await world.run('db');
     const before = leaf().fingerprint256;
     world.secrets.edit('prod/db-tls', (secret) => ({
@@ -202,7 +208,7 @@ describe('service-ca TestRequiresRegeneration:', () => {
   });
 
   test('missing ownerref: put back, and the cert stays', async () => {
-    world.add(service(asking(BETA)));
+    world.add(service(asking(prefix)));
     await world.run('db');
     const before = leaf().fingerprint256;
     world.secrets.edit('prod/db-tls', (secret) => ({
@@ -225,11 +231,11 @@ describe('service-ca TestRequiresRegeneration:', () => {
     [
       'service secret name mismatch',
       () => {
-        world.add(service(asking(BETA, 'another')));
+        world.add(service(asking(prefix, 'another')));
       },
     ],
   ])('%s: the Secret is left as it is', async (_name, change) => {
-    world.add(service(asking(BETA)));
+    world.add(service(asking(prefix)));
     await world.run('db');
     const before = world.secret('db-tls');
     change();
@@ -239,9 +245,9 @@ describe('service-ca TestRequiresRegeneration:', () => {
   });
 });
 
-describe('service-ca e2e:', () => {
+describe.each([false, true])('service-ca e2e (headless=%s):', (headless) => {
   beforeEach(async () => {
-    world.add(service(asking(BETA)));
+    world.add(service(asking(BETA), headless ? { clusterIP: 'None' } : {}));
     await world.run('db');
   });
 

@@ -65,6 +65,8 @@ export interface RestOptions {
   readonly observe?: (observation: RestObservation) => void;
   /** Takes the header Date of each answer, as soon as it begins. */
   readonly onDate?: (date: string) => void;
+  /** Reads the JSON of answers, and throws when it is none. Default: JSON.parse, which rounds integers beyond 2^53. */
+  readonly parse?: (text: string) => unknown;
   /** Uses the connection that is kept free for leases. */
   readonly urgent?: boolean;
   readonly clock?: Clock;
@@ -84,7 +86,8 @@ export function createRest(options: RestOptions): Rest {
 function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   const { connection, userAgent, observe = () => undefined, onDate = () => undefined } = options;
   const { urgent = false, clock = systemClock, random = Math.random } = options;
-  const transport: Transport = { connection, userAgent, identity, observe, onDate, clock };
+  const { parse = (text: string): unknown => JSON.parse(text) } = options;
+  const transport: Transport = { connection, userAgent, identity, observe, onDate, parse, clock };
   const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
 
   const attempt = (line: RequestLine, request: RestRequest, signal: AbortSignal): Promise<unknown> => {
@@ -100,7 +103,7 @@ function restAs(identity: Headers | undefined, options: RestOptions): Rest {
         beforeSend,
         signal,
       },
-      async (response) => parseJson(line, await readAll(response)),
+      async (response) => parseJson(transport, line, await readAll(response)),
     );
   };
 
@@ -175,7 +178,7 @@ async function* stream(
     );
     opening.lift();
     try {
-      for await (const text of splitLines(body)) yield parseJson(line, text);
+      for await (const text of splitLines(body)) yield parseJson(transport, line, text);
     } catch (error) {
       throw toFailure(line, signal, error);
     }

@@ -23,6 +23,8 @@ export interface Transport {
   readonly observe: (observation: RestObservation) => void;
   /** Takes the header Date of an answer when its headers are there: the body may take long, and the date ages. */
   readonly onDate: (date: string) => void;
+  /** Throws when the text is not JSON. */
+  readonly parse: (text: string) => unknown;
   readonly clock: Clock;
 }
 
@@ -83,9 +85,9 @@ export function toFailure(line: RequestLine, signal: AbortSignal, error: unknown
   return new NetworkError(line, 'connection', `no complete answer: ${message}`, error);
 }
 
-export function parseJson(line: RequestLine, text: string): unknown {
+export function parseJson({ parse }: Pick<Transport, 'parse'>, line: RequestLine, text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch (cause) {
     throw new NetworkError(
       line,

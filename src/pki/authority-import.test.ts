@@ -71,7 +71,7 @@ describe.skipIf(!hasOpenssl)('a CA of somebody else', () => {
     ['another subject', '/O=Acme/CN=Acme Root 2'],
     ['the same subject', '/O=Acme/CN=Acme Root'],
   ])(
-    'that gets a successor with %s: old and new clients and servers trust each other',
+    'OPA TestSelfSignedCA: that gets a successor with %s: old and new clients and servers trust each other',
     async (_how, subject) => {
       const before = firstOf(makeCa());
       const behind = followedBy(before, makeCa({ subject }));

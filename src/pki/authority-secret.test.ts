@@ -31,7 +31,7 @@ const list = () => JSON.parse(text('generations.json')) as Record<string, unknow
 const withList = (entries: unknown) => ({ ...data, 'generations.json': base64(JSON.stringify(entries)) });
 const without = (key: string) => Object.fromEntries(Object.entries(data).filter(([name]) => name !== key));
 
-test('what is stored is read back the same', () => {
+test('OPA TestSecretRoundTrip: what is stored is read back the same', () => {
   expect(parseAuthority(data)).toEqual(full);
   expect(toSecretData(parseAuthority(data))).toEqual(data);
 });
@@ -76,7 +76,11 @@ test('an authority that has expired is not broken, and shows it', () => {
 });
 
 const breakages: readonly [string, () => AuthoritySecretData, () => string][] = [
-  ['has no data', () => ({}), () => 'generations.json: it is missing'],
+  [
+    'has no data (cert-manager Test__caRequiresRegeneration: nil data)',
+    () => ({}),
+    () => 'generations.json: it is missing',
+  ],
   [
     'has a list that is not JSON',
     () => ({ ...data, 'generations.json': base64('{') }),
@@ -111,9 +115,13 @@ const breakages: readonly [string, () => AuthoritySecretData, () => string][] = 
     () => `generation ${ids[1]} is listed twice`,
   ],
   ['is in the wrong order', () => withList(list().reverse()), () => 'newest first'],
-  ['lacks a certificate', () => without(`${ids[2]}.crt`), () => `${ids[2]}.crt: it is missing`],
   [
-    'has a certificate that cannot be parsed',
+    'lacks a certificate (cert-manager Test__caRequiresRegeneration: missing ca.crt)',
+    () => without(`${ids[2]}.crt`),
+    () => `${ids[2]}.crt: it is missing`,
+  ],
+  [
+    'has a certificate that cannot be parsed (cert-manager Test__caRequiresRegeneration: failed to parse)',
     () => ({ ...data, [`${ids[1]}.crt`]: base64('garbage') }),
     () => `${ids[1]}.crt: it holds 0 certificates instead of one`,
   ],
@@ -125,7 +133,7 @@ const breakages: readonly [string, () => AuthoritySecretData, () => string][] = 
   ['lacks the key that signs', () => without(`${ids[1]}.key`), () => `${ids[1]}.key: it is missing`],
   ['lacks the key that will sign', () => without(`${ids[0]}.key`), () => `${ids[0]}.key: it is missing`],
   [
-    'has the key of another generation',
+    'has the key of another generation (cert-manager Test__caRequiresRegeneration: different data)',
     () => ({ ...data, [`${ids[1]}.key`]: base64(text(`${ids[0]}.key`)) }),
     () => `${ids[1]}.key: it is not the private key of ${ids[1]}.crt`,
   ],
@@ -188,7 +196,7 @@ test('claims of names and key ids do not replace a signature, nor a signature th
   expect(() => parseAuthority(genuine)).not.toThrow();
 });
 
-test('a serving cert is no authority', async () => {
+test('cert-manager Test__caRequiresRegeneration: not a CA: a serving cert is no authority', async () => {
   const [leaf] = splitCertificates((await serverOf(full, now)).chain);
   if (leaf === undefined) throw new Error('the chain is empty');
   const broken = { ...data, [`${ids[1]}.crt`]: base64(toCertificatePem([leaf])) };

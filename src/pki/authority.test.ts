@@ -1,13 +1,16 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { activeGeneration, bridgesFrom, createAuthority, type Authority } from './authority.ts';
-import { DAY, after } from './durations.ts';
+import { certificateFields } from './certificate-fields.ts';
+import { DAY, HOUR, after } from './durations.ts';
 import { activated, firstAuthority, prepared, rotated } from './fixtures.ts';
 import { createGeneration, isExpired, rootOf } from './generation.ts';
 import { generateKeyPair, randomSerial } from './keys.ts';
 import { splitCertificates } from './pem.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
+/** The DER of that extension, as far as the key id of 20 bytes. */
+const AUTHORITY_KEY_ID = Buffer.from('0603551d23041830168014', 'hex');
 let one: Authority;
 let three: Authority;
 
@@ -25,7 +28,16 @@ test('the first generation is active at once and lives for two years', () => {
   expect(root.validToDate).toEqual(new Date('2028-02-29T12:00:00Z'));
 });
 
-test('a later generation is pending, and its bridge leads to it from the one before', async () => {
+test.each([2, 24])(
+  'service-ca TestInitializeSigningSecret: positive duration: one of %d hours ends after them',
+  async (hours) => {
+    const keyPair = await generateKeyPair('ECDSA-P256');
+    const short = createAuthority({ keyPair, serial: randomSerial(), now, lifetimeMs: hours * HOUR });
+    expect(rootOf(activeGeneration(short)).validToDate).toEqual(after(now, hours * HOUR));
+  },
+);
+
+test('service-ca TestCreateIntermediateCACert: a later generation is pending, and its bridge leads to it from the one before', async () => {
   const [next, previous] = (await prepared(one, after(now, DAY))).generations;
   if (next?.bridge === undefined || previous === undefined) throw new Error('there is no bridge');
   expect(next.state).toBe('pending');
@@ -35,6 +47,9 @@ test('a later generation is pending, and its bridge leads to it from the one bef
   expect(bridge.checkIssued(rootOf(previous))).toBe(true);
   expect(bridge.verify(rootOf(previous).publicKey)).toBe(true);
   expect(bridge.ca).toBe(true);
+  const keyId = certificateFields(rootOf(previous)).subjectKeyId ?? new Uint8Array();
+  expect(bridge.raw.includes(Buffer.concat([AUTHORITY_KEY_ID, keyId]))).toBe(true);
+  expect(bridge.serialNumber).not.toBe(rootOf(previous).serialNumber); // one issuer must not use a serial twice
   expect(bridge.validToDate).toEqual(rootOf(previous).validToDate);
 });
 

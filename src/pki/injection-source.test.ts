@@ -49,7 +49,11 @@ test.each<[string, () => SourceObject | undefined, RegExp]>([
     /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/,
   ],
   ['says no', () => source({ 'ca.crt': ca }, 'false'), /does not consent/],
-  ['has no certificates', () => source({}), /has neither ca.crt nor tls.crt/],
+  [
+    'has no certificates (Knative conversion TestReconcile: secret missing CA cert)',
+    () => source({}),
+    /has neither ca.crt nor tls.crt/,
+  ],
   ['holds garbage', () => source({ 'ca.crt': 'garbage' }), /has no PEM certificate in ca.crt/],
   [
     'is cut off',

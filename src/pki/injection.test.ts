@@ -61,7 +61,7 @@ test.each([
   expect(plan(of())).toEqual({ kind: 'none' });
 });
 
-test('a configuration that holds the bundle in all its entries is current', () => {
+test('cert-manager TestAppendCertificatesToBundle: does_not_append_existing_certificates: a configuration that holds the bundle in all its entries is current', () => {
   expect(plan(asking('true', viaService('a', bundle), viaUrl('b')))).toEqual({
     kind: 'current',
     problem: undefined,
@@ -75,7 +75,7 @@ test('other line ends are no difference', () => {
 });
 
 test.each([
-  ['absent', () => undefined],
+  ['absent (cert-manager TestAppendCertificatesToBundle: append_to_empty_bundle)', () => undefined],
   ['empty', () => ''],
   ['a placeholder', () => '\n'],
   ['that of another authority', () => other],

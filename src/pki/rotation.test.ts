@@ -62,11 +62,12 @@ describe('a rotation begins', () => {
   });
 
   test.each([
-    ['no rotation without a reason', undefined, undefined, 'none'],
-    ['no rotation if the stored reason matches', 'leak', 'leak', 'none'],
-    ['rotation if the reason differs', 'leak', 'audit', 'prepare'],
-    ['rotation for the first reason', 'leak', undefined, 'prepare'],
-  ])('service-ca TestForcedRotationRequired: %s', (_case, rotate, rotatedFor, kind) => {
+    ['TestForcedRotationRequired: no rotation without a reason', undefined, undefined, 'none'],
+    ['TestForcedRotationRequired: no rotation if the stored reason matches', 'leak', 'leak', 'none'],
+    ['TestForcedRotationRequired: rotation if the reason differs', 'leak', 'audit', 'prepare'],
+    ['TestMaybeRotateSigningSecret: forced rotation required', 'leak', undefined, 'prepare'],
+    ['TestMaybeRotateSigningSecret: forced rotation not required', 'leak', 'leak', 'none'],
+  ])('service-ca %s', (_case, rotate, rotatedFor, kind) => {
     const authority = rotatedFor === undefined ? one : { ...one, rotatedFor };
     expect(plan({ authority, rotate }).kind).toBe(kind);
   });
@@ -74,6 +75,16 @@ describe('a rotation begins', () => {
   test('service-ca TestMaybeRotateSigningSecret: forced rotation required when half-expired is one rotation', () => {
     const late = rotationTime(activeGeneration(one));
     expect(plan({ now: late, rotate: 'leak' })).toEqual({ kind: 'prepare', reason: 'Requested' });
+  });
+
+  const half = () => rotationTime(activeGeneration(one));
+  test.each([
+    ['Ok', () => now, 'none'],
+    ['almost nearing expiry', () => after(half(), -1), 'none'],
+    ['just nearing expiry', half, 'prepare'],
+    ['expired', () => after(start, 731 * DAY), 'prepare'],
+  ])('cert-manager Test__caRequiresRegeneration: %s', (_case, at, kind) => {
+    expect(plan({ now: at() }).kind).toBe(kind);
   });
 
   test('D4: not while another is under way; the reason is answered by the next one', () => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 const owner = { apiVersion: 'v1', kind: 'Service', name: 'db', uid: 'uid-2', controller: true } as const;
 
-test('a new Secret holds the cert, its key and the bundle, and belongs to the Service', () => {
+test('Knative TestMakeSecret: a new Secret holds the cert, its key and the bundle, and belongs to the Service', () => {
   const secret = withServingCert(undefined, content);
   expect(secret).toEqual({
     apiVersion: 'v1',

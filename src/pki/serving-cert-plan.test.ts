@@ -47,7 +47,7 @@ beforeAll(async () => {
   };
 });
 
-test('a healthy cert is kept until its renewal is due', () => {
+test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire: a healthy cert is kept until its renewal is due', () => {
   const recheckAt = renewalTime(current, healthy.serviceUid);
   expect(planServingCert(healthy)).toEqual({ kind: 'keep', recheckAt });
   expect(planServingCert({ ...healthy, now: after(recheckAt, -1) })).toEqual({ kind: 'keep', recheckAt });
@@ -109,7 +109,7 @@ test('a clock that differs by minutes replaces nothing', () => {
   );
 });
 
-test('a clock that went back to before the authority began replaces nothing', () => {
+test('cert-manager TestStartRenewalWatcher: zero moment: a clock that went back to before the authority began replaces nothing', () => {
   const now = day(-400);
   expect(planServingCert({ ...healthy, now })).toEqual({ kind: 'keep', recheckAt: signing.notBefore });
 });

@@ -26,7 +26,7 @@ beforeAll(async () => {
   };
 });
 
-test('a serving cert is for its key and names, and signed by the active generation', () => {
+test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert is for its key and names, and signed by the active generation', () => {
   const { chain, notAfter } = issueServingCert(order);
   const leaf = new X509Certificate(chain);
   expect(leaf.publicKey.equals(keyPair.publicKey)).toBe(true);

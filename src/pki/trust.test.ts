@@ -100,7 +100,7 @@ describe('three generations', () => {
       },
     );
 
-  test('a client that trusts another authority refuses the server', async () => {
+  test('OPA TestBadCA: a client that trusts another authority refuses the server', async () => {
     const stranger = caBundle(await firstAuthority(now), now);
     expect(await handshake(get(servers, 'S3'), stranger)).toMatch(/^UNABLE_TO_/);
   });
@@ -124,6 +124,21 @@ describe('three generations', () => {
       }
     }
     expect([...servers.values()].map(({ chain }) => splitCertificates(chain).length)).toEqual([1, 2, 3]);
+  });
+});
+
+describe('service-ca TestRotateSigningCA, CheckRotation', () => {
+  test.each([
+    ['Pre-rotation', 'old', 'old'],
+    ['Server rotated', 'new', 'old'],
+    ['Client refreshed', 'old', 'new'],
+    ['Server rotated and client refreshed', 'new', 'new'],
+  ] as const)('%s: a server with the %s cert, a client with the %s bundle', async (_case, server, client) => {
+    const old = await firstAuthority(now);
+    const authorities = { old, new: await rotated(old, now) };
+    expect(
+      await handshake(await serverOf(authorities[server], now), caBundle(authorities[client], now)),
+    ).toBe('ok');
   });
 });
 

@@ -4,7 +4,7 @@ import { createMetrics } from './metrics.ts';
 
 const notAfter = new Date('2028-01-01T00:00:00Z');
 
-test('the leader tells the phase of the authority and when its generations end, and only what holds now', async () => {
+test('service-ca e2e service-ca-metrics: the leader tells the phase of the authority and when its generations end, and only what holds now', async () => {
   const metrics = createMetrics();
   metrics.authority({
     phase: 'publishing',

@@ -38,7 +38,7 @@ function start() {
 }
 
 describe('the problem of a listener', () => {
-  test('is that there is no certificate, until there is one', async () => {
+  test('OPA TestReconcilerSync: certs-not-mounted, certs-mounted: is that there is no certificate, until there is one', async () => {
     const { listener } = start();
     expect(listener.problem(now)).toBe('there is no serving certificate yet');
     await listener.present((await certificate()).pair);

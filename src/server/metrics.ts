@@ -8,6 +8,7 @@ import { createPolicyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { createHandlerMetrics, type HandlerMetrics } from './handler-metrics.ts';
 import { createPressureMetrics, type PressureMetrics } from './pressure-metrics.ts';
 import { createServingCertMetrics, type ServingCertMetrics } from './serving-cert-metrics.ts';
+import { createUniqueMetrics, type UniqueMetrics } from './unique-metrics.ts';
 
 export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
 
@@ -34,7 +35,8 @@ export interface Metrics
     HandlerMetrics,
     PolicyMetrics,
     PressureMetrics,
-    ServingCertMetrics {
+    ServingCertMetrics,
+    UniqueMetrics {
   readonly contentType: string;
   readonly text: () => Promise<string>;
   readonly admission: (
@@ -108,6 +110,7 @@ export function createMetrics(): Metrics {
     ...createCaBundleMetrics(registers),
     ...createConversionMetrics(registers),
     ...createPolicyMetrics(registers),
+    ...createUniqueMetrics(registers),
     ...createHandlerMetrics(registers),
     ...createPressureMetrics(registers),
   };

@@ -63,7 +63,7 @@ const statesAre = (wanted: string) =>
     { timeoutMs: 60_000 },
   );
 
-test('service-ca e2e forced-ca-rotation: old and new clients and servers trust each other, and the old CA goes', async () => {
+test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotation: old and new clients and servers trust each other, and the old CA goes', async () => {
   const [first] = await generations();
   const before = { server: await served(), bundle: await bundle() };
   await annotate({ 'gatehouse.dev/rotate': 'test' });
@@ -88,7 +88,7 @@ test('service-ca e2e forced-ca-rotation: old and new clients and servers trust e
   expect(await replica.metrics()).toMatch(/gatehouse_rotation_phase\{phase="steady"\} 1/);
 });
 
-test('service-ca e2e refresh-CA: a Secret that is deleted comes back as it was', async () => {
+test('service-ca e2e refresh-CA, cert-manager TestDynamicAuthority_Recreates: a Secret that is deleted comes back as it was', async () => {
   const before = await generations();
   await cluster.admin.delete(secrets, AUTHORITY);
   await eventually('it is back', async () => (await generations()).length === before.length);

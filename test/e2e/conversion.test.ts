@@ -1,16 +1,25 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { ApiError } from '../../src/kube/api-error.ts';
+import { parseJson, type JsonObject } from '../../src/admission/json.ts';
+import { loadConnection } from '../../src/kube/connection.ts';
+import { createRest } from '../../src/kube/rest.ts';
+import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { createNamespace, type Cluster } from '../support/cluster.ts';
 import {
+  CONVERSION_POLICIES,
   convertExamples,
   databases,
+  failureOf,
+  seeConverting,
   storeIn,
   type CustomObject,
 } from '../support/conversion-objects.ts';
-import type { Replica } from '../support/gatehouse.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import { condition, isTrue, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
+
+const CRD = 'databases.infra.example.com';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -40,25 +49,279 @@ function database(name: string, version: string, spec: object, more: object = {}
   };
 }
 
+const ref = (name: string) => ({ namespace: 'shop', name });
 const read = async (version: string, name: string): Promise<CustomObject> => {
-  const found = await cluster.admin.get<CustomObject>(databases(version), { namespace: 'shop', name });
+  const found = await cluster.admin.get<CustomObject>(databases(version), ref(name));
   if (found === undefined) throw new Error(`there is no ${name}`);
   return found;
 };
+const specOf = async (version: string, name: string) => (await read(version, name)).spec;
+const list = async (version: string): Promise<ReadonlyMap<string, CustomObject>> => {
+  const { items } = await cluster.admin.listAll<CustomObject>(databases(version), { namespace: 'shop' });
+  return new Map(items.map((item) => [item.metadata?.name ?? '', item]));
+};
+const policyIs = (accept: (policy: Conditioned) => boolean) =>
+  cluster.see<Conditioned>('the ConversionPolicy', CONVERSION_POLICIES, { name: 'databases' }, accept, 20_000);
+
+const V1 = { endpoint: 'localhost:8080', version: '17', storage: '500Mi', rack: 'r1' };
+const V2 = { address: { host: 'localhost', port: 8080 }, engine: { version: '17' }, replicas: 1 };
 
 test('should be able to convert from CR v1 to CR v2', async () => {
-  const spec = { endpoint: 'localhost:8080', version: '17', storage: '100Gi', rack: 'r1' };
-  await cluster.admin.create(databases('v1'), database('first', 'v1', spec));
+  await cluster.admin.create(databases('v1'), database('first', 'v1', V1));
   const v2 = await read('v2', 'first');
   expect(v2).toMatchObject({
     apiVersion: 'infra.example.com/v2',
     metadata: { annotations: { 'example.com/rack': 'r1' } },
   });
-  expect(v2.spec).toEqual({
-    address: { host: 'localhost', port: 8080 },
-    engine: { version: '17' },
-    storageGigabytes: 100,
-    replicas: 1,
+  expect(v2.spec).toEqual(V2);
+  expect(await specOf('v1', 'first')).toEqual(V1);
+});
+
+test('should be able to convert a non homogeneous list of CRs', async () => {
+  await cluster.admin.create(databases('v1'), database('stored-v2', 'v1', V1));
+  await storeIn(cluster, CRD, 'v1');
+  await eventually('an object is stored in v1', async () => {
+    // The API server takes a moment to store in the new version; whatever it does, both versions have to be served.
+    await cluster.admin.create(databases('v1'), database(`stored-v1-${Date.now()}`, 'v1', V1));
+    return true;
   });
-  expect((await read('v1', 'first')).spec).toEqual(spec);
+  const [inV1, inV2] = [await list('v1'), await list('v2')];
+  expect([...inV1.keys()].sort()).toEqual([...inV2.keys()].sort());
+  expect(inV1.size).toBeGreaterThanOrEqual(3);
+  for (const { apiVersion, spec } of inV1.values()) expect({ apiVersion, spec }).toEqual({ apiVersion: 'infra.example.com/v1', spec: V1 });
+  for (const { apiVersion, spec } of inV2.values()) expect({ apiVersion, spec }).toEqual({ apiVersion: 'infra.example.com/v2', spec: V2 });
+  await storeIn(cluster, CRD, 'v2');
+});
+
+describe('validateMixedStorageVersions', () => {
+  test('an object is the same in each version, whichever it was written and stored in', async () => {
+    for (const stored of ['v1', 'v2']) {
+      await storeIn(cluster, CRD, stored);
+      await cluster.admin.create(databases('v1'), database(`v1-in-${stored}`, 'v1', V1));
+      await cluster.admin.create(databases('v2'), database(`v2-in-${stored}`, 'v2', V2));
+    }
+    for (const stored of ['v1', 'v2']) {
+      expect(await specOf('v1', `v1-in-${stored}`)).toEqual(V1);
+      expect(await specOf('v2', `v1-in-${stored}`)).toEqual(V2);
+      expect(await specOf('v2', `v2-in-${stored}`)).toEqual(V2);
+    }
+  });
+});
+
+describe('what v1 cannot hold', () => {
+  const RICH = {
+    address: { host: 'db', port: 5432, tls: true },
+    engine: { name: 'postgres', version: '17' },
+    storageGigabytes: 100,
+    replicas: 3,
+  };
+
+  test('survives a change by a client that knows v1 alone, by patch, apply and replace', async () => {
+    await cluster.admin.create(databases('v2'), database('rich', 'v2', RICH));
+    expect(await specOf('v1', 'rich')).toEqual({ endpoint: 'db:5432', version: '17', storage: '100Gi' });
+
+    await cluster.admin.patchMerge(databases('v1'), ref('rich'), { spec: { version: '18' } });
+    expect(await specOf('v2', 'rich')).toEqual({ ...RICH, engine: { name: 'postgres', version: '18' } });
+
+    const live = await read('v1', 'rich');
+    await cluster.admin.replace(databases('v1'), { ...live, spec: { ...live.spec, endpoint: 'other:1' } });
+    expect(await specOf('v2', 'rich')).toMatchObject({ address: { host: 'other', port: 1, tls: true }, replicas: 3 });
+
+    await cluster.admin.apply(databases('v1'), database('rich', 'v1', { endpoint: 'applied:2' }), { fieldManager: 'test', force: true });
+    expect(await specOf('v2', 'rich')).toMatchObject({ address: { host: 'applied', port: 2, tls: true }, replicas: 3 });
+  });
+
+  test('gives way to a change of the field that it was made of', async () => {
+    await cluster.admin.create(databases('v1'), database('resized', 'v1', { endpoint: 'a:1', storage: '500Mi' }));
+    expect(await specOf('v2', 'resized')).not.toHaveProperty('storageGigabytes');
+    await cluster.admin.patchMerge(databases('v2'), ref('resized'), { spec: { storageGigabytes: 7 } });
+    expect(await specOf('v1', 'resized')).toEqual({ endpoint: 'a:1', storage: '7Gi' });
+  });
+
+  test('is exact, for integers beyond 2^53 too', async () => {
+    const connection = await loadConnection({ kubeconfig: cluster.plane.kubeconfig('admin') });
+    const exact = createRest({ connection, userAgent: 'gatehouse-test', parse: parseJson });
+    const path = (version: string) => `/apis/infra.example.com/${version}/namespaces/shop/databases`;
+    const body = database('exact', 'v2', { ...RICH, replicas: JSON.rawJSON('9007199254740993') });
+    await exact.request({ method: 'POST', path: path('v2'), body });
+    await cluster.admin.patchMerge(databases('v1'), ref('exact'), { spec: { rack: 'r9' } });
+    const v2 = await exact.request<{ spec: JsonObject }>({ method: 'GET', path: `${path('v2')}/exact` });
+    expect(v2.spec.replicas).toBe(9007199254740993n);
+    await connection.close();
+  });
+});
+
+test('status is converted like everything else', async () => {
+  await cluster.admin.create(databases('v1'), database('busy', 'v1', V1));
+  const live = await read('v1', 'busy');
+  await cluster.admin.replaceStatus(databases('v1'), { ...live, status: { phase: 'Running' } });
+  expect((await read('v2', 'busy')).status).toEqual({ state: 'Running' });
+  await cluster.admin.patchStatus(databases('v2'), ref('busy'), { status: { state: 'Done' } });
+  expect((await read('v1', 'busy')).status).toEqual({ phase: 'Done' });
+  expect(await specOf('v1', 'busy')).toEqual(V1);
+});
+
+test('unused versions are not called for', async () => {
+  await storeIn(cluster, CRD, 'v2');
+  const converted = async () => (await replica.metrics()).split('\n').filter((line) => line.startsWith('gatehouse_conversion_objects_total'));
+  const before = await converted();
+  expect(before.join()).toContain(`crd="${CRD}",outcome="converted"`);
+  await createNamespace(cluster, 'elsewhere');
+  const object = { ...database('unused', 'v2', V2), metadata: { name: 'unused', namespace: 'elsewhere' } };
+  await cluster.admin.create(databases('v2'), object);
+  await cluster.admin.patchMerge(databases('v2'), { namespace: 'elsewhere', name: 'unused' }, { spec: { replicas: 2 } });
+  await cluster.admin.delete(databases('v2'), { namespace: 'elsewhere', name: 'unused' });
+  expect(await converted()).toEqual(before);
+});
+
+describe('a policy', () => {
+  const change = (spec: object) => cluster.admin.patchMerge(CONVERSION_POLICIES, { name: 'databases' }, { spec });
+  const good = async () =>
+    (await cluster.admin.get<Conditioned & { spec: { versions: readonly object[] } }>(CONVERSION_POLICIES, { name: 'databases' }))?.spec;
+
+  test('that does not compile says where and why, and the version before stays in force, also after a restart', async () => {
+    const before = await good();
+    await change({ versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.finalizers' } }], fromHub: [] }] });
+    const broken = await policyIs((policy) => condition(policy, 'Ready')?.status === 'False');
+    expect(condition(broken, 'Ready')).toMatchObject({ reason: 'InvalidPath' });
+    expect(condition(broken, 'Ready')?.message).toContain('spec.versions[0].toHub[0].remove.path: of metadata, a conversion may change labels and annotations only');
+    expect(condition(broken, 'Ready')?.message).toContain('stays in force');
+    expect(await specOf('v1', 'first')).toEqual(V1);
+
+    await replica.program.stop(15_000);
+    replica = await startReplica(cluster.plane, { name: 'again', port: replica.port });
+    await replica.whenReady(40_000);
+    expect(await specOf('v1', 'first')).toEqual(V1);
+
+    await change({ ...before });
+    await policyIs(isTrue('Ready'));
+  });
+
+  test('whose definition gets a version says so, and converts between the others', async () => {
+    const crd = await cluster.admin.get<{ spec: { versions: readonly { name: string }[] } }>(customResourceDefinitions, { name: CRD });
+    const versions = crd?.spec.versions ?? [];
+    const v3 = { ...versions.find(({ name }) => name === 'v1'), name: 'v3' };
+    await cluster.admin.patchMerge(customResourceDefinitions, { name: CRD }, { spec: { versions: [...versions, v3] } });
+    const missing = await policyIs((policy) => condition(policy, 'Ready')?.reason === 'MissingVersion');
+    expect(condition(missing, 'Ready')?.message).toContain('serves version "v3", which has no steps here: add it');
+    expect(await specOf('v1', 'first')).toEqual(V1);
+    expect(await failureOf(() => read('v3', 'first'))).toContain('ConversionPolicy databases does not know version "v3"');
+
+    await cluster.admin.patchMerge(customResourceDefinitions, { name: CRD }, { spec: { versions } });
+    await policyIs(isTrue('Ready'));
+  });
+
+  test('for a kind that another policy converts says so', async () => {
+    const spec = await good();
+    const twin = { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'ConversionPolicy', metadata: { name: 'twin' }, spec };
+    await cluster.apply(twin);
+    const seen = await cluster.see<Conditioned>('twin', CONVERSION_POLICIES, { name: 'twin' }, (policy) => condition(policy, 'Ready') !== undefined);
+    expect(condition(seen, 'Ready')).toMatchObject({ status: 'False', reason: 'Conflict', message: expect.stringContaining('ConversionPolicy databases already') as string });
+    await cluster.admin.delete(CONVERSION_POLICIES, { name: 'twin' });
+  });
+
+  test('whose definition does not ask Gatehouse says what to write there', async () => {
+    const { name, group, plural } = { name: 'gizmos.conv.example.com', group: 'conv.example.com', plural: 'gizmos' };
+    const version = { served: true, schema: { openAPIV3Schema: { type: 'object' } } };
+    await cluster.apply(
+      {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name },
+        spec: {
+          group,
+          scope: 'Cluster',
+          names: { kind: 'Gizmo', plural, singular: 'gizmo', listKind: 'GizmoList' },
+          versions: [{ name: 'v1', storage: false, ...version }, { name: 'v2', storage: true, ...version }],
+        },
+      } as object,
+      {
+        apiVersion: 'gatehouse.dev/v1alpha1',
+        kind: 'ConversionPolicy',
+        metadata: { name: plural },
+        spec: { target: { apiGroup: group, resource: plural }, hub: 'v2', versions: [{ name: 'v1' }] },
+      } as object,
+    );
+    const seen = await cluster.see<Conditioned>('gizmos', CONVERSION_POLICIES, { name: plural }, isTrue('Ready'));
+    expect(condition(seen, 'Installed')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    const [, stanza = ''] = condition(seen, 'Installed')?.message.split(`${name}:\n`) ?? [];
+    await cluster.apply({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', ...parseStanza(stanza, name) });
+    await seeConverting(cluster, plural);
+  });
+});
+
+/** What the message says to write, as a person would paste it. */
+function parseStanza(yaml: string, name: string): object {
+  const text = (key: string) => new RegExp(`${key}: (.+)`).exec(yaml)?.[1] ?? '';
+  const service = { namespace: text('namespace'), name: text('          name'), port: Number(text('port')), path: text('path') };
+  return {
+    metadata: { name, annotations: { 'gatehouse.dev/inject-cabundle': 'true' } },
+    spec: { conversion: { strategy: 'Webhook', webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } } } },
+  };
+}
+
+describe('expectConversionFailureMessage', () => {
+  const BROKEN = 'no such key: storageGigabytes';
+  const path = '/apis/infra.example.com/v1/namespaces/shop/databases';
+  const request = (method: 'GET' | 'PUT' | 'PATCH' | 'DELETE' | 'POST', suffix: string, body?: object) => () =>
+    cluster.adminRest.request({
+      method,
+      path: `${path}${suffix}`,
+      ...(body === undefined ? {} : { body }),
+      ...(method === 'PATCH' ? { contentType: 'application/merge-patch+json' } : {}),
+    });
+  const whole = () => ({ ...database('unreadable', 'v1', V1), metadata: { ...ref('unreadable'), resourceVersion: '1' } });
+  const patch = { metadata: { annotations: { patch: 'true' } } };
+  let restore: object | undefined;
+
+  beforeAll(async () => {
+    await cluster.admin.create(databases('v2'), database('unreadable', 'v2', V2));
+    const policy = await cluster.admin.get<Conditioned & { spec: { versions: readonly { fromHub: readonly object[] }[] } }>(CONVERSION_POLICIES, { name: 'databases' });
+    restore = policy?.spec;
+    const [v1] = policy?.spec.versions ?? [];
+    const fromHub = [{ set: { path: 'spec.storage', expression: 'string(object.spec.storageGigabytes)' } }, ...(v1?.fromHub ?? [])];
+    await cluster.admin.patchMerge(CONVERSION_POLICIES, { name: 'databases' }, { spec: { versions: [{ ...v1, fromHub }] } });
+    await eventually('the step is in force', async () => (await failureOf(request('GET', '/unreadable'))).includes(BROKEN));
+  });
+  afterAll(async () => {
+    await cluster.admin.patchMerge(CONVERSION_POLICIES, { name: 'databases' }, { spec: restore ?? {} });
+    await eventually('it is gone', async () => (await specOf('v1', 'unreadable')) !== undefined);
+  });
+
+  test.each([
+    ['get', request('GET', '/unreadable')],
+    ['list', request('GET', '')],
+    ['create', request('POST', '', database('new', 'v1', { endpoint: 'a:1' }))],
+    ['update', request('PUT', '/unreadable', whole())],
+    ['patch', request('PATCH', '/unreadable', patch)],
+    ['status-get', request('GET', '/unreadable/status')],
+    ['status-update', request('PUT', '/unreadable/status', whole())],
+    ['status-patch', request('PATCH', '/unreadable/status', patch)],
+    ['delete', request('DELETE', '/unreadable?dryRun=All')],
+    ['deletecollection', request('DELETE', '?dryRun=All')],
+  ])('%s', async (_verb, attempt) => {
+    const message = await failureOf(attempt);
+    expect(message).toContain('cannot be converted from');
+    expect(message).toContain('ConversionPolicy databases');
+    expect(message).toMatch(/fromHub\[0\]: no such key: storageGigabytes/);
+  });
+
+  test('what is asked for in the version that is stored is not concerned', async () => {
+    expect(await specOf('v2', 'unreadable')).toEqual(V2);
+    await cluster.admin.patchMerge(databases('v2'), ref('unreadable'), patch);
+    expect((await list('v2')).has('unreadable')).toBe(true);
+  });
+});
+
+test('a definition whose objects are stored in two versions can be deleted', async () => {
+  await storeIn(cluster, CRD, 'v1');
+  await cluster.admin.create(databases('v2'), database('last', 'v2', V2));
+  await cluster.admin.delete(customResourceDefinitions, { name: CRD });
+  await eventually(
+    'the definition is gone',
+    async () => (await cluster.admin.get(customResourceDefinitions, { name: CRD })) === undefined,
+    { timeoutMs: 30_000 },
+  );
+  const orphaned = await policyIs((policy) => condition(policy, 'Ready')?.reason === 'UnknownTarget');
+  expect(condition(orphaned, 'Installed')).toMatchObject({ status: 'False', reason: 'NoDefinition' });
 });

@@ -1,6 +1,5 @@
 /** Every kind that can carry a CA bundle, every place that a bundle can come from. */
 import { isDeepStrictEqual } from 'node:util';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { configMaps, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
@@ -10,6 +9,7 @@ import type { CertificatePem } from '../../src/pki/pem.ts';
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import {
+  annotate,
   edit,
   entry,
   KINDS,
@@ -19,7 +19,6 @@ import {
   SHOP,
   startInjecting,
   type Carrier,
-  type Kind,
 } from '../support/injection-objects.ts';
 
 let cluster: Cluster;
@@ -41,8 +40,6 @@ async function otherCa(): Promise<CertificatePem> {
 }
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
-const annotate = (kind: Kind, name: string, annotations: Readonly<Record<string, string | null>>) =>
-  cluster.admin.patchMerge(kind.resource, kind.ref(name), { metadata: { annotations } });
 
 const secret = (name: string, data: Readonly<Record<string, string>>, annotations = {}): Carrier => ({
   metadata: { namespace: 'vault', name, annotations },
@@ -51,10 +48,16 @@ const secret = (name: string, data: Readonly<Record<string, string>>, annotation
 const CONSENTS = { 'gatehouse.dev/allow-direct-injection': 'true' };
 const { validatingwebhook, configmap, crd } = KINDS;
 
-describe.each(Object.entries(KINDS))('service-ca %s-ca-bundle-injection', (what, kind) => {
+const SERVICE_CA: Readonly<Record<string, string>> = { configmap: 'ca-bundle-injection-configmap' };
+
+describe.each(
+  Object.entries(KINDS).map(
+    ([what, kind]) => [SERVICE_CA[what] ?? `${what}-ca-bundle-injection`, what, kind] as const,
+  ),
+)('service-ca e2e %s', (_case, what, kind) => {
   const name = `carrier${what}`;
 
-  test('an object that asks gets the bundle, and nothing else in it changes', async () => {
+  test('cert-manager cainjector: inject into all CA fields: an object that asks gets the bundle, and nothing else in it changes', async () => {
     const made = await cluster.admin.create<Carrier>(kind.resource, kind.make(name), {
       fieldManager: 'their-installer',
     });
@@ -67,7 +70,7 @@ describe.each(Object.entries(KINDS))('service-ca %s-ca-bundle-injection', (what,
     await seeBundle(cluster, kind, name, bundle);
   });
 
-  test('an object that does not ask is left alone', async () => {
+  test('cert-manager cainjector: not into non-annotated: an object that does not ask is left alone', async () => {
     const foreign = `foreign${what}`;
     await cluster.admin.create(kind.resource, kind.make(foreign, {}));
     await cluster.admin.create(kind.resource, kind.make(`${foreign}b`));
@@ -77,7 +80,7 @@ describe.each(Object.entries(KINDS))('service-ca %s-ca-bundle-injection', (what,
   });
 
   test('when the annotation goes, we own nothing any more and the value stays', async () => {
-    await annotate(kind, name, { 'gatehouse.dev/inject-cabundle': null });
+    await annotate(cluster, kind, name, { 'gatehouse.dev/inject-cabundle': null });
     await seeEvent(cluster, kind.ref(name).namespace ?? 'default', kind.ref(name).name, 'Released');
     const released = await seeBundle(cluster, kind, name, bundle);
     expect(managedBy(released, 'gatehouse-cabundle')).toEqual([]);
@@ -117,7 +120,7 @@ test('a Secret is a source only when its owner consents, and its changes are fol
   await seeBundle(cluster, validatingwebhook, 'from-secret', second);
 });
 
-test('garbage in a source changes nothing, and a mended source is followed again', async () => {
+test('service-ca TestBundlesWatcher_Integration_ReloadsOnFileChange: garbage in a source changes nothing, and a mended source is followed again', async () => {
   const [first, second] = [await otherCa(), await otherCa()];
   const ref = { namespace: 'vault', name: 'mended' };
   const source = { metadata: { ...ref, annotations: CONSENTS }, data: { 'ca.crt': first } } as Carrier;
@@ -204,16 +207,37 @@ test("OpenShift's annotation fills service-ca.crt of a ConfigMap, in both spelli
   }
 });
 
-test("cert-manager's inject-ca-from-secret is honoured, with its own consent", async () => {
-  const ca = await otherCa();
-  const consents = { 'cert-manager.io/allow-direct-injection': 'true' };
-  await cluster.admin.create(secrets, secret('cm', { 'ca.crt': ca }, consents));
-  await cluster.admin.create(
-    crd.resource,
-    crd.make('certmanager', { 'cert-manager.io/inject-ca-from-secret': 'vault/cm' }),
-  );
-  await seeBundle(cluster, crd, 'certmanager', ca);
-});
+describe.each(Object.entries(KINDS).filter(([what]) => what !== 'configmap'))(
+  'cert-manager cainjector, %s:',
+  (what, kind) => {
+    const from = (source: string) => ({ 'cert-manager.io/inject-ca-from-secret': source });
+    const told = async (name: string) => {
+      const { message } = await seeEvent(cluster, 'default', kind.ref(name).name, 'InvalidInjection');
+      const object = await cluster.admin.get<Carrier>(kind.resource, kind.ref(name));
+      expect(kind.bundles(object ?? {}).every((one) => one === undefined)).toBe(true);
+      return message;
+    };
+
+    test('from secret', async () => {
+      const ca = await otherCa();
+      const consents = { 'cert-manager.io/allow-direct-injection': 'true' };
+      await cluster.admin.create(secrets, secret(`cm-${what}`, { 'ca.crt': ca }, consents));
+      await cluster.admin.create(kind.resource, kind.make(`cm${what}`, from(`vault/cm-${what}`)));
+      await seeBundle(cluster, kind, `cm${what}`, ca);
+    });
+
+    test('refuse when not allowed', async () => {
+      await cluster.admin.create(secrets, secret(`closed-${what}`, { 'ca.crt': await otherCa() }, CONSENTS));
+      await cluster.admin.create(kind.resource, kind.make(`closed${what}`, from(`vault/closed-${what}`)));
+      expect(await told(`closed${what}`)).toContain('cert-manager.io/allow-direct-injection');
+    });
+
+    test('ignore invalid annotations', async () => {
+      await cluster.admin.create(kind.resource, kind.make(`invalid${what}`, from('no-namespace')));
+      expect(await told(`invalid${what}`)).toContain('no-namespace');
+    });
+  },
+);
 
 test('B1: fifty entries, and none', async () => {
   const many = {
@@ -227,40 +251,6 @@ test('B1: fifty entries, and none', async () => {
   });
   const filled = await seeBundle(cluster, validatingwebhook, 'fifty', bundle);
   expect(withoutBookkeeping(filled)).toEqual(withoutBookkeeping(validatingwebhook.withBundle(made, bundle)));
-});
-
-test('B3: a hundred wipes are healed, and the time that takes is printed', async () => {
-  const names = Array.from({ length: 20 }, (_, n) => `wiped-${String(n)}`);
-  const times: number[] = [];
-  for (const name of names) await cluster.admin.create(configMaps, configmap.make(name));
-  for (const name of names.flatMap((one) => Array.from({ length: 5 }, () => one))) {
-    await seeBundle(cluster, configmap, name, bundle);
-    await edit(cluster, configmap, name, (live) => ({ ...live, data: {} }));
-    const started = performance.now();
-    await seeBundle(cluster, configmap, name, bundle);
-    times.push(performance.now() - started);
-  }
-  times.sort((a, b) => a - b);
-  console.log(
-    `healed: p50 ${String(Math.round(times[49] ?? 0))} ms, p99 ${String(Math.round(times[98] ?? 0))} ms`,
-  );
-  expect(times).toHaveLength(100);
-});
-
-test('what is right is not written again, however often it is looked at', async () => {
-  await cluster.admin.create(validatingwebhook.resource, validatingwebhook.make('quiet'));
-  await cluster.admin.create(configMaps, configmap.make('quiet'));
-  await seeBundle(cluster, validatingwebhook, 'quiet', bundle);
-  await seeBundle(cluster, configmap, 'quiet', bundle);
-  await sleep(500); // until what comes after the write has been done too
-  const version = async (kind: Kind) =>
-    (await cluster.admin.get(kind.resource, kind.ref('quiet')))?.metadata?.resourceVersion;
-  for (const kind of [validatingwebhook, configmap]) {
-    await annotate(kind, 'quiet', { touched: 'yes' });
-    const touched = await version(kind);
-    await sleep(500);
-    expect(await version(kind)).toBe(touched);
-  }
 });
 
 test('what the API server refuses is told on the object, and written when it is mended', async () => {

@@ -66,12 +66,12 @@ const issued = (name: string, timeoutMs?: number) =>
     timeoutMs,
   );
 
-test('both replicas become ready, and one of them leads', async () => {
+test('cert-manager TestDynamicSource_Bootstrap: both replicas become ready, and one of them leads', async () => {
   console.log(`ready after ${readyAfterMs.map((ms) => `${Math.round(ms)} ms`).join(' and ')}`);
   expect(await leaderAmong(replicas)).toBeDefined();
 });
 
-test('two replicas that start at once end with one authority', () => {
+test('cert-manager TestDynamicAuthority_Bootstrap, TestDynamicSource_leaderelection: two replicas that start at once end with one authority', () => {
   const created = countByTarget(writesOf(cluster.plane))[`secrets ${SYSTEM_NAMESPACE}/gatehouse-authority`];
   expect(created).toBe(1);
 });

@@ -67,24 +67,27 @@ const headless = (service: KubeObject): KubeObject => {
   return { ...service, spec } as KubeObject; // a Service has a spec, which KubeObject does not name
 };
 
-test('headless-stateful-serving-cert: pods of a headless Service are served under their names', async () => {
+test('service-ca e2e headless-stateful-serving-cert-secret-delete-data: pods of a headless Service are served under their names, also after the Secret was deleted', async () => {
   await cluster.admin.create(services, headless(asked('nodes', 'nodes-tls')));
   await cluster.admin.create(
     services,
     headless(asked('sets', 'sets-tls', { 'gatehouse.dev/serving-cert-pod-names': 'sets:2' })),
   );
-  const [nodes, sets] = [await seeSecret('nodes-tls'), await seeSecret('sets-tls')];
-  for (const [secret, host] of [
-    [nodes, 'any-7.nodes.shop.svc'],
-    [sets, 'sets-1.sets.shop.svc.cluster.local'],
-  ] as const) {
+  const expectAccepted = async (secret: SecretObject, host: string) => {
     const [chain, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((one) => text(secret, one));
     expect(await opensslVerify(chain ?? '', ca ?? '', host)).toMatch(/: OK$/);
     expect(await handshake(chain ?? '', key ?? '', ca ?? '', host)).toEqual({ authorized: true });
-  }
+  };
+  const [nodes, sets] = [await seeSecret('nodes-tls'), await seeSecret('sets-tls')];
+  await expectAccepted(nodes, 'any-7.nodes.shop.svc');
+  await expectAccepted(sets, 'sets-1.sets.shop.svc.cluster.local');
   await expect(
     opensslVerify(text(sets, 'tls.crt'), text(sets, 'ca.crt'), 'sets-2.sets.shop.svc'),
   ).rejects.toThrow(/hostname mismatch/i);
+
+  await cluster.admin.delete(secrets, named('sets-tls'));
+  const again = await seeSecret('sets-tls', ({ metadata }) => metadata?.uid !== sets.metadata?.uid);
+  await expectAccepted(again, 'sets-0.sets.shop.svc');
 });
 
 test('names of their own Services have inside of what the operator allows, and are told of the others', async () => {
@@ -150,19 +153,25 @@ test('L6: the Secret of a Service that no longer asks is deleted, where the oper
   });
 });
 
-test('service-ca e2e serving-cert-annotation: OpenShift’s annotation is honoured and answered', async () => {
-  const annotation = { 'service.beta.openshift.io/serving-cert-secret-name': 'moved-tls' };
-  await cluster.admin.create(services, localService('shop', 'moved', 443, annotation));
-  const secret = await seeSecret('moved-tls');
-  expect(secret.metadata?.annotations).toMatchObject({
-    'service.beta.openshift.io/originating-service-name': 'moved',
-  });
-  await cluster.see('the answer', services, named('moved'), ({ metadata }) => {
-    return metadata?.annotations?.['service.beta.openshift.io/serving-cert-signed-by'] !== undefined;
-  });
-});
+test.each([false, true])(
+  'service-ca e2e serving-cert-annotation (headless=%s): OpenShift’s annotation is honoured and answered',
+  async (isHeadless) => {
+    const name = isHeadless ? 'moved-headless' : 'moved';
+    const annotation = { 'service.beta.openshift.io/serving-cert-secret-name': `${name}-tls` };
+    const service = localService('shop', name, 443, annotation);
+    await cluster.admin.create(services, isHeadless ? headless(service) : service);
+    const secret = await seeSecret(`${name}-tls`);
+    expect(namesOf(secret).includes('DNS:*.')).toBe(isHeadless);
+    expect(secret.metadata?.annotations).toMatchObject({
+      'service.beta.openshift.io/originating-service-name': name,
+    });
+    await cluster.see('the answer', services, named(name), ({ metadata }) => {
+      return metadata?.annotations?.['service.beta.openshift.io/serving-cert-signed-by'] !== undefined;
+    });
+  },
+);
 
-test('the numbers for people are there', async () => {
+test('service-ca e2e metrics/collection, service-ca-metrics: the numbers for people are there', async () => {
   const metrics = await replica.metrics();
   expect(metrics).toMatch(/gatehouse_serving_leaf_generation\{generation="[0-9a-f]{8}"\} \d+/);
   expect(metrics).toMatch(/gatehouse_serving_leaf_not_after_seconds_bucket\{le="7776000"\} [1-9]/);

@@ -26,7 +26,8 @@ afterAll(async () => {
 const WITHIN_MS = 2_000;
 const db = { namespace: 'shop', name: 'db-tls' };
 
-const isWhole = (secret: SecretObject) => text(secret, 'tls.crt') !== '' && text(secret, 'tls.key') !== '';
+const isWhole = (secret: SecretObject) =>
+  text(secret, 'tls.crt').includes('BEGIN CERTIFICATE') && text(secret, 'tls.key') !== '';
 
 async function timed<T>(what: string, action: () => Promise<unknown>, outcome: () => Promise<T>): Promise<T> {
   await action();
@@ -70,10 +71,14 @@ test('an annotated Service has its certificate within 2 s, and OpenSSL and Node 
 });
 
 test.each<[string, () => Promise<unknown>]>([
-  ['deleted', () => cluster.admin.delete(secrets, db)],
+  ['deleted (service-ca e2e serving-cert-secret-delete-data)', () => cluster.admin.delete(secrets, db)],
   [
     'emptied',
     () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.crt': '', 'tls.key': '', 'ca.crt': null } }),
+  ],
+  [
+    'given a cert that is none (service-ca e2e serving-cert-secret-modify-bad-tlsCert)',
+    () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.crt': 'bW9kaWZpZWQ=' } }),
   ],
   [
     'its key swapped for another',
@@ -107,7 +112,7 @@ test.each<[string, () => Promise<unknown>]>([
   await expectAcceptedByClients(repaired);
 });
 
-test('what others keep in the Secret stays there', async () => {
+test('service-ca e2e serving-cert-secret-add-data: unlike there, what others keep in the Secret stays there', async () => {
   await cluster.admin.patchMerge(secrets, db, {
     metadata: { labels: { team: 'data' }, annotations: { note: 'ours' } },
     data: { 'keystore.p12': 'AAEC', 'tls.crt': '' },

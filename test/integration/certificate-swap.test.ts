@@ -138,7 +138,7 @@ test('of two certificates at the same moment the later is presented', async () =
   expect(messages()).toEqual(['presenting serving certificate', 'presenting serving certificate']);
 });
 
-test('TLS 1.1 is refused before and after a swap', async () => {
+test('Knative TLS options: TLS 1.1 is refused before and after a swap', async () => {
   const { old, ca } = await twoGenerations();
   const { listener, port } = await startListener();
   const tls11 = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
@@ -148,7 +148,7 @@ test('TLS 1.1 is refused before and after a swap', async () => {
   }
 });
 
-test('a certificate that comes after the end opens no port', async () => {
+test('OPA TestReconcilerSync: context-done: a certificate that comes after the end opens no port', async () => {
   const { old, ca } = await twoGenerations();
   const { listener, port } = await startListener();
   await listener.close();

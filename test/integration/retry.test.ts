@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import type { WebhookDeps } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
 import { MUTATE, post, reviewOf, serverObject, VALIDATE } from '../support/webhook-client.ts';
 import {
@@ -12,6 +13,8 @@ import {
   serversPolicy,
   startWebhookServer,
 } from '../support/webhook-server.ts';
+
+type Decide = WebhookDeps['validate'];
 
 const RETRY: Decision = {
   kind: 'retry',
@@ -109,7 +112,7 @@ describe('the time to answer', () => {
   /** Answers when its signal ends, and says what it has seen. */
   function waiting() {
     const seen: { signal?: AbortSignal } = {};
-    const validate = async (_entry: string, _request: unknown, signal: AbortSignal): Promise<Decision> => {
+    const validate: Decide = async (_entry, _request, { signal }) => {
       seen.signal = signal;
       await new Promise((resolve) => {
         signal.addEventListener('abort', resolve);
@@ -147,8 +150,8 @@ describe('the time to answer', () => {
   test('is not over for one who has answered', async () => {
     let signal: AbortSignal | undefined;
     const running = await startWebhookServer({
-      validate: (_entry, _request, given) => {
-        signal = given;
+      validate: (_entry, _request, until) => {
+        signal = until.signal;
         return Promise.resolve(ALLOWED);
       },
     });

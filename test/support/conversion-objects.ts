@@ -76,3 +76,13 @@ export async function storeIn(cluster: Cluster, definition: string, version: str
     ({ status }) => status?.storedVersions?.includes(version) ?? false,
   );
 }
+
+/** The message with which the API server fails. */
+export async function failureOf(attempt: () => Promise<unknown>): Promise<string> {
+  try {
+    await attempt();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return '';
+}

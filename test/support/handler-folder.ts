@@ -1,13 +1,22 @@
 /** Folders with handlers, written by the test that uses them: as a user has them, importing the package by its name. */
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
-/** @param modules source by file name; each begins with the import of `defineHandler` */
+/** @param modules source by file name; in each, `defineHandler` is there */
 export function writeHandlers(modules: Readonly<Record<string, string>>): string {
+  const withImport = (source: string) => `import { defineHandler } from 'gatehouse';\n${source}`;
+  return writeModules(
+    Object.fromEntries(Object.entries(modules).map(([file, source]) => [file, withImport(source)])),
+  );
+}
+
+/** A folder of files, by path in it. */
+export function writeModules(modules: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));
   for (const [file, source] of Object.entries(modules)) {
-    writeFileSync(join(folder, file), `import { defineHandler } from 'gatehouse';\n${source}`);
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), source);
   }
   return folder;
 }

@@ -212,6 +212,14 @@ export async function edit(
   }
 }
 
+/** `null` removes an annotation. */
+export const annotate = (
+  cluster: Cluster,
+  kind: Kind,
+  name: string,
+  annotations: Readonly<Record<string, string | null>>,
+) => cluster.admin.patchMerge(kind.resource, kind.ref(name), { metadata: { annotations } });
+
 interface EventObject extends KubeObject {
   readonly involvedObject: { readonly name: string };
   readonly type: string;

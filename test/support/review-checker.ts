@@ -116,11 +116,24 @@ export function judgeConversion(questionText: string, answerText: string): strin
     rule('a failure says why', typeof message === 'string' && message !== '');
     return String(message);
   }
-  rule(
-    'as many objects as were asked for',
-    lengthOf(response.convertedObjects) === lengthOf(request.objects),
-  );
+  const [asked, converted] = [request.objects, response.convertedObjects].map((list) => (Array.isArray(list) ? list : []));
+  rule('as many objects as were asked for', converted?.length === asked?.length);
+  for (const [index, object] of (converted ?? []).entries()) {
+    judgeConverted(fieldsOf(asked?.[index], 'object'), fieldsOf(object, 'object'), request.desiredAPIVersion);
+  }
   return undefined;
+}
+
+/** What validateConvertedObject and restoreObjectMeta of k8s.io/apiextensions-apiserver check. */
+function judgeConverted(object: Fields, converted: Fields, desired: unknown): void {
+  rule('apiVersion is the desired one', converted.apiVersion === desired);
+  rule('kind stays', converted.kind === object.kind);
+  const [before, after] = [fieldsOf(object.metadata, 'metadata'), fieldsOf(converted.metadata, 'metadata')];
+  for (const field of ['name', 'namespace', 'uid']) rule(`metadata.${field} stays`, after[field] === before[field]);
+  for (const map of ['labels', 'annotations']) {
+    const marks = Object.values(fieldsOf(after[map] ?? {}, map));
+    rule(`${map} are texts`, marks.every((mark) => typeof mark === 'string'));
+  }
 }
 
 /** RFC 6902 as strict as the API server's library: absent parents and indices beyond the end are errors. */
@@ -162,10 +175,6 @@ function fieldsOf(value: unknown, what: string): Fields {
 
 function onlyKeys(fields: Fields, known: readonly string[]): void {
   for (const key of Object.keys(fields)) rule(`${key} is a field of the API`, known.includes(key));
-}
-
-function lengthOf(value: unknown): number {
-  return Array.isArray(value) ? value.length : 0;
 }
 
 function rule(name: string, holds: boolean): void {

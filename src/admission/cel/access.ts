@@ -39,7 +39,10 @@ function indexOf(key: unknown): number {
 
 function showKey(key: unknown): string {
   const plain = isUint(key) ? key.value : key;
-  return typeof plain === 'string' || typeof plain === 'bigint' || typeof plain === 'number' || typeof plain === 'boolean'
+  return typeof plain === 'string' ||
+    typeof plain === 'bigint' ||
+    typeof plain === 'number' ||
+    typeof plain === 'boolean'
     ? String(plain)
     : typeNameOf(key);
 }

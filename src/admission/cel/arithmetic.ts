@@ -53,7 +53,7 @@ export function add(frame: Frame, left: unknown, right: unknown): unknown {
   if (isList(left) && isList(right)) return addLists(frame, left, right);
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     charge(frame, traversal(left.length + right.length));
-    return new Uint8Array([...left, ...right]);
+    return new Uint8Array(Buffer.concat([left, right]));
   }
   charge(frame, 1);
   if (isUint(left) && isUint(right)) return uintOf(left.value + right.value);
@@ -65,7 +65,7 @@ export function add(frame: Frame, left: unknown, right: unknown): unknown {
 
 /** The API server links lists instead of copying them, and asks 1; a copy must cost what it takes. */
 function addLists(frame: Frame, left: readonly unknown[], right: readonly unknown[]): readonly unknown[] {
-  charge(frame, 1 + (left.length + right.length) * 0.1);
+  charge(frame, 1 + traversal(left.length + right.length));
   return [...left, ...right];
 }
 

@@ -11,7 +11,12 @@ export class CelError extends Error {
   readonly position: CelPosition | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly position?: CelPosition } = {}) {
+    // Where in the evaluator it arose tells nobody anything, and a stack takes longer than all the rest of a small expression:
+    // `exists` may swallow thousands of errors.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(message, options);
+    Error.stackTraceLimit = stackTraceLimit;
     this.position = options.position;
   }
 }
@@ -26,3 +31,14 @@ export class CelCostError extends CelError {
 /** An operator or function was called with values that it has no meaning for; in the API server's words. */
 export const noSuchOverload = (called = ''): CelError =>
   new CelError(called === '' ? 'no such overload' : `no such overload: ${called}`);
+
+/** A RangeError is a stack that overflowed, or a value beyond all bounds: the fault of an expression, or of the values it saw. */
+export function asCelError(error: unknown): CelError {
+  if (error instanceof CelError) return error;
+  const message = error instanceof Error ? error.message : 'evaluation failed';
+  if (!(error instanceof RangeError)) return new CelError(message, { cause: error });
+  const why = message.includes('call stack')
+    ? 'the expression or its values nest too deep'
+    : 'a value is too large';
+  return new CelError(why, { cause: error });
+}

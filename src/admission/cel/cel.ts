@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json.ts';
 import { type CelBudget, EXPRESSION_COST_LIMIT } from './cel-budget.ts';
-import { CelError } from './cel-error.ts';
+import { asCelError, CelError } from './cel-error.ts';
 import { celValue } from './cel-value.ts';
 import { compileNode } from './compile-node.ts';
 import type { Compiled, Compiler, Variable } from './compiler.ts';
@@ -9,15 +9,22 @@ import { parseExpression } from './parse.ts';
 import { objectType } from './schema-type.ts';
 import { createSolver } from './solver.ts';
 import { positionOf } from './source.ts';
-import { type CelType, showType } from './type.ts';
+import { type CelType, listOf, type ObjectField, showType } from './type.ts';
 import { parseType } from './type-name.ts';
 import { valueTest } from './value-test.ts';
 import { NONE, optional, typeNameOf } from './values.ts';
 
 export { CelError } from './cel-error.ts';
 
-/** What an expression may assume of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`, or a CRD's schema. */
-export type CelVariableType = string | { readonly schema: JsonObject };
+/**
+ * What an expression may assume of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`; to be an object with a
+ * CRD's schema; to have the fields that are named, and no others; to be a list of such things.
+ */
+export type CelVariableType =
+  | string
+  | { readonly schema: JsonObject }
+  | { readonly fields: Readonly<Record<string, CelVariableType>> }
+  | { readonly items: CelVariableType };
 
 /** The variables of an expression: names alone (then of type `dyn`), or name → type. */
 export type CelVariables = readonly string[] | Readonly<Record<string, CelVariableType>>;
@@ -25,6 +32,11 @@ export type CelVariables = readonly string[] | Readonly<Record<string, CelVariab
 export interface CelOptions {
   /** Type that the result must have, e.g. `bool`. Where only the values will tell, it is checked at evaluation. */
   readonly result?: string;
+  /**
+   * Literals of lists and maps must hold values of one type, as the API server demands of its own rules. Otherwise they may be
+   * mixed: an expression that writes a part of an object could hardly do without.
+   */
+  readonly uniformLiterals?: boolean;
 }
 
 export interface CelProgram {
@@ -53,11 +65,18 @@ export interface CelProgram {
  * @throws CelError with a position when it does not parse, names a variable, field or function that there is not, or cannot work
  * with the types of its variables
  */
-export function compileCel(expression: string, variables: CelVariables, options: CelOptions = {}): CelProgram {
+export function compileCel(
+  expression: string,
+  variables: CelVariables,
+  options: CelOptions = {},
+): CelProgram {
   try {
     const { expression: parsed, names } = parseExpression(expression);
     const { compiler, globals, size } = createCompiler(expression, variables, names);
-    const compiled = compiler.compile(parsed, { variables: globals, mixed: false });
+    const compiled = compiler.compile(parsed, {
+      variables: globals,
+      mixed: options.uniformLiterals !== true,
+    });
     const type = compiler.solver.resolve(compiled.type);
     const step = withResult({ type, step: compiled.step }, options, compiler);
     const used = [...globals].map(([name, { slot }]): Slot => [name, slot]);
@@ -65,7 +84,8 @@ export function compileCel(expression: string, variables: CelVariables, options:
       expression,
       type: showType(type),
       names,
-      evaluate: (bindings, budget) => execute(step, frameOf(used, size(), bindings, celValue, budget), budget),
+      evaluate: (bindings, budget) =>
+        execute(step, frameOf(used, size(), bindings, celValue, budget), budget),
       run: (values, budget) => execute(step, frameOf(used, size(), values, asIs, budget), budget),
     };
   } catch (error) {
@@ -84,12 +104,16 @@ interface CompilerOfExpression {
   readonly size: () => number;
 }
 
-function createCompiler(source: string, variables: CelVariables, names: ReadonlySet<string>): CompilerOfExpression {
+function createCompiler(
+  source: string,
+  variables: CelVariables,
+  names: ReadonlySet<string>,
+): CompilerOfExpression {
   let size = 0;
   const declare = (type: CelType): Variable => ({ type, slot: size++ });
   const globals = new Map<string, Variable>();
   for (const [name, type] of variableTypes(variables)) {
-    if (names.has(name)) globals.set(name, declare(typeOfVariable(type)));
+    if (names.has(name)) globals.set(name, declare(typeOfVariable(type, name)));
   }
   const compiler: Compiler = {
     solver: createSolver(),
@@ -107,8 +131,17 @@ const isNames = (variables: CelVariables): variables is readonly string[] => Arr
 
 const schemaTypes = new WeakMap<JsonObject, CelType>();
 
-function typeOfVariable(type: CelVariableType): CelType {
+/** @param name for messages */
+function typeOfVariable(type: CelVariableType, name: string): CelType {
   if (typeof type === 'string') return parseType(type);
+  if ('items' in type) return listOf(typeOfVariable(type.items, `${name}[]`));
+  if ('fields' in type) {
+    const fields = Object.entries(type.fields).map(([property, field]): [string, ObjectField] => [
+      property,
+      { property, type: typeOfVariable(field, `${name}.${property}`) },
+    ]);
+    return { kind: 'object', name, fields: new Map(fields), open: false };
+  }
   const known = schemaTypes.get(type.schema) ?? objectType(type.schema);
   schemaTypes.set(type.schema, known);
   return known;
@@ -118,7 +151,8 @@ function typeOfVariable(type: CelVariableType): CelType {
 function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }: Compiler): Step {
   if (result === undefined) return step;
   const wanted = parseType(result);
-  if (!solver.assign([wanted], [type])) throw new CelError(`must evaluate to ${result} but got ${showType(type)}`);
+  if (!solver.assign([wanted], [type]))
+    throw new CelError(`must evaluate to ${result} but got ${showType(type)}`);
   const isWanted = valueTest(wanted);
   return (frame) => {
     const value = step(frame);
@@ -131,20 +165,24 @@ type Slot = readonly [name: string, slot: number];
 
 const asIs = (value: unknown) => value;
 
-function frameOf(
+const newFrame = (size: number, budget: CelBudget | undefined): Frame => ({
+  slots: new Array<unknown>(size),
+  cost: 0,
+  limit: Math.min(EXPRESSION_COST_LIMIT, budget?.remaining ?? Infinity),
+});
+
+function execute(
+  step: Step,
+  frame: Frame,
   used: readonly Slot[],
-  size: number,
   values: Readonly<Record<string, unknown>>,
   convert: (value: unknown) => unknown,
   budget: CelBudget | undefined,
-): Frame {
-  const slots = new Array<unknown>(size);
-  for (const [name, slot] of used) slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
-  return { slots, cost: 0, limit: Math.min(EXPRESSION_COST_LIMIT, budget?.remaining ?? Infinity) };
-}
-
-function execute(step: Step, frame: Frame, budget: CelBudget | undefined): unknown {
+): unknown {
   try {
+    for (const [name, slot] of used) {
+      frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
+    }
     return step(frame);
   } catch (error) {
     throw asCelError(error);
@@ -152,11 +190,3 @@ function execute(step: Step, frame: Frame, budget: CelBudget | undefined): unkno
     if (budget !== undefined) budget.remaining = Math.max(0, budget.remaining - frame.cost);
   }
 }
-
-/** A RangeError is a stack that overflowed, or an integer beyond all bounds: an expression's fault, not ours. */
-function asCelError(error: unknown): CelError {
-  if (error instanceof CelError) return error;
-  if (error instanceof RangeError) return new CelError('the expression or its values nest too deep', { cause: error });
-  return new CelError(error instanceof Error ? error.message : 'evaluation failed', { cause: error });
-}
-

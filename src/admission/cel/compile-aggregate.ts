@@ -66,7 +66,8 @@ function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Comp
 /** One value in a list, or none. */
 function itemValue(value: unknown, optional: boolean): readonly unknown[] {
   if (!optional) return [value];
-  if (!isOptional(value)) throw new CelError(`cannot initialize optional list element from non-optional value`);
+  if (!isOptional(value))
+    throw new CelError(`cannot initialize optional list element from non-optional value`);
   return value.value === undefined ? [] : [value.value];
 }
 
@@ -78,7 +79,9 @@ export function compileMap(entries: readonly Entry[], scope: Scope, compiler: Co
     type,
     step: (frame) => {
       charge(frame, MAP_COST);
-      return new Map(entries.flatMap(({ optional }, index) => entryOf(frame, keys[index], values[index], optional)));
+      return new Map(
+        entries.flatMap(({ optional }, index) => entryOf(frame, keys[index], values[index], optional)),
+      );
     },
   };
 }
@@ -104,4 +107,3 @@ export function keyOrFail(key: unknown): unknown {
   if (usable === undefined) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
   return usable;
 }
-

@@ -1,4 +1,5 @@
 import { CelError, noSuchOverload } from './cel-error.ts';
+import { literalProblem, withPatternCost } from './checked-arguments.ts';
 import { compileIndex, isIndex } from './compile-index.ts';
 import { compileConditional, compileLogical, isLogical } from './compile-logic.ts';
 import { qualifiedName } from './compile-select.ts';
@@ -6,7 +7,7 @@ import type { Compiled, Compiler, Scope } from './compiler.ts';
 import type { Call } from './expression.ts';
 import { charge, type Step } from './frame.ts';
 import { functions } from './functions.ts';
-import { literalProblem } from './literal-arguments.ts';
+
 import { callStep, resolveOverloads } from './overloads.ts';
 import { isOptional, typeNameOf } from './values.ts';
 
@@ -33,12 +34,16 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const parts = [...receiver, ...call.arguments.map((part) => compiler.compile(part, inner))];
   const overloads = functions.get(name);
   if (overloads === undefined) throw compiler.fail(`undeclared reference to '${name}' (in container '')`, at);
-  const styled = overloads.filter(({ member }) => member === (target !== undefined));
+  const member = target !== undefined;
   const types = parts.map(({ type }) => type);
-  const resolution = resolveOverloads(name, styled, types, at, compiler, target !== undefined);
+  const styled = overloads.filter((overload) => overload.member === member);
+  const resolution = resolveOverloads({ name, member, types, at }, styled, compiler);
   const [problem, argument] = literalProblem(call) ?? [];
   if (problem !== undefined) throw compiler.fail(problem, argument?.at ?? at);
-  const steps = parts.map(({ step }) => step);
+  const steps = withPatternCost(
+    call,
+    parts.map(({ step }) => step),
+  );
   const [left, right] = steps;
   if ((name === 'or' || name === 'orValue') && left !== undefined && right !== undefined) {
     return { type: resolution.type, step: alternativeStep(name, left, right) };

@@ -32,7 +32,12 @@ const OVERLOADS = {
 export const isIndex = (name: string): name is keyof typeof OVERLOADS => Object.hasOwn(OVERLOADS, name);
 
 /** `value[key]` and `value[?key]` */
-export function compileIndex(call: Call, name: keyof typeof OVERLOADS, scope: Scope, compiler: Compiler): Compiled {
+export function compileIndex(
+  call: Call,
+  name: keyof typeof OVERLOADS,
+  scope: Scope,
+  compiler: Compiler,
+): Compiled {
   const [operand, key] = call.arguments.map((part) => compiler.compile(part, scope));
   if (operand === undefined || key === undefined) throw compiler.fail('index missing', call.at);
   const type = indexType(call, name, [operand.type, key.type], compiler);
@@ -57,7 +62,7 @@ function indexType(
   const container = compiler.solver.resolve(types[0] ?? DYN);
   const key = writtenKey(call.arguments[1]);
   if (container.kind !== 'object' || key === undefined) {
-    return resolveOverloads(name, OVERLOADS[name], types, call.at, compiler).type;
+    return resolveOverloads({ name, types, member: false, at: call.at }, OVERLOADS[name], compiler).type;
   }
   const field = propertyType(container, key);
   if (field === undefined) throw compiler.fail(undefinedField(container, key), call.at);

@@ -4,28 +4,45 @@ import type { Compiled, Compiler, Scope } from './compiler.ts';
 import type { Call } from './expression.ts';
 import type { CelFunction } from './library/define.ts';
 import type { Step } from './frame.ts';
-import { resolveOverloads } from './overloads.ts';
-import { BOOL, type CelType } from './type.ts';
+import { type Called, resolveOverloads } from './overloads.ts';
+import { BOOL } from './type.ts';
 import { parseType } from './type-name.ts';
 
 /** For the checker: what these three take. They do not run as functions do, because they look at their operands one by one. */
 const declare = (name: string, ...types: readonly string[]): CelFunction => {
   const parameters = types.map(parseType);
-  return { name, member: false, parameters, result: parameters.at(-1) ?? BOOL, tests: [], run: () => undefined };
+  return {
+    name,
+    member: false,
+    parameters,
+    result: parameters.at(-1) ?? BOOL,
+    tests: [],
+    run: () => undefined,
+  };
 };
 const CONDITIONAL = declare('_?_:_', 'bool', 'A', 'A');
 const LOGICAL = { '_&&_': declare('_&&_', 'bool', 'bool'), '_||_': declare('_||_', 'bool', 'bool') } as const;
 
 export const isLogical = (name: string): name is keyof typeof LOGICAL => Object.hasOwn(LOGICAL, name);
 
-export function compileLogical(call: Call, name: keyof typeof LOGICAL, scope: Scope, compiler: Compiler): Compiled {
+export function compileLogical(
+  call: Call,
+  name: keyof typeof LOGICAL,
+  scope: Scope,
+  compiler: Compiler,
+): Compiled {
   const steps = call.arguments.map((operand) => compiler.compile(operand, scope));
-  const { type } = resolveOverloads(name, [LOGICAL[name]], typesOf(steps), call.at, compiler);
+  const { type } = resolveOverloads(calledWith(call, steps), [LOGICAL[name]], compiler);
   const [left, right] = steps.map(({ step }) => step);
   return { type, step: logicalStep(name === '_||_', left ?? never, right ?? never) };
 }
 
-const typesOf = (compiled: readonly Compiled[]): readonly CelType[] => compiled.map(({ type }) => type);
+const calledWith = ({ name, at }: Call, operands: readonly Compiled[]): Called => ({
+  name,
+  at,
+  member: false,
+  types: operands.map(({ type }) => type),
+});
 
 const never: Step = () => {
   throw noSuchOverload();
@@ -39,14 +56,15 @@ function logicalStep(decisive: boolean, left: Step, right: Step): Step {
     const second = typeof first === 'boolean' ? right(frame) : attempt(frame, right);
     if (second === decisive) return decisive;
     if (first instanceof Error) throw first;
-    if (typeof first !== 'boolean' || typeof second !== 'boolean') throw second instanceof Error ? second : noSuchOverload();
+    if (typeof first !== 'boolean' || typeof second !== 'boolean')
+      throw second instanceof Error ? second : noSuchOverload();
     return !decisive;
   };
 }
 
 export function compileConditional(call: Call, scope: Scope, compiler: Compiler): Compiled {
   const parts = call.arguments.map((part) => compiler.compile(part, scope));
-  const { type } = resolveOverloads('_?_:_', [CONDITIONAL], typesOf(parts), call.at, compiler);
+  const { type } = resolveOverloads(calledWith(call, parts), [CONDITIONAL], compiler);
   const [condition = never, yes = never, no = never] = parts.map(({ step }) => step);
   return {
     type,

@@ -4,34 +4,63 @@ import type { Loop, OptionalMap } from './expression.ts';
 import { type Fold, withFold } from './folds.ts';
 import type { Frame, Step } from './frame.ts';
 import { mapGet, mapKeys } from './maps.ts';
-import { BOOL, type CelType, DYN, INT, listOf, mapOf, optionalOf, parameter, showType, STRING } from './type.ts';
+import {
+  BOOL,
+  type CelType,
+  DYN,
+  INT,
+  listOf,
+  mapOf,
+  optionalOf,
+  parameter,
+  showType,
+  STRING,
+} from './type.ts';
 import { isList, isMap, isOptional, NONE, optional, typeNameOf } from './values.ts';
 
 export function compileLoop(loop: Loop, scope: Scope, compiler: Compiler): Compiled {
   const range = compiler.compile(loop.range, scope);
   const { key, item } = rangeTypes(range.type, loop, compiler);
   const two = loop.variables.length === 2;
-  const variables = (two ? [key, item] : [isOverMap(range.type, compiler) ? key : item]).map(compiler.declare);
+  const variables = (two ? [key, item] : [isOverMap(range.type, compiler) ? key : item]).map(
+    compiler.declare,
+  );
   const inner = withVariables(
     scope,
-    loop.variables.map((name, index): [string, Variable] => [name, variables[index] ?? compiler.declare(DYN)]),
+    loop.variables.map((name, index): [string, Variable] => [
+      name,
+      variables[index] ?? compiler.declare(DYN),
+    ]),
   );
   const filter = loop.filter === undefined ? undefined : compiler.compile(loop.filter, inner);
   const body = compiler.compile(loop.body, inner);
-  const predicates = [...(filter === undefined ? [] : [filter]), ...(IS_PREDICATE.has(loop.macro) ? [body] : [])];
+  const predicates = [
+    ...(filter === undefined ? [] : [filter]),
+    ...(IS_PREDICATE.has(loop.macro) ? [body] : []),
+  ];
   for (const { type } of predicates) checkPredicate(type, loop, compiler);
-  const [first, second] = variables.map(({ slot }) => slot);
-  const bind = binder(first ?? 0, two ? second : undefined);
+  const [first = 0, second] = variables.map(({ slot }) => slot);
+  const bind = binder(first, two ? second : undefined);
+  const parts = { first: (frame: Frame) => frame.slots[first], filter: filter?.step, body: body.step };
   return {
-    type: resultType(loop, { key, item: two ? item : (variables[0]?.type ?? DYN), body: body.type }, compiler),
-    step: withFold(loop.macro, filter?.step, body.step, (fold) => loopStep(range.step, bind, fold)),
+    type: resultType(
+      loop,
+      { key, item: two ? item : (variables[0]?.type ?? DYN), body: body.type },
+      compiler,
+    ),
+    step: withFold(loop.macro, parts, (fold) => loopStep(range.step, bind, fold)),
   };
 }
 
-const isOverMap = (type: CelType, { solver }: Compiler) => ['map', 'object'].includes(solver.resolve(type).kind);
+const isOverMap = (type: CelType, { solver }: Compiler) =>
+  ['map', 'object'].includes(solver.resolve(type).kind);
 
 /** Of a list the types of indexes and elements, of a map those of keys and values. */
-function rangeTypes(given: CelType, { range }: Loop, compiler: Compiler): { readonly key: CelType; readonly item: CelType } {
+function rangeTypes(
+  given: CelType,
+  { range }: Loop,
+  compiler: Compiler,
+): { readonly key: CelType; readonly item: CelType } {
   const type = compiler.solver.resolve(given);
   switch (type.kind) {
     case 'list':
@@ -74,7 +103,11 @@ interface LoopTypes {
   readonly body: CelType;
 }
 
-function resultType({ macro, at }: Loop, { key, item, body }: LoopTypes, { solver, fail }: Compiler): CelType {
+function resultType(
+  { macro, at }: Loop,
+  { key, item, body }: LoopTypes,
+  { solver, fail }: Compiler,
+): CelType {
   switch (macro) {
     case 'all':
     case 'exists':
@@ -90,7 +123,10 @@ function resultType({ macro, at }: Loop, { key, item, body }: LoopTypes, { solve
     case 'transformMapEntry': {
       const entries = mapOf(solver.fresh(), solver.fresh());
       if (solver.assign([entries], [body])) return entries;
-      throw fail(`found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), ${showType(solver.resolve(body))})'`, at);
+      throw fail(
+        `found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), ${showType(solver.resolve(body))})'`,
+        at,
+      );
     }
   }
 }

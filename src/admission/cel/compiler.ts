@@ -19,7 +19,7 @@ export interface Variable {
 /** What a part of an expression can see. */
 export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
-  /** Whether literals of lists and maps may hold values of different types, which only arguments of `format` may. */
+  /** Whether literals of lists and maps may hold values of different types; arguments of `format` always may. */
   readonly mixed: boolean;
 }
 

@@ -1,5 +1,5 @@
 import { isEqual as isEqualJson } from '../json.ts';
-import { charge, type Frame } from './frame.ts';
+import { charge, type Frame, traversal } from './frame.ts';
 import { mapGet, mapKeys, mapSize } from './maps.ts';
 import { CEL_TYPE, type CelMap, isList, isMap, isOptional, isTagged, isUint, type Tagged } from './values.ts';
 import { weightOf } from './weight.ts';
@@ -37,27 +37,29 @@ function isEqualObject(left: object, right: unknown, frame: Frame): boolean {
   if (isTagged(left)) {
     return isTagged(right) && left[CEL_TYPE] === right[CEL_TYPE] && isEqualTagged(left, right, frame);
   }
-  if (left instanceof Uint8Array) return right instanceof Uint8Array && isEqualBytes(left, right);
+  if (left instanceof Uint8Array) return right instanceof Uint8Array && isEqualBytes(left, right, frame);
   return isMap(right) && isEqualMap(left, right, frame);
 }
 
-const isEqualBytes = (left: Uint8Array, right: Uint8Array) =>
-  left.length === right.length && left.every((byte, index) => byte === right[index]);
+function isEqualBytes(left: Uint8Array, right: Uint8Array, frame: Frame): boolean {
+  charge(frame, traversal(Math.min(left.length, right.length)));
+  return Buffer.compare(left, right) === 0;
+}
 
 function isEqualList(left: readonly unknown[], right: readonly unknown[], frame: Frame): boolean {
   if (left.length !== right.length) return false;
-  charge(frame, left.length * 0.1);
+  charge(frame, traversal(left.length));
   return left.every((item, index) => isEqual(item, right[index], frame));
 }
 
 function isEqualMap(left: CelMap, right: CelMap, frame: Frame): boolean {
   if (!(left instanceof Map || right instanceof Map)) {
-    charge(frame, Math.min(weightOf(left), weightOf(right)) * 0.2);
+    charge(frame, Math.min(weightOf(left), weightOf(right)));
     return isEqualJson(left, right);
   }
   const size = mapSize(left);
   if (size !== mapSize(right)) return false;
-  charge(frame, size * 0.1);
+  charge(frame, size);
   return mapKeys(left).every((key) => {
     const other = mapGet(right, key);
     return other !== undefined && isEqual(mapGet(left, key), other, frame);

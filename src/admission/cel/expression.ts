@@ -50,14 +50,7 @@ export interface Entry extends Item {
 export interface Loop {
   readonly kind: 'loop';
   readonly macro:
-    | 'all'
-    | 'exists'
-    | 'existsOne'
-    | 'map'
-    | 'filter'
-    | 'transformMap'
-    | 'transformMapEntry'
-    | 'sortBy';
+    'all' | 'exists' | 'existsOne' | 'map' | 'filter' | 'transformMap' | 'transformMapEntry' | 'sortBy';
   readonly range: Expression;
   /** One, or two: then index and element, or key and value. */
   readonly variables: readonly string[];

@@ -59,7 +59,10 @@ const existsOne = (body: Step): Fold<{ count: number }> => ({
 const APPEND_COST = 12;
 
 /** A list of what is made of each item that passes the filter. */
-const collect = (filter: Step | undefined, make: (frame: Frame, item: unknown) => unknown): Fold<unknown[]> => ({
+const collect = (
+  filter: Step | undefined,
+  make: (frame: Frame, item: unknown) => unknown,
+): Fold<unknown[]> => ({
   start: () => [],
   visit: (frame, list, item) => {
     charge(frame, 1);
@@ -75,13 +78,13 @@ const INSERT_COST = 3;
 
 const insert = (
   filter: Step | undefined,
-  entries: (frame: Frame, item: unknown) => readonly (readonly [unknown, unknown])[],
+  entries: (frame: Frame) => readonly (readonly [unknown, unknown])[],
 ): Fold<Map<unknown, unknown>> => ({
   start: () => new Map(),
-  visit: (frame, map, item) => {
+  visit: (frame, map) => {
     charge(frame, 1);
     if (!test(frame, filter)) return false;
-    for (const [key, value] of entries(frame, item)) {
+    for (const [key, value] of entries(frame)) {
       charge(frame, INSERT_COST);
       if (map.has(key)) throw new CelError(`insert failed: key ${String(key)} already exists`);
       map.set(key, value);
@@ -115,11 +118,18 @@ const sorted = (body: Step): Fold<Keyed> => ({
   },
 });
 
+/** The parts of a macro. */
+export interface FoldParts {
+  /** The value of its first variable. */
+  readonly first: Step;
+  readonly filter: Step | undefined;
+  readonly body: Step;
+}
+
 /** Calls back with the fold of the macro, whatever the type of its state. */
 export function withFold<Result>(
   macro: Loop['macro'],
-  filter: Step | undefined,
-  body: Step,
+  { first, filter, body }: FoldParts,
   use: <State>(fold: Fold<State>) => Result,
 ): Result {
   switch (macro) {
@@ -134,7 +144,7 @@ export function withFold<Result>(
     case 'filter':
       return use(collect(body, (_frame, item) => item));
     case 'transformMap':
-      return use(insert(filter, (frame, item) => [[keyOrFail(item), body(frame)]]));
+      return use(insert(filter, (frame) => [[keyOrFail(first(frame)), body(frame)]]));
     case 'transformMapEntry':
       return use(insert(filter, (frame) => entriesOf(body(frame))));
     case 'sortBy':

@@ -19,6 +19,9 @@ export function charge(frame: Frame, cost: number): void {
 /** Of walking over this many characters, bytes or elements that are merely compared. */
 export const traversal = (size: number): number => Math.ceil(size * 0.1);
 
+/** Of reading a text that has a grammar, such as a quantity: our readers take longer than the API server's. */
+export const parsing = (text: string): number => 20 + traversal(text.length);
+
 /** Of matching a pattern, which is about the product of the two lengths. */
 export const matching = (text: string, pattern: string): number =>
   traversal(text.length + 1) * Math.ceil(pattern.length * 0.25);

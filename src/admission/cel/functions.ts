@@ -39,9 +39,14 @@ const everything: readonly CelFunction[] = [
 ];
 
 /** All that expressions can call, operators included, by name. */
-export const functions: ReadonlyMap<string, readonly CelFunction[]> = Map.groupBy(everything, ({ name }) => name);
+export const functions: ReadonlyMap<string, readonly CelFunction[]> = Map.groupBy(
+  everything,
+  ({ name }) => name,
+);
 
 /** Names before the dot of functions such as `lists.range`. */
 export const namespaces: ReadonlySet<string> = new Set(
-  [...functions.keys()].filter((name) => /^\w+\.\w+$/.test(name)).map((name) => name.slice(0, name.indexOf('.'))),
+  [...functions.keys()]
+    .filter((name) => /^\w+\.\w+$/.test(name))
+    .map((name) => name.slice(0, name.indexOf('.'))),
 );

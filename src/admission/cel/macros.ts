@@ -22,7 +22,11 @@ interface LoopForm {
   readonly filtered: boolean;
 }
 
-const form = (macro: Loop['macro'], variables: 1 | 2 = 1, filtered = false): LoopForm => ({ macro, variables, filtered });
+const form = (macro: Loop['macro'], variables: 1 | 2 = 1, filtered = false): LoopForm => ({
+  macro,
+  variables,
+  filtered,
+});
 
 const LOOPS: ReadonlyMap<string, LoopForm> = new Map([
   ['all/2', form('all')],

@@ -34,6 +34,24 @@ export function mapHas(map: CelMap, key: unknown): boolean {
   return mapGet(map, key) !== undefined;
 }
 
+/**
+ * A map of CEL values that are made when they are first read; whoever reads one gets the error that its making throws.
+ *
+ * Not for JSON objects: they are maps as they are, and their numbers become ints or doubles as they are read.
+ */
+export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
+  const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));
+  const get = (name: unknown): unknown => {
+    const known = Map.prototype.get.call(made, name) as unknown;
+    const make = known === undefined && typeof name === 'string' ? makers.get(name) : undefined;
+    if (make === undefined) return known;
+    const value = make();
+    made.set(name, value);
+    return value;
+  };
+  return Object.assign(made, { get });
+}
+
 export const mapKeys = (map: CelMap): readonly unknown[] =>
   map instanceof Map ? [...map.keys()] : Object.keys(map);
 

@@ -1,7 +1,7 @@
-/** The word that somebody may have meant: at most a third of its letters differ. */
+/** The word that somebody may have meant: two letters differ, or a third of them if that is more. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let least = Math.max(1, Math.floor(word.length / 3)) + 1;
+  let least = Math.min(Math.max(3, Math.floor(word.length / 3) + 1), word.length);
   for (const candidate of candidates) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (distance < least) [best, least] = [candidate, distance];

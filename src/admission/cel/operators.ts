@@ -1,16 +1,16 @@
 import { add, divide, multiply, negate, remainder, subtract, unsupported } from './arithmetic.ts';
 import { isEqual } from './equality.ts';
-import { charge, type Frame, traversal } from './frame.ts';
-import type { CelFunction } from './library/define.ts';
+import { charge, traversal } from './frame.ts';
+import type { CelFunction, Run } from './library/define.ts';
 import { mapHas } from './maps.ts';
 import { compare } from './order.ts';
 import { BOOL, type CelType } from './type.ts';
 import { parseType } from './type-name.ts';
+import type { ValueTest } from './value-test.ts';
 import { isList, isMap } from './values.ts';
 
-type Run = (frame: Frame, left: unknown, right: unknown) => unknown;
-
-const always = () => true;
+/** For the overloads of operators, which run the same function whatever the values. */
+export const ANY_VALUE: ValueTest = () => true;
 
 /**
  * An operator's overloads, written `int int int` for `int op int → int`. All of them run the same function, which looks at the
@@ -26,8 +26,8 @@ const operator = (name: string, overloads: readonly string[], run: Run): readonl
       member: false,
       parameters,
       result,
-      tests: parameters.map(() => always),
-      run: (frame, [left, right]) => run(frame, left, right),
+      tests: parameters.map(() => ANY_VALUE),
+      run,
     };
   });
 
@@ -67,17 +67,36 @@ const not: Run = (frame, value) => {
 
 const NUMBERS = ['int', 'uint', 'double'];
 const ORDERED = ['bool', 'string', 'bytes', 'timestamp', 'duration'].map((type) => `${type} ${type} bool`);
-const comparisons = [...ORDERED, ...NUMBERS.flatMap((left) => NUMBERS.map((right) => `${left} ${right} bool`))];
+const comparisons = [
+  ...ORDERED,
+  ...NUMBERS.flatMap((left) => NUMBERS.map((right) => `${left} ${right} bool`)),
+];
 const same = (...types: readonly string[]) => types.map((type) => `${type} ${type} ${type}`);
 
 export const operators: readonly CelFunction[] = [
   ...operator('_==_', ['A A bool'], equals),
   ...operator('_!=_', ['A A bool'], (frame, left, right) => equals(frame, left, right) === false),
   ...operator('@in', ['A list<A> bool', 'A map<A,B> bool'], isIn),
-  ...operator('_<_', comparisons, ordered((order) => order < 0)),
-  ...operator('_<=_', comparisons, ordered((order) => order <= 0)),
-  ...operator('_>_', comparisons, ordered((order) => order > 0)),
-  ...operator('_>=_', comparisons, ordered((order) => order >= 0)),
+  ...operator(
+    '_<_',
+    comparisons,
+    ordered((order) => order < 0),
+  ),
+  ...operator(
+    '_<=_',
+    comparisons,
+    ordered((order) => order <= 0),
+  ),
+  ...operator(
+    '_>_',
+    comparisons,
+    ordered((order) => order > 0),
+  ),
+  ...operator(
+    '_>=_',
+    comparisons,
+    ordered((order) => order >= 0),
+  ),
   ...operator(
     '_+_',
     [
@@ -89,7 +108,11 @@ export const operators: readonly CelFunction[] = [
   ),
   ...operator(
     '_-_',
-    [...same('int', 'uint', 'double', 'duration'), 'timestamp timestamp duration', 'timestamp duration timestamp'],
+    [
+      ...same('int', 'uint', 'double', 'duration'),
+      'timestamp timestamp duration',
+      'timestamp duration timestamp',
+    ],
     subtract,
   ),
   ...operator('_*_', same('int', 'uint', 'double'), multiply),

@@ -25,12 +25,16 @@ export function liftOptionalItems(source: string): OptionalItems {
     else if (text === ']' || text === '}' || text === ')') open.pop();
     last = text;
   }
-  const characters = [...Array(source.length).keys()].map((at) => (marks.includes(at) ? ' ' : source.charAt(at)));
-  return { source: characters.join(''), marks };
+  const mark = new Set(marks);
+  return {
+    source: source.replaceAll('?', (character, at: number) => (mark.has(at) ? ' ' : character)),
+    marks,
+  };
 }
 
 const startsItem = (last: string, container: string | undefined) =>
-  (container === 'list' && (last === '[' || last === ',')) || (container === '{' && (last === '{' || last === ','));
+  (container === 'list' && (last === '[' || last === ',')) ||
+  (container === '{' && (last === '{' || last === ','));
 
 /** After an operand a bracket is an index, elsewhere it opens a list. */
 const isOperand = (last: string) =>

@@ -2,6 +2,7 @@ import { noSuchOverload } from './cel-error.ts';
 import type { Compiler } from './compiler.ts';
 import type { Step } from './frame.ts';
 import type { CelFunction } from './library/define.ts';
+import { ANY_VALUE } from './operators.ts';
 import { isSameType } from './solver.ts';
 import { type CelType, DYN, showType } from './type.ts';
 import { typeNameOf } from './values.ts';
@@ -12,17 +13,20 @@ export interface Resolution {
   readonly candidates: readonly CelFunction[];
 }
 
-/**
- * @param types of the receiver, if it is a member's call, and of the arguments
- * @throws CelError when there is no overload for them
- */
+/** A call as far as it matters for which overload is meant. */
+export interface Called {
+  readonly name: string;
+  /** Whether the first of the types is that of a receiver. */
+  readonly member: boolean;
+  readonly types: readonly CelType[];
+  readonly at: number;
+}
+
+/** @throws CelError when there is no overload for the types */
 export function resolveOverloads(
-  name: string,
+  { name, member, types, at }: Called,
   overloads: readonly CelFunction[],
-  types: readonly CelType[],
-  at: number,
   { solver, fail }: Compiler,
-  member = false,
 ): Resolution {
   const candidates: CelFunction[] = [];
   let result: CelType | undefined;
@@ -41,34 +45,47 @@ export function resolveOverloads(
 
 /** Runs the first of the overloads that the values fit. */
 export function callStep(name: string, { candidates }: Resolution, steps: readonly Step[]): Step {
-  const [only, ...others] = candidates;
-  const [first, second, ...more] = steps;
-  if (only !== undefined && others.length === 0 && more.length === 0) {
-    if (first !== undefined && second !== undefined) return binaryStep(name, only, first, second);
-    if (first !== undefined) return unaryStep(name, only, first);
+  const [first, ...others] = candidates;
+  const [left, right, ...more] = steps;
+  if (first !== undefined && left !== undefined && more.length === 0) {
+    if (first.tests.includes(ANY_VALUE)) return operatorStep(first, left, right);
+    if (others.length === 0) {
+      return right === undefined ? unaryStep(name, first, left) : binaryStep(name, first, left, right);
+    }
   }
   return (frame) => {
     const parts = steps.map((step) => step(frame));
     for (const { tests, run } of candidates) {
-      if (parts.every((part, index) => tests[index]?.(part))) return run(frame, parts);
+      if (parts.every((part, index) => tests[index]?.(part))) return run(frame, ...parts);
     }
     throw mismatch(name, parts);
   };
 }
 
-function unaryStep(name: string, { tests: [test], run }: CelFunction, step: Step): Step {
+function operatorStep({ run }: CelFunction, left: Step, right: Step | undefined): Step {
+  if (right === undefined) return (frame) => run(frame, left(frame));
+  return (frame) => run(frame, left(frame), right(frame));
+}
+
+function unaryStep(name: string, { tests: [test = ANY_VALUE], run }: CelFunction, step: Step): Step {
   return (frame) => {
     const value = step(frame);
-    if (test?.(value) === true) return run(frame, [value]);
+    if (test(value)) return run(frame, value);
     throw mismatch(name, [value]);
   };
 }
 
-function binaryStep(name: string, { tests: [test, otherTest], run }: CelFunction, step: Step, other: Step): Step {
+function binaryStep(
+  name: string,
+  { tests: [test = ANY_VALUE, otherTest = ANY_VALUE], run }: CelFunction,
+  left: Step,
+  right: Step,
+): Step {
   return (frame) => {
-    const parts = [step(frame), other(frame)];
-    if (test?.(parts[0]) === true && otherTest?.(parts[1]) === true) return run(frame, parts);
-    throw mismatch(name, parts);
+    const value = left(frame);
+    const other = right(frame);
+    if (test(value) && otherTest(other)) return run(frame, value, other);
+    throw mismatch(name, [value, other]);
   };
 }
 

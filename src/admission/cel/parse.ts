@@ -40,7 +40,10 @@ function parseNode(source: string): ASTNode {
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
     const position = positionOf(source, error.range?.start ?? 0);
-    const message = error.code === 'invalid_macro_argument' ? 'argument must be a simple name' : `Syntax error: ${error.summary}`;
+    const message =
+      error.code === 'invalid_macro_argument'
+        ? 'argument must be a simple name'
+        : `Syntax error: ${error.summary}`;
     throw new CelError(message, { cause: error, position });
   }
 }

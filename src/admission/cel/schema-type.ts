@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue, ownValue } from '../json.ts';
+import { isJsonObject, type JsonObject, ownValue } from '../json.ts';
 import { fieldName } from './property-name.ts';
 import { BOOL, type CelType, DOUBLE, DYN, INT, listOf, mapOf, type ObjectField, STRING } from './type.ts';
 
@@ -32,7 +32,8 @@ function schemaType(schema: JsonObject, path: string): CelType {
 }
 
 function structureOf(schema: JsonObject, path: string): CelType {
-  switch (schema.type) {
+  const type: unknown = schema.type;
+  switch (type) {
     case 'string':
       return STRING;
     case 'integer':
@@ -45,9 +46,8 @@ function structureOf(schema: JsonObject, path: string): CelType {
       return isJsonObject(schema.items) ? listOf(schemaType(schema.items, `${path}[]`)) : listOf(DYN);
     case 'object':
       return mapOrObject(schema, path);
-    default:
-      return DYN;
   }
+  return DYN;
 }
 
 function mapOrObject(schema: JsonObject, path: string): CelType {
@@ -63,7 +63,7 @@ function objectOf(path: string, properties: JsonObject, open: boolean): CelType 
   const fields = new Map<string, ObjectField>();
   for (const property of Object.keys(properties)) {
     const schema = ownValue(properties, property);
-    const type = isJsonObject(schema as JsonValue) ? schemaType(schema as JsonObject, below(path, property)) : DYN;
+    const type = isJsonObject(schema) ? schemaType(schema, below(path, property)) : DYN;
     // `namespace` and its like are no names for variables, but a field can be read by them.
     for (const name of new Set([fieldName(property), property])) fields.set(name, field(property, type));
   }
@@ -76,7 +76,11 @@ const field = (property: string, type: CelType): ObjectField => ({ property, typ
 
 function embeddedType(schema: JsonObject, path: string): CelType {
   const type = structureOf({ ...schema, type: 'object' }, path);
-  return type.kind === 'object' ? { ...type, fields: new Map([...type.fields, ...rootFields()]) } : type;
+  const own =
+    type.kind === 'object'
+      ? type
+      : { kind: 'object' as const, name: path, fields: new Map<string, ObjectField>(), open: true };
+  return { ...own, fields: new Map([...own.fields, ...rootFields()]) };
 }
 
 const owner: CelType = {

@@ -32,7 +32,9 @@ export function createSolver(): Solver {
     },
     assign: (wanted, given) => {
       const trial = new Map(bindings);
-      const fits = wanted.length === given.length && wanted.every((type, i) => isAssignable(trial, given[i] ?? DYN, type));
+      const fits =
+        wanted.length === given.length &&
+        wanted.every((type, i) => isAssignable(trial, given[i] ?? DYN, type));
       if (fits) bindings = trial;
       return fits;
     },
@@ -50,7 +52,10 @@ function resolve(bindings: Bindings, type: CelType): CelType {
 function replaceVariables(type: CelType, replacement: (name: string) => CelType): CelType {
   if (type.kind === 'variable') return replacement(type.name);
   if (!('parameters' in type)) return type;
-  return { kind: type.kind, parameters: type.parameters.map((inner) => replaceVariables(inner, replacement)) };
+  return {
+    kind: type.kind,
+    parameters: type.parameters.map((inner) => replaceVariables(inner, replacement)),
+  };
 }
 
 /** Follows the type checker of CEL, in which a variable takes the more general of the types that it meets. */
@@ -73,7 +78,11 @@ function isAssignable(bindings: Bindings, given: CelType, wanted: CelType): bool
 /** An object with a schema is a map when it comes to it: of texts to anything. */
 function isAssignableObject(bindings: Bindings, name: string, other: CelType): boolean {
   if (other.kind === 'object') return name === other.name;
-  return other.kind === 'map' && isAssignable(bindings, { kind: 'named', name: 'string' }, parameter(other)) && isAssignable(bindings, DYN, parameter(other, 1));
+  return (
+    other.kind === 'map' &&
+    isAssignable(bindings, { kind: 'named', name: 'string' }, parameter(other)) &&
+    isAssignable(bindings, DYN, parameter(other, 1))
+  );
 }
 
 const isNull = (type: CelType) => type.kind === 'named' && type.name === 'null';
@@ -121,6 +130,7 @@ function isAtLeastAsGeneral(type: CelType, than: CelType): boolean {
 /** Whether the types are the same, but for names of variables. */
 export function isSameType(left: CelType, right: CelType): boolean {
   if (left.kind !== right.kind) return false;
-  if ('parameters' in left) return left.parameters.every((inner, i) => isSameType(inner, parameter(right, i)));
+  if ('parameters' in left)
+    return left.parameters.every((inner, i) => isSameType(inner, parameter(right, i)));
   return 'name' in left && 'name' in right && left.kind !== 'variable' ? left.name === right.name : true;
 }

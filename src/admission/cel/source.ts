@@ -3,7 +3,7 @@ import type { CelPosition } from './cel-error.ts';
 /** The place of the n-th UTF-16 unit. */
 export function positionOf(source: string, at: number): CelPosition {
   const before = source.slice(0, at).split('\n');
-  return { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 };
+  return { line: before.length, column: Array.from(before.at(-1) ?? '').length + 1 };
 }
 
 const SPACE = /\s/;
@@ -50,7 +50,8 @@ function tokenAt(source: string, at: number): string {
   const word = WORD.exec(source)?.[0] ?? '';
   const quotes = at + word.length;
   const quote = QUOTES.find((candidate) => source.startsWith(candidate, quotes));
-  if (quote !== undefined && TEXT_PREFIX.test(word)) return source.slice(at, endOfText(source, quotes, quote));
+  if (quote !== undefined && TEXT_PREFIX.test(word))
+    return source.slice(at, endOfText(source, quotes, quote));
   return word === '' ? source.charAt(at) : word;
 }
 

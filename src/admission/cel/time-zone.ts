@@ -49,7 +49,11 @@ function offsetOf(zone: string, instant: number): number {
   if (zone === 'UTC' || zone === '') return 0;
   const [match, sign, hours, minutes] = OFFSET.exec(zone) ?? [];
   if (match !== undefined) return (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -MINUTE : MINUTE);
-  const shown = Object.fromEntries(formatOf(zone).formatToParts(instant).map(({ type, value }) => [type, value]));
+  const shown = Object.fromEntries(
+    formatOf(zone)
+      .formatToParts(instant)
+      .map(({ type, value }) => [type, value]),
+  );
   const { year, month, day, hour, minute, second } = shown;
   const local = new Date(0);
   local.setUTCFullYear(Number(year) * (shown.era === 'BC' ? -1 : 1), Number(month) - 1, Number(day));

@@ -9,12 +9,28 @@ const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(
 
 /** @throws CelError unless it is RFC 3339, of a year from 1 to 9999 */
 export function parseTimestamp(text: string): CelTimestamp {
-  const [match, year = '', month = '', day = '', hour = '', minute = '', second = '', fraction = '', sign, h, m] =
-    RFC3339.exec(text) ?? [];
+  const [
+    match,
+    year = '',
+    month = '',
+    day = '',
+    hour = '',
+    minute = '',
+    second = '',
+    fraction = '',
+    sign,
+    h,
+    m,
+  ] = RFC3339.exec(text) ?? [];
   const date = new Date(0);
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
   const inRange = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
-  if (match === undefined || date.getUTCDate() !== Number(day) || date.getUTCMonth() !== Number(month) - 1 || !inRange) {
+  if (
+    match === undefined ||
+    date.getUTCDate() !== Number(day) ||
+    date.getUTCMonth() !== Number(month) - 1 ||
+    !inRange
+  ) {
     throw conversionError('string', 'google.protobuf.Timestamp');
   }
   const offset = sign === undefined ? 0 : (Number(h) * 60 + Number(m)) * (sign === '-' ? -60 : 60);

@@ -47,6 +47,15 @@ const KUBERNETES: ReadonlyMap<string, CelType> = new Map<string, CelType>(
   ].map(([word = '', name = '']) => [word, { kind: 'named', name }]),
 );
 
+/** Types that expressions can name, as in `type(x) == int`. */
+export const nameableTypes: ReadonlyMap<string, CelType> = new Map<string, CelType>([
+  ...[...NAMED].filter(([name]) => !['null', 'timestamp', 'duration', 'dyn'].includes(name)),
+  ...[...KUBERNETES.values()].map((type): [string, CelType] => [
+    type.kind === 'named' ? type.name : '',
+    type,
+  ]),
+]);
+
 const PARAMETERISED = /^(list|map|optional|optional_type|type)[<(](.+)[>)]$/;
 const VARIABLE = /^[A-Z]$/;
 
@@ -57,7 +66,7 @@ const VARIABLE = /^[A-Z]$/;
  */
 export function parseType(text: string): CelType {
   const name = text.trim();
-  const known = NAMED.get(name) ?? KUBERNETES.get(name);
+  const known = NAMED.get(name) ?? KUBERNETES.get(name) ?? nameableTypes.get(name);
   if (known !== undefined) return known;
   if (VARIABLE.test(name)) return { kind: 'variable', name };
   const [, kind, inner = ''] = PARAMETERISED.exec(name) ?? [];
@@ -77,7 +86,7 @@ export function splitTopLevel(text: string): readonly string[] {
   const parts: string[] = [];
   let depth = 0;
   let start = 0;
-  for (const [index, character] of [...text].entries()) {
+  for (const [index, character] of text.split('').entries()) {
     if ('<('.includes(character)) depth += 1;
     else if ('>)'.includes(character)) depth -= 1;
     else if (character === ',' && depth === 0) {
@@ -87,12 +96,3 @@ export function splitTopLevel(text: string): readonly string[] {
   }
   return [...parts, text.slice(start)].map((part) => part.trim());
 }
-
-/** Types that expressions can name, as in `type(x) == int`. */
-export const nameableTypes: ReadonlyMap<string, CelType> = new Map<string, CelType>([
-  ...[...NAMED].filter(([name]) => !['null', 'timestamp', 'duration', 'dyn'].includes(name)),
-  ...[...KUBERNETES.values()].map((type): [string, CelType] => [
-    type.kind === 'named' ? type.name : '',
-    type,
-  ]),
-]);

@@ -1,5 +1,15 @@
 import type { CelType } from './type.ts';
-import { CEL_TYPE, isDuration, isList, isMap, isOptional, isTagged, isTimestamp, isTypeValue, isUint } from './values.ts';
+import {
+  CEL_TYPE,
+  isDuration,
+  isList,
+  isMap,
+  isOptional,
+  isTagged,
+  isTimestamp,
+  isTypeValue,
+  isUint,
+} from './values.ts';
 
 export type ValueTest = (value: unknown) => boolean;
 

@@ -13,10 +13,13 @@ export interface Exemption {
 
 const NONE: Exemption = { spares: () => false, names: [] };
 
+/** What exceptions look at. */
+type Excusable = Pick<AdmissionRequest, 'userInfo' | 'namespace' | 'name' | 'object' | 'oldObject'>;
+
 /** @param now in milliseconds since 1970 */
 export function exemptionOf(
   { exceptions }: Pick<CompiledPolicy, 'exceptions'>,
-  request: AdmissionRequest,
+  request: Excusable,
   now: number,
 ): Exemption {
   if (exceptions.length === 0) return NONE;
@@ -34,7 +37,7 @@ export function exemptionOf(
 
 function applies(
   { expiresAt, users, groups, namespaces, names, objectSelector }: CompiledException,
-  { userInfo, namespace, name, object, oldObject }: AdmissionRequest,
+  { userInfo, namespace, name, object, oldObject }: Excusable,
   now: number,
 ): boolean {
   return (

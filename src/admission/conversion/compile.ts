@@ -64,10 +64,9 @@ function compileSpoke(
   schemas: { readonly from: Definition['versions'][number]['schema']; readonly hub: Definition['versions'][number]['schema'] },
   problems: ConversionProblem[],
 ): Spoke | undefined {
+  const before = problems.length;
   const toHub = stepsOf(version, 'toHub', where, problems);
   const fromHub = stepsOf(version, 'fromHub', where, problems);
-  if (toHub === undefined || fromHub === undefined) return undefined;
-  const before = problems.length;
   const spoke = {
     toHub: compileSteps(toHub, `${where}.toHub`, schemas.hub, problems),
     // Derived steps have no place of their own: what is wrong with them is wrong with those that they come from.
@@ -82,7 +81,7 @@ function stepsOf(
   direction: 'toHub' | 'fromHub',
   where: string,
   problems: ConversionProblem[],
-): readonly ConversionStep[] | undefined {
+): readonly ConversionStep[] {
   const written = version[direction];
   if (written !== undefined) return written;
   const other = direction === 'toHub' ? 'fromHub' : 'toHub';
@@ -95,5 +94,5 @@ function stepsOf(
       `write it: ${inverse.verb} in ${other}[${inverse.index}] has no inverse that could be derived ` +
       `(only move and default have one); [] says that nothing is to be done for version ${quote(version.name)}`,
   });
-  return undefined;
+  return [];
 }

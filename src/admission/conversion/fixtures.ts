@@ -10,7 +10,7 @@ const text = { type: 'string' };
 const integer = { type: 'integer', format: 'int64' };
 const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-const objectOf = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
+const objectOf = (properties: JsonObject) => ({ type: 'object', properties });
 
 /** `spec.endpoint` is `host:port`; sizes are texts; no tier. */
 export const v1Schema = objectOf({

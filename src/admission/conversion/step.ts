@@ -27,13 +27,17 @@ export interface StepValue {
 export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
   return changing(from, (container) => {
     const value = fieldAt(container, from.fields);
-    if (value === undefined) return container;
+    if (value === undefined || !isJsonObject(container)) return container;
     return withFieldAt(withoutFieldAt(container, from.fields, keep), to.fields, value);
-  });
+  }, to.text);
 }
 
 export function removeStep(path: StepPath): RunStep {
-  return changing(path, (container) => withoutFieldAt(container, path.fields));
+  // The API server has no empty maps of labels or annotations.
+  const keep = path.fields[0] === 'metadata' && path.list.length === 0 ? 1 : path.fields.length;
+  return changing(path, (container) =>
+    isJsonObject(container) ? withoutFieldAt(container, path.fields, keep) : container,
+  );
 }
 
 /** Writes the value: everywhere, or only where nothing stands. An expression that yields no value changes nothing. */
@@ -41,8 +45,8 @@ export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' 
   return (object, budget) => {
     const valueFor = (item: JsonValue | undefined) => valueOf(value, object, item, budget);
     return changing(path, (container, item) => {
-      const before = path.fields.length === 0 ? container : fieldAt(container, path.fields);
-      if (where === 'where absent' && before !== undefined) return container;
+      const isIn = path.fields.length === 0 || isJsonObject(container);
+      if (where === 'where absent' && (!isIn || fieldAt(container, path.fields) !== undefined)) return container;
       const next = valueFor(item);
       if (next === undefined) return container;
       checkMark(path, next);
@@ -54,15 +58,16 @@ export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' 
 /** The object with each container of the path changed: the object itself, or the elements of the list that the path is in. */
 function changing(
   { list, text }: StepPath,
-  change: (container: JsonObject, item: JsonValue | undefined) => JsonValue,
+  change: (container: JsonValue, item: JsonValue | undefined) => JsonValue,
+  written = text,
 ): RunStep {
   return (object) => {
     const changed = mapAt(object, list, (container, keys) => {
       const item = list.length === 0 ? undefined : container;
       try {
-        return change(container as JsonObject, item); // its readers and writers check that it is one
+        return change(container, item);
       } catch (error) {
-        throw error instanceof NoPlace ? noPlace(error, keys, text) : error;
+        throw error instanceof NoPlace ? noPlace(error, keys, written) : error;
       }
     });
     return isJsonObject(changed) ? changed : object;
@@ -88,13 +93,8 @@ function valueOf(
   budget: CelBudget,
 ): JsonValue | undefined {
   const bindings = item === undefined ? { object } : { object, item };
-  if (when !== undefined && !holds(evaluate(when, bindings, budget))) return undefined;
+  if (when !== undefined && evaluate(when, bindings, budget, 'when: ') !== true) return undefined;
   return source.kind === 'literal' ? source.value : evaluate(source.program, bindings, budget);
-}
-
-function holds(result: JsonValue | undefined): boolean {
-  if (typeof result === 'boolean') return result;
-  throw new ConversionFailure(`when: yields ${quote(result)} and no bool: make it a condition, e.g. has(…) or a comparison`);
 }
 
 /** Undefined when the expression yields no value. */
@@ -102,6 +102,7 @@ function evaluate(
   program: CelProgram,
   bindings: Readonly<Record<string, JsonValue>>,
   budget: CelBudget,
+  prefix = '',
 ): JsonValue | undefined {
   try {
     const result = valueOfOptional(program.evaluate(bindings, budget));
@@ -109,7 +110,7 @@ function evaluate(
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     throw new ConversionFailure(
-      `${error.message}. Let the expression hold for every object: say when, e.g. when: has(object.spec.field)`,
+      `${prefix}${error.message}. Let it hold for every object: say when, e.g. when: has(object.spec.field)`,
       { cause: error },
     );
   }

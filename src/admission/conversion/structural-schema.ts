@@ -13,8 +13,8 @@ const OPEN: SchemaAt = { kind: 'open' };
 const UNKNOWN: SchemaAt = { kind: 'unknown' };
 const OF_EVERY_OBJECT: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
-const preserves = (schema: JsonObject): boolean =>
-  ownValue(schema, 'x-kubernetes-preserve-unknown-fields') === true;
+const PRESERVE = 'x-kubernetes-preserve-unknown-fields';
+const preserves = (schema: JsonObject): boolean => ownValue(schema, PRESERVE) === true;
 const isEmbedded = (schema: JsonObject): boolean =>
   ownValue(schema, 'x-kubernetes-embedded-resource') === true;
 
@@ -38,13 +38,15 @@ export function fieldOf(schema: JsonObject, name: string): SchemaAt {
   if (isEmbedded(schema) && OF_EVERY_OBJECT.has(name)) return OPEN;
   const additional = ownValue(schema, 'additionalProperties');
   if (isJsonObject(additional)) return { kind: 'known', schema: additional };
-  return additional === true || preserves(schema) ? OPEN : UNKNOWN;
+  // Of `true` the API server keeps the values, and drops all that they would hold.
+  if (additional === true) return { kind: 'known', schema: {} };
+  return preserves(schema) ? OPEN : UNKNOWN;
 }
 
 export function itemOf(schema: JsonObject): SchemaAt {
   const items = ownValue(schema, 'items');
-  if (isJsonObject(items)) return { kind: 'known', schema: items };
-  return preserves(schema) ? OPEN : UNKNOWN;
+  if (!isJsonObject(items)) return preserves(schema) ? OPEN : { kind: 'known', schema: {} };
+  return { kind: 'known', schema: preserves(schema) ? { ...items, [PRESERVE]: true } : items };
 }
 
 /**
@@ -57,35 +59,37 @@ export function pruneObject(object: JsonObject, schema: JsonObject | undefined):
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The same for a value at a place. As deep as the schema, which is finite: below it nothing is looked at. */
-export function prune(value: JsonValue, at: SchemaAt): JsonValue {
-  switch (at.kind) {
-    case 'open':
-      return value;
-    case 'unknown':
-      return value;
-    case 'known':
-      if (isJsonObject(value)) {
-        return pruneFields(value, at.schema, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE);
-      }
-      return isJsonArray(value) ? pruneItems(value, itemOf(at.schema)) : value;
+/** Lists in lists of which no schema knows could be as deep as a stack. */
+const DEEPEST = 100;
+
+/** The same for a value at a place. As deep as the schema, which is finite: below it nothing is looked at but lists in lists. */
+export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
+  if (at.kind !== 'known' || depth > DEEPEST) return value;
+  if (isJsonObject(value)) {
+    return pruneFields(value, at.schema, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE, depth + 1);
   }
+  return isJsonArray(value) ? pruneItems(value, itemOf(at.schema), depth + 1) : value;
 }
 
-function pruneFields(object: JsonObject, schema: JsonObject, kept: ReadonlySet<string>): JsonObject {
+function pruneFields(
+  object: JsonObject,
+  schema: JsonObject,
+  kept: ReadonlySet<string>,
+  depth = 0,
+): JsonObject {
   let changed = false;
   const entries: [string, JsonValue][] = [];
   for (const [name, value] of Object.entries(object)) {
     const at = kept.has(name) ? OPEN : fieldOf(schema, name);
-    const pruned = at.kind === 'unknown' ? undefined : prune(value, at);
+    const pruned = at.kind === 'unknown' ? undefined : prune(value, at, depth);
     if (pruned !== undefined) entries.push([name, pruned]);
     changed ||= pruned !== value;
   }
   return changed ? Object.fromEntries(entries) : object;
 }
 
-function pruneItems(list: readonly JsonValue[], at: SchemaAt): JsonValue {
-  const pruned = list.map((item) => prune(item, at));
+function pruneItems(list: readonly JsonValue[], at: SchemaAt, depth: number): JsonValue {
+  const pruned = list.map((item) => prune(item, at, depth));
   return pruned.every((item, index) => item === list[index]) ? list : pruned;
 }
 

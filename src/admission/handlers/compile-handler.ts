@@ -4,8 +4,9 @@ import type { CompiledMatch } from '../compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../request.ts';
 import { writes } from '../request.ts';
 import { hasWildcard, patternsFor } from '../resource-pattern.ts';
-import type { Handler, OnError, ReadableKind } from './handler.ts';
-import type { HandlerAnswer } from './handler.ts';
+import type { Converter } from '../conversion/converter.ts';
+import type { Handler, HandlerAnswer, HandlerConversion, OnError, ReadableKind } from './handler.ts';
+import { createHandlerConverter } from './handler-converter.ts';
 import type { HandlerContext } from './handler-context.ts';
 
 /** A kind that a handler may read. */
@@ -27,6 +28,8 @@ export interface CompiledHandler {
   readonly reads: readonly ReadKind[];
   /** Whether the author named what it reads: then it is watched from the start. */
   readonly namesReads: boolean;
+  /** Of the objects of its one kind between their versions. */
+  readonly converter: Converter | undefined;
   readonly mutate: HandlerFunction | undefined;
   readonly validate: HandlerFunction | undefined;
 }
@@ -80,6 +83,7 @@ export function compileHandler(
     onError: handler.onError ?? 'failurePolicy',
     reads: handler.reads === undefined ? governed(match) : handler.reads.map(toReadKind),
     namesReads: handler.reads !== undefined,
+    converter: handler.convert === undefined ? undefined : converterFor(name, match, handler.convert),
     // The API server sends objects of the kinds in `match`; that these are of type T is the author's to say.
     mutate: handler.mutate as HandlerFunction | undefined,
     validate: handler.validate as HandlerFunction | undefined,
@@ -89,6 +93,9 @@ export function compileHandler(
     ...problems.map(({ where, message }) => `${where.replace(/^spec\./, '')}: ${message}`),
     ...(compiled.mutate !== undefined && mutatedOperations(compiled).length === 0
       ? ['mutate: it would never be called, as match.operations has neither CREATE nor UPDATE']
+      : []),
+    ...(handler.convert !== undefined && governed(match).length !== 1
+      ? ['convert: match has to name one API group and one resource, without wildcards']
       : []),
   ];
   return all.length > 0 ? { kind: 'rejected', problems: all } : { kind: 'compiled', handler: compiled };
@@ -116,6 +123,15 @@ export function isGoverned(
     (match.apiVersions.includes('*') || match.apiVersions.includes(resource.version)) &&
     match.resources.some((pattern) => patterns.includes(pattern))
   );
+}
+
+function converterFor(
+  name: string,
+  match: CompiledMatch,
+  conversion: HandlerConversion<never>,
+): Converter | undefined {
+  const [target] = governed(match);
+  return target === undefined ? undefined : createHandlerConverter(name, target, conversion);
 }
 
 function governed({ apiGroups, resources }: CompiledMatch): readonly ReadKind[] {

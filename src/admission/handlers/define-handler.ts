@@ -17,6 +17,7 @@ const KNOWN: readonly (keyof HandlerDefinition)[] = [
   'reads',
   'mutate',
   'validate',
+  'convert',
 ];
 const MATCH_KNOWN: readonly (keyof HandlerDefinition['match'])[] = [
   'apiGroups',
@@ -66,8 +67,9 @@ export function isHandler(value: unknown): value is Handler {
 
 /** Authors may write JavaScript, so nothing is taken from the types. */
 function problemsOf(definition: unknown): readonly string[] {
-  if (!isRecord(definition)) return ['write an object with match, and with mutate or validate'];
-  const { name, match, failurePolicy, timeoutSeconds, onError, reads, mutate, validate } = definition;
+  if (!isRecord(definition)) return ['write an object with match, and with mutate, validate or convert'];
+  const { name, match, failurePolicy, timeoutSeconds, onError, reads, mutate, validate, convert } =
+    definition;
   return [
     ...unknownKeys(definition, KNOWN, ''),
     ...(name === undefined || (typeof name === 'string' && isHandlerName(name))
@@ -87,8 +89,30 @@ function problemsOf(definition: unknown): readonly string[] {
     ...[['mutate', mutate] as const, ['validate', validate] as const].flatMap(([key, value]) =>
       value === undefined || typeof value === 'function' ? [] : [`${key} is not a function`],
     ),
-    ...(mutate === undefined && validate === undefined ? ['it has neither mutate nor validate'] : []),
+    ...(convert === undefined ? [] : conversionProblems(convert)),
+    ...([mutate, validate, convert].every((part) => part === undefined)
+      ? ['it has neither mutate, validate nor convert']
+      : []),
   ];
+}
+
+function conversionProblems(convert: unknown): readonly string[] {
+  if (!isRecord(convert)) return ['convert: write an object with hub and versions'];
+  const { hub, versions } = convert;
+  if (typeof hub !== 'string' || !isDnsLabel(hub)) return ['convert.hub: write a version such as v2'];
+  if (!isRecord(versions) || Object.keys(versions).length === 0) {
+    return ['convert.versions: write an object with toHub and fromHub for each other version'];
+  }
+  return Object.entries(versions).flatMap(([version, conversion]) => {
+    const where = `convert.versions.${version}`;
+    if (version === hub) return [`${where}: it is the hub, which needs no conversion`];
+    const isWhole =
+      isRecord(conversion) &&
+      [conversion.toHub, conversion.fromHub].every((part) => typeof part === 'function');
+    return isWhole && isDnsLabel(version)
+      ? []
+      : [`${where}: write a version with functions toHub and fromHub`];
+  });
 }
 
 export function isHandlerName(name: string): boolean {

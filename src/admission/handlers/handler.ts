@@ -67,6 +67,29 @@ export type ReadableKind =
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a function without a return gives
 export type HandlerAnswer = Denial | undefined | void | Promise<Denial | undefined | void>;
 
+/** What a conversion gives back: another object, or nothing after it has changed the one that it was given. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a function without a return gives
+export type Converted = object | undefined | void;
+
+/** How objects of one version become those of the hub, and back. Both are given a copy, which they may change. */
+export interface VersionConversion<Hub extends object> {
+  // Methods and not properties, so that an author can give the parameter the type of the version.
+  toHub(object: object): Converted;
+  fromHub(object: Hub): Converted;
+}
+
+/**
+ * Conversion between the versions of one CustomResourceDefinition, each by way of the hub. It has to be pure, and lossless there and
+ * back: what a version has no field for goes into an annotation. `apiVersion`, and metadata but labels and annotations, are looked
+ * after by Gatehouse. A thrown `ConversionFailure` is shown to the user; the text of other errors is not.
+ */
+export interface HandlerConversion<Hub extends object = UntypedObject> {
+  /** The name of the version of which the handler's objects are, e.g. `v2`. */
+  readonly hub: string;
+  /** All others that are served, by name. */
+  readonly versions: Readonly<Record<string, VersionConversion<Hub>>>;
+}
+
 /** What `defineHandler` is given. */
 export interface HandlerDefinition<T extends object = UntypedObject> {
   /**
@@ -93,6 +116,11 @@ export interface HandlerDefinition<T extends object = UntypedObject> {
   readonly mutate?: (draft: T, context: HandlerContext<T>) => HandlerAnswer;
   /** Judges `object`, which is the one that goes on DELETE and the options on CONNECT. */
   readonly validate?: (object: Frozen<T>, context: HandlerContext<T>) => HandlerAnswer;
+  /**
+   * Converts between versions; then `match` names one group and one resource. Point `spec.conversion.webhook` of the
+   * CustomResourceDefinition to the Service of Gatehouse, path `/convert`.
+   */
+  readonly convert?: HandlerConversion<T>;
 }
 
 /** Marks what `defineHandler` has checked; the same for every copy of this package in a process. */

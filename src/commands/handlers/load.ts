@@ -82,8 +82,15 @@ async function attempt(
   try {
     return { value: await load() };
   } catch (error) {
-    return `${origin}: ${error instanceof Error ? error.message : String(error)}`;
+    return `${origin}${lineOf(error, origin)}: ${error instanceof Error ? error.message : String(error)}`;
   }
+}
+
+/** Where in the file it went wrong, as far as the stack says: `:3`. */
+function lineOf(error: unknown, path: string): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const [, after = ''] = stack.split(path, 2);
+  return /^:\d+/.exec(after)?.[0] ?? '';
 }
 
 function checked(value: unknown, origin: string, fallback: string | undefined): Result {

@@ -1,12 +1,15 @@
 /** Which policies an admission request meets, and the World that they look into. */
 import { ALLOWED, type Decision } from '../../admission/decision.ts';
+import { isGuardEntry } from '../../admission/guard-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/call-handler.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import { mutate } from '../../admission/mutate.ts';
 import type { AdmissionRequest } from '../../admission/request.ts';
+import { guardTarget } from '../../admission/restrict.ts';
 import { validate } from '../../admission/validate.ts';
-import type { World } from '../../admission/world.ts';
+import type { Circumstances, World } from '../../admission/world.ts';
 import type { PolicyRegistry } from '../../controllers/policy-registry.ts';
+import type { Deadline } from '../../server/answer-signal.ts';
 import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { NO_HANDLERS, type Handlers } from './handlers.ts';
 
@@ -17,12 +20,21 @@ export function createAdmission(
   registry: PolicyRegistry,
   world: World,
   handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
+  /** In milliseconds since 1970; that of the API server, on which replicas agree. */
+  now: () => number = Date.now,
 ): Pick<WebhookDeps, 'mutate' | 'validate'> {
   const governing = (entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
     if (selection.kind === 'governed') return selection.policies;
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
+  const circumstances = (until: Deadline): Circumstances => ({
+    world,
+    now: now(),
+    get signal() {
+      return until.signal;
+    },
+  });
   const ask = async (
     phase: HandlerPhase,
     name: string,
@@ -30,24 +42,24 @@ export function createAdmission(
     signal: AbortSignal,
   ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknown(name);
   return {
-    mutate: (entry, request, signal) => {
+    mutate: (entry, request, until) => {
       const handler = handlerOfEntry(entry);
-      if (handler !== undefined) return ask('mutate', handler, request, signal);
+      if (handler !== undefined) return ask('mutate', handler, request, until.signal);
       const policies = governing(entry, request);
       return policies === undefined
         ? behind(entry)
         : policies.length === 0
           ? ALLOWED
-          : mutate(request, policies, { world, signal });
+          : mutate(request, policies, circumstances(until));
     },
-    validate: async (entry, request, signal) => {
+    validate: (entry, request, until) => {
       const handler = handlerOfEntry(entry);
-      if (handler !== undefined) return await ask('validate', handler, request, signal);
+      if (handler !== undefined) return ask('validate', handler, request, until.signal);
       const policies = governing(entry, request);
       if (policies === undefined) return behind(entry);
-      return policies.length === 0
-        ? ALLOWED
-        : await validate(request, policies, { world, signal, now: Date.now() });
+      if (policies.length === 0) return ALLOWED;
+      const judge = isGuardEntry(entry) ? guardTarget : validate;
+      return judge(request, policies, circumstances(until));
     },
   };
 }

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
+import { parseJson } from '../../admission/json.ts';
 import { createClient, type KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import type { Connection } from '../../kube/connection.ts';
@@ -44,15 +45,21 @@ export async function connect(
   };
   const rest = createRest(options);
   const discovery = createDiscovery(rest, systemClock);
-  const { gitVersion, major, minor } = await versionOf(discovery, connection.server, log, signal);
-  log.info({ server: connection.server, version: gitVersion, identity }, 'connected');
-  const capabilities = { matchConditions: major > 1 || minor >= MATCH_CONDITIONS_SINCE };
+  const version = await versionOf(discovery, connection.server, log, signal);
+  log.info({ server: connection.server, version: version.gitVersion, identity }, 'connected');
+  const capabilities = { matchConditions: hasMatchConditions(version) };
   const client = createClient(rest);
+  const exactRest = createRest({ ...options, parse: parseJson });
+  const exact = { rest: exactRest, client: createClient(exactRest) };
   return {
-    context: { config, identity, rest, client, discovery, capabilities, serverClock, metrics, log },
+    context: { config, identity, rest, client, exact, discovery, capabilities, serverClock, metrics, log },
     urgent: createClient(createRest({ ...options, urgent: true })),
     close: connection.close,
   };
+}
+
+export function hasMatchConditions({ major, minor }: ServerVersion): boolean {
+  return major > 1 || minor >= MATCH_CONDITIONS_SINCE;
 }
 
 async function versionOf(

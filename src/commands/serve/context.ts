@@ -14,6 +14,8 @@ export interface Context {
   readonly identity: string;
   readonly rest: Rest;
   readonly client: KubeClient;
+  /** For reading what is compared: integers beyond 2^53 come as bigint. What it has read must not be written. */
+  readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
   readonly capabilities: Capabilities;
   readonly serverClock: ServerClock;

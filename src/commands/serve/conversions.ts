@@ -54,7 +54,10 @@ export function startConversions(
       policies.hasSynced()
         ? policies.store
             .list()
-            .filter(({ spec, metadata }) => spec.target.apiGroup === group && registry.get(metadata.name ?? '') === undefined)
+            .filter(
+              ({ spec, metadata }) =>
+                spec.target.apiGroup === group && registry.get(metadata.name ?? '') === undefined,
+            )
             .map((policy) => `ConversionPolicy ${keyOf(policy)}`)
         : undefined,
   });
@@ -99,7 +102,11 @@ export function startConversions(
             service: { namespace: config.namespace, name: config.service, port: config.servicePort },
             setCondition,
             writeStatus: (policy, next, waiting) =>
-              leading.client.replaceStatus(CONVERSION_POLICIES, { ...policy, status: next }, { signal: waiting }),
+              leading.client.replaceStatus(
+                CONVERSION_POLICIES,
+                { ...policy, status: next },
+                { signal: waiting },
+              ),
             now: () => new Date(),
           }),
         },
@@ -128,6 +135,9 @@ function problemOf(
   isJudged: (name: string) => boolean,
 ): string | undefined {
   if (!policies.hasSynced()) return 'ConversionPolicies have not been listed yet: are the CRDs installed?';
-  const unjudged = policies.store.list().map(keyOf).filter((name) => !isJudged(name));
+  const unjudged = policies.store
+    .list()
+    .map(keyOf)
+    .filter((name) => !isJudged(name));
   return unjudged.length === 0 ? undefined : `not judged yet: ${unjudged.join(', ')}`;
 }

@@ -27,7 +27,10 @@ export function createDefinitions(
   onChange: (target: GroupResource) => void,
   signal: AbortSignal,
 ): Definitions {
-  const watches = new Map<string, { readonly watched: Watched<DefinitionObject>; readonly stop: () => void }>();
+  const watches = new Map<
+    string,
+    { readonly watched: Watched<DefinitionObject>; readonly stop: () => void }
+  >();
 
   const start = (target: GroupResource) => {
     const own = new AbortController();

@@ -47,7 +47,8 @@ export function createHandlerWorld({ client, discovery, stores }: HandlerWorldPa
       if (found !== undefined) return dropManagedFields(found);
       // A version that is no longer served answers 404 as well, and what we know of versions may be old.
       if (kind.version !== undefined) {
-        await client.list(resource, { ...place, metadataOnly: true, limit: 1, signal }); // throws unless it is served
+        const { namespace } = place;
+        await client.list(resource, { namespace, metadataOnly: true, limit: 1, signal }); // throws unless it is served
         return undefined;
       }
       discovery.forget(kind);

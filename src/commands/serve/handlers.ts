@@ -1,6 +1,7 @@
 /** The handlers of this process: loaded once, asked by webhook entry. */
 import { resolve } from 'node:path';
 
+import type { Converter } from '../../admission/conversion/converter.ts';
 import type { Decision } from '../../admission/decision.ts';
 import {
   callHandler,
@@ -22,6 +23,8 @@ import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 
 export interface Handlers {
   readonly all: readonly CompiledHandler[];
+  /** Those of them that convert. */
+  readonly converters: readonly Converter[];
   /**
    * Undefined when this process has no such handler for such a request.
    * @throws HandlerFailure when the handler failed and the API server's failurePolicy is to judge
@@ -37,6 +40,7 @@ export interface Handlers {
 
 export const NO_HANDLERS: Handlers = {
   all: [],
+  converters: [],
   decide: () => Promise.resolve(undefined),
   check: () => undefined,
 };
@@ -60,19 +64,25 @@ export async function openHandlers(
   return await inHandler('loading', () => loadHandlers(source, process.cwd()));
 }
 
+type HandlersContext = Pick<
+  Context,
+  'client' | 'exact' | 'discovery' | 'config' | 'capabilities' | 'metrics' | 'log'
+>;
+
 /** @throws InvalidHandlers with everything that keeps them from being used */
 export function startHandlers(
-  context: Context,
+  context: HandlersContext,
   loaded: readonly LoadedHandler[],
   signal: AbortSignal,
 ): Handlers {
   if (loaded.length === 0) return NO_HANDLERS;
-  const { client, rest, discovery, config, capabilities, log } = context;
+  // What handlers read may be compared with what is asked for: the same integers have to be the same.
+  const { client, exact, discovery, config, capabilities, log } = context;
   const all = compileHandlers(loaded, { ownNamespace: config.namespace, ...capabilities });
   const stores = createHandlerStores(
     {
-      ...{ rest, client, log },
-      resolve: discovery.resolve,
+      ...{ ...exact, log },
+      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
       canRead: async ({ group, resource }, waiting) => {
         const ask = (verb: string) => canI(client, { verb, group, resource }, { signal: waiting });
         return (await Promise.all(['get', 'list', 'watch'].map(ask))).every(Boolean);
@@ -82,11 +92,14 @@ export function startHandlers(
     signal,
   );
   for (const { namesReads, reads } of all) if (namesReads) reads.forEach(stores.want);
-  const world = createHandlerWorld({ client, discovery, stores });
+  const world = createHandlerWorld({ client: exact.client, discovery, stores });
   const byName = new Map(all.map((handler) => [handler.name, handler]));
   log.info({ handlers: [...byName.keys()] }, 'handlers loaded');
   return {
     all,
+    converters: all.flatMap(({ name, converter }) =>
+      converter === undefined ? [] : [guarded(name, converter)],
+    ),
     decide: async (phase, name, request, waiting) => {
       const handler = byName.get(name);
       if (handler?.[phase] === undefined || !isGoverned(handler, request)) return undefined;
@@ -108,6 +121,12 @@ export function startHandlers(
     }),
   };
 }
+
+/** What a conversion leaves behind is known to be of this handler. */
+const guarded = (name: string, converter: Converter): Converter => ({
+  ...converter,
+  convert: (object, to, signal) => inHandler(name, () => converter.convert(object, to, signal)),
+});
 
 function settle(
   { metrics, log }: Pick<Context, 'metrics' | 'log'>,
@@ -134,17 +153,16 @@ function labelOf({ decision, failure }: Pick<HandlerOutcome, 'decision' | 'failu
     : decision.kind;
 }
 
-/** A child of the log of the process; what a handler logs cannot pass for what Gatehouse says. */
+/** What a handler logs cannot pass for what Gatehouse says: its fields have a place of their own. */
 function logFor(
   { log }: Pick<Context, 'log'>,
   { name }: CompiledHandler,
   { uid }: AdmissionRequest,
 ): HandlerLog {
-  const child = log.child({ handler: name, uid });
   const write =
     (level: 'debug' | 'info' | 'warn' | 'error') =>
     (message: string, fields: object = {}) => {
-      child[level]({ fields }, message);
+      log[level]({ handler: name, uid, fields }, message);
     };
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }

@@ -7,6 +7,7 @@ import type { Conversions } from './conversions.ts';
 import { startPolicies } from './policies.ts';
 import type { ReplicaParts } from './replica.ts';
 import { startRestores } from './restores.ts';
+import { startUniqueClaims } from './unique-claims.ts';
 
 /** Runs until the signal aborts and the last reconcile has ended. */
 export async function lead(
@@ -31,7 +32,8 @@ export async function lead(
     await replica.windows.whenSynced(signal);
     const policies = startPolicies(leading, replica, certificates, recorder.record, signal);
     const restores = startRestores(leading, replica, recorder.record, signal);
-    await Promise.all([policies.stopped, restores.stopped]);
+    const uniqueClaims = startUniqueClaims(leading, replica, recorder.record, signal);
+    await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped]);
   };
   await Promise.all([
     certificates.stopped,

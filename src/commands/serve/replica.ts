@@ -1,4 +1,4 @@
-/** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing. */
+/** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing but UniqueClaims. */
 import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
@@ -8,7 +8,9 @@ import { createPolicyRegistry, type PolicyRegistry } from '../../controllers/pol
 import { createListeners, type Listeners } from '../../controllers/listeners.ts';
 import { canI } from '../../kube/access.ts';
 import { createAdmission } from './admission.ts';
+import { createClaims } from './claims.ts';
 import type { Context } from './context.ts';
+import { createGoverned, type Governed } from './governed.ts';
 import type { Handlers } from './handlers.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './crd-schemas.ts';
@@ -23,6 +25,7 @@ export interface ReplicaParts {
   readonly policies: Watched<AdmissionPolicy>;
   readonly windows: Watched<RestoreWindow>;
   readonly targets: Targets;
+  readonly governed: Governed;
   readonly handlers: Handlers;
   readonly world: World;
   readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
@@ -36,10 +39,19 @@ export interface ReplicaParts {
 const POLICY_WORKERS = 4;
 
 export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
-  const { client, discovery, capabilities, config, log } = context;
+  const { client, discovery, capabilities, config, serverClock, log } = context;
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
   const targets = createTargets(context, signal);
+  const governed = createGoverned(
+    {
+      ...context.exact,
+      log,
+      ownNamespace: config.namespace,
+      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
+    },
+    signal,
+  );
   const policyListeners = createListeners<[name: string]>();
   const windowListeners = createListeners<[name: string]>();
 
@@ -87,21 +99,33 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       ...registry.inForce().flatMap((policy) => policy.targets),
       ...policies.store.list().flatMap(({ spec }) => namedKinds(spec)),
     ]);
+    governed.follow(registry.inForce());
   });
 
-  const world = createWorld({ client, discovery, targets, windows, now });
+  const world = createWorld({
+    client,
+    exact: context.exact.client,
+    discovery,
+    targets,
+    windows,
+    now,
+    governed,
+    claims: createClaims(client, config.uniqueSettleMs),
+  });
+  const serverNow = () => serverClock.now().getTime();
   return {
     registry,
     policies,
     windows,
     targets,
+    governed,
     handlers,
     world,
-    admission: createAdmission(registry, world, handlers),
+    admission: createAdmission(registry, world, handlers, serverNow),
     checks: {
       policies: untilPassed(() => policiesProblem(policies, registry)),
       stores: untilPassed(() => {
-        const unsynced = targets.unsynced();
+        const unsynced = [...targets.unsynced(), ...governed.unsynced()];
         return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
       }),
       handlers: handlers.check,

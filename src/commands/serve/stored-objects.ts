@@ -1,9 +1,10 @@
 /** What the API server has stored, read past every cache. */
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
 import { namespaces } from '../../kube/well-known.ts';
 import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
 import type { NamespaceLabels } from '../../admission/object-scope.ts';
-import type { Context } from './context.ts';
 import { served } from './world.ts';
 
 export interface StoredObjects {
@@ -17,7 +18,12 @@ export interface StoredObjects {
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
 }
 
-export function storedObjects({ client, discovery }: Pick<Context, 'client' | 'discovery'>): StoredObjects {
+export interface StoredObjectsParts {
+  readonly client: Pick<KubeClient, 'get' | 'pages' | 'listAll'>;
+  readonly discovery: Pick<Discovery, 'resolve'>;
+}
+
+export function storedObjects({ client, discovery }: StoredObjectsParts): StoredObjects {
   return {
     pages: async function* (resource, signal) {
       const kind = await served(discovery, resource, signal);

@@ -18,15 +18,25 @@ import { RESTORE_WINDOWS } from './resources.ts';
 import type { Targets } from './targets.ts';
 import type { Watched } from './watch.ts';
 
-export interface WorldParts {
+export interface WorldParts extends Pick<World, 'claims' | 'governed'> {
   readonly client: Pick<KubeClient, 'get' | 'getMetadata' | 'listAll'>;
+  /** Reads integers without loss. Default: `client`. */
+  readonly exact?: Pick<KubeClient, 'get'>;
   readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
   readonly targets: Pick<Targets, 'store'>;
   readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
   readonly now: () => Date;
 }
 
-export function createWorld({ client, discovery, targets, windows, now }: WorldParts): World {
+export function createWorld({
+  client,
+  exact = client,
+  discovery,
+  targets,
+  windows,
+  now,
+  ...parts
+}: WorldParts): World {
   const live = async (
     ref: ObjectRef,
     signal: AbortSignal,
@@ -41,9 +51,21 @@ export function createWorld({ client, discovery, targets, windows, now }: WorldP
     return isDeepStrictEqual(current, kind) ? undefined : await get(current);
   };
   return {
+    ...parts,
     find: (ref) => targets.store(ref)?.get(objectKey(ref)),
     confirm: (ref, signal) => live(ref, signal, (kind) => client.getMetadata(kind, ref, { signal })),
-    read: (ref, signal) => live(ref, signal, (kind) => client.get(kind, ref, { signal })),
+    read: (ref, signal, versions = ['*']) =>
+      live(ref, signal, async (kind) => {
+        const found = await exact.get(kind, ref, { signal });
+        const version = versionAmong(versions, kind.version);
+        if (found === undefined || version === kind.version) return found;
+        const wanted = await exact.get({ ...kind, version }, ref, { signal });
+        // A version that is not served answers as if there were no object; there was one a moment ago.
+        if (wanted === undefined && (await client.getMetadata(kind, ref, { signal })) !== undefined) {
+          throw new Error(`the API server does not serve ${groupResourceName(ref)} in version ${version}`);
+        }
+        return wanted;
+      }),
     restoreEvidence: async (user, signal) => {
       const known = openWindowFor(windows.store.list(), user, now());
       // A window may have been opened a moment ago: a restorer that is refused does not ask twice.
@@ -53,6 +75,11 @@ export function createWorld({ client, discovery, targets, windows, now }: WorldP
       return window === undefined ? undefined : { window: window.metadata.name ?? '' };
     },
   };
+}
+
+/** The version in which an object is to be seen: the preferred one if it is among those that are asked for. */
+export function versionAmong(versions: readonly string[], preferred: string): string {
+  return versions.includes('*') || versions.includes(preferred) ? preferred : (versions[0] ?? preferred);
 }
 
 /** @throws when the API server does not serve the kind: then nobody can say whether an object of it exists. */

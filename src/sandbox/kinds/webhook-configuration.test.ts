@@ -262,11 +262,9 @@ test('what the sandbox lacks is refused in a condition, and what is no condition
     `webhooks[0].matchConditions[0].expression: Invalid value: ${JSON.stringify(expression)}: ${why}`;
   const asking = "authorizer.group('').resource('pods').check('get').allowed()";
   expect(problemOf(asking)).toEqual([refused(asking, 'the sandbox has no authorizer in match conditions')]);
-  expect(problemOf('isIP(object.ip)')).toEqual([
-    refused(
-      'isIP(object.ip)',
-      'compilation failed: the sandbox does not have the function isIP, which Kubernetes has',
-    ),
+  expect(problemOf('isIP(object.ip)')).toEqual([]);
+  expect(problemOf('object.nosuch()')).toEqual([
+    refused('object.nosuch()', "compilation failed: undeclared reference to 'nosuch' (in container '')"),
   ]);
   expect(problemOf('1 + 1')).toEqual([refused('1 + 1', 'must evaluate to bool')]);
 });

@@ -133,10 +133,10 @@ function expressionProblems(expression: string, field: string): readonly Cause[]
 function expressionProblem(expression: string): string | undefined {
   if (asksAuthorizer(expression)) return 'the sandbox has no authorizer in match conditions';
   try {
-    const { type } = compileCel(expression, CONDITION_VARIABLES);
+    const { type } = compileCel(expression, CONDITION_VARIABLES, { uniformLiterals: true });
     return type === 'bool' || type === 'dyn' ? undefined : 'must evaluate to bool';
   } catch (error) {
-    return celProblem(expression, error);
+    return celProblem(error);
   }
 }
 

@@ -1,27 +1,9 @@
 import { compileCel } from '../../admission/cel/cel.ts';
 import { celNumber, celValue } from '../../admission/cel/cel-value.ts';
+import { fieldName } from '../../admission/cel/property-name.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
 import type { Schema } from './schema.ts';
 import { furtherSchema } from './schema-children.ts';
-
-const RESERVED = new Set(
-  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
-    ' ',
-  ),
-);
-
-const ESCAPES: readonly (readonly [RegExp, string])[] = [
-  [/__/g, '__underscores__'],
-  [/\./g, '__dot__'],
-  [/-/g, '__dash__'],
-  [/\//g, '__slash__'],
-];
-
-/** The name by which expressions call a property: `a-b` is `a__dash__b`, `in` is `__in__`. */
-export function celName(property: string): string {
-  if (RESERVED.has(property)) return `__${property}__`;
-  return ESCAPES.reduce((name, [character, escape]) => name.replaceAll(character, escape), property);
-}
 
 const toDuration = compileCel('duration(text)', ['text']);
 const toTimestamp = compileCel('timestamp(text)', ['text']);
@@ -54,7 +36,7 @@ function celFields(object: JsonObject, schema: Schema): unknown {
   for (const [key, value] of Object.entries(object)) {
     if (properties !== undefined && Object.hasOwn(properties, key)) {
       const own = properties[key];
-      if (own !== undefined) fields.set(celName(key), celSelf(value, own));
+      if (own !== undefined) fields.set(fieldName(key), celSelf(value, own));
     } else if (further !== undefined) fields.set(key, celSelf(value, further));
     else if (schema['x-kubernetes-embedded-resource'] === true) fields.set(key, celValue(value));
   }

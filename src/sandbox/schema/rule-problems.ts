@@ -102,15 +102,12 @@ function ofExpressions(
   const program = compileRule(rule.rule);
   const message = rule.messageExpression === undefined ? undefined : compileRule(rule.messageExpression);
   return [
-    ...expressionProblem(rule.rule, program, 'bool', 'cel expression must evaluate to a bool').map((detail) =>
+    ...expressionProblem(program, 'bool', 'cel expression must evaluate to a bool').map((detail) =>
       invalidValue(`${path}.rule`, whole, detail),
     ),
-    ...expressionProblem(
-      rule.messageExpression ?? '',
-      message,
-      'string',
-      'messageExpression must evaluate to a string',
-    ).map((detail) => invalidValue(`${path}.messageExpression`, whole, detail)),
+    ...expressionProblem(message, 'string', 'messageExpression must evaluate to a string').map((detail) =>
+      invalidValue(`${path}.messageExpression`, whole, detail),
+    ),
     ...(program instanceof CelError ? [] : ofOldSelf(rule, program, path, uncorrelatable)),
   ];
 }
@@ -126,13 +123,12 @@ const goRule = (rule: ValidationRule) => ({
 });
 
 function expressionProblem(
-  expression: string,
   program: CelProgram | CelError | undefined,
   type: string,
   detail: string,
 ): readonly string[] {
   if (program === undefined) return [];
-  if (program instanceof CelError) return [celProblem(expression, program)];
+  if (program instanceof CelError) return [celProblem(program)];
   return program.type === type || program.type === 'dyn' ? [] : [detail];
 }
 

@@ -218,7 +218,7 @@ function rulesOf(schema: Schema): readonly CompiledRule[] {
 /** A rule's expression, or why it does not compile. */
 export function compileRule(expression: string): CelProgram | CelError {
   try {
-    return compileCel(expression, ['self', 'oldSelf']);
+    return compileCel(expression, ['self', 'oldSelf'], { uniformLiterals: true });
   } catch (error) {
     return error instanceof CelError
       ? error

@@ -1,14 +1,14 @@
 import { CelError } from '../cel-error.ts';
-import { traversal } from '../frame.ts';
+import { parsing } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
-import { type CelIp, ipOf, parseIp } from './ip.ts';
+import { type CelIp, ipOf, parseIp, showIp } from './ip.ts';
 import { succeeds } from './succeeds.ts';
 
 /** An address and how many of its bits name the network; the other bits are kept. */
 export interface CelCidr extends CelOpaque {
   readonly [CEL_TYPE]: 'net.CIDR';
-  readonly identity: string;
+  readonly identity: bigint;
   readonly address: CelIp;
   readonly length: number;
 }
@@ -20,8 +20,10 @@ const cidrOf = (address: CelIp, length: number): CelCidr => ({
   [CEL_TYPE]: 'net.CIDR',
   address,
   length,
-  identity: `${address.identity}/${length}`,
+  identity: (address.identity << 8n) | BigInt(length),
 });
+
+export const showCidr = ({ address, length }: CelCidr): string => `${showIp(address)}/${length}`;
 
 /** @throws CelError */
 function parseCidr(text: string): CelCidr {
@@ -53,7 +55,8 @@ const masked = (bits: bigint, address: CelIp, length: number) => {
 };
 
 const contains = ({ address, length }: CelCidr, other: CelIp) =>
-  address.family === other.family && masked(address.bits, address, length) === masked(other.bits, address, length);
+  address.family === other.family &&
+  masked(address.bits, address, length) === masked(other.bits, address, length);
 
 /** The API server compares with the other's address as it is written, not with its network. */
 const containsNetwork = (self: CelCidr, other: CelCidr) =>
@@ -61,19 +64,21 @@ const containsNetwork = (self: CelCidr, other: CelCidr) =>
   self.address.family === other.address.family &&
   contains(self, other.address);
 
-const once = (text: string) => traversal(text.length);
-
 /** Networks. `string(cidr)` is among the conversions. */
 export const cidr = [
-  define('cidr(string): cidr', parseCidr, once),
-  define('isCIDR(string): bool', succeeds(parseCidr), once),
+  define('cidr(string): cidr', parseCidr, parsing),
+  define('isCIDR(string): bool', succeeds(parseCidr), parsing),
   define('<cidr>.containsIP(ip): bool', contains, () => 4),
-  define('<cidr>.containsIP(string): bool', (self, text) => contains(self, parseIp(text)), (_self, text) => 4 + once(text)),
+  define(
+    '<cidr>.containsIP(string): bool',
+    (self, text) => contains(self, parseIp(text)),
+    (_self, text) => 4 + parsing(text),
+  ),
   define('<cidr>.containsCIDR(cidr): bool', containsNetwork, () => 6),
   define(
     '<cidr>.containsCIDR(string): bool',
     (self, text) => containsNetwork(self, parseCidr(text)),
-    (_self, text) => 6 + once(text),
+    (_self, text) => 6 + parsing(text),
   ),
   define('<cidr>.ip(): ip', ({ address }) => address),
   define('<cidr>.prefixLength(): int', ({ length }) => BigInt(length)),

@@ -1,10 +1,19 @@
 import { durationOf, intOf, timestampOf, uintOf } from '../arithmetic.ts';
 import { CelError } from '../cel-error.ts';
-import { traversal } from '../frame.ts';
+import { charge, type Frame, parsing, traversal } from '../frame.ts';
 import { mapSize } from '../maps.ts';
-import { conversionError, floorDivide, parseDuration, parseTimestamp, showSeconds, showTimestamp } from '../time.ts';
+import {
+  conversionError,
+  floorDivide,
+  parseDuration,
+  parseTimestamp,
+  showSeconds,
+  showTimestamp,
+} from '../time.ts';
 import { typeNameOf, typeValue } from '../values.ts';
-import { define } from './define.ts';
+import { showCidr } from './cidr.ts';
+import { define, defineWithFrame } from './define.ts';
+import { showIp } from './ip.ts';
 import { showDouble } from './show-double.ts';
 import { textSize } from './text.ts';
 
@@ -86,7 +95,7 @@ export const conversions = [
   define('double(string): double', parseDouble),
   define('duration(duration): duration', (value) => value),
   define('duration(int): duration', (nanos) => durationOf(nanos)),
-  define('duration(string): duration', parseDuration),
+  define('duration(string): duration', parseDuration, parsing),
   define('dyn(A): dyn', (value) => value),
   define('int(int): int', (value) => value),
   define('int(double): int', intOfDouble),
@@ -100,13 +109,13 @@ export const conversions = [
   define('string(uint): string', ({ value }) => value.toString()),
   define('string(double): string', showDouble),
   define('string(bytes): string', decode, (bytes) => traversal(bytes.length)),
-  define('string(timestamp): string', showTimestamp),
-  define('string(duration): string', showSeconds),
-  define('string(ip): string', ({ identity }) => identity),
-  define('string(cidr): string', ({ identity }) => identity),
+  define('string(timestamp): string', showTimestamp, () => 10),
+  define('string(duration): string', showSeconds, () => 5),
+  define('string(ip): string', showIp, () => 10),
+  define('string(cidr): string', showCidr, () => 10),
   define('timestamp(timestamp): timestamp', (value) => value),
   define('timestamp(int): timestamp', (seconds) => timestampOf(seconds * SECOND)),
-  define('timestamp(string): timestamp', parseTimestamp),
+  define('timestamp(string): timestamp', parseTimestamp, parsing),
   define('uint(uint): uint', (value) => value),
   define('uint(int): uint', uintOf),
   define('uint(double): uint', uintOfDouble),
@@ -114,19 +123,28 @@ export const conversions = [
   define('type(A): type<A>', (value) => typeValue(typeNameOf(value))),
 ];
 
-const sizeOfText = (text: string) => BigInt(textSize(text));
+/** The API server asks 1. Beyond the characters of the first Unicode plane JavaScript has to count. */
+function sizeOfText(frame: Frame, text: string): bigint {
+  const size = textSize(text);
+  charge(frame, size === text.length ? 1 : traversal(text.length));
+  return BigInt(size);
+}
 
 /** What has a size, and what is asked of texts without the extended strings. */
 export const basics = [
-  define('size(string): int', sizeOfText),
+  defineWithFrame('size(string): int', sizeOfText),
   define('size(bytes): int', (bytes) => BigInt(bytes.length)),
   define('size(list<A>): int', (list) => BigInt(list.length)),
   define('size(map): int', (map) => BigInt(mapSize(map))),
-  define('<string>.size(): int', sizeOfText),
+  defineWithFrame('<string>.size(): int', sizeOfText),
   define('<bytes>.size(): int', (bytes) => BigInt(bytes.length)),
   define('<list<A>>.size(): int', (list) => BigInt(list.length)),
   define('<map>.size(): int', (map) => BigInt(mapSize(map))),
-  define('<string>.contains(string): bool', (text, part) => text.includes(part), (text, part) => once(text) * once(part)),
+  define(
+    '<string>.contains(string): bool',
+    (text, part) => text.includes(part),
+    (text, part) => once(text) * once(part),
+  ),
   define('<string>.startsWith(string): bool', (text, part) => text.startsWith(part), once),
   define('<string>.endsWith(string): bool', (text, part) => text.endsWith(part), once),
 ];

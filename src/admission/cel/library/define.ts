@@ -2,7 +2,15 @@ import { charge, type Frame } from '../frame.ts';
 import type { CelType } from '../type.ts';
 import { parseType, splitTopLevel } from '../type-name.ts';
 import { valueTest, type ValueTest } from '../value-test.ts';
-import type { CelDuration, CelList, CelMap, CelOptional, CelTimestamp, CelTypeValue, CelUint } from '../values.ts';
+import type {
+  CelDuration,
+  CelList,
+  CelMap,
+  CelOptional,
+  CelTimestamp,
+  CelTypeValue,
+  CelUint,
+} from '../values.ts';
 import type { CelCidr } from './cidr.ts';
 import type { CelFormat } from './format.ts';
 import type { CelIp } from './ip.ts';
@@ -19,9 +27,17 @@ export interface CelFunction {
   readonly result: CelType;
   /** One for each parameter: whether a value may stand there. */
   readonly tests: readonly ValueTest[];
-  /** @throws CelError */
-  readonly run: (frame: Frame, parts: readonly unknown[]) => unknown;
+  readonly run: Run;
 }
+
+/** Gets as many values as there are parameters, and no function has more than four. @throws CelError */
+export type Run = (
+  frame: Frame,
+  first?: unknown,
+  second?: unknown,
+  third?: unknown,
+  fourth?: unknown,
+) => unknown;
 
 interface Values {
   bool: boolean;
@@ -58,11 +74,12 @@ type ValuesOf<Names extends string> = Names extends ''
     ? [ValueOf<First>, ...ValuesOf<Rest>]
     : [ValueOf<Names>];
 
-type Parts<Signature extends string> = Signature extends `<${infer Receiver}>.${string}(${infer Names}): ${string}`
-  ? [ValueOf<Receiver>, ...ValuesOf<Names>]
-  : Signature extends `${string}(${infer Names}): ${string}`
-    ? ValuesOf<Names>
-    : never;
+type Parts<Signature extends string> =
+  Signature extends `<${infer Receiver}>.${string}(${infer Names}): ${string}`
+    ? [ValueOf<Receiver>, ...ValuesOf<Names>]
+    : Signature extends `${string}(${infer Names}): ${string}`
+      ? ValuesOf<Names>
+      : never;
 
 const SIGNATURE = /^(?:<(.+)>\.)?([\w.]+)\((.*)\): (.+)$/;
 
@@ -78,17 +95,25 @@ export function define<Signature extends string>(
   run: (...parts: Parts<Signature>) => unknown,
   cost: (...parts: Parts<Signature>) => number = () => 1,
 ): CelFunction {
-  return defineWithFrame(signature, (frame, ...parts) => {
-    charge(frame, cost(...parts));
-    return run(...parts);
+  const [plainRun, plainCost] = [run as Untyped<unknown>, cost as Untyped<number>];
+  return withRun(signature, (frame, first, second, third, fourth) => {
+    charge(frame, plainCost(first, second, third, fourth));
+    return plainRun(first, second, third, fourth);
   });
 }
+
+/** What the tests let through is of the types of the signature; this is where TypeScript has to take our word for it. */
+type Untyped<Result> = (...parts: readonly unknown[]) => Result;
 
 /** A function that does its own charging, because its cost depends on what it finds. */
 export function defineWithFrame<Signature extends string>(
   signature: Signature,
   run: (frame: Frame, ...parts: Parts<Signature>) => unknown,
 ): CelFunction {
+  return withRun(signature, run as Run); // as above
+}
+
+function withRun(signature: string, run: Run): CelFunction {
   const [, receiver, name = '', names = '', result = ''] = SIGNATURE.exec(signature) ?? [];
   const parameters = [...(receiver === undefined ? [] : [receiver]), ...splitTopLevel(names)].map(parseType);
   return {
@@ -97,6 +122,6 @@ export function defineWithFrame<Signature extends string>(
     parameters,
     result: parseType(result),
     tests: parameters.map(valueTest),
-    run: (frame, parts) => run(frame, ...(parts as Parts<Signature>)), // the tests have seen them
+    run,
   };
 }

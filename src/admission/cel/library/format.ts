@@ -29,5 +29,7 @@ const PATTERN = ' '.repeat(60);
 export const format: readonly CelFunction[] = [
   ...[...named].map(([name, value]) => define(`format.${name}(): format`, () => value)),
   define('format.named(string): optional<format>', (name) => optional(named.get(name))),
-  define('<format>.validate(string): optional<list<string>>', validate, (_self, text) => matching(text, PATTERN)),
+  define('<format>.validate(string): optional<list<string>>', validate, (_self, text) =>
+    matching(text, PATTERN),
+  ),
 ];

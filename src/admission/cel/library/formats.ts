@@ -82,7 +82,9 @@ const prefixOf =
 function qualifiedName(text: string): readonly string[] {
   const [first = '', second, ...more] = text.split('/');
   if (more.length > 0) {
-    return [`a qualified name ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
+    return [
+      `a qualified name ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+    ];
   }
   const prefix = second === undefined ? undefined : first;
   return [

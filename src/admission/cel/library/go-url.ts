@@ -83,7 +83,8 @@ function hostOf(url: string, host: string): string {
   const [escape] = BAD_HOST_ESCAPE.exec(host) ?? [];
   if (escape !== undefined) throw new InvalidUrl(url, `invalid URL escape ${JSON.stringify(escape)}`);
   const [character] = BAD_HOST_CHARACTER.exec(host) ?? [];
-  if (character !== undefined) throw new InvalidUrl(url, `invalid character ${JSON.stringify(character)} in host name`);
+  if (character !== undefined)
+    throw new InvalidUrl(url, `invalid character ${JSON.stringify(character)} in host name`);
   return unescapeUrl(host);
 }
 

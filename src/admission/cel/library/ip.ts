@@ -1,13 +1,12 @@
 import { CelError } from '../cel-error.ts';
-import { traversal } from '../frame.ts';
+import { parsing } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { succeeds } from './succeeds.ts';
 
-/** An IP address; `identity` is its one canonical spelling. */
 export interface CelIp extends CelOpaque {
   readonly [CEL_TYPE]: 'net.IP';
-  readonly identity: string;
+  readonly identity: bigint;
   /** As one number of 32 or 128 bits. */
   readonly bits: bigint;
   readonly family: 4 | 6;
@@ -39,12 +38,18 @@ export const ipOf = (bits: bigint, family: 4 | 6): CelIp => ({
   [CEL_TYPE]: 'net.IP',
   bits,
   family,
-  identity: family === 4 ? show4(bits) : show6(bits),
+  identity: family === 4 ? bits : bits | ABOVE_IP4,
 });
+
+const ABOVE_IP4 = 1n << 128n;
+
+/** The one canonical spelling of the address. */
+export const showIp = ({ bits, family }: CelIp): string => (family === 4 ? show4(bits) : show6(bits));
 
 function bitsOf4(text: string): bigint | undefined {
   const octets = text.split('.');
-  if (octets.length !== 4 || !octets.every((octet) => OCTET.test(octet) && Number(octet) < 256)) return undefined;
+  if (octets.length !== 4 || !octets.every((octet) => OCTET.test(octet) && Number(octet) < 256))
+    return undefined;
   return octets.reduce((bits, octet) => (bits << 8n) | BigInt(octet), 0n);
 }
 
@@ -56,7 +61,10 @@ function bitsOf6(text: string): bigint | undefined {
   const last = tail ?? [];
   const missing = 8 - head.length - last.length;
   if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
-  return [...head, ...Array<bigint>(missing).fill(0n), ...last].reduce((bits, group) => (bits << 16n) | group, 0n);
+  return [...head, ...Array<bigint>(missing).fill(0n), ...last].reduce(
+    (bits, group) => (bits << 16n) | group,
+    0n,
+  );
 }
 
 /** The last 32 bits may be written as an IPv4 address. */
@@ -66,7 +74,8 @@ function groupsOf(text: string): readonly bigint[] | undefined {
   const last = words.at(-1) ?? '';
   const four = last.includes('.') ? bitsOf4(last) : undefined;
   const plain = last.includes('.') ? words.slice(0, -1) : words;
-  if ((last.includes('.') && four === undefined) || !plain.every((word) => GROUP.test(word))) return undefined;
+  if ((last.includes('.') && four === undefined) || !plain.every((word) => GROUP.test(word)))
+    return undefined;
   const groups = plain.map((word) => BigInt(`0x${word}`));
   return four === undefined ? groups : [...groups, four >> 16n, four & 0xffffn];
 }
@@ -75,7 +84,9 @@ const show4 = (bits: bigint) => [24n, 16n, 8n, 0n].map((shift) => String((bits >
 
 /** RFC 5952: the first of the longest runs of zeroes is left out. */
 function show6(bits: bigint): string {
-  const groups = Array.from({ length: 8 }, (_, i) => Number((bits >> BigInt(16 * (7 - i))) & 0xffffn).toString(16));
+  const groups = Array.from({ length: 8 }, (_, i) =>
+    Number((bits >> BigInt(16 * (7 - i))) & 0xffffn).toString(16),
+  );
   const runs = [...groups.join(':').matchAll(/(?<![^:])0(?::0)+(?![^:])/g)];
   const longest = runs.reduce<RegExpMatchArray | undefined>(
     (best, run) => (best === undefined || run[0].length > best[0].length ? run : best),
@@ -95,18 +106,18 @@ const startsWith = ({ bits, family }: CelIp, start: bigint, length: number, of: 
 const isLoopback = (ip: CelIp) => startsWith(ip, 127n, 8, 4) || startsWith(ip, 1n, 128, 6);
 const isUnspecified = ({ bits }: CelIp) => bits === 0n;
 const isMulticast = (ip: CelIp) => startsWith(ip, 0xen, 4, 4) || startsWith(ip, 0xffn, 8, 6);
-const isLinkLocalUnicast = (ip: CelIp) => startsWith(ip, 0xa9fen, 16, 4) || startsWith(ip, 0xfe80n >> 6n, 10, 6);
+const isLinkLocalUnicast = (ip: CelIp) =>
+  startsWith(ip, 0xa9fen, 16, 4) || startsWith(ip, 0xfe80n >> 6n, 10, 6);
 const isLinkLocalMulticast = (ip: CelIp) =>
-  startsWith(ip, 0xe00000n, 24, 4) || (isMulticast(ip) && ip.family === 6 && ((ip.bits >> 112n) & 0xfn) === 2n);
+  startsWith(ip, 0xe00000n, 24, 4) ||
+  (isMulticast(ip) && ip.family === 6 && ((ip.bits >> 112n) & 0xfn) === 2n);
 const isBroadcast = (ip: CelIp) => startsWith(ip, 0xffff_ffffn, 32, 4);
-
-const once = (text: string) => traversal(text.length);
 
 /** IP addresses. `string(ip)` is among the conversions. */
 export const ip = [
-  define('ip(string): ip', parseIp, once),
-  define('isIP(string): bool', succeeds(parseIp), once),
-  define('ip.isCanonical(string): bool', (text) => parseIp(text).identity === text, (text) => traversal(2 * text.length)),
+  define('ip(string): ip', parseIp, parsing),
+  define('isIP(string): bool', succeeds(parseIp), parsing),
+  define('ip.isCanonical(string): bool', (text) => showIp(parseIp(text)) === text, parsing),
   define('<ip>.family(): int', ({ family }) => BigInt(family)),
   define('<ip>.isUnspecified(): bool', isUnspecified),
   define('<ip>.isLoopback(): bool', isLoopback),
@@ -114,6 +125,7 @@ export const ip = [
   define('<ip>.isLinkLocalUnicast(): bool', isLinkLocalUnicast),
   define(
     '<ip>.isGlobalUnicast(): bool',
-    (self) => ![isUnspecified, isBroadcast, isLoopback, isMulticast, isLinkLocalUnicast].some((is) => is(self)),
+    (self) =>
+      ![isUnspecified, isBroadcast, isLoopback, isMulticast, isLinkLocalUnicast].some((is) => is(self)),
   ),
 ];

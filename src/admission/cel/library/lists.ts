@@ -1,7 +1,8 @@
 import { add } from '../arithmetic.ts';
-import { CelError, noSuchOverload } from '../cel-error.ts';
+import { CelError } from '../cel-error.ts';
 import { isEqual } from '../equality.ts';
 import { charge, type Frame } from '../frame.ts';
+import { mapKey } from '../maps.ts';
 import { compare } from '../order.ts';
 import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } from '../values.ts';
 import { define, defineWithFrame, type CelFunction } from './define.ts';
@@ -61,14 +62,23 @@ function slice(list: CelList, start: bigint, end: bigint): CelList {
 
 function flatten(frame: Frame, list: CelList, depth: bigint): CelList {
   if (depth < 0n) throw new CelError('level must be non-negative');
-  charge(frame, list.length);
-  return list.flatMap((item) => (isList(item) && depth > 0n ? flatten(frame, item, depth - 1n) : [item]));
+  const flat: unknown[] = [];
+  const walk = (items: CelList, left: bigint) => {
+    charge(frame, items.length);
+    for (const item of items) {
+      if (left > 0n && isList(item)) walk(item, left - 1n);
+      else flat.push(item);
+    }
+  };
+  walk(list, depth);
+  return flat;
 }
 
 /** The elements in the order of their keys. @throws CelError when keys are of different types, or have no order */
 export function sortByKeys(list: CelList, keys: CelList): CelList {
   const type = typeNameOf(keys[0]);
-  if (keys.some((key) => typeNameOf(key) !== type)) throw new CelError('list elements must have the same type');
+  if (keys.some((key) => typeNameOf(key) !== type))
+    throw new CelError('list elements must have the same type');
   const order = [...keys.keys()].sort((a, b) => compare(keys[a], keys[b]) ?? 0);
   return order.map((index) => list[index]);
 }
@@ -76,13 +86,18 @@ export function sortByKeys(list: CelList, keys: CelList): CelList {
 /** Of sorting n elements. */
 export const sortCost = (size: number): number => Math.ceil(size * Math.log2(size + 2));
 
+/** Texts, integers and the like are found by themselves, everything else by comparing it with all others. */
 function distinct(frame: Frame, list: CelList): CelList {
-  const found: unknown[] = [];
-  for (const item of list) {
-    charge(frame, 1 + found.length * 0.1);
-    if (!found.some((known) => isEqual(known, item, frame))) found.push(item);
-  }
-  return found;
+  const keys = new Set<unknown>();
+  const others: unknown[] = [];
+  return list.filter((item) => {
+    const key = mapKey(item);
+    charge(frame, key === undefined ? 1 + others.length : 1);
+    if (key === undefined ? others.some((other) => isEqual(other, item, frame)) : keys.has(key)) return false;
+    if (key === undefined) others.push(item);
+    else keys.add(key);
+    return true;
+  });
 }
 
 const LONGEST_RANGE = 10_000_000;
@@ -102,8 +117,18 @@ const length = (list: CelList) => 1 + list.length;
 export const lists: readonly CelFunction[] = [
   ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
   ...forEach(SUMMABLE, 'sum', (type) => type, sum),
-  ...forEach(COMPARABLE, 'min', (type) => type, (_frame, list) => extreme('min', 1, list)),
-  ...forEach(COMPARABLE, 'max', (type) => type, (_frame, list) => extreme('max', -1, list)),
+  ...forEach(
+    COMPARABLE,
+    'min',
+    (type) => type,
+    (_frame, list) => extreme('min', 1, list),
+  ),
+  ...forEach(
+    COMPARABLE,
+    'max',
+    (type) => type,
+    (_frame, list) => extreme('max', -1, list),
+  ),
   defineWithFrame('<list<A>>.indexOf(A): int', (frame, list, item) => {
     charge(frame, list.length);
     return indexOf(frame, list, item);
@@ -126,9 +151,3 @@ export const lists: readonly CelFunction[] = [
   defineWithFrame('<list<T>>.distinct(): list<T>', distinct),
   defineWithFrame('lists.range(int): list<int>', range),
 ];
-
-/** @throws CelError when the value is no list; for values whose type was not known */
-export function listOrFail(value: unknown, name: string): CelList {
-  if (isList(value)) return value;
-  throw noSuchOverload(`${name}(${typeNameOf(value)})`);
-}

@@ -1,5 +1,5 @@
 import { CelError } from '../cel-error.ts';
-import { traversal } from '../frame.ts';
+import { parsing } from '../frame.ts';
 import { define } from './define.ts';
 import {
   addQuantities,
@@ -12,12 +12,10 @@ import {
 } from './quantity-value.ts';
 import { succeeds } from './succeeds.ts';
 
-const once = (text: string) => traversal(text.length);
-
 /** Kubernetes' quantities, e.g. of memory and CPU. */
 export const quantity = [
-  define('quantity(string): quantity', parseQuantity, once),
-  define('isQuantity(string): bool', succeeds(parseQuantity), once),
+  define('quantity(string): quantity', parseQuantity, parsing),
+  define('isQuantity(string): bool', succeeds(parseQuantity), parsing),
   define('sign(quantity): int', ({ value }) => (value < 0n ? -1n : value > 0n ? 1n : 0n)),
   define('<quantity>.isInteger(): bool', (self) => integerOf(self) !== undefined),
   define('<quantity>.asInteger(): int', (self) => {

@@ -1,5 +1,5 @@
 import { CelError } from '../cel-error.ts';
-import { traversal } from '../frame.ts';
+import { parsing } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { succeeds } from './succeeds.ts';
@@ -38,9 +38,11 @@ function parseSemver(text: string): CelSemver {
 /** Without a leading `v` and leading zeroes, and with a minor and a patch version. */
 function normalise(text: string): string {
   const [major = '', minor, ...rest] = text.replace(/^v/, '').split('.');
-  const parts = [major, ...(minor === undefined ? [] : [minor]), ...(rest.length === 0 ? [] : [rest.join('.')])].map(
-    (part) => part.replace(/^0+(?=\d)/, ''),
-  );
+  const parts = [
+    major,
+    ...(minor === undefined ? [] : [minor]),
+    ...(rest.length === 0 ? [] : [rest.join('.')]),
+  ].map((part) => part.replace(/^0+(?=\d)/, ''));
   if (parts.length < 3 && /[+-]/.test(parts.at(-1) ?? '')) {
     throw new CelError('short version cannot contain PreRelease/Build meta data');
   }
@@ -79,14 +81,16 @@ function compareParts(left: string, right: string): number {
   return (numeric[0] ? BigInt(left) < BigInt(right) : left < right) ? -1 : 1;
 }
 
-const once = (text: string) => traversal(text.length);
-
 /** Semantic versions. */
 export const semver = [
-  define('semver(string): semver', (text) => parse(text), once),
-  define('semver(string, bool): semver', parse, once),
-  define('isSemver(string): bool', succeeds(parse), once),
-  define('isSemver(string, bool): bool', (text, tolerant) => succeeds((it) => parse(it, tolerant))(text), once),
+  define('semver(string): semver', (text) => parse(text), parsing),
+  define('semver(string, bool): semver', parse, parsing),
+  define('isSemver(string): bool', succeeds(parse), parsing),
+  define(
+    'isSemver(string, bool): bool',
+    (text, tolerant) => succeeds((it) => parse(it, tolerant))(text),
+    parsing,
+  ),
   define('<semver>.major(): int', ({ numbers }) => numbers[0]),
   define('<semver>.minor(): int', ({ numbers }) => numbers[1]),
   define('<semver>.patch(): int', ({ numbers }) => numbers[2]),

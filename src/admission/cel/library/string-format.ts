@@ -1,2 +1,163 @@
-import { define } from './define.ts';
-export const stringFormat = [define('<string>.format(list<dyn>): string', (text) => text)];
+import { CelError } from '../cel-error.ts';
+import { charge, type Frame, traversal } from '../frame.ts';
+import { mapGet, mapKeys } from '../maps.ts';
+import { compareText } from '../order.ts';
+import { showSeconds, showTimestamp } from '../time.ts';
+import {
+  type CelList,
+  isDuration,
+  isList,
+  isMap,
+  isTimestamp,
+  isTypeValue,
+  isUint,
+  typeNameOf,
+} from '../values.ts';
+import { defineWithFrame } from './define.ts';
+import { showDouble } from './show-double.ts';
+import { quoteText } from './text.ts';
+
+const CLAUSE = /%(?:(%)|(?:\.(\d+))?(.?))/gsu;
+const DEFAULT_PRECISION = 6;
+const MOST_PRECISION = 100;
+
+/** Puts values in the place of `%s`, `%d`, `%.2f` and their like, as the version of cel-go's strings that Kubernetes has. */
+function formatText(frame: Frame, template: string, values: CelList): string {
+  charge(frame, traversal(template.length));
+  let next = 0;
+  return template.replaceAll(CLAUSE, (_clause, percent?: string, precision?: string, verb?: string) => {
+    if (percent !== undefined) return percent;
+    if (next >= values.length) throw failure(`index ${next} out of range`);
+    const text = clauseText(frame, verb ?? '', precision, values[next]);
+    next += 1;
+    charge(frame, traversal(text.length));
+    return text;
+  });
+}
+
+const failure = (why: string) => new CelError(`error during formatting: ${why}`);
+
+function clauseText(frame: Frame, verb: string, precision: string | undefined, value: unknown): string {
+  switch (verb) {
+    case 's':
+      return textOf(frame, value);
+    case 'd':
+      return integerText(value, 10, 'decimal clause can only be used on integers');
+    case 'o':
+      return integerText(value, 8, 'octal clause can only be used on integers');
+    case 'b':
+      return typeof value === 'boolean'
+        ? String(Number(value))
+        : integerText(value, 2, 'only integers and bools can be formatted as binary');
+    case 'x':
+      return hexText(value);
+    case 'X':
+      return hexText(value).toUpperCase();
+    case 'f':
+      return fixedText(doubleOf(value, 'fixed-point'), precisionOf(precision));
+    case 'e':
+      return scientificText(doubleOf(value, 'scientific'), precisionOf(precision));
+    case '':
+      throw new CelError('could not parse formatting clause: unexpected end of string');
+    default:
+      throw new CelError(
+        `could not parse formatting clause: unrecognized formatting clause ${quoteText(verb)}`,
+      );
+  }
+}
+
+function precisionOf(written: string | undefined): number {
+  const precision = written === undefined ? DEFAULT_PRECISION : Number(written);
+  if (precision > MOST_PRECISION)
+    throw failure(`precision must be at most ${MOST_PRECISION}, was ${precision}`);
+  return precision;
+}
+
+function integerText(value: unknown, base: number, expected: string): string {
+  const integer = isUint(value) ? value.value : value;
+  if (typeof integer !== 'bigint') throw failure(`${expected}, was given ${typeNameOf(value)}`);
+  return integer.toString(base);
+}
+
+function hexText(value: unknown): string {
+  if (typeof value === 'string') return Buffer.from(value).toString('hex');
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
+  return integerText(value, 16, 'only integers, byte buffers, and strings can be formatted as hex');
+}
+
+function doubleOf(value: unknown, clause: string): number {
+  if (typeof value === 'number') return value;
+  if (value === 'NaN' || value === 'Infinity' || value === '-Infinity') return Number(value);
+  throw failure(`${clause} clause can only be used on doubles, was given ${typeNameOf(value)}`);
+}
+
+const fixed = new Map<number, Intl.NumberFormat>();
+
+/** With commas between thousands, which is what the API server prints. */
+function fixedText(value: number, precision: number): string {
+  const known = fixed.get(precision);
+  if (known !== undefined) return known.format(value);
+  const digits = { minimumFractionDigits: precision, maximumFractionDigits: precision };
+  const format = new Intl.NumberFormat('en-US', { ...digits, roundingMode: 'halfEven' });
+  fixed.set(precision, format);
+  return format.format(value);
+}
+
+const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
+
+/** `1.05 × 10⁰³`, with narrow spaces that do not break. */
+function scientificText(value: number, precision: number): string {
+  if (!Number.isFinite(value)) return fixedText(value, precision);
+  const [mantissa = '', exponent = ''] = value.toExponential(precision).split('e');
+  const digits = Array.from(exponent.slice(1).padStart(2, '0'), (digit) =>
+    SUPERSCRIPTS.charAt(Number(digit)),
+  );
+  return `${mantissa}\u202f×\u202f10${exponent.startsWith('-') ? '⁻' : ''}${digits.join('')}`;
+}
+
+/** What `%s` makes of a value. */
+function textOf(frame: Frame, value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return showDouble(value);
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (isTimestamp(value)) return showTimestamp(value);
+  if (isDuration(value)) return showSeconds(value);
+  return literalOf(frame, value);
+}
+
+/** What stands for a value within a list or map. */
+function literalOf(frame: Frame, value: unknown): string {
+  charge(frame, 1);
+  if (value === null) return 'null';
+  if (typeof value === 'boolean' || typeof value === 'bigint') return String(value);
+  if (typeof value === 'string') return charged(frame, quoteText(value));
+  if (typeof value === 'number') return doubleLiteral(value);
+  if (isUint(value)) return value.value.toString();
+  if (value instanceof Uint8Array) return charged(frame, `b${quoteText(Buffer.from(value).toString())}`);
+  if (isTimestamp(value)) return `timestamp(${quoteText(showTimestamp(value))})`;
+  if (isDuration(value)) return `duration(${quoteText(showSeconds(value))})`;
+  if (isTypeValue(value)) return value.name;
+  if (isList(value)) return `[${value.map((item) => literalOf(frame, item)).join(', ')}]`;
+  if (isMap(value)) return mapLiteral(frame, value);
+  const kinds = 'strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps';
+  throw failure(`string clause can only be used on ${kinds}, was given ${typeNameOf(value)}`);
+}
+
+const doubleLiteral = (value: number) =>
+  Number.isFinite(value) ? value.toFixed(DEFAULT_PRECISION) : quoteText(showDouble(value));
+
+function mapLiteral(frame: Frame, map: object): string {
+  const entries = mapKeys(map).map((key): [string, string] => [
+    literalOf(frame, key),
+    literalOf(frame, mapGet(map, key)),
+  ]);
+  const sorted = entries.sort(([left], [right]) => compareText(left, right));
+  return `{${sorted.map(([key, value]) => `${key}:${value}`).join(', ')}}`;
+}
+
+function charged(frame: Frame, text: string): string {
+  charge(frame, traversal(text.length));
+  return text;
+}
+
+export const stringFormat = [defineWithFrame('<string>.format(list<dyn>): string', formatText)];

@@ -5,7 +5,27 @@ export const codePoints = (text: string): readonly string[] =>
   SURROGATE.test(text) ? Array.from(text) : text.split('');
 
 /** How many code points there are. */
-export const textSize = (text: string): number => (SURROGATE.test(text) ? Array.from(text).length : text.length);
+export function textSize(text: string): number {
+  if (!SURROGATE.test(text)) return text.length;
+  let size = 0;
+  for (let unit = 0; unit < text.length; unit += widthAt(text, unit)) size += 1;
+  return size;
+}
+
+/** How many UTF-16 units the first code points take; undefined when there are not as many. */
+export function unitsOf(text: string, characters: number): number | undefined {
+  if (!SURROGATE.test(text)) return characters <= text.length ? characters : undefined;
+  let unit = 0;
+  for (let passed = 0; passed < characters; passed += 1) {
+    if (unit >= text.length) return undefined;
+    unit += widthAt(text, unit);
+  }
+  return unit;
+}
+
+/** How many units the code point there takes. */
+export const widthAt = (text: string, unit: number): number =>
+  (text.codePointAt(unit) ?? 0) > 0xffff ? 2 : 1;
 
 /** Unicode's white space, as Go's TrimSpace knows it; JavaScript's trim takes the byte order mark for one. */
 const SPACES = new Set(

@@ -14,6 +14,10 @@ const GETTERS: Readonly<Record<string, (face: ClockFace) => number>> = {
   getMilliseconds: ({ milliseconds }) => milliseconds,
 };
 
+const CLOCK_COST = 5;
+/** What time it is elsewhere takes a calculation through the tables of time zones. */
+const ZONE_COST = 100;
+
 const MILLISECOND = 1_000_000n;
 const UNITS = {
   getHours: 3_600_000n * MILLISECOND,
@@ -25,8 +29,18 @@ const UNITS = {
 /** What clocks show at a timestamp, in UTC or in a time zone, and how many whole units a duration has. */
 export const times: readonly CelFunction[] = [
   ...Object.entries(GETTERS).flatMap(([name, get]) => [
-    define(`<timestamp>.${name}(): int`, (self) => BigInt(get(clockFace(self, 'UTC')))),
-    define(`<timestamp>.${name}(string): int`, (self, zone) => BigInt(get(clockFace(self, zone)))),
+    define(
+      `<timestamp>.${name}(): int`,
+      (self) => BigInt(get(clockFace(self, 'UTC'))),
+      () => CLOCK_COST,
+    ),
+    define(
+      `<timestamp>.${name}(string): int`,
+      (self, zone) => BigInt(get(clockFace(self, zone))),
+      () => ZONE_COST,
+    ),
   ]),
-  ...Object.entries(UNITS).map(([name, unit]) => define(`<duration>.${name}(): int`, ({ nanos }) => nanos / unit)),
+  ...Object.entries(UNITS).map(([name, unit]) =>
+    define(`<duration>.${name}(): int`, ({ nanos }) => nanos / unit),
+  ),
 ];

@@ -1,5 +1,5 @@
 import { CelError } from '../cel-error.ts';
-import { traversal } from '../frame.ts';
+import { parsing } from '../frame.ts';
 import { CEL_TYPE, type CelMap, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { escapedPath, type GoUrl, InvalidUrl, parseRequestUrl, queryPairs } from './go-url.ts';
@@ -14,8 +14,8 @@ export interface CelUrl extends CelOpaque {
 /** @throws CelError unless it is an absolute URL or an absolute path */
 function parseUrl(text: string): CelUrl {
   try {
-    parseRequestUrl(text, false);
-    const parts = parseRequestUrl(text, true);
+    const asRequest = parseRequestUrl(text, false);
+    const parts = text.includes('#') ? parseRequestUrl(text, true) : asRequest;
     return { [CEL_TYPE]: 'kubernetes.URL', parts, identity: JSON.stringify(parts) };
   } catch (cause) {
     if (!(cause instanceof InvalidUrl)) throw cause;
@@ -41,17 +41,20 @@ function query({ parts }: CelUrl): CelMap {
   return values;
 }
 
-const once = (text: string) => traversal(text.length);
-const ofQuery = ({ parts }: CelUrl) => 1 + once(parts.query);
+const ofQuery = ({ parts }: CelUrl) => 1 + parsing(parts.query);
 
 /** URLs as Go reads them, which is not as browsers do. */
 export const url = [
-  define('url(string): url', parseUrl, once),
-  define('isURL(string): bool', succeeds(parseUrl), once),
+  define('url(string): url', parseUrl, parsing),
+  define('isURL(string): bool', succeeds(parseUrl), parsing),
   define('<url>.getScheme(): string', ({ parts }) => parts.scheme),
   define('<url>.getHost(): string', ({ parts }) => parts.host),
   define('<url>.getHostname(): string', (self) => splitHost(self).name),
   define('<url>.getPort(): string', (self) => splitHost(self).port),
-  define('<url>.getEscapedPath(): string', ({ parts }) => escapedPath(parts.path), ({ parts }) => 1 + once(parts.path)),
+  define(
+    '<url>.getEscapedPath(): string',
+    ({ parts }) => escapedPath(parts.path),
+    ({ parts }) => 1 + parsing(parts.path),
+  ),
   define('<url>.getQuery(): map<string, list<string>>', query, ofQuery),
 ];

@@ -1,0 +1,100 @@
+/** The least that a webhook can cost: fastify over TLS, JSON.parse, and the checks of the policy written out by hand. */
+import type { Server } from 'node:https';
+import Fastify, { type FastifyInstance } from 'fastify';
+
+import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+
+import { createMetrics } from '../../src/server/metrics.ts';
+import { watchEventLoop } from '../../src/server/event-loop.ts';
+import { createLog } from '../../src/commands/log.ts';
+import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
+import { prepareClosing } from '../../src/server/closing.ts';
+import { parseJson } from '../../src/admission/json.ts';
+const F = (name: string) => (process.env.FF ?? '').split(',').includes(name);
+
+/** What the reviews of the benchmark hold. */
+interface Review {
+  readonly apiVersion: string;
+  readonly request: {
+    readonly uid: string;
+    readonly object: {
+      readonly spec: {
+        readonly datacenter: string;
+        readonly tier?: string;
+        readonly units: number;
+        readonly serial: string;
+        readonly rack: { readonly position: number };
+        readonly power: { readonly limitWatts?: number };
+        readonly disks: readonly { readonly name: string; readonly sizeGiB: number }[];
+      };
+    };
+  };
+}
+
+/** @param datacenters by name */
+export function buildFloor(
+  { chain, key }: ServingCertificate,
+  datacenters: ReadonlyMap<string, object>,
+): FastifyInstance<Server> {
+  const app: FastifyInstance<Server> = Fastify({ logger: false, https: { cert: chain, key, ...(F('headers') ? { headersTimeout: 120_000, connectionsCheckingInterval: 1000, handshakeTimeout: 10_000 } : {}) },
+    ...(F('request') ? { requestTimeout: 120_000 } : {}), ...(F('keep') ? { keepAliveTimeout: 120_000 } : {}), ...(F('close') ? { return503OnClosing: false, forceCloseConnections: 'idle' } : {}) , ...(F('limit') ? { bodyLimit: 8 * 1024 * 1024 } : {})} as never);
+  if (F('metrics')) createMetrics();
+  if (F('loop')) watchEventLoop({ metrics: { eventLoopDelay: () => undefined } }, new AbortController().signal);
+  if (F('log')) { const log = createLog('error', 'x'); log.info('x'); }
+  if (F('eld')) monitorEventLoopDelay({ resolution: 20 }).enable();
+  if (F('obs')) new PerformanceObserver(() => undefined).observe({ entryTypes: ['gc'] });
+  if (F('prepare')) prepareClosing(app.server, 30_000);
+  if (F('onsend')) app.addHook('onSend', (_request, _reply, payload, done) => { done(null, payload); });
+  if (F('onreq')) app.addHook('onRequest', (_request, _reply, done) => { done(); });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    done(null, F('parse') ? parseJson(String(body)) : JSON.parse(String(body)));
+  });
+  app.post('/validate/:entry', (request, reply) => {
+    const review = request.body as Review; // sent by the benchmark
+    const problem = problemOf(review.request.object, datacenters);
+    void reply.type('application/json');
+    if (F('send')) { void reply.send(answer(review, { allowed: true })); return; }
+    return answer(
+      review,
+      problem === undefined ? { allowed: true } : { allowed: false, status: { code: 403, message: problem } },
+    );
+  });
+  app.post('/mutate/:entry', (request, reply) => {
+    const review = request.body as Review; // sent by the benchmark
+    const patch = Buffer.from(JSON.stringify(patchOf(review.request.object))).toString('base64');
+    void reply.type('application/json');
+    return answer(review, { allowed: true, patch, patchType: 'JSONPatch' });
+  });
+  return app;
+}
+
+function answer({ apiVersion, request }: Review, response: object): string {
+  return JSON.stringify({ apiVersion, kind: 'AdmissionReview', response: { uid: request.uid, ...response } });
+}
+
+function problemOf(
+  { spec }: Review['request']['object'],
+  datacenters: ReadonlyMap<string, object>,
+): string | undefined {
+  if (!datacenters.has(spec.datacenter)) return `spec.datacenter: there is no ${spec.datacenter}`;
+  if (spec.units + spec.rack.position > 48) return 'it does not fit into its rack';
+  if (!Number.isInteger(spec.units) || spec.units < 1 || spec.units > 48) return 'spec.units: not 1 to 48';
+  if (!Number.isInteger(spec.rack.position)) return 'spec.rack.position: not an integer';
+  if (typeof spec.serial !== 'string' || spec.serial.length > 64) return 'spec.serial: not a short text';
+  if (spec.disks.length > 4_096) return 'spec.disks: too many';
+  for (const { name, sizeGiB } of spec.disks) {
+    if (typeof name !== 'string' || name === '' || name.length > 63) return 'spec.disks: not a name';
+    if (!Number.isInteger(sizeGiB) || sizeGiB < 1) return 'spec.disks: not a size';
+  }
+  return undefined;
+}
+
+function patchOf({ spec }: Review['request']['object']): readonly object[] {
+  return [
+    ...(spec.tier === undefined ? [{ op: 'add', path: '/spec/tier', value: 'standard' }] : []),
+    ...(spec.power.limitWatts === undefined
+      ? [{ op: 'add', path: '/spec/power/limitWatts', value: 800 }]
+      : []),
+  ];
+}

@@ -1,0 +1,128 @@
+/** The webhook server of `gatehouse serve`, wired as there, with a cluster that exists in this process alone. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import { ALLOWED } from '../../src/admission/decision.ts';
+import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
+import { createLog } from '../../src/commands/log.ts';
+import { createAdmission } from '../../src/commands/serve/admission.ts';
+import { createTargets } from '../../src/commands/serve/targets.ts';
+import { createWorld } from '../../src/commands/serve/world.ts';
+import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
+import { createClient } from '../../src/kube/client.ts';
+import { createStore } from '../../src/kube/store.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
+import { watchEventLoop } from '../../src/server/event-loop.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { createPressure, mostBodyBytes } from '../../src/server/pressure.ts';
+import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import { buildWebhookServer, type WebhookServer } from '../../src/server/webhook-server.ts';
+import type { Contents } from './admission-server.ts';
+import { datacenterName, SERVER_POLICY } from './admission-reviews.ts';
+
+const DATACENTERS: Resource = {
+  group: 'infra.example.com',
+  version: 'v1',
+  resource: 'datacenters',
+  kind: 'Datacenter',
+  namespaced: false,
+};
+
+/** The log goes to stdout, as in production. Resolves when all is compiled and listed. */
+export async function buildGatehouse(
+  certificate: ServingCertificate,
+  { policies, datacenters }: Contents,
+): Promise<{ readonly app: WebhookServer; readonly entry: string }> {
+  const never = new AbortController().signal;
+  const metrics = createMetrics();
+  const log = createLog(process.env.BL ?? 'info', 'bench');
+  const rest = restOf(datacenters);
+  const client = createClient(rest);
+  const discovery = { resolve: () => Promise.resolve(DATACENTERS), forget: () => undefined };
+  const targets = createTargets({ rest, client, log }, never);
+  const compiled = policiesOf(policies);
+  await targets.ensure(DATACENTERS, false, never);
+
+  const registry = createPolicyRegistry(() => performance.now());
+  for (const policy of compiled) {
+    registry.set(policy.name, { inForce: policy, problem: undefined, generation: policy.generation });
+  }
+  const windows = { store: createStore<RestoreWindow>() };
+  const world = createWorld({ client, discovery, targets, windows, now: () => new Date() });
+  const pressure = createPressure(
+    { reviews: 1_000, bodyBytes: mostBodyBytes() },
+    { eventLoop: watchEventLoop({ metrics }, never), metrics, log },
+  );
+  const app = buildWebhookServer(certificate, {
+    ...createAdmission(registry, world),
+    ...(process.env.V === 'sync' ? { validate: () => ALLOWED } : process.env.V === 'async' ? { validate: async () => ALLOWED } : {}),
+    conversion: { lookUp: () => ({ kind: 'none', message: 'not here' }), bodyLimit: 1, log, metrics },
+    draining: () => false,
+    pressure: process.env.P === 'no' ? { arrive: () => ({ kind: 'admitted', body: undefined }), enter: () => undefined, leave: () => undefined } as never : pressure,
+    metrics: process.env.M === 'no' ? { admission: () => undefined, rejectedRequest: () => undefined } as never : metrics,
+    log,
+  });
+  return { app, entry: compiled[0]?.entryId ?? "", admission: createAdmission(registry, world) } as never;
+}
+
+/** Of one scope, so that all of them share an entry. */
+function policiesOf(count: number): readonly CompiledPolicy[] {
+  return Array.from({ length: count }, (_, index) => {
+    if (index === 0) return compile('servers', SERVER_POLICY);
+    const match = { ...SERVER_POLICY.match, resources: [`others${index}`] };
+    return compile(`others-${index}`, { ...SERVER_POLICY, match });
+  });
+}
+
+function compile(name: string, spec: AdmissionPolicySpec): CompiledPolicy {
+  const result = compilePolicy(
+    {
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'AdmissionPolicy',
+      metadata: { name, generation: 1 },
+      spec,
+    },
+    {
+      ownNamespace: 'gatehouse-system',
+      matchConditions: true,
+      resolve: () => ({ kind: DATACENTERS.kind, namespaced: DATACENTERS.namespaced }),
+    },
+  );
+  if (result.kind === 'rejected') throw new Error(`${name}: ${JSON.stringify(result.problems)}`);
+  return result.policy;
+}
+
+/** An API server that knows Datacenters, in pages, and then has no news. */
+function restOf(objects: number): Rest {
+  const rest: Rest = {
+    request: <T>({ query }: RestRequest) => Promise.resolve(JSON.parse(pageOf(objects, query)) as T), // T is a list of objects
+    stream: async function* ({ signal }) {
+      for (;;) {
+        await sleep(60_000, undefined, { signal });
+        yield { type: 'BOOKMARK', object: { metadata: { resourceVersion: '1' } } };
+      }
+    },
+    impersonate: () => rest,
+  };
+  return rest;
+}
+
+function pageOf(objects: number, query: Query = {}): string {
+  const begin = Number(query.continue ?? 0);
+  const end = Math.min(objects, begin + Number(query.limit ?? objects));
+  const items = Array.from({ length: end - begin }, (_, index) => ({
+    metadata: {
+      name: datacenterName(begin + index),
+      uid: randomUUID(),
+      resourceVersion: String(1_000_000 + begin + index),
+      generation: 1,
+      creationTimestamp: '2026-11-21T12:00:00Z',
+      labels: { region: 'eu-central', provider: 'own' },
+    },
+  }));
+  const next = end < objects ? { continue: String(end) } : {};
+  return JSON.stringify({ metadata: { resourceVersion: '1', ...next }, items });
+}

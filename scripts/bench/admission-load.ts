@@ -1,0 +1,153 @@
+/** Asks a server over connections that are kept, each its next question as soon as it has its answer. Forked and asked by admission.ts. */
+import { connect, type TLSSocket } from 'node:tls';
+
+import { createReviews, type Size } from './admission-reviews.ts';
+import { answerQuestions } from './child.ts';
+import { percentile } from './figures.ts';
+import { pinTo } from './pinning.ts';
+
+export type Question =
+  | { readonly kind: 'prepare'; readonly core: number; readonly datacenters: number }
+  | {
+      readonly kind: 'run';
+      readonly port: number;
+      readonly ca: string;
+      readonly serverName: string;
+      readonly path: string;
+      readonly size: Size;
+      /** What has to stand in each answer. */
+      readonly expected: string;
+      readonly connections: number;
+      readonly milliseconds: number;
+    };
+
+export type Answer =
+  | { readonly kind: 'prepared' }
+  | {
+      readonly kind: 'ran';
+      readonly requests: number;
+      readonly milliseconds: number;
+      /** Milliseconds from the last byte of a request to the last one of its answer. */
+      readonly p50: number;
+      readonly p99: number;
+      /** Milliseconds of CPU time that asking took: near to those that passed, it is the client that is measured. */
+      readonly cpu: number;
+    };
+
+type Run = Extract<Question, { kind: 'run' }>;
+
+let reviews: Readonly<Record<Size, readonly string[]>> | undefined;
+
+answerQuestions<Question, Answer>(async (question) => {
+  switch (question.kind) {
+    case 'prepare':
+      pinTo(question.core, process.pid);
+      reviews = {
+        '3 KB': createReviews('3 KB', question.datacenters),
+        '100 KB': createReviews('100 KB', question.datacenters),
+      };
+      return { kind: 'prepared' };
+    case 'run':
+      return await run(question, reviews?.[question.size] ?? []);
+  }
+});
+
+async function run(question: Run, bodies: readonly string[]): Promise<Answer> {
+  const { connections, milliseconds } = question;
+  const requests = bodies.map((body) => requestOf(question, body));
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(question)));
+  const latencies: number[] = [];
+  const before = process.cpuUsage();
+  const started = performance.now();
+  const asking = sockets.map((socket, lane) =>
+    ask(
+      socket,
+      question,
+      (turn) => {
+        const next = requests[(lane + turn * connections) % requests.length];
+        return performance.now() - started < milliseconds ? next : undefined;
+      },
+      latencies,
+    ),
+  );
+  await Promise.all(asking);
+  const took = performance.now() - started;
+  const { user, system } = process.cpuUsage(before);
+  for (const socket of sockets) socket.destroy();
+  return {
+    kind: 'ran',
+    requests: latencies.length,
+    milliseconds: took,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    cpu: (user + system) / 1_000,
+  };
+}
+
+function requestOf({ path, serverName }: Run, body: string): Buffer {
+  return Buffer.from(
+    `POST ${path}?timeout=10s HTTP/1.1\r\nhost: ${serverName}\r\nuser-agent: kube-apiserver-admission\r\n` +
+      'accept: application/json, */*\r\ncontent-type: application/json\r\naccept-encoding: gzip\r\n' +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+async function open({ port, ca, serverName }: Run): Promise<TLSSocket> {
+  const socket = connect({ host: '127.0.0.1', port, ca, servername: serverName });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('secureConnect', resolve).once('error', reject);
+  });
+  socket.setNoDelay();
+  return socket;
+}
+
+/** Until there is no next one. @throws Error when an answer is not what was expected */
+function ask(
+  socket: TLSSocket,
+  { expected }: Run,
+  next: (turn: number) => Buffer | undefined,
+  latencies: number[],
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let turn = 0;
+    let asked = 0;
+    let received: Buffer = Buffer.alloc(0);
+    const send = () => {
+      const request = next(turn);
+      turn += 1;
+      if (request === undefined) {
+        resolve();
+        return;
+      }
+      asked = performance.now();
+      socket.write(request);
+    };
+    socket.on('data', (chunk: Buffer) => {
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+      const answer = wholeAnswer(received);
+      if (answer === undefined) return;
+      latencies.push(performance.now() - asked);
+      if (!answer.startsWith('HTTP/1.1 200') || !answer.includes(expected)) {
+        reject(new Error(`unexpected: ${answer.slice(0, 1_000)}`));
+        return;
+      }
+      received = Buffer.alloc(0);
+      send();
+    });
+    socket.once('error', reject).once('close', () => {
+      reject(new Error('the server closed the connection'));
+    });
+    send();
+  });
+}
+
+const HEAD_END = '\r\n\r\n';
+
+/** Undefined while a part of it is still to come. */
+function wholeAnswer(received: Buffer): string | undefined {
+  const text = received.toString('latin1');
+  const headEnd = text.indexOf(HEAD_END);
+  if (headEnd < 0) return undefined;
+  const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? NaN);
+  return received.length >= headEnd + HEAD_END.length + length ? text : undefined;
+}

@@ -1,0 +1,87 @@
+import type { Scenario, Turn } from './admission-turns.ts';
+import { atLeast, atMost, percentile, type Figure } from './figures.ts';
+import { mebibytes, printTable, whole } from './table.ts';
+
+/** A round is the turns of the servers that are compared: first the one to compare with. */
+type Rounds = readonly (readonly Turn[])[];
+
+const FLOOR = 0;
+const OTHER = 1;
+const LEAST_SHARE = 0.7;
+const MOST_P99 = 2;
+/** What 1,000 policies or 100,000 objects may cost. */
+const MOST_LOSS = 0.1;
+const MOST_BYTES = 1_536;
+
+const median = (rounds: Rounds, valueOf: (turns: readonly Turn[]) => number): number =>
+  percentile(rounds.map(valueOf), 0.5);
+
+const of =
+  (server: number, key: keyof Turn) =>
+  (turns: readonly Turn[]): number =>
+    turns[server]?.[key] ?? NaN;
+
+/** How the second server does in relation to the first one. */
+const relation =
+  (key: keyof Turn) =>
+  (turns: readonly Turn[]): number =>
+    of(OTHER, key)(turns) / of(FLOOR, key)(turns);
+
+const describe = ({ webhook, connections, size }: Scenario): string =>
+  `${webhook}, ${size}, ${connections} connection${connections === 1 ? '' : 's'}`;
+
+const ratio = (value: number): string => value.toFixed(2);
+const milliseconds = (value: number): string => value.toFixed(2);
+const microseconds = (value: number): string => whole(value * 1_000);
+
+/** All that was measured; the figures hold what there are targets for. */
+export function printComparison(scenario: Scenario, rounds: Rounds): void {
+  const row = (what: string, key: keyof Turn, print: (value: number) => string) => [
+    what,
+    print(median(rounds, of(FLOOR, key))),
+    print(median(rounds, of(OTHER, key))),
+    ratio(median(rounds, relation(key))),
+  ];
+  printTable([
+    [describe(scenario), 'bare fastify', 'Gatehouse', 'ratio'],
+    row('  requests a second', 'requests', whole),
+    row('  p50, ms', 'p50', milliseconds),
+    row('  p99, ms', 'p99', milliseconds),
+    row('  CPU a request, µs', 'cpu', microseconds),
+    row('  memory (RSS)', 'rss', mebibytes),
+    row('  core of the client in use', 'clientShare', ratio),
+  ]);
+}
+
+export function speedFigures(scenario: Scenario, rounds: Rounds): readonly Figure[] {
+  const share = median(rounds, relation('requests'));
+  const p99 = median(rounds, relation('p99'));
+  const what = describe(scenario);
+  return [
+    {
+      what: `${what}: throughput in relation to bare fastify`,
+      measured: ratio(share),
+      ...(scenario.connections > 1 ? { target: atLeast(share, LEAST_SHARE, ratio) } : {}),
+    },
+    { what: '  p99', measured: ratio(p99), target: atMost(p99, MOST_P99, ratio) },
+  ];
+}
+
+export function contentFigures(contents: string, scenario: Scenario, rounds: Rounds): readonly Figure[] {
+  const share = median(rounds, relation('requests'));
+  return [
+    {
+      what: `${describe(scenario)}, ${contents}: throughput in relation to few`,
+      measured: ratio(share),
+      target: atLeast(share, 1 - MOST_LOSS, ratio),
+    },
+  ];
+}
+
+export function memoryFigure(bytes: number): Figure {
+  return {
+    what: 'bytes of memory for each referenced object',
+    measured: whole(bytes),
+    target: atMost(bytes, MOST_BYTES, whole),
+  };
+}

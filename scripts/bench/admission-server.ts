@@ -1,0 +1,76 @@
+/** One of the servers that are compared, in a process of its own: forked and asked by admission.ts. */
+import type { AddressInfo } from 'node:net';
+
+import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import { buildFloor } from './admission-floor.ts';
+import { buildGatehouse } from './admission-gatehouse.ts';
+import { datacenterName } from './admission-reviews.ts';
+import { answerQuestions } from './child.ts';
+import { pinTo } from './pinning.ts';
+
+/** What a server knows. */
+export interface Contents {
+  /** Policies in force: that for Servers, and others that do not govern what is asked. */
+  readonly policies: number;
+  readonly datacenters: number;
+}
+
+export type Question =
+  | {
+      readonly kind: 'start';
+      readonly server: 'floor' | 'gatehouse';
+      readonly core: number;
+      readonly certificate: ServingCertificate;
+      readonly contents: Contents;
+    }
+  | { readonly kind: 'usage' }
+  | { readonly kind: 'heap' };
+
+export type Answer =
+  | {
+      readonly kind: 'started';
+      readonly port: number;
+      /** The last segment of the path of its webhooks. */
+      readonly entry: string;
+      readonly pinned: boolean;
+    }
+  /** Milliseconds of CPU time so far, and bytes. */
+  | { readonly kind: 'usage'; readonly cpu: number; readonly rss: number }
+  /** Bytes that are in use once garbage is gone. */
+  | { readonly kind: 'heap'; readonly bytes: number };
+
+answerQuestions<Question, Answer>(async (question) => {
+  switch (question.kind) {
+    case 'start':
+      return await start(question);
+    case 'usage': {
+      const { user, system } = process.cpuUsage();
+      return { kind: 'usage', cpu: (user + system) / 1_000, rss: process.memoryUsage.rss() };
+    }
+    case 'heap': {
+      globalThis.gc?.();
+      const { heapUsed, external } = process.memoryUsage();
+      return { kind: 'heap', bytes: heapUsed + external };
+    }
+  }
+});
+
+async function start({
+  server,
+  core,
+  certificate,
+  contents,
+}: Extract<Question, { kind: 'start' }>): Promise<Answer> {
+  const pinned = pinTo(core, process.pid);
+  const { app, entry } =
+    server === 'floor'
+      ? { app: buildFloor(certificate, datacentersOf(contents)), entry: 'servers' }
+      : await buildGatehouse(certificate, contents);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo; // it listens on a TCP port
+  return { kind: 'started', port, entry, pinned };
+}
+
+function datacentersOf({ datacenters }: Contents): ReadonlyMap<string, object> {
+  return new Map(Array.from({ length: datacenters }, (_, index) => [datacenterName(index), {}]));
+}

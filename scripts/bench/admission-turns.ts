@@ -1,0 +1,110 @@
+/** Servers and the client that asks them, each in a process and on a core of its own. */
+import { caBundle } from '../../src/pki/bundle.ts';
+import { firstAuthority, SERVER_NAME, serverOf } from '../../src/pki/fixtures.ts';
+import type { Answer as LoadAnswer, Question as LoadQuestion } from './admission-load.ts';
+import type { Size } from './admission-reviews.ts';
+import type { Answer as ServerAnswer, Contents, Question as ServerQuestion } from './admission-server.ts';
+import { startChild } from './child.ts';
+
+const SERVER_CORE = 0;
+const CLIENT_CORE = 1;
+
+export interface Scenario {
+  readonly webhook: 'validate' | 'mutate';
+  readonly connections: number;
+  readonly size: Size;
+}
+
+/** What came of asking one server for a while. */
+export interface Turn {
+  /** A second. */
+  readonly requests: number;
+  /** In milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+  /** Milliseconds of CPU time of the server for each request. */
+  readonly cpu: number;
+  /** In bytes. */
+  readonly rss: number;
+  /** How much of its core the client needed. */
+  readonly clientShare: number;
+}
+
+export interface Subject {
+  readonly pinned: boolean;
+  readonly turn: (scenario: Scenario, milliseconds: number) => Promise<Turn>;
+  /** Bytes in use, without garbage. */
+  readonly heap: () => Promise<number>;
+  readonly stop: () => Promise<void>;
+}
+
+export interface Stage {
+  readonly start: (server: 'floor' | 'gatehouse', contents: Contents) => Promise<Subject>;
+  readonly stop: () => Promise<void>;
+}
+
+/** @param datacenters that the reviews name; each server has to know at least these */
+export async function startStage(datacenters: number): Promise<Stage> {
+  const now = new Date();
+  const authority = await firstAuthority(now);
+  const { chain, keyPair } = await serverOf(authority, now);
+  const client = startChild<LoadQuestion, LoadAnswer>('admission-load.ts');
+  await client.ask({ kind: 'prepare', core: CLIENT_CORE, datacenters }, 'prepared');
+  const ca = caBundle(authority, now);
+  return {
+    start: async (server, contents) => {
+      const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', { stdout: (process.env.BOUT as 'ignore') ?? 'ignore' });
+      const certificate = { chain, key: keyPair.privateKey };
+      const { port, entry, pinned } = await child.ask(
+        { kind: 'start', server, core: SERVER_CORE, certificate, contents },
+        'started',
+      );
+      return {
+        pinned,
+        heap: async () => (await child.ask({ kind: 'heap' }, 'heap')).bytes,
+        stop: child.stop,
+        turn: async ({ webhook, connections, size }, milliseconds) => {
+          const before = await child.ask({ kind: 'usage' }, 'usage');
+          const ran = await client.ask(
+            {
+              kind: 'run',
+              ...{ port, ca, serverName: SERVER_NAME, size, connections, milliseconds },
+              path: `/${webhook}/${entry}`,
+              expected: webhook === 'mutate' ? '"patchType":"JSONPatch"' : '"allowed":true',
+            },
+            'ran',
+          );
+          const after = await child.ask({ kind: 'usage' }, 'usage');
+          return {
+            requests: (ran.requests / ran.milliseconds) * 1_000,
+            p50: ran.p50,
+            p99: ran.p99,
+            cpu: (after.cpu - before.cpu) / ran.requests,
+            rss: after.rss,
+            clientShare: ran.cpu / ran.milliseconds,
+          };
+        },
+      };
+    },
+    stop: client.stop,
+  };
+}
+
+const WARM_UP_MS = 1_500;
+const TURN_MS = 1_000;
+const ROUNDS = 7;
+
+/** In each round every subject has its turn, in the order given. */
+export async function playRounds(
+  subjects: readonly Subject[],
+  scenario: Scenario,
+): Promise<readonly (readonly Turn[])[]> {
+  for (const subject of subjects) await subject.turn(scenario, WARM_UP_MS);
+  const rounds: Turn[][] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const turns: Turn[] = [];
+    for (const subject of subjects) turns.push(await subject.turn(scenario, TURN_MS));
+    rounds.push(turns);
+  }
+  return rounds;
+}

@@ -1,0 +1,267 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+
+import { parseJson, type JsonObject } from '../json.ts';
+import { InvalidReview } from '../request.ts';
+import { answerReview, type AnsweredReview } from './answer-review.ts';
+import { ConversionFailure, type Converter, type ConverterLookup } from './converter.ts';
+import { compiled, definitionOf, GROUP } from './fixtures.ts';
+
+const atOnce = () => undefined;
+
+/** Renames `spec.a` to `spec.b` on the way to v2, and back. */
+const renaming: Converter = {
+  name: 'handler widgets',
+  target: { group: 'foo', resource: 'widgets' },
+  versions: undefined,
+  convert: (object, to) => {
+    const { spec: { a, b } = {} } = object as { readonly spec?: { readonly a?: string; readonly b?: string } }; // the tests make no others
+    return { ...object, spec: to === 'v2' ? { b: a ?? b ?? '' } : { a: b ?? a ?? '' } };
+  },
+};
+const found = (change: Partial<Converter> = {}): ConverterLookup => ({ kind: 'found', converter: { ...renaming, ...change } });
+
+const widget = (version: string, name: string, spec: object = {}): object => ({
+  apiVersion: `foo/${version}`,
+  kind: 'Widget',
+  metadata: { name, namespace: 'n' },
+  spec,
+});
+
+const review = (objects: readonly unknown[], fields: object = {}, version = 'v1'): string =>
+  JSON.stringify({
+    apiVersion: `apiextensions.k8s.io/${version}`,
+    kind: 'ConversionReview',
+    request: { uid: 'uid', desiredAPIVersion: 'foo/v2', objects, ...fields },
+  });
+
+const ask = (
+  text: string,
+  lookup: ConverterLookup = found(),
+  { signal = new AbortController().signal, definition }: { signal?: AbortSignal; definition?: string } = {},
+): Promise<AnsweredReview> => answerReview(text, definition, { lookUp: () => lookup, breathe: atOnce }, signal);
+
+/** The response, and what is reported of it. */
+async function answer(...args: Parameters<typeof ask>) {
+  const answered = await ask(...args);
+  if (answered.kind !== 'answered') throw new Error(answered.message);
+  const written = parseJson(answered.text) as {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly response: { readonly uid: string; readonly convertedObjects: readonly JsonObject[]; readonly result: object };
+  };
+  return { ...written, report: answered.report };
+}
+const failureOf = async (...args: Parameters<typeof ask>): Promise<string> => {
+  const { response } = await answer(...args);
+  expect(response.convertedObjects).toEqual([]);
+  expect(response.result).toMatchObject({ status: 'Failed' });
+  return String((response.result as { readonly message?: unknown }).message);
+};
+
+describe('TestGetObjectsToConvert', () => {
+  const namesOf = (objects: readonly JsonObject[]) =>
+    objects.map(({ apiVersion, metadata }) => `${String(apiVersion)} ${String((metadata as JsonObject).name)}`);
+
+  test.each<[string, readonly object[], readonly string[]]>([
+    ['empty list', [], []],
+    ['one-item list, in desired version', [widget('v2', 'a')], ['foo/v2 a']],
+    ['one-item list, not in desired version', [widget('v1', 'a')], ['foo/v2 a']],
+    ['multi-item list, in desired version', [widget('v2', 'a'), widget('v2', 'b')], ['foo/v2 a', 'foo/v2 b']],
+    ['multi-item list, mixed versions', [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c')], ['foo/v2 a', 'foo/v2 b', 'foo/v2 c']],
+  ])('%s: as many objects, in the same order', async (_name, objects, expected) => {
+    const { response, report } = await answer(review(objects));
+    expect(response.result).toEqual({ status: 'Success' });
+    expect(namesOf(response.convertedObjects)).toEqual(expected);
+    expect(report).toMatchObject({ uid: 'uid', to: 'v2', objects: objects.length, failure: undefined });
+  });
+
+  test('an object in the desired version is not shown to the converter, and comes back to the byte', async () => {
+    const text = '{"kind":"Widget","apiVersion":"foo/v2" ,  "metadata":{"name":"a"},"n":1.50,"big":12345678901234567890}';
+    const asked = review([]).replace('[]', `[ ${text} ]`);
+    const answered = await ask(asked, found({ convert: () => Promise.reject(new Error('was asked')) }));
+    expect(answered).toMatchObject({ text: expect.stringContaining(`[${text}]`) as string });
+  });
+});
+
+describe('TestCreateConversionReviewObjects', () => {
+  test.each(['v1', 'v1beta1'])('%s is answered in the version received', async (version) => {
+    const { apiVersion, kind, response } = await answer(review([widget('v1', 'a', { a: 'x' })], {}, version));
+    expect([apiVersion, kind, response.uid]).toEqual([`apiextensions.k8s.io/${version}`, 'ConversionReview', 'uid']);
+    expect(response.convertedObjects).toEqual([widget('v2', 'a', { b: 'x' })]);
+  });
+
+  test.each<[string, string, string]>([
+    ['no supported versions', review([], {}, 'vx'), 'apiVersion: "apiextensions.k8s.io/vx" is neither'],
+    ['no kind', review([]).replace('ConversionReview', ''), 'kind: "" is not ConversionReview'],
+    ['another kind', review([]).replace('ConversionReview', 'AdmissionReview'), 'is not ConversionReview'],
+    ['no uid', review([], { uid: undefined }), 'request.uid'],
+    ['no desired version', review([], { desiredAPIVersion: '' }), 'request.desiredAPIVersion'],
+    ['no objects', review([], { objects: null }), 'request.objects: not a list'],
+    ['objects that are none', review([widget('v1', 'a'), 7]), 'request.objects[1]: not an object'],
+    ['no request', '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}', 'request: absent'],
+    ['no object', 'null', 'the body is not a JSON object'],
+    ['no JSON', '{"request":', 'the body is not JSON'],
+    ['no JSON in an object', review([{}]).replace('{}', '{nope}'), 'the body is not JSON: request.objects[0]'],
+  ])('%s is no question that could be answered', async (_name, text, message) => {
+    await expect(ask(text)).rejects.toThrow(InvalidReview);
+    await expect(ask(text)).rejects.toThrow(message);
+  });
+});
+
+describe('controller-runtime: Conversion Webhook', () => {
+  test('should convert objects successfully', async () => {
+    const { response } = await answer(review([widget('v1', 'obj-1', { a: 'every 2 seconds' })]));
+    expect(response).toEqual({
+      uid: 'uid',
+      convertedObjects: [widget('v2', 'obj-1', { b: 'every 2 seconds' })],
+      result: { status: 'Success' },
+    });
+  });
+
+  test('should return error when dest/src objects belong to different API groups', async () => {
+    const foreign = { ...widget('v1', 'a'), apiVersion: 'foos/v1' };
+    expect(await failureOf(review([foreign]))).toContain('it is not of the API group "foo": a conversion stays in its group');
+  });
+
+  test('should return error when the API group does not have a hub defined', async () => {
+    const none: ConverterLookup = { kind: 'none', message: 'nothing converts Widgets: write a policy' };
+    expect(await failureOf(review([widget('v1', 'a')]), none)).toBe('nothing converts Widgets: write a policy');
+  });
+
+  test('panic: what a converter throws is for the log, and the user is told where to look', async () => {
+    const throwing = found({
+      convert: () => {
+        throw new TypeError('undefined is not a function, and the password is 42');
+      },
+    });
+    const { response, report } = await answer(review([widget('v1', 'a')]), throwing);
+    expect(response.result).toEqual({
+      status: 'Failed',
+      message: 'Widget "n/a" cannot be converted from v1 to v2: handler widgets: internal error; the log of Gatehouse says more',
+    });
+    expect(report).toMatchObject({ cause: { message: expect.stringContaining('password') as string } });
+  });
+});
+
+describe('a failure', () => {
+  const failing = found({
+    convert: (object) => {
+      if (JSON.stringify(object).includes('bad')) throw new ConversionFailure('spec.a is bad: mend it');
+      return object;
+    },
+  });
+
+  test('of one object is one of all, and names it', async () => {
+    const objects = [widget('v1', 'good'), widget('v1', 'bad'), widget('v1', 'better')];
+    expect(await failureOf(review(objects), failing)).toBe(
+      'Widget "n/bad" cannot be converted from v1 to v2: handler widgets: spec.a is bad: mend it',
+    );
+  });
+
+  test('says which version the converter does not know', async () => {
+    const lookup = found({ versions: ['v1', 'v2'] });
+    expect(await failureOf(review([widget('v0', 'a')]), lookup)).toContain('handler widgets does not know version "v0"');
+    expect(await failureOf(review([widget('v1', 'a')], { desiredAPIVersion: 'foo/v3' }), lookup)).toContain('"v3"');
+  });
+
+  test('is what an object of another kind in the list gets', async () => {
+    const other = { ...widget('v1', 'b'), kind: 'Gadget' };
+    expect(await failureOf(review([widget('v1', 'a'), other]))).toContain('Gadget "n/b" cannot be converted');
+  });
+
+  test('is what a converter gets that changes who the object is', async () => {
+    const lookup = found({ convert: (object) => ({ ...object, metadata: { name: 'other', namespace: 'n' } }) });
+    expect(await failureOf(review([widget('v1', 'a')]), lookup)).toContain('changed metadata.name from "a" to "other"');
+  });
+
+  test('has a message that cannot pass for something else, however long', async () => {
+    const lookup = found({
+      convert: () => {
+        throw new ConversionFailure(`line\n${'x'.repeat(5_000)}`);
+      },
+    });
+    const message = await failureOf(review([widget('v1', 'a')]), lookup);
+    expect(message).toContain('line\\u000a');
+    expect(message.length).toBeLessThan(1_100);
+  });
+});
+
+describe('no answer is waited for that does not come', () => {
+  test('a converter that never ends is given up when time is over', async () => {
+    const controller = new AbortController();
+    const asked = failureOf(review([widget('v1', 'a')]), found({ convert: () => new Promise(() => undefined) }), { signal: controller.signal });
+    setImmediate(() => {
+      controller.abort();
+    });
+    expect(await asked).toContain('the converter did not answer in time');
+  });
+
+  test('a list is given up between two objects', async () => {
+    const controller = new AbortController();
+    const converted: string[] = [];
+    const counting = found({
+      convert: (object) => {
+        converted.push('one');
+        if (converted.length === 2) controller.abort();
+        return object;
+      },
+    });
+    const objects = ['a', 'b', 'c', 'd'].map((name) => widget('v1', name));
+    expect(await failureOf(review(objects), counting, { signal: controller.signal })).toContain('over after 2 of 4 objects');
+    expect(converted).toHaveLength(2);
+  });
+
+  test('a replica that cannot know yet says so', async () => {
+    expect(await ask(review([widget('v1', 'a')]), { kind: 'unready', message: 'not yet' })).toEqual({ kind: 'unready', message: 'not yet' });
+  });
+});
+
+test('who converts is looked up by group and kind of the objects, and by the path', async () => {
+  const asked: unknown[] = [];
+  const lookUp = (subject: unknown) => {
+    asked.push(subject);
+    return found();
+  };
+  await answerReview(review([widget('v1', 'a')]), 'widgets.foo', { lookUp, breathe: atOnce }, new AbortController().signal);
+  await answerReview(review([]), undefined, { lookUp, breathe: atOnce }, new AbortController().signal);
+  expect(asked).toEqual([{ group: 'foo', kind: 'Widget', definition: 'widgets.foo' }]);
+});
+
+test('others get their turn between two objects', async () => {
+  let breaths = 0;
+  const breathe = () => {
+    breaths += 1;
+    return Promise.resolve();
+  };
+  const objects = Array.from({ length: 5 }, (_, index) => widget('v1', `w${index}`));
+  await answerReview(review(objects), undefined, { lookUp: () => found(), breathe }, new AbortController().signal);
+  expect(breaths).toBe(10); // once to find each, once to convert it
+});
+
+describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
+  const recorded = readFileSync(new URL('../../../test/data/admission-reviews-1.36.jsonl', import.meta.url), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { readonly step: string; readonly path: string; readonly body: string }) // the file is ours
+    .filter(({ path }) => path.startsWith('/convert'));
+  const definition = definitionOf([{ name: 'v1' }, { name: 'v1beta1' }]);
+  const { converter } = compiled({ hub: 'v1', versions: [{ name: 'v1beta1' }] }, definition);
+
+  test.each(recorded.map(({ step, body }, index) => [`${index + 1} ${step}`, body] as const))(
+    '%s: only the version changes, and nothing else by a byte',
+    async (_step, body) => {
+      const { response } = await answer(body, { kind: 'found', converter });
+      expect(response.result).toEqual({ status: 'Success' });
+      const desired = /"desiredAPIVersion":"([^"]+)"/.exec(body)?.[1] ?? '';
+      const [, objects = ''] = /"objects":(\[.*\])\},"response"/.exec(body) ?? [];
+      const expected = objects.replace(new RegExp(`^\\[\\{"apiVersion":"${GROUP}/[a-z0-9]+"`), `[{"apiVersion":"${desired}"`);
+      const answered = await ask(body, { kind: 'found', converter });
+      expect(answered).toMatchObject({ text: expect.stringContaining(`"convertedObjects":${expected},`) as string });
+    },
+  );
+
+  test('are 22', () => {
+    expect(recorded).toHaveLength(22);
+  });
+});

@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest';
+
+import type { ConversionPolicySpec, ConversionStep } from '../../api/conversion-policy.ts';
+import { compileConversion } from './compile.ts';
+import { crd, definitionOf, GROUP, policyOf, serversSpec, threeVersions, v1Schema, v2Schema } from './fixtures.ts';
+import { readDefinition, sameForConversion } from './definition.ts';
+import { invert } from './invert.ts';
+
+const TWO = [
+  { name: 'v1', schema: v1Schema },
+  { name: 'v2', schema: v2Schema },
+];
+const compile = (spec: Partial<ConversionPolicySpec>, definition = threeVersions()) =>
+  compileConversion(policyOf(spec), definition);
+const problemsOf = (...args: Parameters<typeof compile>) =>
+  compile(...args).problems.map(({ reason, where, message }) => `${reason} ${where}: ${message}`);
+
+/** Problems of these steps from v1 to the hub, which take and make fields that are there unless the test says otherwise. */
+const problemsOfSteps = (toHub: readonly ConversionStep[], fromHub: readonly ConversionStep[] = []) =>
+  problemsOf({ versions: [{ name: 'v1', toHub, fromHub }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
+
+test('a policy that is right compiles, and says between which versions it converts', () => {
+  const { usable, problems } = compile({});
+  expect(problems).toEqual([]);
+  expect(usable).toMatchObject({
+    name: 'servers',
+    generation: 1,
+    spec: serversSpec,
+    converter: { name: 'ConversionPolicy servers', target: { group: GROUP, resource: 'servers' }, versions: ['v2', 'v1', 'v3'] },
+  });
+});
+
+describe('a step is refused', () => {
+  test.each<[string, ConversionStep, string]>([
+    ['into the name', { move: { from: 'spec.a', to: 'metadata.name' } }, 'labels and annotations only'],
+    ['into finalizers', { remove: { path: 'metadata.finalizers' } }, 'labels and annotations only'],
+    ['into all labels at once', { set: { path: 'metadata.labels', expression: '{}' } }, 'name one key'],
+    ['into a key that labels cannot have', { default: { path: 'metadata.labels["a b"]', value: 'x' } }, 'is not a key that labels can have'],
+    ['into the annotations of Gatehouse', { remove: { path: 'metadata.annotations["conversion.gatehouse.dev/v2"]' } }, 'belongs to Gatehouse'],
+    ['into the kind', { set: { path: 'kind', expression: '"X"' } }, 'written by Gatehouse'],
+    ['into the version', { remove: { path: 'apiVersion' } }, 'written by Gatehouse'],
+    ['of one element', { remove: { path: 'spec.l[0]' } }, 'names one element of a list'],
+    ['of every element', { remove: { path: 'spec.l[*]' } }, 'end it in a field'],
+    ['between lists', { move: { from: 'spec.l[*].a', to: 'spec.m[*].a' } }, 'lead into different lists'],
+    ['into itself', { move: { from: 'spec.a', to: 'spec.a.b' } }, 'one of the two is part of the other'],
+    ['from a path that is none', { move: { from: 'spec..a', to: 'spec.b' } }, 'expected a field name'],
+  ])('%s', (_what, step, message) => {
+    const [problem, ...others] = problemsOfSteps([step]);
+    expect(others).toEqual([]);
+    expect(problem).toMatch(/^InvalidPath spec\.versions\[0\]\.toHub\[0\]\.(move|set|default|remove)/);
+    expect(problem).toContain(message);
+  });
+
+  test.each<[string, ConversionStep, string]>([
+    ['without a value', { default: { path: 'spec.a' } }, 'InvalidPolicy spec.versions[0].toHub[0].default: write either'],
+    ['with two values', { default: { path: 'spec.a', value: 1, expression: '1' } }, 'write either value or expression'],
+    ['with null', { default: { path: 'spec.a', value: null } }, 'without null'],
+    ['that does nothing', {}, 'write one of move, default, set and remove'],
+    ['with half an expression', { set: { path: 'spec.a', expression: 'object.' } }, 'InvalidExpression spec.versions[0].toHub[0].set.expression'],
+    ['with an unknown variable', { set: { path: 'spec.a', expression: 'self.x' } }, 'an expression sees object (item is there only in a path with [*])'],
+    ['with item outside of a list', { set: { path: 'spec.a', expression: 'item' } }, "undeclared reference to 'item'"],
+    ['with a condition that is none', { set: { path: 'spec.a', expression: '1', when: '1 + 1' } }, 'InvalidExpression spec.versions[0].toHub[0].set.when'],
+  ])('%s', (_what, step, message) => {
+    expect(problemsOfSteps([step]).join('\n')).toContain(message);
+  });
+
+  test('with everything that is wrong at once', () => {
+    const problems = problemsOfSteps([{ move: { from: '', to: 'metadata.uid' } }, { set: { path: 'spec[', expression: '(' } }]);
+    expect(problems.map((problem) => problem.split(': ')[0])).toEqual([
+      'InvalidPath spec.versions[0].toHub[0].move.from',
+      'InvalidPath spec.versions[0].toHub[0].move.to',
+      'InvalidPath spec.versions[0].toHub[1].set.path',
+      'InvalidExpression spec.versions[0].toHub[1].set.expression',
+    ]);
+  });
+});
+
+describe('the other direction', () => {
+  const moves: readonly ConversionStep[] = [
+    { move: { from: 'spec.a', to: 'spec.b' } },
+    { default: { path: 'spec.d', value: 1 } },
+    { move: { from: 'spec.b', to: 'spec.c' } },
+  ];
+
+  test('of moves is derived: backwards, in the opposite order', () => {
+    expect(invert(moves)).toEqual({
+      kind: 'inverse',
+      steps: [{ move: { from: 'spec.c', to: 'spec.b' } }, { move: { from: 'spec.b', to: 'spec.a' } }],
+    });
+  });
+
+  test.each(['toHub', 'fromHub'] as const)('is derived from %s', async (direction) => {
+    const { usable } = compile({ versions: [{ name: 'v1', [direction]: moves }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
+    const [from, to] = direction === 'toHub' ? ['v1', 'v2'] : ['v2', 'v1'];
+    const object = { apiVersion: `${GROUP}/${from}`, kind: 'Server', metadata: {}, spec: { a: 'x' } };
+    const signal = new AbortController().signal;
+    const there = await usable?.converter.convert(object, to, signal);
+    expect(there).toMatchObject({ spec: { c: 'x', d: 1 } });
+    expect(await usable?.converter.convert(there ?? {}, from, signal)).toEqual(object);
+  });
+
+  test.each<[string, ConversionStep]>([
+    ['set', { set: { path: 'spec.a', expression: '1' } }],
+    ['remove', { remove: { path: 'spec.a' } }],
+  ])('of %s has to be written', (verb, step) => {
+    const problems = problemsOf({ versions: [{ name: 'v1', toHub: [...moves, step] }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
+    expect(problems).toEqual([expect.stringContaining(`spec.versions[0].fromHub: write it: ${verb} in toHub[3] has no inverse`)]);
+  });
+
+  test('is nothing where neither is written', () => {
+    expect(compile({ versions: [{ name: 'v1' }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }])).problems).toEqual([]);
+  });
+});
+
+describe('policy and definition', () => {
+  test.each<[string, Partial<ConversionPolicySpec>, string]>([
+    ['an unknown hub', { hub: 'v9' }, 'UnknownVersion spec.hub: servers.infra.example.com has no version "v9": choose one of "v1", "v2", "v3"'],
+    ['an unknown version', { versions: [...serversSpec.versions, { name: 'v9' }] }, 'UnknownVersion spec.versions[2].name'],
+    ['steps for the hub', { versions: [...serversSpec.versions, { name: 'v2' }] }, 'InvalidPolicy spec.versions[2].name: is the hub'],
+    ['a served version without steps', { versions: serversSpec.versions.slice(0, 1) }, 'MissingVersion spec.versions: servers.infra.example.com serves version "v3", which has no steps here: add it'],
+  ])('with %s do not agree', (_what, spec, message) => {
+    expect(problemsOf(spec).join('\n')).toContain(message);
+  });
+
+  test('a version that is neither served nor stored needs no steps; one in which objects may be stored does', () => {
+    const versions = [...TWO, { name: 'v3', served: false }];
+    const spec = { versions: serversSpec.versions.slice(0, 1) };
+    expect(problemsOf(spec, definitionOf(versions))).toEqual([]);
+    const stored = definitionOf(versions, {}, { storedVersions: ['v2', 'v3'] });
+    expect(problemsOf(spec, stored).join()).toContain('may have stored objects in version "v3"');
+  });
+
+  test('that do not agree in versions still convert between those that both have', () => {
+    const more = definitionOf([...TWO, { name: 'v3' }, { name: 'v4' }]);
+    expect(compile({}, more).usable?.converter.versions).toEqual(['v2', 'v1', 'v3']);
+    const fewer = definitionOf(TWO);
+    expect(compile({}, fewer)).toMatchObject({ usable: { converter: { versions: ['v2', 'v1'] } }, problems: [{ reason: 'UnknownVersion' }] });
+    expect(compile({ hub: 'v9' }).usable).toBeUndefined();
+  });
+});
+
+describe('steps and schemas', () => {
+  const steps = (toHub: readonly ConversionStep[]) => problemsOf({ versions: [{ name: 'v1', toHub, fromHub: [] }] }, definitionOf(TWO));
+
+  test.each<[string, readonly ConversionStep[], string]>([
+    ['takes what is not there', [{ move: { from: 'spec.rakc', to: 'spec.tier' } }], 'spec.rakc is no field in the schema of version v1, so the step would never find anything'],
+    ['removes what is not there', [{ remove: { path: 'spec.rakc' } }], 'spec.rakc is no field in the schema of version v1'],
+    ['writes where nothing stays', [{ move: { from: 'spec.rack', to: 'spec.teir' } }], 'spec.teir is no field in the schema of version v2, so the API server would drop'],
+    ['fills where nothing stays', [{ default: { path: 'spec.disks[*].calss', value: 'x' } }], 'spec.disks[*].calss is no field'],
+  ])('a step that %s is a mistake', (_what, toHub, message) => {
+    expect(steps(toHub).filter((problem) => problem.startsWith('UnknownField'))).toEqual([expect.stringContaining(message)]);
+  });
+
+  test('what a step takes that another one made is none', () => {
+    const viaNowhere = steps([{ move: { from: 'spec.rack', to: 'spec.temporary' } }, { move: { from: 'spec.temporary', to: 'spec.tier' } }]);
+    expect(viaNowhere).toEqual([]);
+  });
+
+  const typed = (type: string) => ({ type: 'object', properties: { spec: { type: 'object', properties: { size: { type }, list: { type: 'array', items: { type } } } } } });
+  const sizes = (one: string, other: string, versions: ConversionPolicySpec['versions']) =>
+    problemsOf({ versions }, definitionOf([{ name: 'v1', schema: typed(one) }, { name: 'v2', schema: typed(other) }]));
+
+  test('a field of another type that no step touches is a mistake', () => {
+    expect(sizes('string', 'integer', [{ name: 'v1' }])).toEqual([
+      'TypeChange spec.versions[0]: spec.size is a string in version v1 and an integer in v2: convert it by a set step in both directions, or remove it',
+      expect.stringContaining('spec.list[*] is a string in version v1'),
+    ]);
+    expect(sizes('integer', 'number', [{ name: 'v1' }])).toEqual([]);
+    const toHub = [{ set: { path: 'spec.size', expression: 'int(object.spec.size)' } }, { remove: { path: 'spec.list' } }];
+    expect(sizes('string', 'integer', [{ name: 'v1', toHub, fromHub: [] }])).toEqual([]);
+  });
+});
+
+describe('a definition', () => {
+  test('is read from what the API server has', () => {
+    const conversion = {
+      strategy: 'Webhook',
+      webhook: {
+        conversionReviewVersions: ['v1'],
+        clientConfig: { caBundle: 'Cg==', service: { namespace: 'n', name: 's', path: '/convert' } },
+      },
+    };
+    expect(readDefinition(crd(TWO, { conversion }, { storedVersions: ['v1'] }))).toEqual({
+      group: GROUP,
+      resource: 'servers',
+      kind: 'Server',
+      versions: [
+        { name: 'v1', served: true, stored: true, schema: v1Schema },
+        { name: 'v2', served: true, stored: true, schema: v2Schema },
+      ],
+      conversion: {
+        strategy: 'Webhook',
+        service: { namespace: 'n', name: 's', path: '/convert', port: 443 },
+        url: undefined,
+        hasCaBundle: true,
+        reviewVersions: ['v1'],
+      },
+    });
+  });
+
+  test.each([undefined, null, {}, { spec: { group: 'g' } }, []])('is not read from %j', (value) => {
+    expect(readDefinition(value)).toBeUndefined();
+  });
+
+  test('that has only another webhook is the same for conversion', () => {
+    const [one, other] = [definitionOf(TWO), definitionOf(TWO, { conversion: { strategy: 'Webhook' } })];
+    expect(sameForConversion(one, other)).toBe(true);
+    expect(sameForConversion(one, definitionOf([...TWO, { name: 'v3' }]))).toBe(false);
+  });
+});

@@ -1,0 +1,87 @@
+/** The cases of TestRestoreObjectMeta (k8s.io/apiextensions-apiserver pkg/apiserver/conversion), seen from the webhook's side. */
+import { describe, expect, test } from 'vitest';
+
+import type { JsonObject, JsonValue } from '../json.ts';
+import { keepIdentity } from './identity.ts';
+
+const V2 = 'infra.example.com/v2';
+
+const object = (metadata: JsonValue | undefined, more: JsonObject = {}): JsonObject => ({
+  apiVersion: 'infra.example.com/v1',
+  kind: 'Server',
+  ...(metadata === undefined ? {} : { metadata }),
+  spec: {},
+  ...more,
+});
+
+describe('TestRestoreObjectMeta', () => {
+  const marked = { foo: 'bar', labels: { a: 'A', b: 'B' }, annotations: { a: '1', b: '2' } };
+  const remarked = { labels: { a: 'AA', b: 'B' }, annotations: { a: '1', b: '22' } };
+
+  test.each<[string, JsonValue | undefined, JsonValue | undefined, JsonValue]>([
+    ['no original metadata', undefined, {}, {}],
+    [
+      'changed label, annotations and non-label',
+      marked,
+      { foo: 'abc', ...remarked },
+      { foo: 'bar', ...remarked },
+    ],
+    ['added labels and annotations', { foo: 'bar' }, { foo: 'abc', ...remarked }, { foo: 'bar', ...remarked }],
+    [
+      'added labels and annotations, with nil before',
+      { foo: 'bar', labels: null, annotations: null },
+      { foo: 'abc', ...remarked },
+      { foo: 'bar', ...remarked },
+    ],
+    ['removed labels and annotations', marked, { foo: 'abc' }, { foo: 'bar' }],
+    ["nil'ed labels and annotations", marked, { foo: 'abc', labels: null, annotations: null }, { foo: 'bar' }],
+    ['neither has any', undefined, undefined, {}],
+  ])('%s', (_name, original, converted, expected) => {
+    expect(keepIdentity(object(original), object(converted), V2).metadata).toEqual(expected);
+  });
+
+  test.each<[string, JsonValue | undefined, JsonValue | undefined, string]>([
+    ['no converted metadata', {}, undefined, 'dropped metadata'],
+    ['invalid converted metadata', {}, ['foo'], 'metadata is a list'],
+    ['invalid original metadata', ['foo'], {}, 'metadata is a list'],
+    ['labels that are no map', {}, { labels: ['a'] }, 'made a list of metadata.labels'],
+    ['added labels and annotations of nil', {}, { labels: { a: null, b: 'B' } }, 'metadata.labels["a"] must be a text'],
+    ['invalid label key', {}, { labels: { 'some/non-qualified/label': 'x' } }, 'does not take this key'],
+    ['invalid annotation key', {}, { annotations: { 'some/non-qualified/label': 'x' } }, 'does not take this key'],
+    ['invalid label value', {}, { labels: { foo: 'üäö' } }, 'no value that a label can have'],
+    ['too big label value', {}, { labels: { foo: 'x'.repeat(64) } }, 'no value that a label can have'],
+  ])('%s is refused', (_name, original, converted, message) => {
+    expect(() => keepIdentity(object(original), object(converted), V2)).toThrow(message);
+  });
+
+  test('what was invalid before and is left alone is nobody’s fault', () => {
+    const metadata = { labels: { 'a/b/c': 'x' } };
+    expect(keepIdentity(object(metadata), object({ labels: { 'a/b/c': 'x' } }), V2).metadata).toEqual(metadata);
+  });
+});
+
+describe('an object stays the same', () => {
+  const metadata = { name: 'a', namespace: 'b', uid: 'c', resourceVersion: '7', finalizers: ['x/y'] };
+
+  test('in everything but labels and annotations, whatever the converter made of it', () => {
+    const converted = object({ ...metadata, finalizers: ['foo'], generation: 42, garbage: 'x', labels: { l: 'm' } });
+    expect(keepIdentity(object(metadata), converted, V2)).toEqual({
+      ...object({ ...metadata, labels: { l: 'm' } }),
+      apiVersion: V2,
+    });
+  });
+
+  test.each([
+    ['name', { name: 'z' }],
+    ['namespace', { namespace: '' }],
+    ['uid', { uid: 'other' }],
+  ])('another %s is refused', (field, change) => {
+    expect(() => keepIdentity(object(metadata), object({ ...metadata, ...change }), V2)).toThrow(`changed metadata.${field}`);
+  });
+
+  test('another kind is refused; none at all is the old one', () => {
+    expect(() => keepIdentity(object({}), object({}, { kind: 'Other' }), V2)).toThrow('changed kind from "Server" to "Other"');
+    const { kind: _kind, ...untyped } = object({});
+    expect(keepIdentity(object({}), untyped, V2)).toMatchObject({ kind: 'Server', apiVersion: V2 });
+  });
+});

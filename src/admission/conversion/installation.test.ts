@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+
+import { definitionOf } from './fixtures.ts';
+import { installationOf } from './installation.ts';
+
+const OWN = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
+const SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse', path: '/convert/servers.infra.example.com' };
+
+const installed = (webhook: object, strategy = 'Webhook', clientConfig: object = {}) =>
+  installationOf(
+    definitionOf([{ name: 'v1' }], {
+      conversion: {
+        strategy,
+        webhook: { conversionReviewVersions: ['v1'], clientConfig: { caBundle: 'Cg==', service: SERVICE, ...clientConfig }, ...webhook },
+      },
+    }),
+    OWN,
+  );
+
+test.each([
+  ['by the name of the kind', {}],
+  ['at the common path', { service: { ...SERVICE, path: '/convert' } }],
+  ['at the default port', { service: { ...SERVICE, port: 443 } }],
+])('a definition that asks Gatehouse %s is installed', (_what, clientConfig) => {
+  expect(installed({}, 'Webhook', clientConfig)).toMatchObject({ status: 'True', reason: 'Installed' });
+});
+
+test.each<[string, ReturnType<typeof installed>, string]>([
+  ['has strategy None', installed({}, 'None'), 'spec.conversion.strategy is "None"'],
+  ['has no stanza', installationOf(definitionOf([{ name: 'v1' }]), OWN), 'spec.conversion.strategy is "None"'],
+  ['asks another Service', installed({}, 'Webhook', { service: { ...SERVICE, name: 'other' } }), 'leads to another Service'],
+  ['asks another port', installed({}, 'Webhook', { service: { ...SERVICE, port: 8443 } }), 'leads to another Service'],
+  ['asks for another kind', installed({}, 'Webhook', { service: { ...SERVICE, path: '/convert/x.y' } }), 'service.path is "/convert/x.y"'],
+  ['has no bundle', installed({}, 'Webhook', { caBundle: undefined }), 'has no caBundle (yet)'],
+  ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'neither v1 nor v1beta1'],
+])('a definition that %s is not, and the message holds what to write', (_what, installation, message) => {
+  expect(installation).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+  expect(installation.message).toContain(message);
+  expect(installation.message).toContain('gatehouse.dev/inject-cabundle: "true"');
+  expect(installation.message).toContain('path: /convert/servers.infra.example.com');
+});
+
+test('whether a URL leads to Gatehouse cannot be told', () => {
+  const byUrl = installed({}, 'Webhook', { service: undefined, url: 'https://localhost:1/convert' });
+  expect(byUrl).toMatchObject({ status: 'Unknown', reason: 'AskedByURL' });
+  expect(installationOf(undefined, OWN)).toMatchObject({ status: 'False', reason: 'NoDefinition' });
+});

@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import { anySchema, anyValue } from '../../sandbox/schema/fixtures.ts';
+import { prune as pruneInSandbox } from '../../sandbox/schema/prune.ts';
+import { parsePath } from '../field-path.ts';
+import { isEqual, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../json.ts';
+import { v2Schema } from './fixtures.ts';
+import { fits, listKeysOf, pruneObject, schemaAt } from './structural-schema.ts';
+
+describe('pruning', () => {
+  /** What it keeps of the metadata of embedded resources is of no interest here. */
+  const plain = anySchema.map(
+    (schema) => parseJson(stringifyJson(schema).replaceAll('embedded-resource":true', 'embedded-resource":false')) as JsonObject,
+  );
+
+  test('drops what the sandbox drops, whose pruning was compared with a real API server', () => {
+    fc.assert(
+      fc.property(plain, anyValue, (schema, value) => {
+        const root = { type: 'object' as const, properties: { spec: schema } };
+        const object = { spec: value };
+        expect(isEqual(pruneObject(object, root), pruneInSandbox(object, root).value)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('keeps what every object has, and the object itself when there is nothing to drop', () => {
+    const object = { apiVersion: 'a/v1', kind: 'K', metadata: { anything: 1 }, spec: { tier: 'x' } };
+    expect(pruneObject(object, v2Schema)).toBe(object);
+    expect(pruneObject({ ...object, other: 1 }, v2Schema)).toEqual(object);
+    expect(pruneObject({ ...object, other: 1 }, undefined)).toEqual({ ...object, other: 1 });
+  });
+});
+
+test.each([
+  ['spec.address.host', 'known'],
+  ['spec.disks[*].class', 'known'],
+  ['spec.disks[*].size', 'unknown'],
+  ['spec.nothing', 'unknown'],
+  ['spec.extra.whatever', 'open'],
+  ['metadata.labels["a"]', 'open'],
+])('%s is %s', (path, kind) => {
+  expect(schemaAt(v2Schema, parsePath(path).segments).kind).toBe(kind);
+});
+
+test.each<[string, JsonValue, JsonObject, boolean]>([
+  ['a text for a string', 'x', { type: 'string' }, true],
+  ['a number for a string', 1, { type: 'string' }, false],
+  ['an int64 for an integer', 9007199254740993n, { type: 'integer' }, true],
+  ['a fraction for an integer', 1.5, { type: 'integer' }, false],
+  ['an integer for a number', 1, { type: 'number' }, true],
+  ['null', null, { type: 'string' }, false],
+  ['null where it may be', null, { type: 'string', nullable: true }, true],
+  ['a text for an int-or-string', '50%', { 'x-kubernetes-int-or-string': true }, true],
+  ['a bool for an int-or-string', true, { 'x-kubernetes-int-or-string': true }, false],
+  ['a number in a list of texts', ['a', 1], { type: 'array', items: { type: 'string' } }, false],
+  ['a wrong field', { a: 1 }, { type: 'object', properties: { a: { type: 'string' } } }, false],
+  ['an unknown field', { b: 1 }, { type: 'object', properties: { a: { type: 'string' } } }, true],
+  ['a map of texts', { a: 'x' }, { type: 'object', additionalProperties: { type: 'string' } }, true],
+  ['anything', { anything: [null] }, { 'x-kubernetes-preserve-unknown-fields': true }, true],
+])('%s: whether it fits', (_what, value, schema, expected) => {
+  expect(fits(value, { kind: 'known', schema })).toBe(expected);
+});
+
+test('the keys of a list are those of a list of type map', () => {
+  const keys = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['port', 'protocol'] };
+  expect(listKeysOf({ kind: 'known', schema: { type: 'array', ...keys } })).toEqual(['port', 'protocol']);
+  expect(listKeysOf({ kind: 'known', schema: { type: 'array', 'x-kubernetes-list-type': 'set' } })).toBeUndefined();
+  expect(listKeysOf({ kind: 'open' })).toBeUndefined();
+});

@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest';
+
+import { ConversionFailure } from '../conversion/converter.ts';
+import { parseJson, stringifyJson, type JsonObject } from '../json.ts';
+import { createHandlerConverter } from './handler-converter.ts';
+
+interface ServerV1 {
+  spec: { size: string };
+}
+interface ServerV2 {
+  spec: { cpu: number; memory: number };
+}
+
+const converter = createHandlerConverter(
+  'servers',
+  { group: 'infra.example.com', resource: 'servers' },
+  {
+    hub: 'v2',
+    versions: {
+      v1: {
+        toHub: (object: ServerV1) => {
+          const [cpu = '0', memory = '0'] = object.spec.size.split('x');
+          return { ...object, spec: { cpu: Number(cpu), memory: Number(memory) } };
+        },
+        fromHub: ({ spec: { cpu, memory }, ...rest }: ServerV2) => ({
+          ...rest,
+          spec: { size: `${cpu}x${memory}` },
+        }),
+      },
+      v1beta1: {
+        toHub: (object: { spec: { cores?: number; cpu?: number } }) => {
+          object.spec.cpu = object.spec.cores ?? 0;
+          delete object.spec.cores;
+        },
+        fromHub: (object: ServerV2) => ({ ...object, spec: { cores: object.spec.cpu } }),
+      },
+    },
+  },
+);
+
+const signal = new AbortController().signal;
+const object = (version: string, spec: object): JsonObject =>
+  ({
+    apiVersion: `infra.example.com/${version}`,
+    kind: 'Server',
+    metadata: { name: 'a' },
+    spec,
+  }) as unknown as JsonObject;
+const convert = (from: JsonObject, to: string) => converter.convert(from, to, signal);
+const specOf = (converted: unknown) => (converted as { spec: unknown }).spec;
+
+// controller-runtime's cases of pkg/webhook/conversion: spoke to hub, hub to spoke, spoke to spoke.
+describe('conversion', () => {
+  test.each([
+    ['spoke to hub', 'v1', { size: '2x4' }, 'v2', { cpu: 2, memory: 4 }],
+    ['hub to spoke', 'v2', { cpu: 2, memory: 4 }, 'v1', { size: '2x4' }],
+    ['spoke to spoke, by way of the hub', 'v1', { size: '2x4' }, 'v1beta1', { cores: 2 }],
+    ['in place', 'v1beta1', { cores: 3 }, 'v2', { cpu: 3 }],
+    ['the same version', 'v2', { cpu: 2 }, 'v2', { cpu: 2 }],
+  ])('%s', (_what, from, spec, to, expected) => {
+    expect(specOf(convert(object(from, spec), to))).toEqual(expected);
+  });
+
+  test('the object itself stays as it is', () => {
+    const before = object('v1beta1', { cores: 3 });
+    const text = stringifyJson(before);
+    expect(convert(before, 'v2')).toBeDefined();
+    expect(stringifyJson(before)).toBe(text);
+  });
+
+  test('what nobody touches is kept: int64 and keys such as __proto__', () => {
+    const text =
+      '{"apiVersion":"infra.example.com/v1beta1","spec":{"serial":9007199254740993,"__proto__":{"x":1},"cpu":0}}';
+    expect(stringifyJson(convert(parseJson(text) as JsonObject, 'v2'))).toBe(text);
+  });
+
+  test.each(['v3', '__proto__', 'constructor', ''])(
+    'a version %j that it does not know is said',
+    (version) => {
+      expect(() => convert(object('v2', {}), version)).toThrow(ConversionFailure);
+      expect(() => convert(object(version, {}), 'v2')).toThrow(
+        'handler servers converts v2, v1, v1beta1, and not',
+      );
+    },
+  );
+
+  test.each<[string, unknown, string]>([
+    ['a promise', Promise.resolve({}), 'a conversion returned an object'],
+    ['a text', 'x', 'a conversion returned "x"'],
+    ['a date in it', { spec: { at: new Date(0) } }, 'spec.at: it is a Date'],
+  ])('%s is no object of the API', (_what, answer, message) => {
+    const odd = createHandlerConverter(
+      'odd',
+      { group: 'a.b', resource: 'c' },
+      { hub: 'v2', versions: { v1: { toHub: () => answer as object, fromHub: () => undefined } } },
+    );
+    expect(() => odd.convert(object('v1', {}), 'v2', signal)).toThrow(message);
+  });
+});

@@ -1,0 +1,58 @@
+import type { GroupResource } from '../../api/meta.ts';
+import type { Converter } from '../conversion/converter.ts';
+import { ConversionFailure } from '../conversion/converter.ts';
+import { ownValue, type JsonObject } from '../json.ts';
+import { quote } from '../shown.ts';
+import { copyJson, InvalidDraft } from './draft.ts';
+import type { HandlerConversion, VersionConversion } from './handler.ts';
+
+/** A handler's `convert` as what answers ConversionReviews. */
+export function createHandlerConverter(
+  handler: string,
+  { group, resource }: GroupResource,
+  { hub, versions }: HandlerConversion<never>,
+): Converter {
+  const conversions = new Map(Object.entries(versions));
+  const conversionOf = (version: string): VersionConversion<never> => {
+    const conversion = conversions.get(version);
+    if (conversion !== undefined) return conversion;
+    const known = [hub, ...conversions.keys()].join(', ');
+    throw new ConversionFailure(`handler ${handler} converts ${known}, and not ${quote(version)}`);
+  };
+  return {
+    name: `handler ${handler}`,
+    target: { group, resource },
+    versions: [hub, ...conversions.keys()],
+    convert: (object, to) => {
+      const from = versionIn(object);
+      const atHub =
+        from === hub ? object : changed(handler, object, (copy) => conversionOf(from).toHub(copy));
+      // What the hub's objects are is the author's to say, who has written the conversions to it.
+      return to === hub ? atHub : changed(handler, atHub, (copy) => conversionOf(to).fromHub(copy as never));
+    },
+  };
+}
+
+function versionIn(object: JsonObject): string {
+  const apiVersion = ownValue(object, 'apiVersion');
+  return typeof apiVersion === 'string' ? apiVersion.slice(apiVersion.indexOf('/') + 1) : '';
+}
+
+/** @throws ConversionFailure when what came of it is no JSON */
+function changed(handler: string, object: JsonObject, act: (copy: object) => unknown): JsonObject {
+  const copy = copyJson(object);
+  const answer = act(copy);
+  if (answer !== undefined && (typeof answer !== 'object' || answer === null || answer instanceof Promise)) {
+    throw new Error(
+      `a conversion returned ${quote(answer)}: return the object, or nothing after a change in place`,
+    );
+  }
+  try {
+    return copyJson(answer ?? copy);
+  } catch (error) {
+    if (!(error instanceof InvalidDraft)) throw error;
+    throw new ConversionFailure(`handler ${handler} made something else than JSON of it: ${error.message}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import { hasUnsafeInteger, isDeeperThan } from './json-scan.ts';
+
+describe('an integer that a double would change', () => {
+  test.each([
+    '9007199254740992',
+    '-9007199254740993',
+    '[1,9007199254740993]',
+    '[-9007199254740993,1]',
+    '{"a": 9007199254740993\n}',
+    '{"a":123456789012345678901234567890}',
+    '[9007199254740991,9007199254740993]',
+    '[1.2345678901234567,9007199254740993]',
+  ])('is seen in %s', (text) => {
+    for (let shift = 0; shift < 40; shift += 1) expect(hasUnsafeInteger(' '.repeat(shift) + text)).toBe(true);
+  });
+
+  test.each([
+    '9007199254740991',
+    '1732212345678901',
+    '"9007199254740993"',
+    '"sha256:9007199254740993a0"',
+    '"a90071992547409930123456789"',
+    '0.9007199254740993',
+    '9007199254740993.5',
+    '9007199254740993e2',
+    '900719925474099 9007199254740',
+  ])('is not taken for one: %s', (text) => {
+    for (let shift = 0; shift < 40; shift += 1)
+      expect(hasUnsafeInteger(' '.repeat(shift) + text)).toBe(false);
+  });
+
+  test('is found wherever it stands', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.integer(), fc.double({ noNaN: true }), fc.bigInt({ min: 0n, max: 2n ** 64n }))),
+        fc.nat(4),
+        (values, indent) => {
+          const texts = values.map((value) =>
+            typeof value === 'bigint' ? String(value) : JSON.stringify(value),
+          );
+          const integers = texts.filter((text) => /^-?\d+$/.test(text));
+          expect(hasUnsafeInteger(`[${texts.join(`,${' '.repeat(indent)}`)}]`)).toBe(
+            integers.some((text) => !Number.isSafeInteger(Number(text))),
+          );
+        },
+      ),
+    );
+  });
+});
+
+describe('depth', () => {
+  const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  const objects = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
+
+  test('is counted to the level', () => {
+    for (const nested of [lists, objects]) {
+      expect([isDeeperThan(20, nested(20)), isDeeperThan(20, nested(21))]).toEqual([false, true]);
+    }
+  });
+
+  test('is not what lies side by side, nor what stands in strings', () => {
+    expect(isDeeperThan(2, `[${Array.from({ length: 100 }, () => '{}').join(',')}]`)).toBe(false);
+    expect(isDeeperThan(2, `["${'['.repeat(100)}","\\"${'{'.repeat(100)}"]`)).toBe(false);
+    expect(isDeeperThan(2, `["\\\\",[[["a"]]]]`)).toBe(true);
+  });
+
+  test('is told of text that is no JSON as well', () => {
+    expect(isDeeperThan(10, '['.repeat(100))).toBe(true);
+    expect(isDeeperThan(10, `"${'['.repeat(100)}`)).toBe(false);
+    expect(isDeeperThan(10, ']'.repeat(100) + '['.repeat(50))).toBe(false);
+  });
+});

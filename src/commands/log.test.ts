@@ -1,0 +1,65 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { createLog } from './log.ts';
+
+const SECRETS = { 'tls.key': 'S3CRET', data: 'S3CRET', stringData: 'S3CRET', token: 'S3CRET' };
+
+/** The lines in the log once `fields` have been logged. */
+async function logged(...fields: readonly object[]): Promise<{ text: string; lines: readonly unknown[] }> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-log-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const file = join(folder, 'log');
+  const log = createLog('info', 'one', file);
+  for (const one of fields) log.info(one, 'said');
+  await new Promise((resolve) => {
+    log.flush(resolve);
+  });
+  const text = readFileSync(file, 'utf8');
+  return {
+    text,
+    lines: text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown),
+  };
+}
+
+test('an event is a line of JSON', async () => {
+  const { lines } = await logged({ key: 'shop/a' }, { ms: 1.5, user: undefined });
+  expect(lines).toEqual([
+    { level: 'info', time: expect.any(String) as string, replica: 'one', key: 'shop/a', msg: 'said' },
+    { level: 'info', time: expect.any(String) as string, replica: 'one', ms: 1.5, msg: 'said' },
+  ]);
+});
+
+test('what a Secret holds is not in it, on the top level nor one below', async () => {
+  const secret = Object.freeze({ name: 'a', ...SECRETS });
+  const { text, lines } = await logged({
+    ...SECRETS,
+    secret,
+    more: { privateKey: 'S3CRET', authorization: 'S3CRET' },
+  });
+  expect(text).not.toContain('S3CRET');
+  expect(lines).toMatchObject([{ token: '[redacted]', secret: { name: 'a', 'tls.key': '[redacted]' } }]);
+  expect(secret.token).toBe('S3CRET'); // of the one who logs it, nothing is changed
+});
+
+test('nor is what an error carries', async () => {
+  const err = Object.assign(new Error('broken', { cause: new Error('a cable') }), SECRETS);
+  const { text, lines } = await logged({ err }, err);
+  expect(text).not.toContain('S3CRET');
+  expect(lines).toMatchObject([
+    { err: { type: 'Error', message: 'broken: a cable', data: '[redacted]' } },
+    { err: { type: 'Error', message: 'broken: a cable', data: '[redacted]' } },
+  ]);
+});
+
+test('lists and what is no object at all stay as they are', async () => {
+  const { lines } = await logged({ patched: ['/data/a'], none: null, audit: { deferred: 'x' } });
+  expect(lines).toMatchObject([{ patched: ['/data/a'], none: null, audit: { deferred: 'x' } }]);
+});

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+
+import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
+import type { KubeObject, Resource } from '../../kube/object.ts';
+import { createHandlerWorld, type HandlerWorldParts } from './handler-world.ts';
+
+const KIND: ReadKind = {
+  group: 'infra.example.com',
+  resource: 'racks',
+  version: undefined,
+  metadataOnly: false,
+};
+const PINNED: ReadKind = { ...KIND, version: 'v1' };
+const { signal } = new AbortController();
+const place = { namespace: 'shop', name: 'a' };
+
+const served = (version: string): Resource => ({ ...KIND, version, kind: 'Rack', namespaced: true });
+const rack = (version: string): KubeObject =>
+  ({ apiVersion: `infra.example.com/${version}`, metadata: { name: 'a', managedFields: [] } }) as KubeObject;
+
+/**
+ * @param versions what discovery says, one answer after the other
+ * @param stored the versions in which the API server has the object
+ */
+function worldOf(versions: readonly (string | undefined)[], stored: readonly string[]) {
+  const asked: string[] = [];
+  const answers = [...versions];
+  let known = answers.shift();
+  const get = (verb: string) => (resource: Resource) => {
+    asked.push(`${verb} ${resource.version}`);
+    return Promise.resolve(stored.includes(resource.version) ? rack(resource.version) : undefined);
+  };
+  const parts = {
+    client: {
+      get: get('get'),
+      getMetadata: get('getMetadata'),
+      list: (resource: Resource) => {
+        asked.push(`list ${resource.version}`);
+        if (resource.version === 'v1') return Promise.resolve({ metadata: {}, items: [] });
+        return Promise.reject(new Error('404: not served'));
+      },
+      listAll: (resource: Resource, options: { readonly metadataOnly?: boolean }) => {
+        asked.push(`listAll ${resource.version} ${String(options.metadataOnly)}`);
+        return Promise.resolve({ metadata: {}, items: [rack(resource.version)] });
+      },
+    },
+    discovery: {
+      resolve: () => Promise.resolve(known === undefined ? undefined : served(known)),
+      forget: () => {
+        known = answers.shift() ?? known;
+      },
+    },
+    stores: { want: () => undefined, find: () => undefined, select: () => undefined },
+  };
+  return { world: createHandlerWorld(parts as unknown as HandlerWorldParts), asked }; // the slice that is used
+}
+
+describe('a live read', () => {
+  test('is in the version that the API server prefers, without managedFields', async () => {
+    const { world, asked } = worldOf(['v2'], ['v2']);
+    expect(await world.read(KIND, place, signal)).toEqual({
+      apiVersion: 'infra.example.com/v2',
+      metadata: { name: 'a' },
+    });
+    expect(asked).toEqual(['get v2']);
+  });
+
+  test('is in the version that the author has named', async () => {
+    const { world, asked } = worldOf(['v2'], ['v1']);
+    expect(await world.read(PINNED, place, signal)).toMatchObject({ apiVersion: 'infra.example.com/v1' });
+    expect(asked).toEqual(['get v1']);
+  });
+
+  test('is of the metadata alone where that is enough', async () => {
+    const { world, asked } = worldOf(['v2'], ['v2']);
+    await world.read({ ...KIND, metadataOnly: true }, place, signal);
+    await world.query(
+      { ...KIND, metadataOnly: true },
+      { namespace: 'shop', labelSelector: undefined },
+      signal,
+    );
+    expect(asked).toEqual(['getMetadata v2', 'listAll v2 true']);
+  });
+
+  test('is repeated when the version that was known is no longer served', async () => {
+    const { world, asked } = worldOf(['v1beta1', 'v1'], ['v1']);
+    expect(await world.read(KIND, place, signal)).toMatchObject({ apiVersion: 'infra.example.com/v1' });
+    expect(asked).toEqual(['get v1beta1', 'get v1']);
+  });
+
+  test('finds nothing only in a version that is served', async () => {
+    const { world, asked } = worldOf(['v2', 'v2'], []);
+    expect(await world.read(KIND, place, signal)).toBeUndefined();
+    expect(await world.read(PINNED, place, signal)).toBeUndefined();
+    await expect(world.read({ ...KIND, version: 'v0' }, place, signal)).rejects.toThrow('not served');
+    expect(asked).toEqual(['get v2', 'get v1', 'list v1', 'get v0', 'list v0']);
+  });
+
+  test('asks again for a kind that was not served a moment ago', async () => {
+    expect(await worldOf([undefined, 'v1'], ['v1']).world.isNamespaced(KIND, signal)).toBe(true);
+    await expect(worldOf([undefined], []).world.isNamespaced(KIND, signal)).rejects.toThrow(
+      'does not serve racks',
+    );
+  });
+});

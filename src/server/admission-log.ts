@@ -1,0 +1,45 @@
+/** What the log says of each admission: who, what, and how it went. Objects never. */
+import type { Decision } from '../admission/decision.ts';
+import type { AdmissionRequest } from '../admission/request.ts';
+import type { Outcome } from './metrics.ts';
+
+export interface Answered {
+  readonly webhook: 'mutate' | 'validate';
+  readonly entry: string;
+  readonly request: AdmissionRequest;
+  readonly outcome: Outcome;
+  readonly seconds: number;
+}
+
+export function toLogFields({ webhook, entry, request, outcome, seconds }: Answered): object {
+  const { uid, operation, resource, subResource, namespace, name, userInfo, dryRun } = request;
+  const fields = {
+    webhook,
+    entry,
+    uid,
+    operation,
+    resource: subResource === '' ? resource.resource : `${resource.resource}/${subResource}`,
+    group: resource.group,
+    namespace,
+    name,
+    user: userInfo.username,
+    outcome,
+    ms: Math.round(seconds * 1e6) / 1e3,
+  };
+  return dryRun ? { ...fields, dryRun } : fields;
+}
+
+/** What only some decisions have to say. */
+export function detailOf(decision: Decision): object | undefined {
+  switch (decision.kind) {
+    case 'allow': {
+      const { patch, auditAnnotations } = decision;
+      const audit = Object.keys(auditAnnotations).length > 0 ? { audit: auditAnnotations } : undefined;
+      return patch.length > 0 ? { patched: patch.map(({ path }) => path), ...audit } : audit;
+    }
+    case 'deny':
+      return { reason: decision.reason, message: decision.message };
+    case 'retry':
+      return { message: decision.message, ...(decision.cause === undefined ? {} : { err: decision.cause }) };
+  }
+}

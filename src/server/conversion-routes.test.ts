@@ -1,0 +1,174 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+
+import type { ConverterLookup } from '../admission/conversion/converter.ts';
+import { firstAuthority, serverOf } from '../pki/fixtures.ts';
+import type { ConversionServing } from './conversion-routes.ts';
+import { noConversions } from './conversion.test-support.ts';
+import { pressureOf } from './pressure.test-support.ts';
+import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
+
+const MIB = 1024 * 1024;
+const found: ConverterLookup = {
+  kind: 'found',
+  converter: {
+    name: 'ConversionPolicy servers',
+    target: { group: 'infra.example.com', resource: 'servers' },
+    versions: ['v1', 'v2'],
+    convert: (object) => object,
+  },
+};
+
+const server = (name: string, more: object = {}) => ({
+  apiVersion: 'infra.example.com/v1',
+  kind: 'Server',
+  metadata: { name },
+  ...more,
+});
+const review = (objects: readonly object[] = [server('a')]) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'ConversionReview',
+  request: { uid: 'u', desiredAPIVersion: 'infra.example.com/v2', objects },
+});
+
+async function start(serving: Partial<ConversionServing> = {}, deps: Partial<WebhookDeps> = {}) {
+  const now = new Date();
+  const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
+  const conversion = vi.fn<ConversionServing['metrics']['conversion']>();
+  const [debug, warn, error] = [vi.fn(), vi.fn(), vi.fn()];
+  const rejectedRequest = vi.fn();
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const app = buildWebhookServer(
+    { chain, key: keyPair.privateKey },
+    {
+      mutate: () => Promise.reject(new Error('not asked')),
+      validate: () => Promise.reject(new Error('not asked')),
+      draining: () => false,
+      pressure: pressureOf(),
+      log: quiet,
+      metrics: { admission: () => undefined, rejectedRequest },
+      conversion: { ...noConversions, lookUp: () => found, log: { ...quiet, debug, warn, error }, metrics: { conversion }, ...serving },
+      ...deps,
+    },
+  );
+  onTestFinished(() => app.close());
+  const ask = async (payload: object | string, url = '/convert?timeout=30s', headers: Record<string, string> = {}) => {
+    const { statusCode, headers: answered, body } = await app.inject({
+      method: 'POST',
+      url,
+      payload,
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+    return { status: statusCode, headers: answered, body: JSON.parse(body) as unknown };
+  };
+  return { ask, conversion, debug, warn, error, rejectedRequest };
+}
+
+const SUCCESS = { response: { uid: 'u', result: { status: 'Success' } } };
+
+test('objects are converted, counted and reported', async () => {
+  const { ask, conversion, debug } = await start();
+  const { status, headers, body } = await ask(review([server('a'), server('b')]));
+  expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']); // the API server decodes by this header
+  expect(body).toMatchObject({ ...SUCCESS, response: { convertedObjects: [{ apiVersion: 'infra.example.com/v2' }, {}] } });
+  const labels = { crd: 'servers.infra.example.com', outcome: 'converted' };
+  expect(conversion).toHaveBeenCalledExactlyOnceWith(labels, expect.any(Number), 2);
+  expect(debug).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ uid: 'u', to: 'v2', objects: 2 }), 'conversion');
+});
+
+test('the path may name the kind', async () => {
+  const lookUp = vi.fn<ConversionServing['lookUp']>(() => found);
+  const { ask } = await start({ lookUp });
+  await ask(review(), '/convert/servers.infra.example.com?timeout=30s');
+  await ask(review(), '/convert');
+  expect(lookUp.mock.calls.map(([{ definition }]) => definition)).toEqual(['servers.infra.example.com', undefined]);
+});
+
+test('a failure is an answer, a metric and a line in the log', async () => {
+  const { ask, conversion, warn } = await start({ lookUp: () => ({ kind: 'none', message: 'nobody converts that' }) });
+  expect((await ask(review())).body).toMatchObject({ response: { uid: 'u', result: { status: 'Failed', message: 'nobody converts that' } } });
+  expect(conversion.mock.calls[0]?.[0]).toEqual({ crd: '', outcome: 'failed' });
+  expect(warn).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ failure: 'nobody converts that' }), 'conversion failed');
+});
+
+test('what a converter throws goes to the log, and nowhere else', async () => {
+  const secret = new Error('the password is 42');
+  const convert = () => {
+    throw secret;
+  };
+  const { ask, conversion, error } = await start({ lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }) });
+  const { status, body } = await ask(review());
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ response: { result: { status: 'Failed', message: expect.stringContaining('internal error') as string } } });
+  expect(JSON.stringify(body)).not.toContain('password');
+  expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ err: secret }), 'conversion failed');
+  expect(conversion.mock.calls[0]?.[0]).toMatchObject({ outcome: 'error' });
+});
+
+test('a replica that does not know yet has the API server ask again', async () => {
+  const { ask, conversion } = await start({ lookUp: () => ({ kind: 'unready', message: 'not read yet' }) });
+  const { status, headers, body } = await ask(review());
+  expect([status, headers['retry-after']]).toEqual([503, '1']);
+  expect(body).toMatchObject({ kind: 'Status', message: 'not read yet' });
+  expect(conversion.mock.calls[0]?.[0]).toEqual({ crd: '', outcome: 'unready' });
+});
+
+test('what is no review is refused and counted, and what no one answers too', async () => {
+  const { ask, conversion, rejectedRequest } = await start();
+  expect((await ask({ kind: 'Pod' })).status).toBe(400);
+  expect((await ask('{"request":')).body).toMatchObject({ message: expect.stringContaining('the body is not JSON') as string });
+  expect((await ask(review(), '/convert/a/b')).status).toBe(404);
+  expect((await ask('x', '/convert', { 'content-type': 'text/plain' })).status).toBe(415);
+  expect(rejectedRequest.mock.calls).toEqual([[400], [400], [404], [415]]);
+  expect(conversion).not.toHaveBeenCalled();
+});
+
+describe('conversions have limits of their own', () => {
+  test('for bodies, beyond that of admission reviews', async () => {
+    const { ask } = await start({ bodyLimit: 12 * MIB });
+    const large = [server('a', { spec: { text: 'x'.repeat(10 * MIB) } })];
+    expect((await ask(review(large))).body).toMatchObject(SUCCESS);
+    expect((await ask(review([...large, ...large]))).status).toBe(413);
+    expect((await ask(JSON.stringify(review(large)), '/validate/e')).status).toBe(413);
+  });
+
+  test('for how many are under way, of which no kind takes all', async () => {
+    const held = Promise.withResolvers<undefined>();
+    const convert = (object: object) => held.promise.then(() => object as never);
+    const { ask } = await start({ lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }) });
+    const waiting = Array.from({ length: 32 }, () => ask(review(), '/convert/a.b'));
+    await vi.waitFor(async () => {
+      expect((await ask(review([]), '/convert/a.b')).status).toBe(429);
+    });
+    const refused = await ask(review([]), '/convert/a.b');
+    expect([refused.headers['retry-after'], refused.body]).toMatchObject(['1', { kind: 'Status' }]);
+    expect((await ask(review([]), '/convert/c.d')).status).toBe(200);
+    held.resolve(undefined);
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array.from({ length: 32 }, () => 200));
+    expect((await ask(review([]), '/convert/a.b')).status).toBe(200);
+  });
+});
+
+describe('what goes wrong with admission does not reach conversion', () => {
+  test('an engine that never answers, and one that is full', async () => {
+    const { ask } = await start(
+      {},
+      { validate: () => new Promise(() => undefined), pressure: { ...pressureOf(), arrive: () => ({ kind: 'refused', why: 'event-loop' }) } },
+    );
+    expect((await ask(JSON.stringify({}), '/validate/e')).status).toBe(429);
+    expect((await ask(review())).body).toMatchObject(SUCCESS);
+  });
+
+  test('and the other way round', async () => {
+    const lookUp = () => {
+      throw new Error('broken');
+    };
+    const { ask } = await start({ lookUp }, { mutate: () => ({ kind: 'retry', message: 'asked', afterSeconds: 1 }) });
+    expect((await ask(review())).status).toBe(500);
+    const admission = {
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      request: { uid: 'a', kind: { kind: 'Pod' }, resource: { resource: 'pods' }, operation: 'CREATE', object: {} },
+    };
+    expect((await ask(admission, '/mutate/e')).body).toMatchObject({ message: 'asked' });
+  });
+});

@@ -1,0 +1,285 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { configMaps, namespaces } from '../../src/kube/well-known.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  type Cluster,
+} from '../support/cluster.ts';
+import { seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
+  }));
+  await applyExamples(cluster);
+  await seeInForce(cluster, 'servers');
+  await cluster.apply(
+    role('configmaps', '', 'configmaps'),
+    policy('stays', {
+      validate: {
+        references: [
+          reference('datacenter', 'spec.datacenter', {
+            apiGroup: 'infra.example.com',
+            resource: 'datacenters',
+          }),
+          reference('settings', 'metadata.labels.settings', { apiGroup: '', resource: 'configmaps' }),
+        ],
+      },
+    }),
+  );
+  await seeInForce(cluster, 'stays');
+  await createNamespace(cluster, 'shop');
+  await cluster.admin.create(DATACENTERS, datacenter('probe'));
+  await cluster.admin.create(SERVERS, server('shop', 'probe', 'probe'));
+  await untilRefused('the deletion of what is named', 'still named', () =>
+    cluster.admin.delete(DATACENTERS, { name: 'probe' }, { dryRun: true }),
+  );
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+function policy(name: string, spec: object): KubeObject {
+  return {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+      ...spec,
+    },
+  } as KubeObject;
+}
+
+const reference = (name: string, path: string, target: object) => ({
+  name,
+  path,
+  target,
+  onTargetDelete: 'Restrict',
+});
+
+/** What Gatehouse needs in order to read a kind. */
+const role = (name: string, group: string, resource: string) =>
+  ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: `gatehouse-references-${name}`,
+      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+    },
+    rules: [{ apiGroups: [group], resources: [resource], verbs: ['get', 'list', 'watch'] }],
+  }) as KubeObject;
+
+/** The refusal; throws when there is none. */
+async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
+  try {
+    await attempt;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+
+const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
+const removeDc = (name: string, options: Parameters<KubeClient['delete']>[2] = {}) =>
+  cluster.admin.delete(DATACENTERS, { name }, options);
+const put = (name: string, datacenterName: string, metadata: object = {}, namespace = 'shop') =>
+  cluster.admin.create(SERVERS, server(namespace, name, datacenterName, metadata));
+const absent = (what: string, resource: Resource, ref: { namespace?: string; name: string }) =>
+  eventually(`${what} has gone`, async () => (await cluster.admin.get(resource, ref)) === undefined, {
+    timeoutMs: 60_000,
+  });
+
+test('a target that is named stays, and the refusal names five of those that name it', async () => {
+  await dc('fra1');
+  for (const n of [1, 2, 3, 4, 5, 6, 7]) await put(`s${n}`, 'fra1');
+  const error = await refusal(removeDc('fra1'));
+  expect(error.code).toBe(403);
+  expect(error.message).toContain('datacenters.infra.example.com "fra1" is still named by');
+  expect(
+    error.message.match(/servers\.infra\.example\.com "s\d" in namespace "shop" \(spec\.datacenter\)/g),
+  ).toHaveLength(5);
+  expect(error.message).toContain('(policy stays)');
+  expect(await cluster.admin.get(DATACENTERS, { name: 'fra1' })).toBeDefined();
+});
+
+test('a dry run gets the same verdict', async () => {
+  expect((await refusal(removeDc('fra1', { dryRun: true }))).message).toContain('still named');
+  await dc('unnamed');
+  await removeDc('unnamed', { dryRun: true });
+});
+
+test('a target goes once nobody names it any more', async () => {
+  for (const n of [1, 2, 3, 4, 5, 6])
+    await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `s${n}` });
+  expect((await refusal(removeDc('fra1'))).message).toContain('"s7"');
+  await dc('fra2');
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' }); // it makes spec.datacenter immutable
+  await eventually('a Server can move', () =>
+    cluster.admin.patchMerge(SERVERS, { namespace: 'shop', name: 's7' }, { spec: { datacenter: 'fra2' } }),
+  );
+  await removeDc('fra1');
+  expect((await refusal(removeDc('fra2'))).message).toContain('"s7"');
+});
+
+test('who is being deleted holds on to nothing', async () => {
+  await dc('left');
+  await put('leaving', 'left', { finalizers: ['example.com/hold'] });
+  await refusal(removeDc('left'));
+  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'leaving' });
+  await removeDc('left');
+  await cluster.admin.patchMerge(
+    SERVERS,
+    { namespace: 'shop', name: 'leaving' },
+    { metadata: { finalizers: null } },
+  );
+});
+
+test('all of a collection are asked about, one by one', async () => {
+  for (const name of ['c1', 'c2', 'c3']) {
+    await cluster.admin.create(DATACENTERS, {
+      ...datacenter(name),
+      metadata: { name, labels: { collection: 'c' } },
+    });
+  }
+  await put('in-c2', 'c2');
+  const all = () =>
+    cluster.adminRest.request({
+      method: 'DELETE',
+      path: '/apis/infra.example.com/v1/datacenters',
+      query: { labelSelector: 'collection=c' },
+    });
+  await eventually('the refusal', async () => (await refusal(all())).message.includes('"c2" is still named'));
+  expect(await cluster.admin.get(DATACENTERS, { name: 'c2' })).toBeDefined();
+  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'in-c2' });
+  await eventually('all are deleted', async () => {
+    await all();
+    return (await cluster.admin.listAll(DATACENTERS, { labelSelector: 'collection=c' })).items.length === 0;
+  });
+});
+
+test('a namespace is deleted with what is in it, whatever names what', async () => {
+  await createNamespace(cluster, 'whole');
+  await dc('whole-dc');
+  for (const n of [1, 2, 3]) {
+    await cluster.admin.create(configMaps, { metadata: { namespace: 'whole', name: `settings-${n}` } });
+    await put(`server-${n}`, 'whole-dc', { labels: { settings: `settings-${n}` } }, 'whole');
+  }
+  const setting = { namespace: 'whole', name: 'settings-1' };
+  expect((await refusal(cluster.admin.delete(configMaps, setting))).message).toContain(
+    'metadata.labels.settings',
+  );
+  await cluster.admin.delete(namespaces, { name: 'whole' });
+  await absent('the namespace', namespaces, { name: 'whole' });
+  await removeDc('whole-dc');
+});
+
+test('what its target owns does not keep it, unless it is to be left behind', async () => {
+  await dc('owner');
+  const live = await cluster.admin.get(DATACENTERS, { name: 'owner' });
+  const owned = {
+    ownerReferences: [
+      {
+        apiVersion: 'infra.example.com/v1',
+        kind: 'Datacenter',
+        name: 'owner',
+        uid: live?.metadata?.uid ?? '',
+      },
+    ],
+  };
+  await put('owned', 'owner', owned);
+  const orphaned = await eventually('the refusal to leave it behind', async () =>
+    refusal(removeDc('owner', { dryRun: true, propagationPolicy: 'Orphan' })),
+  );
+  expect(orphaned.message).toContain('"owned"');
+  await removeDc('owner', { propagationPolicy: 'Foreground' });
+  await absent('what it owned', SERVERS, { namespace: 'shop', name: 'owned' });
+  await absent('the owner', DATACENTERS, { name: 'owner' });
+});
+
+test('the garbage collector waits until nobody names what it collects', async () => {
+  await cluster.admin.create(configMaps, { metadata: { namespace: 'shop', name: 'app' } });
+  const app = await cluster.admin.get(configMaps, { namespace: 'shop', name: 'app' });
+  const ownerReferences = [
+    { apiVersion: 'v1', kind: 'ConfigMap', name: 'app', uid: app?.metadata?.uid ?? '' },
+  ];
+  await cluster.admin.create(configMaps, { metadata: { namespace: 'shop', name: 'part', ownerReferences } });
+  await put('user', 'probe', { labels: { settings: 'part' } });
+  console.log(JSON.stringify(await cluster.admin.get(configMaps, { namespace: 'shop', name: 'part' })), JSON.stringify(await cluster.admin.get(SERVERS, { namespace: 'shop', name: 'user' })));
+  await untilRefused('the deletion of the part', 'still named', () =>
+    cluster.admin.delete(configMaps, { namespace: 'shop', name: 'part' }, { dryRun: true }),
+  );
+  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'app' });
+  await eventually(
+    'a refused attempt of the garbage collector',
+    () =>
+      cluster.plane
+        .auditLog()
+        .some(
+          ({ verb, objectRef, responseStatus, user }) =>
+            verb === 'delete' &&
+            objectRef?.name === 'part' &&
+            responseStatus?.code === 403 &&
+            user.username !== 'admin',
+        ) ||
+      cluster.plane
+        .auditLog()
+        .filter(({ verb, objectRef }) => verb === 'delete' && objectRef?.name === 'part').length > 1,
+    { timeoutMs: 30_000 },
+  );
+  expect(await cluster.admin.get(configMaps, { namespace: 'shop', name: 'part' })).toBeDefined();
+  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'user' });
+  await absent('the part', configMaps, { namespace: 'shop', name: 'part' });
+});
+
+test('a policy that warns says so and lets the target go', async () => {
+  await cluster.apply(
+    policy('stays', {
+      enforcement: 'Warn',
+      validate: {
+        references: [
+          reference('datacenter', 'spec.datacenter', {
+            apiGroup: 'infra.example.com',
+            resource: 'datacenters',
+          }),
+        ],
+      },
+    }),
+  );
+  await dc('warned');
+  await put('warned', 'warned');
+  await eventually('it may go', () => removeDc('warned'));
+});
+
+test('targets without whose deletion the cluster cannot heal itself are refused', async () => {
+  await cluster.apply(
+    policy('lockout', {
+      validate: { references: [reference('node', 'spec.node', { apiGroup: '', resource: 'nodes' })] },
+    }),
+  );
+  const refused = await cluster.see<Conditioned>(
+    'the policy is refused',
+    ADMISSION_POLICIES,
+    { name: 'lockout' },
+    (object) => condition(object, 'Ready')?.status === 'False',
+    20_000,
+  );
+  expect(condition(refused, 'Ready')).toMatchObject({ reason: 'LockoutScope' });
+  expect(condition(refused, 'Ready')?.message).toContain('spec.validate.references[0].onTargetDelete');
+});

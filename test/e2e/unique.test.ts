@@ -1,0 +1,284 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  RESTORE_WINDOWS,
+  SERVERS,
+  startClusterFor,
+  type Cluster,
+} from '../support/cluster.ts';
+import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { datacenter, server } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+/** Long enough for a write that is under way, short enough to be waited for. */
+const SETTLE_MS = 6_000;
+
+const UNIQUE_CLAIMS: Resource = {
+  group: 'gatehouse.dev',
+  version: 'v1alpha1',
+  resource: 'uniqueclaims',
+  kind: 'UniqueClaim',
+  namespaced: false,
+};
+
+interface Claim extends KubeObject {
+  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
+}
+
+let balancer: Balancer;
+let cluster: Cluster;
+let replicas: readonly Replica[] = [];
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, {
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  });
+  replicas = await Promise.all(
+    ['one', 'two'].map((name) =>
+      startReplica(cluster.plane, {
+        name,
+        servicePort: balancer.port,
+        settings: { 'unique-settle': `${SETTLE_MS}ms` },
+      }),
+    ),
+  );
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await Promise.all(replicas.map((replica) => replica.whenReady()));
+  await applyExamples(cluster);
+  await seeInForce(cluster, 'servers');
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await createNamespace(cluster, 'shop');
+  await createNamespace(cluster, 'lab');
+  await create('older-than-the-policy', 'OLD');
+  await cluster.apply(
+    policy('serials', { validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } }),
+  );
+  await seeInForce(cluster, 'serials');
+  await untilRefused('a second OLD', 'spec.serial', () => create('probe', 'OLD', { dryRun: true }));
+});
+
+afterAll(async () => {
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+function policy(name: string, spec: object): KubeObject {
+  return {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+      ...spec,
+    },
+  } as KubeObject;
+}
+
+const create = (
+  name: string,
+  serial: string,
+  {
+    dryRun = false,
+    patient = true,
+    namespace = 'shop',
+    metadata = {},
+  }: { dryRun?: boolean; patient?: boolean; namespace?: string; metadata?: object } = {},
+) =>
+  cluster.admin.create(
+    SERVERS,
+    { ...server(namespace, name, 'fra1', metadata), spec: { datacenter: 'fra1', serial } } as KubeObject,
+    // An impatient client does not wait the second that it is told to.
+    { dryRun, ...(patient ? {} : { timeoutMs: 900 }) },
+  );
+
+const patch = (name: string, serial: string | null) =>
+  cluster.admin.patchMerge(SERVERS, { namespace: 'shop', name }, { spec: { serial } });
+
+const remove = (name: string) => cluster.admin.delete(SERVERS, { namespace: 'shop', name });
+
+/** The refusal; throws when there is none. */
+async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
+  try {
+    await attempt;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+
+const claims = async () => (await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS)).items;
+const claimOf = async (serial: string) =>
+  (await claims()).find(({ spec }) => spec.values[0] === JSON.stringify(serial));
+
+test('of two creations at a time that want one value exactly one is stored, whichever replica they meet', async () => {
+  const pairs = Array.from({ length: 100 }, (_, n) => n);
+  const outcomes = await Promise.all(
+    pairs.flatMap((n) =>
+      ['a', 'b'].map(async (side) => {
+        try {
+          await create(`pair-${n}-${side}`, `SN-${n}`);
+          return 'stored';
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          expect(error.message).toContain('spec.serial');
+          return 'refused';
+        }
+      }),
+    ),
+  );
+  const stored = (
+    await cluster.admin.listAll<KubeObject & { spec: { serial?: string } }>(SERVERS)
+  ).items.flatMap(({ spec }) => (spec.serial?.startsWith('SN-') === true ? [spec.serial] : []));
+  expect(stored.toSorted()).toEqual(pairs.map((n) => `SN-${n}`).toSorted());
+  expect(outcomes.filter((outcome) => outcome === 'stored')).toHaveLength(100);
+  for (const replica of replicas) {
+    const validated =
+      /gatehouse_admission_duration_seconds_count\{webhook="validate",operation="CREATE"[^}]*\} (\d+)/g;
+    expect([...(await replica.metrics()).matchAll(validated)].length).toBeGreaterThan(0);
+  }
+});
+
+test('the refusal names the holder, the field and what to do', async () => {
+  await create('first', 'NAMED');
+  const error = await refusal(create('second', 'NAMED', { namespace: 'lab' }));
+  expect(error.code).toBe(403);
+  expect(error.message).toContain('"NAMED" is held by servers.infra.example.com "first" in namespace "shop"');
+  expect(error.causes).toMatchObject([{ field: 'spec.serial', reason: 'FieldValueDuplicate' }]);
+});
+
+test('an object that is older than the policy keeps its value, and gets a claim', async () => {
+  const error = await refusal(create('late', 'OLD'));
+  expect(error.message).toContain('"older-than-the-policy"');
+  const claim = await eventually('its claim', () => claimOf('OLD'));
+  expect(claim.spec.holder.name).toBe('older-than-the-policy');
+});
+
+test('claims are left out of backups', async () => {
+  expect((await claimOf('NAMED'))?.metadata?.labels).toMatchObject({
+    'velero.io/exclude-from-backup': 'true',
+    'gatehouse.dev/policy': 'serials',
+  });
+});
+
+test('a value is free once its holder is deleted', async () => {
+  await create('short-lived', 'FREED');
+  await remove('short-lived');
+  await create('heir', 'FREED'); // the client waits a second when it is told to, as kubectl does
+  await eventually(
+    'the claim of the heir',
+    async () => (await claimOf('FREED'))?.spec.holder.name === 'heir',
+  );
+});
+
+test('a value that was changed is free at once, and goes back to nobody', async () => {
+  await create('mover', 'HERE');
+  await patch('mover', 'THERE');
+  await create('follower', 'HERE');
+  expect((await refusal(patch('mover', 'HERE'))).message).toContain('"follower"');
+  await patch('follower', null);
+  await patch('mover', 'HERE');
+});
+
+test('a holder that waits for its finalizers keeps its value until it has gone', async () => {
+  await create('held-up', 'HELD', { metadata: { finalizers: ['example.com/hold'] } });
+  await remove('held-up');
+  expect((await refusal(create('impatient', 'HELD'))).message).toContain('is being deleted');
+  await cluster.admin.patchMerge(
+    SERVERS,
+    { namespace: 'shop', name: 'held-up' },
+    { metadata: { finalizers: null } },
+  );
+  await create('impatient', 'HELD');
+});
+
+test('a dry run gets the same verdict and leaves no claim', async () => {
+  await create('dry', 'DRY', { dryRun: true });
+  expect(await claimOf('DRY')).toBeUndefined();
+  await refusal(create('dry', 'NAMED', { dryRun: true }));
+  await create('wet', 'DRY');
+});
+
+test('a creation that another admission refuses does not block its own retry, and others only for a while', async () => {
+  // An entry of its own: the API server asks both at the same time.
+  const rules = [
+    {
+      name: 'approved',
+      expression: "has(object.metadata.labels) && 'approved' in object.metadata.labels",
+      message: 'not approved',
+    },
+  ];
+  await cluster.apply(policy('approval', { timeoutSeconds: 7, validate: { rules } }));
+  await seeInForce(cluster, 'approval');
+  await untilRefused('what is not approved', 'not approved', () =>
+    create('probe', 'PROBE', { dryRun: true }),
+  );
+  const approved = { metadata: { labels: { approved: 'yes' } } };
+
+  await eventually('a claim of a creation that was refused', async () => {
+    expect((await refusal(create('refused', 'LOST'))).message).toContain('not approved');
+    return await claimOf('LOST');
+  });
+  const blocked = await refusal(create('other', 'LOST', { ...approved, dryRun: true, patient: false }));
+  expect(blocked.code).toBe(429);
+  expect(blocked.message).toContain('"refused"');
+  expect(blocked.retryAfterSeconds).toBe(1); // so that clients ask again by themselves
+  await create('refused', 'LOST', approved);
+
+  expect((await refusal(create('refused-again', 'LOST-2'))).message).toContain('not approved');
+  await eventually('the value is free', () => create('other', 'LOST-2', approved), {
+    timeoutMs: 4 * SETTLE_MS,
+  });
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'approval' });
+  await eventually('approval is no longer needed', () => create('free-again', 'FREE', { dryRun: true }));
+});
+
+test('a claim that was lost is made again, and one without a holder goes', async () => {
+  await create('robbed', 'ROBBED');
+  const claim = await claimOf('ROBBED');
+  await cluster.admin.delete(UNIQUE_CLAIMS, { name: claim?.metadata?.name ?? '' });
+  expect((await refusal(create('thief', 'ROBBED'))).message).toContain('"robbed"');
+  await remove('robbed');
+  await create('robbed', 'ROBBED');
+  await remove('robbed');
+  await eventually('the claim has gone', async () => (await claimOf('ROBBED')) === undefined);
+});
+
+test('in a restore a value that is taken is let in, and said', async () => {
+  const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:masters'] };
+  await cluster.apply({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name: 'drill' },
+    spec: { principals: [{ user: VELERO.user }], expiresAt: new Date(Date.now() + 600_000).toISOString() },
+  } as KubeObject);
+  const restorer = cluster.impersonate(VELERO);
+  await cluster.see('the window is open', RESTORE_WINDOWS, { name: 'drill' });
+  await restorer.create(SERVERS, {
+    ...server('shop', 'restored', 'fra1'),
+    spec: { datacenter: 'fra1', serial: 'NAMED' },
+  } as KubeObject);
+  const deferred = await eventually('the audit annotation', () =>
+    cluster.plane
+      .auditLog()
+      .find(
+        ({ objectRef, annotations }) =>
+          objectRef?.name === 'restored' &&
+          Object.entries(annotations ?? {}).some(
+            ([key, value]) => key.endsWith('/deferred') && value.startsWith('serials/serial='),
+          ),
+      ),
+  );
+  expect(deferred).toBeDefined();
+  expect((await claimOf('NAMED'))?.spec.holder.name).toBe('first');
+});

@@ -1,0 +1,74 @@
+/** What ends a process in which handlers run, and what does not: seen from outside, with Node's own handling of errors. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const MODULE = join(import.meta.dirname, '..', '..', 'src', 'commands', 'serve', 'stray-errors.ts');
+
+/** Runs `body` in a process that survives the stray errors of handlers in the folder `/handlers`; prints each as JSON. */
+async function processWith(body: string): Promise<{ out: string; code: number; error: string }> {
+  const script = `
+    import { setTimeout as sleep } from 'node:timers/promises';
+    import { inHandler, surviveStrayErrors } from ${JSON.stringify(MODULE)};
+    const stopping = new AbortController();
+    const onStray = (handler, error) => console.log(JSON.stringify([handler, error.message]));
+    surviveStrayErrors({ folder: '/handlers/', onStray }, stopping.signal);
+    const raise = (stack) => { const error = new Error('lost'); error.stack = stack; return error; };
+    ${body}
+    await sleep(50);
+    console.log('alive');`;
+  try {
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
+    return { out: stdout, code: 0, error: '' };
+  } catch (thrown) {
+    const { stdout, stderr, code } = thrown as { stdout: string; stderr: string; code: number }; // as node documents
+    return { out: stdout, code, error: stderr };
+  }
+}
+
+test.each([
+  [
+    'a promise that nobody waits for',
+    `inHandler('a', () => void Promise.reject(new Error('x')));`,
+    ['a', 'x'],
+  ],
+  [
+    'one that is rejected later',
+    `inHandler('a', () => void sleep(5).then(() => { throw new Error('x'); }));`,
+    ['a', 'x'],
+  ],
+  [
+    'no error at all',
+    `inHandler('a', () => void Promise.reject(7));`,
+    ['a', 'threw 7, which is no Error: there is no stack to show'],
+  ],
+  ['a timer', `inHandler('a', () => setTimeout(() => { throw new Error('x'); }, 1));`, ['a', 'x']],
+  ['a microtask', `inHandler('a', () => queueMicrotask(() => { throw new Error('x'); }));`, ['a', 'x']],
+  [
+    'code that has lost its context',
+    `void Promise.reject(raise('Error: lost\\n  at f (file:///handlers/a.ts:1:2)'));`,
+    [null, 'lost'],
+  ],
+])('%s of a handler is told, and the process goes on', async (_what, body, told) => {
+  const { out, code } = await processWith(body);
+  expect(code).toBe(0);
+  expect(out.split('\n')).toEqual([JSON.stringify(told), 'alive', '']);
+});
+
+test.each([
+  ['a rejected promise', `void Promise.reject(new Error('ours'));`],
+  ['an exception', `setTimeout(() => { throw new Error('ours'); }, 1);`],
+])('%s of our own ends the process as ever, with its stack', async (_what, body) => {
+  const { out, code, error } = await processWith(body);
+  expect({ out, code }).toEqual({ out: '', code: 1 });
+  expect(error).toMatch(/uncaught exception: Error: ours\n +at /);
+});
+
+test('afterwards nothing is held up any more', async () => {
+  const { code } = await processWith(
+    `stopping.abort(); inHandler('a', () => void Promise.reject(new Error('x')));`,
+  );
+  expect(code).toBe(1);
+});
