@@ -4,14 +4,6 @@ import Fastify, { type FastifyInstance } from 'fastify';
 
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
 
-import { createMetrics } from '../../src/server/metrics.ts';
-import { watchEventLoop } from '../../src/server/event-loop.ts';
-import { createLog } from '../../src/commands/log.ts';
-import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
-import { prepareClosing } from '../../src/server/closing.ts';
-import { parseJson } from '../../src/admission/json.ts';
-const F = (name: string) => (process.env.FF ?? '').split(',').includes(name);
-
 /** What the reviews of the benchmark hold. */
 interface Review {
   readonly apiVersion: string;
@@ -36,25 +28,15 @@ export function buildFloor(
   { chain, key }: ServingCertificate,
   datacenters: ReadonlyMap<string, object>,
 ): FastifyInstance<Server> {
-  const app: FastifyInstance<Server> = Fastify({ logger: false, https: { cert: chain, key, ...(F('headers') ? { headersTimeout: 120_000, connectionsCheckingInterval: 1000, handshakeTimeout: 10_000 } : {}) },
-    ...(F('request') ? { requestTimeout: 120_000 } : {}), ...(F('keep') ? { keepAliveTimeout: 120_000 } : {}), ...(F('close') ? { return503OnClosing: false, forceCloseConnections: 'idle' } : {}) , ...(F('limit') ? { bodyLimit: 8 * 1024 * 1024 } : {})} as never);
-  if (F('metrics')) createMetrics();
-  if (F('loop')) watchEventLoop({ metrics: { eventLoopDelay: () => undefined } }, new AbortController().signal);
-  if (F('log')) { const log = createLog('error', 'x'); log.info('x'); }
-  if (F('eld')) monitorEventLoopDelay({ resolution: 20 }).enable();
-  if (F('obs')) new PerformanceObserver(() => undefined).observe({ entryTypes: ['gc'] });
-  if (F('prepare')) prepareClosing(app.server, 30_000);
-  if (F('onsend')) app.addHook('onSend', (_request, _reply, payload, done) => { done(null, payload); });
-  if (F('onreq')) app.addHook('onRequest', (_request, _reply, done) => { done(); });
+  const app: FastifyInstance<Server> = Fastify({ logger: false, https: { cert: chain, key } });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-    done(null, F('parse') ? parseJson(String(body)) : JSON.parse(String(body)));
+    done(null, JSON.parse(String(body)));
   });
   app.post('/validate/:entry', (request, reply) => {
     const review = request.body as Review; // sent by the benchmark
     const problem = problemOf(review.request.object, datacenters);
     void reply.type('application/json');
-    if (F('send')) { void reply.send(answer(review, { allowed: true })); return; }
     return answer(
       review,
       problem === undefined ? { allowed: true } : { allowed: false, status: { code: 403, message: problem } },

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
-import { ALLOWED } from '../../src/admission/decision.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
 import { createLog } from '../../src/commands/log.ts';
 import { createAdmission } from '../../src/commands/serve/admission.ts';
@@ -58,14 +57,13 @@ export async function buildGatehouse(
   );
   const app = buildWebhookServer(certificate, {
     ...createAdmission(registry, world),
-    ...(process.env.V === 'sync' ? { validate: () => ALLOWED } : process.env.V === 'async' ? { validate: async () => ALLOWED } : {}),
     conversion: { lookUp: () => ({ kind: 'none', message: 'not here' }), bodyLimit: 1, log, metrics },
     draining: () => false,
-    pressure: process.env.P === 'no' ? { arrive: () => ({ kind: 'admitted', body: undefined }), enter: () => undefined, leave: () => undefined } as never : pressure,
-    metrics: process.env.M === 'no' ? { admission: () => undefined, rejectedRequest: () => undefined } as never : metrics,
+    pressure,
+    metrics,
     log,
   });
-  return { app, entry: compiled[0]?.entryId ?? "", admission: createAdmission(registry, world) } as never;
+  return { app, entry: compiled[0]?.entryId ?? "" };
 }
 
 /** Of one scope, so that all of them share an entry. */

@@ -12,11 +12,10 @@ export type RestoreLookup = () => Promise<Restore>;
 
 export function createRestoreLookup(
   { userInfo }: Pick<AdmissionRequest, 'userInfo'>,
-  circumstances: Circumstances,
+  { world, signal }: Circumstances,
 ): RestoreLookup {
   let asked: Promise<Restore> | undefined;
   const ask = async (): Promise<Restore> => {
-    const { world, signal } = circumstances;
     try {
       const evidence = await world.restoreEvidence(userInfo, signal);
       return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', window: evidence.window };

@@ -6,10 +6,10 @@ import type { HandlerLog } from '../admission/handlers/handler-context.ts';
 import { stringifyJson } from '../admission/json.ts';
 import { environmentName, resolveConfig } from '../config/config.ts';
 import { loadHandlers, type LoadedHandler } from './handlers/load.ts';
-import { reviewCluster } from './review/cluster/review-cluster.ts';
 import { modeOf, type ReviewFlags } from './review/flags.ts';
 import type { ReadOptions } from './review/input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './review/report/cluster.ts';
+import { formatJson } from './review/report/json-report.ts';
 import { formatJunit } from './review/report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './review/report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './review/report/suites.ts';
@@ -69,7 +69,7 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
       case 'table':
         return objectsTable(reviewed, { colours: colours(), showPatch: flags.showPatch === true });
       case 'json':
-        return `${stringifyJson(objectsJson(reviewed, notes))}\n`;
+        return formatJson(objectsJson(reviewed, notes));
       case 'junit':
         return formatJunit(objectsJunit(reviewed));
     }
@@ -86,7 +86,7 @@ async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Resul
       case 'table':
         return suitesText(suites, { colours: colours(), showPatch: flags.showPatch === true });
       case 'json':
-        return `${stringifyJson(suitesJson(suites, notes))}\n`;
+        return formatJson(suitesJson(suites, notes));
       case 'junit':
         return formatJunit(suitesJunit(suites));
     }
@@ -95,6 +95,8 @@ async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Resul
 }
 
 async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
+  // What talks to a cluster is loaded only for one.
+  const { reviewCluster } = await import('./review/cluster/review-cluster.ts');
   const result = await reviewCluster(flags, options, ownNamespace());
   const isIncomplete = result.policies.some(({ incomplete }) => incomplete !== undefined);
   const isViolated = result.policies.some(({ culprits }) => culprits.length > 0);
@@ -103,7 +105,7 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
       case 'table':
         return clusterTable(result, colours());
       case 'json':
-        return `${stringifyJson(clusterJson(result))}\n`;
+        return formatJson(clusterJson(result));
       case 'junit':
         return formatJunit(clusterJunit(result));
     }

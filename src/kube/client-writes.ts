@@ -78,15 +78,19 @@ export function createWrites(rest: Rest): KubeWrites {
     apply: async (resource, object, options) => apply(resource, object, options),
     applyStatus: async (resource, object, options) => apply(resource, object, options, 'status'),
     delete: async (resource, ref, options = {}) => {
-      const { preconditions, propagationPolicy } = options;
-      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy };
-      const { query, ...call } = writeOf(options);
-      // A DELETE has no field manager; the API server would warn of an unknown parameter.
-      const { dryRun } = query;
+      const { preconditions, propagationPolicy, dryRun = false, beforeSend } = options;
+      // The API server takes the options from the body or from the query, never from both.
+      const body = {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        preconditions,
+        propagationPolicy,
+        dryRun: dryRun ? ['All'] : undefined,
+      };
       try {
         await rest.request({
-          ...call,
-          query: { dryRun },
+          ...callOf(options),
+          beforeSend,
           method: 'DELETE',
           path: pathOf(resource, ref),
           body,

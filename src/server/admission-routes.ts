@@ -1,6 +1,6 @@
 /** `/mutate/<entry>` and `/validate/<entry>`: a review in, a review out. */
 import type { Server } from 'node:https';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 
 import type { Decision } from '../admission/decision.ts';
 import { HandlerFailure } from '../admission/handlers/failure.ts';
@@ -12,15 +12,15 @@ import {
   type ReviewVersion,
 } from '../admission/review.ts';
 import { detailOf, toLogFields } from './admission-log.ts';
-import { createDeadline, type Deadline } from './answer-signal.ts';
-import { failure, INTERNAL_ERROR, okay, retry, send, type Answer, type Reply } from './answer.ts';
+import { abortInTime } from './answer-signal.ts';
+import { failure, INTERNAL_ERROR, okay, retry, send, type Answer } from './answer.ts';
 import type { Log } from './log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
 import type { Pressure } from './pressure.ts';
 import { refuseUnderPressure, toBusy } from './pressure-hook.ts';
 
-/** At once where nothing has to be waited for. */
-type Decide = (entry: string, request: AdmissionRequest, until: Deadline) => Decision | Promise<Decision>;
+/** At once where nothing has to be waited for. The signal aborts when the time to answer is over. */
+type Decide = (entry: string, request: AdmissionRequest, signal: AbortSignal) => Decision | Promise<Decision>;
 
 export interface AdmissionDeps {
   /** Decide for the webhook entry `entry` (the last segment of the path). */
@@ -38,8 +38,6 @@ interface ReviewRoute {
   Querystring: { timeout?: string };
 }
 
-type ReviewRequest = FastifyRequest<ReviewRoute, Server>;
-
 /** @param bodyLimit in bytes */
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
@@ -47,31 +45,28 @@ export function addAdmissionRoutes(
   bodyLimit: number,
 ): void {
   const onRequest = refuseUnderPressure(deps.pressure, bodyLimit);
+  const answerTo = createAnswerer(deps);
   for (const webhook of ['mutate', 'validate'] as const) {
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, (request, reply) => {
-      review(webhook, request, reply, deps);
+      const { entry } = request.params;
+      const { version, request: admission } = parseReview(request.body);
+      const busy = deps.pressure.enter(entry);
+      if (busy !== undefined) {
+        void send(reply, toBusy(busy));
+        return;
+      }
+      const end = (answer: Answer): void => {
+        deps.pressure.leave(entry);
+        void send(reply, answer);
+      };
+      const answer = answerTo({ webhook, entry, version, request: admission }, (controller) => {
+        abortInTime(controller, request.query.timeout, reply);
+      });
+      // What need not wait is answered in this turn of the event loop: a later one costs.
+      if (answer instanceof Promise) void answer.then(end);
+      else end(answer);
     });
   }
-}
-
-/** @throws InvalidReview */
-function review(webhook: Webhook, request: ReviewRequest, reply: Reply, deps: AdmissionDeps): void {
-  const { entry } = request.params;
-  const { version, request: admission } = parseReview(request.body);
-  const busy = deps.pressure.enter(entry);
-  if (busy !== undefined) {
-    void send(reply, toBusy(busy));
-    return;
-  }
-  const end = (answer: Answer): void => {
-    deps.pressure.leave(entry);
-    void send(reply, answer);
-  };
-  const until = createDeadline(request.query.timeout, reply);
-  const answer = answerTo({ webhook, entry, version, request: admission }, until, deps);
-  // What needs not wait is answered at once: one turn of the loop more for each is what many requests pay for dearly.
-  if (answer instanceof Promise) void answer.then(end);
-  else end(answer);
 }
 
 interface Question {
@@ -81,17 +76,41 @@ interface Question {
   readonly request: AdmissionRequest;
 }
 
-/** Never fails. */
-function answerTo(question: Question, until: Deadline, deps: AdmissionDeps): Answer | Promise<Answer> {
+/** Never fails. `onWait` is told what to abort in time, if the answer has to be waited for. */
+type Answerer = (
+  question: Question,
+  onWait: (controller: AbortController) => void,
+) => Answer | Promise<Answer>;
+
+function createAnswerer(deps: AdmissionDeps): Answerer {
+  // Nobody holds on to the signal of what was decided at once, which is nearly everything: the next one has it too.
+  let controller = new AbortController();
+  return (question, onWait) => {
+    const { conclude, fail } = createEnds(question, deps);
+    try {
+      const { webhook, entry, request } = question;
+      const decision = deps[webhook](entry, request, controller.signal);
+      if (!(decision instanceof Promise)) return conclude(decision);
+      onWait(controller);
+      controller = new AbortController();
+      return decision.then(conclude).catch(fail);
+    } catch (error) {
+      return fail(error);
+    }
+  };
+}
+
+/** How a question ends: with an answer, a metric and a line in the log. */
+function createEnds(question: Question, { log, metrics }: AdmissionDeps) {
   const { webhook, entry, request } = question;
   const started = performance.now();
   const report = (outcome: Outcome): object => {
     const seconds = (performance.now() - started) / 1_000;
-    deps.metrics.admission({ webhook, operation: request.operation, outcome }, seconds);
+    metrics.admission({ webhook, operation: request.operation, outcome }, seconds);
     return toLogFields({ webhook, entry, request, outcome, seconds });
   };
   const fail = (err: unknown): Answer => {
-    deps.log.error({ ...report('error'), err }, 'admission');
+    log.error({ ...report('error'), err }, 'admission');
     // Which handler it was helps its user; why is for the log.
     return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
   };
@@ -102,15 +121,10 @@ function answerTo(question: Question, until: Deadline, deps: AdmissionDeps): Ans
     } catch (error) {
       return fail(error);
     }
-    deps.log.info(Object.assign(report(decision.kind), detailOf(decision)), 'admission');
+    log.info(Object.assign(report(decision.kind), detailOf(decision)), 'admission');
     return answer;
   };
-  try {
-    const decision = deps[webhook](entry, request, until);
-    return decision instanceof Promise ? decision.then(conclude).catch(fail) : conclude(decision);
-  } catch (error) {
-    return fail(error);
-  }
+  return { conclude, fail };
 }
 
 function toAnswer({ webhook, version, request }: Question, decision: Decision): Answer {

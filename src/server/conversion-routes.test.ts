@@ -46,13 +46,27 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
       pressure: pressureOf(),
       log: quiet,
       metrics: { admission: () => undefined, rejectedRequest },
-      conversion: { ...noConversions, lookUp: () => found, log: { ...quiet, debug, warn, error }, metrics: { conversion }, ...serving },
+      conversion: {
+        ...noConversions,
+        lookUp: () => found,
+        log: { ...quiet, debug, warn, error },
+        metrics: { conversion },
+        ...serving,
+      },
       ...deps,
     },
   );
   onTestFinished(() => app.close());
-  const ask = async (payload: object | string, url = '/convert?timeout=30s', headers: Record<string, string> = {}) => {
-    const { statusCode, headers: answered, body } = await app.inject({
+  const ask = async (
+    payload: object | string,
+    url = '/convert?timeout=30s',
+    headers: Record<string, string> = {},
+  ) => {
+    const {
+      statusCode,
+      headers: answered,
+      body,
+    } = await app.inject({
       method: 'POST',
       url,
       payload,
@@ -69,10 +83,16 @@ test('objects are converted, counted and reported', async () => {
   const { ask, conversion, debug } = await start();
   const { status, headers, body } = await ask(review([server('a'), server('b')]));
   expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']); // the API server decodes by this header
-  expect(body).toMatchObject({ ...SUCCESS, response: { convertedObjects: [{ apiVersion: 'infra.example.com/v2' }, {}] } });
+  expect(body).toMatchObject({
+    ...SUCCESS,
+    response: { convertedObjects: [{ apiVersion: 'infra.example.com/v2' }, {}] },
+  });
   const labels = { crd: 'servers.infra.example.com', outcome: 'converted' };
   expect(conversion).toHaveBeenCalledExactlyOnceWith(labels, expect.any(Number), 2);
-  expect(debug).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ uid: 'u', to: 'v2', objects: 2 }), 'conversion');
+  expect(debug).toHaveBeenCalledExactlyOnceWith(
+    expect.objectContaining({ uid: 'u', to: 'v2', objects: 2 }),
+    'conversion',
+  );
 });
 
 test('the path may name the kind', async () => {
@@ -80,14 +100,24 @@ test('the path may name the kind', async () => {
   const { ask } = await start({ lookUp });
   await ask(review(), '/convert/servers.infra.example.com?timeout=30s');
   await ask(review(), '/convert');
-  expect(lookUp.mock.calls.map(([{ definition }]) => definition)).toEqual(['servers.infra.example.com', undefined]);
+  expect(lookUp.mock.calls.map(([{ definition }]) => definition)).toEqual([
+    'servers.infra.example.com',
+    undefined,
+  ]);
 });
 
 test('a failure is an answer, a metric and a line in the log', async () => {
-  const { ask, conversion, warn } = await start({ lookUp: () => ({ kind: 'none', message: 'nobody converts that' }) });
-  expect((await ask(review())).body).toMatchObject({ response: { uid: 'u', result: { status: 'Failed', message: 'nobody converts that' } } });
+  const { ask, conversion, warn } = await start({
+    lookUp: () => ({ kind: 'none', message: 'nobody converts that' }),
+  });
+  expect((await ask(review())).body).toMatchObject({
+    response: { uid: 'u', result: { status: 'Failed', message: 'nobody converts that' } },
+  });
   expect(conversion.mock.calls[0]?.[0]).toEqual({ crd: '', outcome: 'failed' });
-  expect(warn).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ failure: 'nobody converts that' }), 'conversion failed');
+  expect(warn).toHaveBeenCalledExactlyOnceWith(
+    expect.objectContaining({ failure: 'nobody converts that' }),
+    'conversion failed',
+  );
 });
 
 test('what a converter throws goes to the log, and nowhere else', async () => {
@@ -95,12 +125,19 @@ test('what a converter throws goes to the log, and nowhere else', async () => {
   const convert = () => {
     throw secret;
   };
-  const { ask, conversion, error } = await start({ lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }) });
+  const { ask, conversion, error } = await start({
+    lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }),
+  });
   const { status, body } = await ask(review());
   expect(status).toBe(200);
-  expect(body).toMatchObject({ response: { result: { status: 'Failed', message: expect.stringContaining('internal error') as string } } });
+  expect(body).toMatchObject({
+    response: { result: { status: 'Failed', message: expect.stringContaining('internal error') as string } },
+  });
   expect(JSON.stringify(body)).not.toContain('password');
-  expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ err: secret }), 'conversion failed');
+  expect(error).toHaveBeenCalledExactlyOnceWith(
+    expect.objectContaining({ err: secret }),
+    'conversion failed',
+  );
   expect(conversion.mock.calls[0]?.[0]).toMatchObject({ outcome: 'error' });
 });
 
@@ -115,7 +152,9 @@ test('a replica that does not know yet has the API server ask again', async () =
 test('what is no review is refused and counted, and what no one answers too', async () => {
   const { ask, conversion, rejectedRequest } = await start();
   expect((await ask({ kind: 'Pod' })).status).toBe(400);
-  expect((await ask('{"request":')).body).toMatchObject({ message: expect.stringContaining('the body is not JSON') as string });
+  expect((await ask('{"request":')).body).toMatchObject({
+    message: expect.stringContaining('the body is not JSON') as string,
+  });
   expect((await ask(review(), '/convert/a/b')).status).toBe(404);
   expect((await ask('x', '/convert', { 'content-type': 'text/plain' })).status).toBe(415);
   expect(rejectedRequest.mock.calls).toEqual([[400], [400], [404], [415]]);
@@ -134,7 +173,9 @@ describe('conversions have limits of their own', () => {
   test('for how many are under way, of which no kind takes all', async () => {
     const held = Promise.withResolvers<undefined>();
     const convert = (object: object) => held.promise.then(() => object as never);
-    const { ask } = await start({ lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }) });
+    const { ask } = await start({
+      lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }),
+    });
     const waiting = Array.from({ length: 32 }, () => ask(review(), '/convert/a.b'));
     await vi.waitFor(async () => {
       expect((await ask(review([]), '/convert/a.b')).status).toBe(429);
@@ -143,7 +184,9 @@ describe('conversions have limits of their own', () => {
     expect([refused.headers['retry-after'], refused.body]).toMatchObject(['1', { kind: 'Status' }]);
     expect((await ask(review([]), '/convert/c.d')).status).toBe(200);
     held.resolve(undefined);
-    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array.from({ length: 32 }, () => 200));
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(
+      Array.from({ length: 32 }, () => 200),
+    );
     expect((await ask(review([]), '/convert/a.b')).status).toBe(200);
   });
 });
@@ -152,7 +195,10 @@ describe('what goes wrong with admission does not reach conversion', () => {
   test('an engine that never answers, and one that is full', async () => {
     const { ask } = await start(
       {},
-      { validate: () => new Promise(() => undefined), pressure: { ...pressureOf(), arrive: () => ({ kind: 'refused', why: 'event-loop' }) } },
+      {
+        validate: () => new Promise(() => undefined),
+        pressure: { ...pressureOf(), arrive: () => ({ kind: 'refused', why: 'event-loop' }) },
+      },
     );
     expect((await ask(JSON.stringify({}), '/validate/e')).status).toBe(429);
     expect((await ask(review())).body).toMatchObject(SUCCESS);
@@ -162,12 +208,21 @@ describe('what goes wrong with admission does not reach conversion', () => {
     const lookUp = () => {
       throw new Error('broken');
     };
-    const { ask } = await start({ lookUp }, { mutate: () => ({ kind: 'retry', message: 'asked', afterSeconds: 1 }) });
+    const { ask } = await start(
+      { lookUp },
+      { mutate: () => ({ kind: 'retry', message: 'asked', afterSeconds: 1 }) },
+    );
     expect((await ask(review())).status).toBe(500);
     const admission = {
       apiVersion: 'admission.k8s.io/v1',
       kind: 'AdmissionReview',
-      request: { uid: 'a', kind: { kind: 'Pod' }, resource: { resource: 'pods' }, operation: 'CREATE', object: {} },
+      request: {
+        uid: 'a',
+        kind: { kind: 'Pod' },
+        resource: { resource: 'pods' },
+        operation: 'CREATE',
+        object: {},
+      },
     };
     expect((await ask(admission, '/mutate/e')).body).toMatchObject({ message: 'asked' });
   });

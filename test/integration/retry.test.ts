@@ -112,7 +112,7 @@ describe('the time to answer', () => {
   /** Answers when its signal ends, and says what it has seen. */
   function waiting() {
     const seen: { signal?: AbortSignal } = {};
-    const validate: Decide = async (_entry, _request, { signal }) => {
+    const validate: Decide = async (_entry, _request, signal) => {
       seen.signal = signal;
       await new Promise((resolve) => {
         signal.addEventListener('abort', resolve);
@@ -150,8 +150,8 @@ describe('the time to answer', () => {
   test('is not over for one who has answered', async () => {
     let signal: AbortSignal | undefined;
     const running = await startWebhookServer({
-      validate: (_entry, _request, until) => {
-        signal = until.signal;
+      validate: (_entry, _request, given) => {
+        signal = given;
         return Promise.resolve(ALLOWED);
       },
     });

@@ -30,7 +30,11 @@ export interface CustomObject extends KubeObject {
 
 interface Crd extends KubeObject {
   readonly spec: {
-    readonly versions: readonly { readonly name: string; readonly storage: boolean; readonly served: boolean }[];
+    readonly versions: readonly {
+      readonly name: string;
+      readonly storage: boolean;
+      readonly served: boolean;
+    }[];
     readonly conversion?: { readonly webhook: { readonly clientConfig: { readonly service: object } } };
   };
   readonly status?: { readonly storedVersions?: readonly string[] };

@@ -1,10 +1,11 @@
 import type { JsonObject } from '../json.ts';
-import { type CelBudget, EXPRESSION_COST_LIMIT } from './cel-budget.ts';
+import type { CelBudget } from './cel-budget.ts';
 import { asCelError, CelError } from './cel-error.ts';
 import { celValue } from './cel-value.ts';
 import { compileNode } from './compile-node.ts';
 import type { Compiled, Compiler, Variable } from './compiler.ts';
-import type { Frame, Step } from './frame.ts';
+import { execute, type Executable } from './execute.ts';
+import type { Step } from './frame.ts';
 import { parseExpression } from './parse.ts';
 import { objectType } from './schema-type.ts';
 import { createSolver } from './solver.ts';
@@ -78,15 +79,17 @@ export function compileCel(
       mixed: options.uniformLiterals !== true,
     });
     const type = compiler.solver.resolve(compiled.type);
-    const step = withResult({ type, step: compiled.step }, options, compiler);
-    const used = [...globals].map(([name, { slot }]): Slot => [name, slot]);
+    const executable: Executable = {
+      step: withResult({ type, step: compiled.step }, options, compiler),
+      used: [...globals].map(([name, { slot }]) => [name, slot]),
+      size: size(),
+    };
     return {
       expression,
       type: showType(type),
       names,
-      evaluate: (bindings, budget) =>
-        execute(step, frameOf(used, size(), bindings, celValue, budget), budget),
-      run: (values, budget) => execute(step, frameOf(used, size(), values, asIs, budget), budget),
+      evaluate: (bindings, budget) => execute(executable, bindings, celValue, budget),
+      run: (values, budget) => execute(executable, values, asIs, budget),
     };
   } catch (error) {
     throw asCelError(error);
@@ -161,32 +164,4 @@ function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }
   };
 }
 
-type Slot = readonly [name: string, slot: number];
-
 const asIs = (value: unknown) => value;
-
-const newFrame = (size: number, budget: CelBudget | undefined): Frame => ({
-  slots: new Array<unknown>(size),
-  cost: 0,
-  limit: Math.min(EXPRESSION_COST_LIMIT, budget?.remaining ?? Infinity),
-});
-
-function execute(
-  step: Step,
-  frame: Frame,
-  used: readonly Slot[],
-  values: Readonly<Record<string, unknown>>,
-  convert: (value: unknown) => unknown,
-  budget: CelBudget | undefined,
-): unknown {
-  try {
-    for (const [name, slot] of used) {
-      frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
-    }
-    return step(frame);
-  } catch (error) {
-    throw asCelError(error);
-  } finally {
-    if (budget !== undefined) budget.remaining = Math.max(0, budget.remaining - frame.cost);
-  }
-}

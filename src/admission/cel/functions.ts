@@ -43,10 +43,3 @@ export const functions: ReadonlyMap<string, readonly CelFunction[]> = Map.groupB
   everything,
   ({ name }) => name,
 );
-
-/** Names before the dot of functions such as `lists.range`. */
-export const namespaces: ReadonlySet<string> = new Set(
-  [...functions.keys()]
-    .filter((name) => /^\w+\.\w+$/.test(name))
-    .map((name) => name.slice(0, name.indexOf('.'))),
-);

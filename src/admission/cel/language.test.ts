@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseJson } from '../json.ts';
 import { CelError, compileCel } from './cel.ts';
@@ -86,6 +87,15 @@ test.each([
   ['[0].exists_one(x, 1 / x == 1)', 'division by zero'],
   ['[0, 2].all(x, 4 / x == 2)', 'division by zero'],
   ['[1].all(x.y, true)', 'argument must be a simple name'],
+  ['[].all(i, i, i < i)', 'duplicate variable name: i'],
+  [
+    '[1, 2].transformList(i, v, v % 2 == 0 ? [v] : v)',
+    "found no matching overload for '_?_:_' applied to '(bool, list(int), int)'",
+  ],
+  [
+    "{'a': 1}.transformMapEntry(k, v, 'bad filter', {v: k})",
+    "found no matching overload for '_?_:_' applied to '(string, dyn, dyn)'",
+  ],
   ['has(object)', 'invalid argument to has() macro'],
   ['object.a.all(x, true)', "got 'int', expected iterable type"],
   [
@@ -217,6 +227,25 @@ test('what bindings an expression does not read are not looked at', () => {
 test('objects of 10,000 levels are compared, and walked into no deeper than asked', () => {
   const deep = () => parseJson(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`);
   expect(evaluate('a == b && has(a.a.a)', { a: deep(), b: deep() })).toBe(true);
+});
+
+test('whatever is written, and whatever it sees, comes out as a value or as a CelError', () => {
+  const words =
+    "object . spec ['a'] [?0] .? [ ] ( ) { } 'a' r'b\\' b'é' 1 -9223372036854775808 2u 0x1F 1.5e300 true null in + - * / % < == && || ? : ! , size matches all map filter x transformMap optMap orValue has quantity duration // \n type int lists.range 😀 `".split(
+      ' ',
+    );
+  const expressions = fc.array(fc.constantFrom(...words), { maxLength: 12 }).map((parts) => parts.join(' '));
+  fc.assert(
+    fc.property(fc.oneof(expressions, fc.string()), fc.jsonValue(), (expression, object) => {
+      try {
+        evaluate(expression, { object });
+      } catch (error) {
+        expect(error).toBeInstanceOf(CelError);
+        expect((error as CelError).cause ?? new CelError('')).not.toBeInstanceOf(TypeError);
+      }
+    }),
+    { numRuns: 2000 },
+  );
 });
 
 test('an expression too long or too deep is refused, not run', () => {

@@ -83,6 +83,8 @@ function expandLoop(
   { convert, fail }: MacroContext,
 ): Expression {
   const names = parts.slice(0, variables).map((part) => variableName(part, fail));
+  const [name, other] = names;
+  if (name === other) throw fail(`duplicate variable name: ${name ?? ''}`, at);
   const [first, second] = parts.slice(variables).map(convert);
   const body = filtered ? second : first;
   if (body === undefined) throw fail('argument missing', at);

@@ -13,8 +13,8 @@ import type { CompiledHandler, HandlerFunction } from './compile-handler.ts';
 import type { HandlerContext, HandlerLog, HandlerRequest } from './handler-context.ts';
 import { toHandlerDecision } from './handler-decision.ts';
 import type { HandlerWorld } from './handler-world.ts';
-import { createNotes, type Said } from './notes.ts';
-import { createReader } from './reader.ts';
+import { createNotes, type Notes, type Said } from './notes.ts';
+import { createReader, type Reader } from './reader.ts';
 
 export type HandlerPhase = 'mutate' | 'validate';
 
@@ -69,49 +69,48 @@ async function run(
   act: HandlerFunction,
   from: 'cache' | 'live',
 ): Promise<Run & { readonly usedCache: boolean }> {
-  const { handler, request, world, signal, log } = call;
+  const { handler, phase, request, world, signal, log } = call;
   const before = call.object ?? request.object;
   const notes = createNotes((denial) => {
     log.error('it refused when the request had been answered: await whatever may refuse', { err: denial });
   });
   const reader = createReader({ handler, namespace: request.namespace, world, from, signal });
-  const end = (failure: HandlerFailure | undefined, object: JsonObject | undefined) => ({
+  const end = (object: JsonObject | undefined, failure?: HandlerFailure) => ({
     said: notes.close(),
-    object: failure === undefined ? object : before,
+    object,
     failure,
     usedCache: reader.hasUsedCache(),
   });
-  const fail = (reason: FailureReason, thrown: unknown) =>
-    end(new HandlerFailure(handler.name, reason, toError(thrown)), before);
-
-  const subject = before ?? request.oldObject;
-  if (subject === undefined) return fail('exception', new Error('the request holds no object'));
-  const original = deepFreeze(request.object ?? request.oldObject ?? subject);
-  const context: HandlerContext<object> = Object.freeze({
-    request: toHandlerRequest(request),
-    original,
-    oldObject: request.oldObject === undefined ? undefined : deepFreeze(request.oldObject),
-    deny: notes.deny,
-    warn: notes.warn,
-    audit: notes.audit,
-    get: reader.get,
-    list: reader.list,
-    signal,
-    log,
-  });
   try {
-    const argument = call.phase === 'mutate' ? copyJson(subject) : deepFreeze(subject);
+    const subject = before ?? request.oldObject;
+    if (subject === undefined) throw new Error('the request holds no object');
+    const argument = phase === 'mutate' ? copyJson(subject) : deepFreeze(subject);
+    const context = contextFor(call, subject, notes, reader);
     const answer: unknown = await within(signal, async () => await act(argument, context));
     if (answer instanceof Denial) notes.add(answer);
-    else if (!isSilence(answer, argument, call.phase)) return fail('result', wrongAnswer(answer, call.phase));
-    return end(undefined, call.phase === 'mutate' ? changed(argument, subject) : before);
+    else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
+    return end(phase === 'mutate' ? changed(argument, subject) : before);
   } catch (thrown) {
-    if (thrown instanceof Denial) {
-      notes.add(thrown);
-      return end(undefined, before);
+    if (!(thrown instanceof Denial)) {
+      return end(before, new HandlerFailure(handler.name, reasonOf(thrown, signal), toError(thrown)));
     }
-    return fail(reasonOf(thrown, signal), thrown);
+    notes.add(thrown);
+    return end(before);
   }
+}
+
+function contextFor(
+  { request, signal, log }: HandlerCall,
+  subject: JsonObject,
+  { deny, warn, audit }: Notes,
+  { get, list }: Reader,
+): HandlerContext<object> {
+  return Object.freeze({
+    request: toHandlerRequest(request),
+    original: deepFreeze(request.object ?? request.oldObject ?? subject),
+    oldObject: request.oldObject === undefined ? undefined : deepFreeze(request.oldObject),
+    ...{ deny, warn, audit, get, list, signal, log },
+  });
 }
 
 /** The result of `work`, or the reason of `signal` if that comes first: an endless promise is left behind. */
@@ -142,17 +141,22 @@ function isSilence(answer: unknown, argument: object, phase: HandlerPhase): bool
   return answer === undefined || answer === null || (phase === 'mutate' && answer === argument);
 }
 
-function wrongAnswer(answer: unknown, phase: HandlerPhase): Error {
-  const instead =
-    phase === 'mutate'
-      ? 'change the draft and return nothing'
-      : 'return nothing to accept, or context.deny(…) to refuse';
-  return new Error(`${phase} returned ${quote(answer)}, which is no answer: ${instead}`);
+class WrongAnswer extends Error {
+  override readonly name = 'WrongAnswer';
+
+  constructor(answer: unknown, phase: HandlerPhase) {
+    const instead =
+      phase === 'mutate'
+        ? 'change the draft and return nothing'
+        : 'return nothing to accept, or context.deny(…) to refuse';
+    super(`${phase} returned ${quote(answer)}, which is no answer: ${instead}`);
+  }
 }
 
 function reasonOf(thrown: unknown, signal: AbortSignal): FailureReason {
   if (signal.aborted) return 'timeout';
   if (thrown instanceof InvalidDraft) return 'draft';
+  if (thrown instanceof WrongAnswer) return 'result';
   return isOfRead(thrown) ? 'read' : 'exception';
 }
 

@@ -118,7 +118,7 @@ export interface HandlerDefinition<T extends object = UntypedObject> {
   readonly validate?: (object: Frozen<T>, context: HandlerContext<T>) => HandlerAnswer;
   /**
    * Converts between versions; then `match` names one group and one resource. Point `spec.conversion.webhook` of the
-   * CustomResourceDefinition to the Service of Gatehouse, path `/convert`.
+   * CustomResourceDefinition to the Service of Gatehouse, path `/convert/<name of the definition>`.
    */
   readonly convert?: HandlerConversion<T>;
 }

@@ -45,7 +45,11 @@ const CLUSTER_SCOPED: Readonly<Record<string, Readonly<Record<string, string>>>>
     FlowSchema: 'flowschemas',
     PriorityLevelConfiguration: 'prioritylevelconfigurations',
   },
-  'networking.k8s.io/v1': { IngressClass: 'ingressclasses', IPAddress: 'ipaddresses', ServiceCIDR: 'servicecidrs' },
+  'networking.k8s.io/v1': {
+    IngressClass: 'ingressclasses',
+    IPAddress: 'ipaddresses',
+    ServiceCIDR: 'servicecidrs',
+  },
   'node.k8s.io/v1': { RuntimeClass: 'runtimeclasses' },
   'resource.k8s.io/v1': { DeviceClass: 'deviceclasses', ResourceSlice: 'resourceslices' },
   'scheduling.k8s.io/v1': { PriorityClass: 'priorityclasses' },

@@ -1,5 +1,12 @@
 /** Text → the objects in it, each with where it stands. */
-import { isJsonArray, isJsonObject, ownValue, parseJson, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../admission/json.ts';
 import { jsonOfYaml, parseYamlDocuments } from './yaml-text.ts';
 
 /** Where an object stands in what the user gave us. */
@@ -44,6 +51,15 @@ export interface Parsed<T> {
 
 /** The documents of YAML or JSON; empty ones are left out. */
 export function parseDocuments(text: string, file: string): Parsed<PlacedValue> {
+  try {
+    return parse(text, file);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return problem({ file }, 'it is nested too deeply');
+  }
+}
+
+function parse(text: string, file: string): Parsed<PlacedValue> {
   const json = jsonIn(text);
   if (json !== undefined) return { found: [{ place: { file }, value: json }], problems: [] };
   const found: PlacedValue[] = [];
@@ -52,7 +68,9 @@ export function parseDocuments(text: string, file: string): Parsed<PlacedValue> 
   for (const [index, { node, line, problems: flaws }] of documents.entries()) {
     const place: Place = { file, line, ...(documents.length > 1 ? { document: index + 1 } : {}) };
     if (flaws.length > 0) {
-      problems.push(...flaws.map((flaw) => `${describePlace({ ...place, line: flaw.line })}: ${flaw.message}`));
+      problems.push(
+        ...flaws.map((flaw) => `${describePlace({ ...place, line: flaw.line })}: ${flaw.message}`),
+      );
       continue;
     }
     try {
@@ -118,3 +136,15 @@ const problem = (place: Place, message: string): Parsed<never> => ({
   found: [],
   problems: [`${describePlace(place)}: ${message}`],
 });
+
+/** A field that is a text; empty where it is none. */
+export function textOf(object: JsonObject, key: string): string {
+  const value = ownValue(object, key);
+  return typeof value === 'string' ? value : '';
+}
+
+/** The same of its metadata. */
+export function metaTextOf(object: JsonObject, key: string): string {
+  const metadata = ownValue(object, 'metadata');
+  return isJsonObject(metadata) ? textOf(metadata, key) : '';
+}

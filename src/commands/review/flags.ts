@@ -47,7 +47,19 @@ type Named = keyof typeof NAMES;
 
 /** What else may be said. */
 const ALLOWED: Readonly<Record<Mode, readonly Named[]>> = {
-  objects: ['policies', 'filename', 'old', 'existing', 'crds', 'namespace', 'user', 'group', 'operation', 'handlers', 'showPatch'],
+  objects: [
+    'policies',
+    'filename',
+    'old',
+    'existing',
+    'crds',
+    'namespace',
+    'user',
+    'group',
+    'operation',
+    'handlers',
+    'showPatch',
+  ],
   suites: ['suite', 'showPatch'],
   cluster: ['cluster', 'policies', 'crds', 'kubeconfig', 'context'],
 };
@@ -61,9 +73,13 @@ export function modeOf(flags: ReviewFlags): Mode {
   refuse(foreign.map((name) => `${name} does not go with ${described(mode)}: ${instead(mode, name)}`));
   if (mode !== 'objects') return mode;
   refuse([
-    ...(flags.filename === undefined ? ['say what to review: -f <objects>, --suite <tests> or --cluster'] : []),
+    ...(flags.filename === undefined
+      ? ['say what to review: -f <objects>, --suite <tests> or --cluster']
+      : []),
     ...(flags.old !== undefined && flags.operation !== undefined && flags.operation !== 'UPDATE'
-      ? [`--old says how objects are before an UPDATE: leave it out for a ${flags.operation}, or use --existing`]
+      ? [
+          `--old says how objects are before an UPDATE: leave it out for a ${flags.operation}, or use --existing`,
+        ]
       : []),
     ...(flags.old === undefined && flags.operation === 'UPDATE'
       ? ['an UPDATE needs the objects as they are now: give them with --old']

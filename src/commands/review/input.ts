@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
-import { objectsOf, parseDocuments, type PlacedObject } from './documents.ts';
+import { objectsOf, parseDocuments, textOf, type Parsed, type PlacedObject } from './documents.ts';
 
 /** What the user gave us cannot be used. The message names all that is wrong, a line each. */
 export class UnusableInput extends Error {
@@ -28,30 +28,40 @@ export interface ReadOptions {
  * @throws UnusableInput with all that is wrong, by file, document and line
  */
 export function readObjects(paths: readonly string[], options: ReadOptions): readonly PlacedObject[] {
-  const found: PlacedObject[] = [];
-  const problems: string[] = [];
-  for (const path of paths) {
-    const listed = filesAt(path, options);
-    problems.push(...listed.problems);
-    for (const file of listed.files) {
-      const text = textOf(file, options);
-      if (typeof text !== 'string') {
-        problems.push(text.problem);
-        continue;
-      }
-      const documents = parseDocuments(text, file);
-      const objects = documents.found.map(objectsOf);
-      problems.push(...documents.problems, ...objects.flatMap((each) => each.problems));
-      found.push(...objects.flatMap((each) => each.found).filter((each) => !isKustomization(each)));
-    }
-  }
-  refuse(problems);
-  return found;
+  return readInputs([paths], options).flat();
+}
+
+/** The same for several inputs, each in its place. @throws UnusableInput with all that is wrong with any of them */
+export function readInputs(
+  inputs: readonly (readonly string[] | undefined)[],
+  options: ReadOptions,
+): readonly (readonly PlacedObject[])[] {
+  const read = inputs.map((paths = []) => paths.map((path) => readPath(path, options)));
+  refuse(read.flat().flatMap(({ problems }) => problems));
+  return read.map((parsed) => parsed.flatMap(({ found }) => found));
+}
+
+function readPath(path: string, options: ReadOptions): Parsed<PlacedObject> {
+  const { files, problems } = filesAt(path, options);
+  const parsed = files.map((file): Parsed<PlacedObject> => {
+    const text = contentOf(file, options);
+    if (typeof text !== 'string') return { found: [], problems: [text.problem] };
+    const documents = parseDocuments(text, file);
+    const objects = documents.found.map(objectsOf);
+    return {
+      found: objects.flatMap(({ found }) => found).filter((each) => !isKustomization(each)),
+      problems: [...documents.problems, ...objects.flatMap((each) => each.problems)],
+    };
+  });
+  return {
+    found: parsed.flatMap(({ found }) => found),
+    problems: [...problems, ...parsed.flatMap((each) => each.problems)],
+  };
 }
 
 /** It lies among objects and is none. */
 const isKustomization = ({ object }: PlacedObject): boolean =>
-  String(object.apiVersion).startsWith('kustomize.config.k8s.io/');
+  textOf(object, 'apiVersion').startsWith('kustomize.config.k8s.io/');
 
 const EXTENSIONS = ['.yaml', '.yml', '.json'];
 
@@ -73,7 +83,7 @@ export function filesAt(
   return { files, problems: [`${path}: there is no .yaml, .yml or .json file in this folder${hint}`] };
 }
 
-function textOf(
+function contentOf(
   file: string,
   { standardInput }: Pick<ReadOptions, 'standardInput'>,
 ): string | { readonly problem: string } {

@@ -1,6 +1,6 @@
 /** What an API server would serve that has the definitions which were read. */
 import type { Resolve } from '../../admission/compile-checks.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../admission/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import type { ApiObject } from '../../sandbox/api-object.ts';
@@ -17,7 +17,7 @@ import { plainStrategy, type ResourceRegistry, type ResourceType } from '../../s
 import { ANYTHING, schemaToJson } from '../../sandbox/schema/schema.ts';
 import type { Storage } from '../../sandbox/storage/stored.ts';
 import { FURTHER_BUILT_IN_KINDS, guessPlural, type KindNames } from './built-in-kinds.ts';
-import { describePlace, type PlacedObject } from './documents.ts';
+import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 
 export interface Kinds {
@@ -57,7 +57,8 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage):
   const registry = createRegistry([...served, ...guessed], storage);
   return {
     registry,
-    typeOf: (object) => registry.findKind(textOf(object, 'apiVersion'), textOf(object, 'kind')) ?? unserved(object, registry),
+    typeOf: (object) =>
+      registry.findKind(textOf(object, 'apiVersion'), textOf(object, 'kind')) ?? unserved(object, registry),
     resolve: ({ group, resource }) => registry.stored(group, resource),
     schemas: ({ group, resource }, versions) => {
       const types = registry
@@ -80,7 +81,9 @@ function define({ object, place }: PlacedObject, storage: Storage): readonly str
   const fail = (message: string) => [`${describePlace(place)}: ${message}`];
   const apiVersion = textOf(object, 'apiVersion');
   if (apiVersion !== `${DEFINITIONS.group}/v1`) {
-    return fail(`CustomResourceDefinitions of ${apiVersion} are not read: write it in ${DEFINITIONS.group}/v1`);
+    return fail(
+      `CustomResourceDefinitions of ${apiVersion} are not read: write it in ${DEFINITIONS.group}/v1`,
+    );
   }
   try {
     const decoded = decodeObject(object, definitionType, 'Ignore', SILENT);
@@ -180,12 +183,4 @@ function groupOf(object: JsonObject): string {
 
 const versionOf = (apiVersion: string): string => apiVersion.slice(apiVersion.indexOf('/') + 1);
 
-function hasNamespace(object: JsonObject): boolean {
-  const metadata = ownValue(object, 'metadata');
-  return isJsonObject(metadata) && (ownValue(metadata, 'namespace') ?? '') !== '';
-}
-
-export function textOf(object: JsonObject, key: string): string {
-  const value = ownValue(object, key);
-  return typeof value === 'string' ? value : '';
-}
+const hasNamespace = (object: JsonObject): boolean => metaTextOf(object, 'namespace') !== '';

@@ -1,7 +1,7 @@
 /** The AdmissionPolicies among what was read, ready to be asked. */
 import { CelError, compileCel } from '../../admission/cel/cel.ts';
 import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../../admission/compile.ts';
-import { isEqual, isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import { isEqual, type JsonObject } from '../../admission/json.ts';
 import type { MatchCondition } from '../../admission/scope.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
@@ -10,15 +10,20 @@ import { governed } from '../../controllers/policies.ts';
 import { ApiFailure } from '../../sandbox/failure.ts';
 import { decodeObject, validateCreate } from '../../sandbox/pipeline/complete.ts';
 import type { ResourceRegistry } from '../../sandbox/resource-type.ts';
-import { describePlace, type PlacedObject } from './documents.ts';
+import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
-import { textOf } from './kinds.ts';
 
 /** A policy, and how messages name it. */
 export interface NamedPolicy {
   /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
   readonly label: string;
   readonly policy: AdmissionPolicy;
+}
+
+export interface ReadPolicies {
+  readonly policies: readonly NamedPolicy[];
+  /** What is wrong with the others. */
+  readonly problems: readonly string[];
 }
 
 const API_VERSION = `${GROUP}/${VERSION}`;
@@ -29,13 +34,11 @@ export const isPolicy = ({ object }: PlacedObject): boolean =>
 /**
  * Those among the objects, as the API server would take them: with what it defaults, and held to their schema. Stricter than it in
  * one thing: a field that it would drop is a mistake.
- *
- * @throws UnusableInput with everything that is wrong with any of them
  */
 export function readPolicies(
   objects: readonly PlacedObject[],
   registry: Pick<ResourceRegistry, 'findKind'>,
-): readonly NamedPolicy[] {
+): ReadPolicies {
   const given = withoutCopies(objects.filter(isPolicy));
   const read = given.map((placed) => readPolicy(placed, registry));
   refuse([...namesTwice(given), ...read.flatMap((result) => ('problems' in result ? result.problems : []))]);
@@ -56,10 +59,7 @@ function namesTwice(given: readonly PlacedObject[]): readonly string[] {
   });
 }
 
-function nameOf({ object }: PlacedObject): string {
-  const metadata = ownValue(object, 'metadata');
-  return isJsonObject(metadata) ? textOf(metadata, 'name') : '';
-}
+const nameOf = ({ object }: PlacedObject): string => metaTextOf(object, 'name');
 
 type Read = NamedPolicy | { readonly problems: readonly string[] };
 
@@ -102,11 +102,11 @@ export interface PoliciesEnvironment extends Omit<CompileEnvironment, 'schemas'>
 
 /** @throws UnusableInput with everything that keeps one of them from being enforced, by field */
 export function compilePolicies(
-  policies: readonly NamedPolicy[],
+  { policies, problems }: ReadPolicies,
   environment: PoliciesEnvironment,
 ): readonly CompiledPolicy[] {
   const results = policies.map((named) => compileNamed(named, environment));
-  refuse(results.flatMap((result) => ('problems' in result ? result.problems : [])));
+  refuse([...problems, ...results.flatMap((result) => ('problems' in result ? result.problems : []))]);
   return results.flatMap((result) => ('problems' in result ? [] : [result.policy]));
 }
 

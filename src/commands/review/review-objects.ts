@@ -1,10 +1,9 @@
 /** `gatehouse review -f …`: objects in files. */
 import { GROUP } from '../../api/group.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
-import { describePlace, type PlacedObject } from './documents.ts';
+import type { JsonObject } from '../../admission/json.ts';
+import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { userOf, type ReviewFlags } from './flags.ts';
-import { readObjects, refuse, type ReadOptions } from './input.ts';
-import { textOf } from './kinds.ts';
+import { readInputs, refuse, type ReadOptions } from './input.ts';
 import type { Reviewed } from './outcome.ts';
 import { createReviewer, type ReviewerParts, type ReviewRequest } from './reviewer.ts';
 
@@ -22,21 +21,26 @@ export async function reviewObjects(
   surroundings: Surroundings,
 ): Promise<ObjectsReview> {
   const { filename = [], namespace = 'default' } = flags;
-  const read = (paths: readonly string[] | undefined) => readObjects(paths ?? [], options);
-  const given = read(filename);
-  const old = read(flags.old);
+  const [given = [], old = [], ...others] = readInputs(
+    [filename, flags.old, flags.crds, flags.policies, flags.existing],
+    options,
+  );
   const reviewed = given.filter((placed) => !isOwn(placed));
   refuse(
-    reviewed.length === 0 ? [`${filename.join(', ')}: there is nothing to review, only what configures Gatehouse`] : [],
+    reviewed.length === 0
+      ? [`${filename.join(', ')}: there is nothing to review, only what configures Gatehouse`]
+      : [],
   );
   const reviewer = createReviewer({
     ...surroundings,
     namespace,
     reviewed,
-    existing: [...read(flags.crds), ...read(flags.policies), ...read(flags.existing), ...given.filter(isOwn), ...old],
+    existing: [...others.flat(), ...given.filter(isOwn), ...old],
   });
   refuse(
-    reviewer.judges === 0 ? ['there is no AdmissionPolicy and no handler to judge by: give policies with -p'] : [],
+    reviewer.judges === 0
+      ? ['there is no AdmissionPolicy and no handler to judge by: give policies with -p']
+      : [],
   );
   const requests = requestsFor(reviewed, old, flags, namespace);
   return { reviewed: await reviewer.review(requests), notes: reviewer.notes };
@@ -71,7 +75,10 @@ function requestsFor(
 /** The same in all versions. */
 function keyOf(object: JsonObject, namespace: string): string {
   const [group = '', version] = textOf(object, 'apiVersion').split('/');
-  const metadata = ownValue(object, 'metadata');
-  const of = (key: string) => (isJsonObject(metadata) ? textOf(metadata, key) : '');
-  return JSON.stringify([version === undefined ? '' : group, textOf(object, 'kind'), of('namespace') || namespace, of('name')]);
+  return JSON.stringify([
+    version === undefined ? '' : group,
+    textOf(object, 'kind'),
+    metaTextOf(object, 'namespace') || namespace,
+    metaTextOf(object, 'name'),
+  ]);
 }

@@ -1,6 +1,6 @@
 /** Objects → what would become of them in a cluster that holds what was read. */
 import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../admission/json.ts';
 import type { Operation, UserInfo } from '../../admission/request.ts';
 import { webhookConfigurations } from '../../admission/webhook-configurations.ts';
 import type { GovernedIndex } from '../../admission/world.ts';
@@ -10,11 +10,11 @@ import { compileHandlers } from '../handlers/compile.ts';
 import type { LoadedHandler } from '../handlers/load.ts';
 import { createApiServer, refOf, type ApiServer, type Mutated, type Write } from './api-server.ts';
 import { createCalls, type CallFor, type View } from './ask.ts';
-import type { Place } from './documents.ts';
+import { metaTextOf, textOf, type Place } from './documents.ts';
 import { indexGoverned } from './governed-index.ts';
 import { createHearing, type Hearing } from './hearing.ts';
 import { refuse } from './input.ts';
-import { textOf, type Kinds } from './kinds.ts';
+import type { Kinds } from './kinds.ts';
 import type { Identity, Reviewed } from './outcome.ts';
 import { outcomeOf } from './outcome-of.ts';
 import { compilePolicies, conditionProblems, readPolicies } from './policies.ts';
@@ -216,8 +216,7 @@ function failureOf(error: unknown): ApiFailure {
 }
 
 function identityOf({ write, request: { object } }: Case): Identity {
-  const metadata = ownValue(object, 'metadata');
-  const given = (key: string) => (isJsonObject(metadata) ? textOf(metadata, key) : '');
+  const given = (key: string) => metaTextOf(object, key);
   const known = (write?.object ?? write?.old)?.metadata;
   const namespace = known === undefined ? given('namespace') : (known.namespace ?? '');
   const generated = given('generateName');

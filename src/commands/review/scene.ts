@@ -1,6 +1,6 @@
 /** The cluster that was read: its kinds, its Namespaces and its objects. */
 import type { JsonObject } from '../../admission/json.ts';
-import { ofJson, toJson, type ApiObject } from '../../sandbox/api-object.ts';
+import { ofJson, type ApiObject } from '../../sandbox/api-object.ts';
 import { ApiFailure } from '../../sandbox/failure.ts';
 import type { ResourceType } from '../../sandbox/resource-type.ts';
 import { createStorage } from '../../sandbox/storage/storage.ts';

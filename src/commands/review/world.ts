@@ -48,7 +48,11 @@ export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents
 
 /** The Namespace of which nothing is known but its name. */
 export function namespaceNamed(name: string): KubernetesObject {
-  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { [NAMESPACE_NAME_LABEL]: name } } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name, labels: { [NAMESPACE_NAME_LABEL]: name } },
+  };
 }
 
 /**

@@ -35,7 +35,7 @@ export function parseYamlDocuments(text: string): {
     lineAt,
     documents: documents.map((node) => ({
       node,
-      line: lineAt(node.contents?.range?.[0] ?? node.range[0]),
+      line: lineAt(node.contents?.range[0] ?? node.range[0]),
       problems: node.errors.map(({ pos, message }) => ({ line: lineAt(pos[0]), message })),
     })),
   };
@@ -69,7 +69,8 @@ export function jsonOfYaml(value: unknown): JsonValue {
       if (value === null) return null;
       if (Array.isArray(value)) return value.map(jsonOfYaml);
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonOfYaml(item)]));
-    default:
+    case 'function':
+    case 'symbol':
       throw new Error(`JSON has no such ${typeof value}`);
   }
 }

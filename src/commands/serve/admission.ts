@@ -7,9 +7,8 @@ import { mutate } from '../../admission/mutate.ts';
 import type { AdmissionRequest } from '../../admission/request.ts';
 import { guardTarget } from '../../admission/restrict.ts';
 import { validate } from '../../admission/validate.ts';
-import type { Circumstances, World } from '../../admission/world.ts';
+import type { World } from '../../admission/world.ts';
 import type { PolicyRegistry } from '../../controllers/policy-registry.ts';
-import type { Deadline } from '../../server/answer-signal.ts';
 import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { NO_HANDLERS, type Handlers } from './handlers.ts';
 
@@ -28,13 +27,6 @@ export function createAdmission(
     if (selection.kind === 'governed') return selection.policies;
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
-  const circumstances = (until: Deadline): Circumstances => ({
-    world,
-    now: now(),
-    get signal() {
-      return until.signal;
-    },
-  });
   const ask = async (
     phase: HandlerPhase,
     name: string,
@@ -42,24 +34,24 @@ export function createAdmission(
     signal: AbortSignal,
   ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknown(name);
   return {
-    mutate: (entry, request, until) => {
+    mutate: (entry, request, signal) => {
       const handler = handlerOfEntry(entry);
-      if (handler !== undefined) return ask('mutate', handler, request, until.signal);
+      if (handler !== undefined) return ask('mutate', handler, request, signal);
       const policies = governing(entry, request);
       return policies === undefined
         ? behind(entry)
         : policies.length === 0
           ? ALLOWED
-          : mutate(request, policies, circumstances(until));
+          : mutate(request, policies, { world, signal });
     },
-    validate: (entry, request, until) => {
+    validate: (entry, request, signal) => {
       const handler = handlerOfEntry(entry);
-      if (handler !== undefined) return ask('validate', handler, request, until.signal);
+      if (handler !== undefined) return ask('validate', handler, request, signal);
       const policies = governing(entry, request);
       if (policies === undefined) return behind(entry);
       if (policies.length === 0) return ALLOWED;
       const judge = isGuardEntry(entry) ? guardTarget : validate;
-      return judge(request, policies, circumstances(until));
+      return judge(request, policies, { world, signal, now: now() });
     },
   };
 }

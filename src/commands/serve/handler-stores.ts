@@ -44,7 +44,7 @@ export function createHandlerStores(
   signal: AbortSignal,
 ): HandlerStores {
   const kinds = new Map<string, Kind>();
-  const isWhole = new Set(all.filter(({ metadataOnly }) => !metadataOnly).map(keyOf));
+  const whole = new Set(all.filter(({ metadataOnly }) => !metadataOnly).map(keyOf));
   const synced = (kind: ReadKind) => {
     const watched = kinds.get(keyOf(kind))?.watched;
     return watched?.hasSynced() === true ? watched.store : undefined;
@@ -63,7 +63,7 @@ export function createHandlerStores(
         (resource) => {
           const options = {
             resource,
-            metadataOnly: !isWhole.has(key),
+            metadataOnly: !whole.has(key),
             indexes: NAMESPACES,
             onChange: ignore,
           };

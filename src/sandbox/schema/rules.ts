@@ -20,7 +20,8 @@ interface Place {
 
 /**
  * The CEL rules (`x-kubernetes-validations`) that the object breaks. To be asked only about objects that `rulesSkipped` does
- * not speak of. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, without the limit of costs.
+ * not speak of. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel. Costs are limited for each rule, not for
+ * all of them together.
  */
 export function checkRules(
   object: JsonObject,

@@ -33,8 +33,11 @@ export async function loadClusterPolicies(
 ): Promise<ClusterPolicies> {
   const objects = readObjects([...(given ?? []), ...crds], options);
   const kinds = createKinds(objects, createStorage());
-  const named = given === undefined ? await storedPolicies(cluster, signal) : readPolicies(objects, kinds.registry);
-  refuse(named.length === 0 ? [noneThere(given, cluster)] : []);
+  const { policies: named, problems } =
+    given === undefined
+      ? { policies: await storedPolicies(cluster, signal), problems: [] }
+      : readPolicies(objects, kinds.registry);
+  refuse(named.length + problems.length === 0 ? [noneThere(given, cluster)] : []);
   const served = await resolveAll(named, cluster, signal);
   const schemas = await schemasOf(named, cluster, signal);
   const results = named.map(({ label, policy }) => ({
@@ -45,14 +48,14 @@ export async function loadClusterPolicies(
         ownNamespace,
         matchConditions: cluster.matchConditions,
         resolve: (kind) => served.get(groupResourceName(kind)) ?? kinds.resolve(kind),
-        schemas: (kind) => schemas.get(groupResourceName(kind)),
+        schemas: (kind, versions) => schemas.get(schemaKey(kind, versions)) ?? kinds.schemas(kind, versions),
       },
     ),
   }));
   const broken = results.flatMap(({ name, result }) =>
     'problems' in result ? [{ name, messages: result.problems }] : [],
   );
-  if (given !== undefined) refuse(broken.flatMap(({ messages }) => messages));
+  if (given !== undefined) refuse([...problems, ...broken.flatMap(({ messages }) => messages)]);
   return {
     policies: results.flatMap(({ result }) => ('policy' in result ? [result.policy] : [])),
     broken: broken.map(({ name, messages }) => ({ name, message: messages.join('; ') })),
@@ -102,10 +105,14 @@ async function schemasOf(
   const found = new Map<string, readonly JsonObject[]>();
   for (const { policy } of policies) {
     const { match } = policy.spec;
+    const versions = match.apiVersions ?? ['*'];
     for (const kind of governed({ match })) {
-      const schemas = await read(kind, match.apiVersions ?? ['*'], signal);
-      if (schemas !== undefined) found.set(groupResourceName(kind), schemas);
+      const schemas = await read(kind, versions, signal);
+      if (schemas !== undefined) found.set(schemaKey(kind, versions), schemas);
     }
   }
   return found;
 }
+
+const schemaKey = (kind: GroupResource, versions: readonly string[]): string =>
+  JSON.stringify([groupResourceName(kind), versions]);

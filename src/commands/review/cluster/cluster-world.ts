@@ -15,7 +15,10 @@ export async function loadWorld(
   signal: AbortSignal,
 ): Promise<World> {
   const stores = new Map<string, Store<KubeObject>>();
-  const targets = Map.groupBy(policies.flatMap((policy) => policy.targets), groupResourceName);
+  const targets = Map.groupBy(
+    policies.flatMap((policy) => policy.targets),
+    groupResourceName,
+  );
   for (const [name, same] of targets) {
     const [target] = same;
     const kind = target === undefined ? undefined : await discovery.resolve(target, signal);

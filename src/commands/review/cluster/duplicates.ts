@@ -42,7 +42,9 @@ export function watchForDuplicates(policy: CompiledPolicy, now: Date): Duplicate
     },
     culprits: () =>
       [...byClaim.values()].flatMap((holders) =>
-        holders.length < 2 ? [] : holders.flatMap((holder, index) => culpritOf(policy, holder, holders[index === 0 ? 1 : 0])),
+        holders.length < 2
+          ? []
+          : holders.flatMap((holder, index) => culpritOf(policy, holder, holders[index === 0 ? 1 : 0])),
       ),
   };
 }

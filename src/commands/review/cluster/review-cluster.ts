@@ -127,7 +127,9 @@ function merged(culprits: readonly Culprit[]): readonly Culprit[] {
   const byObject = Map.groupBy(culprits, ({ resource, object }) => keyOf(resource, object));
   return [...byObject.values()].flatMap((same) => {
     const [first] = same;
-    return first === undefined ? [] : [{ ...first, violations: same.flatMap(({ violations }) => violations) }];
+    return first === undefined
+      ? []
+      : [{ ...first, violations: same.flatMap(({ violations }) => violations) }];
   });
 }
 

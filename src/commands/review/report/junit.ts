@@ -37,7 +37,8 @@ export function formatJunit(suites: readonly JunitSuite[]): string {
 }
 
 function counts(cases: readonly JunitCase[]): string {
-  const count = (kind: JunitCase['result']['kind']) => cases.filter(({ result }) => result.kind === kind).length;
+  const count = (kind: JunitCase['result']['kind']) =>
+    cases.filter(({ result }) => result.kind === kind).length;
   return `tests="${cases.length}" failures="${count('failed')}" errors="${count('error')}" skipped="${count('skipped')}"`;
 }
 
@@ -67,7 +68,9 @@ function resultLines(result: JunitCase['result']): readonly string[] {
 
 function attributes(values: Readonly<Record<string, string | undefined>>): string {
   return Object.entries(values)
-    .map(([name, value]) => (value === undefined ? '' : ` ${name}="${escapeXml(value).replaceAll('\n', '&#10;')}"`))
+    .map(([name, value]) =>
+      value === undefined ? '' : ` ${name}="${escapeXml(value).replaceAll('\n', '&#10;')}"`,
+    )
     .join('');
 }
 
@@ -81,10 +84,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 /** XML 1.0 has no way to write some characters, not even escaped. */
 function escapeXml(text: string): string {
-  return text
-    .toWellFormed()
-    .replaceAll('\r', '\n')
-    // eslint-disable-next-line no-control-regex -- these are what is looked for
-    .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
-    .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+  return (
+    text
+      .toWellFormed()
+      .replaceAll('\r', '\n')
+      // eslint-disable-next-line no-control-regex -- these are what is looked for
+      .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
+      .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character)
+  );
 }

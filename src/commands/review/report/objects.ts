@@ -70,7 +70,8 @@ export function objectsJson(reviewed: readonly Reviewed[], notes: readonly strin
 }
 
 export function resultJson({ identity, place, operation, outcome }: Reviewed): object {
-  const { verdict, policies, handlers, messages, refusal, causes, warnings, auditAnnotations, patch } = outcome;
+  const { verdict, policies, handlers, messages, refusal, causes, warnings, auditAnnotations, patch } =
+    outcome;
   return {
     object: identity,
     ...(place === undefined ? {} : { source: place }),

@@ -24,7 +24,9 @@ function testLines(
   file: string,
   { colours, showPatch }: TableOptions,
 ): readonly string[] {
-  const said = showPatch ? outcomeLines(reviewed.outcome, true).map((line) => `          ${printable(line)}`) : [];
+  const said = showPatch
+    ? outcomeLines(reviewed.outcome, true).map((line) => `          ${printable(line)}`)
+    : [];
   if (mismatches.length === 0) {
     return [`  ${paint({ text: 'passed', colour: 'green' }, colours)}  ${printable(test.name)}`, ...said];
   }

@@ -29,7 +29,9 @@ export function formatTable(headings: readonly string[], rows: readonly Row[], c
   ];
   const widths = headings
     .slice(0, -1)
-    .map((_heading, column) => Math.max(...all.map(({ cells }) => printable(cells[column]?.text ?? '').length)));
+    .map((_heading, column) =>
+      Math.max(...all.map(({ cells }) => printable(cells[column]?.text ?? '').length)),
+    );
   const indent = ' '.repeat(widths.reduce((sum, width) => sum + width + GAP.length, 0));
   return all
     .map(({ cells, lines }) => {
@@ -38,15 +40,20 @@ export function formatTable(headings: readonly string[], rows: readonly Row[], c
         const cell = cells[column] ?? { text: '' };
         return `${paint(cell, colours)}${' '.repeat(width - printable(cell.text).length)}${GAP}`;
       });
-      return [`${padded.join('')}${first}`.trimEnd(), ...further.map((line) => `${indent}${line}`)].join('\n');
+      return [`${padded.join('')}${first}`.trimEnd(), ...further.map((line) => `${indent}${line}`)].join(
+        '\n',
+      );
     })
     .join('\n');
 }
 
 const GAP = '   ';
 
+/** Control characters, and those that turn the direction of text. */
+// eslint-disable-next-line no-control-regex -- these are what is looked for
+const STEERING = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
 /** Names and messages hold what users wrote, which must not steer a terminal. */
 export function printable(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are what is looked for
-  return text.replaceAll(/[\n\t]/g, ' ').replaceAll(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+  return text.replaceAll(/[\n\t]/g, ' ').replaceAll(STEERING, '\ufffd');
 }

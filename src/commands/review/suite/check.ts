@@ -1,5 +1,12 @@
 /** An outcome, compared with what a test expects. */
-import { isEqual, isJsonArray, isJsonObject, ownValue, stringifyJson, type JsonValue } from '../../../admission/json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  stringifyJson,
+  type JsonValue,
+} from '../../../admission/json.ts';
 import type { Outcome, Verdict } from '../outcome.ts';
 import type { Expectation, ExpectedDecision } from './expectation.ts';
 
@@ -89,7 +96,9 @@ function annotationMismatches(
 /** What is expected of maps is a part; lists and all else are expected as they are. Null expects nothing there. */
 function valueMismatches(expected: JsonValue, received: unknown, path: string): readonly Mismatch[] {
   if (expected === null) {
-    return (received ?? null) === null ? [] : [{ what: path, expected: 'nothing', received: shown(received) }];
+    return (received ?? null) === null
+      ? []
+      : [{ what: path, expected: 'nothing', received: shown(received) }];
   }
   if (isJsonObject(expected) && isJsonObject(received)) {
     return Object.entries(expected).flatMap(([key, value]) =>

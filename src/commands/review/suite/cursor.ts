@@ -1,7 +1,13 @@
 /** A place in a YAML document: its value, and the line that a complaint about it should name. */
 import { isAlias, isMap, isScalar, isSeq, type Document } from 'yaml';
 
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../admission/json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../../admission/json.ts';
 
 type Path = readonly (string | number)[];
 
@@ -46,7 +52,7 @@ function childOf(value: JsonValue | undefined, key: string | number): JsonValue 
 /** Of the deepest part of the path that is written out. */
 function lineOf({ node, lineAt }: Pick<CursorParts, 'node' | 'lineAt'>, path: Path): number {
   let current: unknown = node.contents;
-  let offset = node.contents?.range?.[0] ?? 0;
+  let offset = node.contents?.range[0] ?? 0;
   for (const key of path) {
     const here = isAlias(current) ? current.resolve(node) : current;
     const next = stepInto(here, key);
@@ -71,7 +77,8 @@ function stepInto(
 }
 
 function offsetOf(node: unknown): number | undefined {
-  const range: unknown = typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
+  const range: unknown =
+    typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
   return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined;
 }
 

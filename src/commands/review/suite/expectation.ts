@@ -39,7 +39,8 @@ export function readExpectation(cursor: Cursor): Expectation | undefined {
     return undefined;
   }
   const decision = readWord(cursor.at('decision'), DECISIONS);
-  if (cursor.at('decision').value === undefined) cursor.report(`write decision: one of ${DECISIONS.join(', ')}`);
+  if (cursor.at('decision').value === undefined)
+    cursor.report(`write decision: one of ${DECISIONS.join(', ')}`);
   const message = readText(cursor.at('message'));
   const messageMatches = patternOf(cursor.at('messageMatches'));
   const fields = readTexts(cursor.at('fields'));
@@ -49,9 +50,11 @@ export function readExpectation(cursor: Cursor): Expectation | undefined {
   if (decision === undefined) return undefined;
   const ofDenials = { message, messageMatches, fields };
   for (const [key, value] of Object.entries(ofDenials)) {
-    if (value !== undefined && decision !== 'deny') cursor.at(key).report('only what is denied has it: expect deny');
+    if (value !== undefined && decision !== 'deny')
+      cursor.at(key).report('only what is denied has it: expect deny');
   }
-  if (object !== undefined && decision === 'deny') cursor.at('object').report('what is denied is not changed');
+  if (object !== undefined && decision === 'deny')
+    cursor.at('object').report('what is denied is not changed');
   return {
     decision,
     ...(message === undefined ? {} : { message }),

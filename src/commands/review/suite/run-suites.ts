@@ -50,7 +50,8 @@ function readSuites(paths: readonly string[], options: ReadOptions): readonly Su
     const isFolder = files[0] !== path;
     const texts = files.map((file) => ({ file, text: readFileSync(file === '-' ? 0 : file, 'utf8') }));
     const tests = isFolder ? texts.filter(({ file, text }) => !isFixture(text, file)) : texts;
-    if (texts.length > 0 && tests.length === 0) problems.push(`${path}: there is no suite in this folder, only objects`);
+    if (texts.length > 0 && tests.length === 0)
+      problems.push(`${path}: there is no suite in this folder, only objects`);
     for (const { file, text } of tests) {
       const parsed = parseSuite(text, file, (name) => readObjects([name], { ...options, recursive: false }));
       problems.push(...parsed.problems);
@@ -64,7 +65,9 @@ function readSuites(paths: readonly string[], options: ReadOptions): readonly Su
 /** What lies beside suites and is none: objects of the API. A file that is neither is a suite with a mistake. */
 function isFixture(text: string, file: string): boolean {
   const { found, problems } = parseDocuments(text, file);
-  return problems.length === 0 && found.length > 0 && found.every((each) => objectsOf(each).problems.length === 0);
+  return (
+    problems.length === 0 && found.length > 0 && found.every((each) => objectsOf(each).problems.length === 0)
+  );
 }
 
 async function runSuite(
@@ -80,7 +83,11 @@ async function runSuite(
     existing: readObjects([...crds, ...policies, ...existing], options),
     reviewed: tests.flatMap(({ object, old }) => (old === undefined ? [object] : [object, old])),
   });
-  refuse(reviewer.judges === 0 ? [`${file}: there is no AdmissionPolicy and no handler to test: name them under policies`] : []);
+  refuse(
+    reviewer.judges === 0
+      ? [`${file}: there is no AdmissionPolicy and no handler to test: name them under policies`]
+      : [],
+  );
   const results: TestResult[] = [];
   for (const test of tests) results.push(await runTest(test, reviewer));
   return { file, results, notes: reviewer.notes.map((note) => `${file}: ${note}`) };

@@ -1,8 +1,8 @@
 /** Tests of policies in YAML. docs/review.md says what may stand in them. */
 import { dirname, isAbsolute, join } from 'node:path';
 
-import { isJsonArray, type JsonObject, type JsonValue } from '../../../admission/json.ts';
-import { describePlace, objectsOf, type PlacedObject } from '../documents.ts';
+import { isJsonArray, type JsonObject } from '../../../admission/json.ts';
+import { describePlace, metaTextOf, objectsOf, textOf, type PlacedObject } from '../documents.ts';
 import { jsonOfYaml, parseYamlDocuments } from '../yaml-text.ts';
 import { createCursor, readMap, readText, readTexts, readWord, type Cursor } from './cursor.ts';
 import { readExpectation, type Expectation } from './expectation.ts';
@@ -49,7 +49,8 @@ export function parseSuite(
   const { documents, lineAt } = parseYamlDocuments(text);
   const [document, second] = documents;
   for (const { problems: flaws } of documents) for (const flaw of flaws) report(flaw.line, '', flaw.message);
-  if (second !== undefined) report(second.line, '', 'a suite is one document: put the others into files of their own');
+  if (second !== undefined)
+    report(second.line, '', 'a suite is one document: put the others into files of their own');
   if (document === undefined || problems.length > 0) return { suite: emptySuite(file), problems };
   const { node } = document;
   const cursor = createCursor({ node, value: jsonOfYaml(node.toJS()), lineAt, report });
@@ -68,7 +69,8 @@ const emptySuite = (file: string): Suite => ({
 
 function suiteOf(cursor: Cursor, file: string, readFile: ReadFile): Suite {
   if (readMap(cursor, SUITE_KEYS) === undefined) {
-    if (cursor.value === undefined || cursor.value === null) cursor.report(`write a map of ${SUITE_KEYS.join(', ')}`);
+    if (cursor.value === undefined || cursor.value === null)
+      cursor.report(`write a map of ${SUITE_KEYS.join(', ')}`);
     return emptySuite(file);
   }
   const relative = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
@@ -100,12 +102,17 @@ function testOf(cursor: Cursor, files: Files): SuiteTest | undefined {
   const name = readText(cursor.at('name'));
   if (name === undefined || name === '') cursor.report('a test needs a name: say what it shows');
   const object = sourceOf(cursor, 'object', files);
-  if (object === undefined && cursor.at('object').value === undefined && cursor.at('objectFrom').value === undefined) {
+  if (
+    object === undefined &&
+    cursor.at('object').value === undefined &&
+    cursor.at('objectFrom').value === undefined
+  ) {
     cursor.report('a test needs an object, or objectFrom: <file>#<name>');
   }
   const old = sourceOf(cursor, 'old', files);
   const operation = readWord(cursor.at('operation'), OPERATIONS) ?? (old === undefined ? 'CREATE' : 'UPDATE');
-  if (operation === 'UPDATE' && old === undefined) cursor.report('an UPDATE needs old: the object as it is now');
+  if (operation === 'UPDATE' && old === undefined)
+    cursor.report('an UPDATE needs old: the object as it is now');
   if (operation !== 'UPDATE' && old !== undefined) {
     cursor.at('operation').report(`a ${operation} has no old: leave it out`);
   }
@@ -120,7 +127,8 @@ function testOf(cursor: Cursor, files: Files): SuiteTest | undefined {
 function sourceOf(cursor: Cursor, key: 'object' | 'old', { file, read }: Files): PlacedObject | undefined {
   const written = cursor.at(key);
   const named = cursor.at(`${key}From`);
-  if (written.value !== undefined && named.value !== undefined) named.report(`there is ${key} already: leave one out`);
+  if (written.value !== undefined && named.value !== undefined)
+    named.report(`there is ${key} already: leave one out`);
   if (written.value !== undefined) {
     const { found, problems } = objectsOf({ place: { file, line: written.line }, value: written.value });
     if (problems.length > 0 || found.length !== 1) written.report(flawOf(problems, file));
@@ -145,7 +153,9 @@ function namedObject(source: string, cursor: Cursor, read: ReadFile): PlacedObje
   const found = all.filter(({ object }) => wanted === undefined || namesOf(object).includes(wanted));
   const [only, other] = found;
   if (only !== undefined && other === undefined) return only;
-  const listed = (only === undefined ? all : found).map(({ object, place }) => `${namesOf(object)[1] ?? ''} (${describePlace(place)})`);
+  const listed = (only === undefined ? all : found).map(
+    ({ object, place }) => `${namesOf(object)[1] ?? ''} (${describePlace(place)})`,
+  );
   cursor.report(
     only === undefined
       ? `there is no ${wanted ?? 'object'} in ${file}, only ${listed.join(', ')}`
@@ -163,7 +173,7 @@ function tryRead(file: string, cursor: Cursor, read: ReadFile): readonly PlacedO
   }
 }
 
-function namesOf({ kind, metadata }: JsonObject): readonly string[] {
-  const { name } = (metadata ?? {}) as { readonly name?: JsonValue }; // an object, which is seen to where it is read
-  return [String(name), `${String(kind)}/${String(name)}`];
+function namesOf(object: JsonObject): readonly string[] {
+  const name = metaTextOf(object, 'name');
+  return [name, `${textOf(object, 'kind')}/${name}`];
 }

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+
+import { compilePolicy } from '../compile.ts';
+import { webhookConfigurations } from '../webhook-configurations.ts';
+import { compiled, ENVIRONMENT, MATCH } from './handler.test-support.ts';
+
+const nothing = () => undefined;
+const target = {
+  service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+  caBundle: 'Q0E=',
+  ownNamespace: 'gatehouse-system',
+  matchConditions: true,
+};
+
+/** A policy whose entry sorts behind those of handlers. */
+function ignoredPolicy() {
+  const result = compilePolicy(
+    {
+      metadata: { name: 'servers' },
+      spec: {
+        match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
+        failurePolicy: 'Ignore',
+        defaults: [{ path: 'spec.a', value: 1 }],
+        validate: { immutable: ['spec.b'] },
+      },
+    },
+    { ...ENVIRONMENT, resolve: nothing },
+  );
+  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
+  return result.policy;
+}
+
+test('each handler has an entry for what it does, by name and behind all policies', () => {
+  const handlers = [
+    compiled({ validate: nothing }, 'b'),
+    compiled({ mutate: nothing, validate: nothing }, 'a'),
+    compiled({ mutate: nothing }, 'c'),
+  ];
+  const policy = ignoredPolicy();
+  const { mutating, validating } = webhookConfigurations([policy], target, handlers);
+  const entries = ({ webhooks }: typeof mutating) => webhooks.map(({ name }) => name.split('.')[0]);
+  expect(entries(mutating)).toEqual([policy.entryId, 'handler-a', 'handler-c']);
+  expect(entries(validating)).toEqual([policy.entryId, 'handler-a', 'handler-b']);
+});
+
+test('an entry says what the author said, and for mutation only operations that leave an object', () => {
+  const handler = compiled({
+    match: { ...MATCH, objectSelector: { matchLabels: { a: 'b' } } },
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 2,
+    mutate: nothing,
+    validate: nothing,
+  });
+  const { mutating, validating } = webhookConfigurations([], target, [handler]);
+  const common = {
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 2,
+    matchPolicy: 'Equivalent',
+    objectSelector: { matchLabels: { a: 'b' } },
+    sideEffects: 'None',
+  };
+  expect(mutating.webhooks).toMatchObject([
+    {
+      ...common,
+      name: 'handler-servers.mutate.gatehouse.dev',
+      clientConfig: { service: { path: '/mutate/handler-servers' } },
+      rules: [{ operations: ['CREATE', 'UPDATE'], apiVersions: ['v1'] }],
+      reinvocationPolicy: 'IfNeeded',
+    },
+  ]);
+  expect(validating.webhooks).toMatchObject([
+    { ...common, rules: [{ operations: ['CREATE', 'DELETE', 'UPDATE'] }] },
+  ]);
+});
+
+test('one that only converts has none: its CustomResourceDefinition names Gatehouse itself', () => {
+  const convert = { hub: 'v2', versions: { v1: { toHub: nothing, fromHub: nothing } } };
+  const { mutating, validating } = webhookConfigurations([], target, [compiled({ convert })]);
+  expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
+});

@@ -1,0 +1,169 @@
+/** `gatehouse review` as a command: what it prints, what it ends with, and what it says of input that is of no use. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { runReview, writeFiles } from '../support/review-command.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const BER1 =
+  'spec.datacenter: "ber1" names no Datacenter: there is no datacenters.infra.example.com "ber1"; create it first, or correct the name (reference datacenter) (policy servers)';
+
+test('the examples as a table: what is denied, why, and what nobody is asked about', async () => {
+  const { code, stdout, stderr } = await runReview([
+    '-p',
+    'deploy/examples',
+    '-f',
+    'deploy/examples/objects',
+  ]);
+  expect(stdout.split('\n')).toEqual([
+    'OBJECT            DECISION    POLICIES   MESSAGE',
+    `Server shop/db    denied      servers    ${BER1}`,
+    'Datacenter muc1   unchecked',
+    '',
+    '2 objects: 1 denied, 1 unchecked',
+    '',
+  ]);
+  expect(stderr).toBe('');
+  expect(code).toBe(1);
+});
+
+test('the examples as JSON, in the shape that docs/review.md promises', async () => {
+  const { code, stdout } = await runReview([
+    ...['-p', 'deploy/examples', '-f', 'deploy/examples/objects/db.yaml', '-o', 'json'],
+  ]);
+  expect(JSON.parse(stdout)).toEqual({
+    kind: 'Review',
+    summary: { objects: 1, denied: 1, warned: 0, allowed: 0, unchecked: 0 },
+    notes: [],
+    results: [
+      {
+        object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name: 'db' },
+        source: { file: 'deploy/examples/objects/db.yaml', line: 2 },
+        operation: 'CREATE',
+        decision: 'denied',
+        policies: ['servers'],
+        handlers: [],
+        message: BER1,
+        code: 403,
+        reason: 'Forbidden',
+        causes: [{ field: 'spec.datacenter', message: BER1.slice(17, BER1.lastIndexOf(' (policy')) }],
+        warnings: [],
+        auditAnnotations: {},
+        patch: [],
+      },
+    ],
+  });
+  expect(code).toBe(1);
+});
+
+test('the examples as JUnit XML, which has no quote unescaped', async () => {
+  const { code, stdout } = await runReview([
+    ...['-p', 'deploy/examples', '-f', 'deploy/examples/objects', '-o', 'junit'],
+  ]);
+  const message = BER1.replaceAll('"', '&quot;');
+  expect(stdout.split('\n')).toEqual([
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<testsuites name="gatehouse review" tests="2" failures="1" errors="0" skipped="1">',
+    '  <testsuite name="gatehouse review" tests="2" failures="1" errors="0" skipped="1">',
+    '    <testcase name="Server shop/db" classname="deploy/examples/objects/db.yaml" file="deploy/examples/objects/db.yaml">',
+    `      <failure message="${message}">${message}`,
+    'at deploy/examples/objects/db.yaml:2</failure>',
+    '    </testcase>',
+    '    <testcase name="Datacenter muc1" classname="deploy/examples/objects/muc1.yaml" file="deploy/examples/objects/muc1.yaml">',
+    '      <skipped message="no policy and no handler is asked about it"/>',
+    '    </testcase>',
+    '  </testsuite>',
+    '</testsuites>',
+    '',
+  ]);
+  expect(code).toBe(1);
+});
+
+test('objects from the standard input, which may refer to each other; --show-patch says what they get', async () => {
+  const { code, stdout } = await runReview(['-p', 'deploy/examples', '-f', '-', '--show-patch'], {
+    standardInput: `{"apiVersion": "v1", "kind": "List", "items": [
+      {"apiVersion": "infra.example.com/v1", "kind": "Server", "metadata": {"name": "web"}, "spec": {"datacenter": "fra1"}},
+      {"apiVersion": "infra.example.com/v1", "kind": "Datacenter", "metadata": {"name": "fra1"}}
+    ]}`,
+  });
+  expect(stdout).toContain(
+    'Server default/web   allowed     servers    patch: {"op":"add","path":"/spec/tier","value":"standard"}\n',
+  );
+  expect(stdout).toContain('\n2 objects: 1 allowed, 1 unchecked\n');
+  expect(code).toBe(0);
+});
+
+test('everything that is wrong with the input is said at once, with file, document and line', async () => {
+  writeFiles(folder, {
+    'p/policies.yaml': [
+      'apiVersion: gatehouse.dev/v1alpha1',
+      'kind: AdmissionPolicy',
+      'metadata: { name: one }',
+      'spec:',
+      '  match: { apiGroups: [a.example.com], resources: [things] }',
+      '---',
+      'apiVersion: a.example.com/v1',
+      'metadata: { name: nameless }',
+      '---',
+      'key: [1, 2',
+      'other: 3',
+    ].join('\n'),
+    'f/text.json': '"just a text"',
+    'f/list.yaml': 'apiVersion: v1\nkind: List\nitems:\n  - { kind: Thing }\n',
+    'empty/notes.txt': 'nothing to read',
+  });
+  const paths = ['-f', 'f', 'gone.yaml', '-p', 'p', '--existing', 'empty'];
+  const { code, stdout, stderr } = await runReview(paths, { cwd: folder });
+  expect(stderr.split('\n')).toEqual([
+    'error: f/list.yaml:1 (item 1): apiVersion is missing: this is no object of the Kubernetes API',
+    'error: f/text.json:1: this is no object of the Kubernetes API: it needs apiVersion and kind',
+    'error: gone.yaml: there is no such file or folder',
+    'error: p/policies.yaml:11 (document 3): Flow sequence in block collection must be sufficiently indented and end with a ]',
+    'error: p/policies.yaml:7 (document 2): kind is missing',
+    'error: empty: there is no .yaml, .yml or .json file in this folder (what is in folders below it is read with --recursive)',
+    '',
+  ]);
+  expect(stdout).toBe('');
+  expect(code).toBe(2);
+});
+
+test('policies that cannot be enforced are told with what is wrong with each, and nothing is judged', async () => {
+  const policy = (name: string, ...spec: string[]) => [
+    'apiVersion: gatehouse.dev/v1alpha1',
+    'kind: AdmissionPolicy',
+    `metadata: { name: ${name} }`,
+    'spec:',
+    '  match: { apiGroups: [infra.example.com], resources: [servers] }',
+    ...spec,
+    '---',
+  ];
+  writeFiles(folder, {
+    'policies.yaml': [
+      ...policy('typo', '  validat: { immutable: [spec.tier] }'),
+      ...policy('path', '  validate: { immutable: ["spec.disks[*]"] }'),
+      ...policy('cel', '  validate: { rules: [{ expression: "object.spec.units <" }] }'),
+      ...policy('type', '  validate: { rules: [{ expression: "object.spec.units == \'many\'" }] }'),
+      ...policy(
+        'target',
+        '  validate: { references: [{ name: rack, path: spec.rack, target: { apiGroup: infra.example.com, resource: racks } }] }',
+      ),
+    ].join('\n'),
+  });
+  const { code, stdout, stderr } = await runReview([
+    ...['-p', join(folder, 'policies.yaml'), '--crds', 'deploy/examples', '-f', 'deploy/examples/objects'],
+  ]);
+  expect(stderr.replaceAll(`${folder}/`, '').split('\n')).toEqual([]);
+  expect(stdout).toBe('');
+  expect(code).toBe(2);
+});

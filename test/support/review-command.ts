@@ -1,0 +1,46 @@
+/** `gatehouse review` as a person or a pipeline runs it. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const MAIN = join(ROOT, 'src', 'main.ts');
+
+export interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  /** Default: the root of the repository. */
+  readonly cwd?: string;
+  readonly standardInput?: string;
+}
+
+export async function runReview(
+  args: readonly string[],
+  { cwd = ROOT, standardInput = '' }: RunOptions = {},
+): Promise<Ran> {
+  const child = spawn(process.execPath, [MAIN, 'review', ...args], { cwd, stdio: 'pipe' });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text;
+    });
+  }
+  child.stdin.end(standardInput);
+  const code = await new Promise<number | null>((done, fail) => {
+    child.once('error', fail).once('close', done);
+  });
+  return { code, ...output };
+}
+
+/** Files by their path below the folder. */
+export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(folder, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+}
