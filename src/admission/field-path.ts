@@ -119,17 +119,23 @@ export function formatPath(keys: ConcretePath): string {
 
 /** Every value that the path leads to. Absent fields give none; a present null gives null. */
 export function valuesAt(object: object, path: FieldPath): readonly FieldValue[] {
-  let places: { readonly keys: ConcretePath; readonly value: unknown }[] = [{ keys: [], value: object }];
-  for (const segment of path.segments) {
-    places = places.flatMap(({ keys, value }) =>
-      step(value, segment).map(([key, child]) => ({ keys: [...keys, key], value: child })),
-    );
+  const found: FieldValue[] = [];
+  collect(object, path.segments, [], found);
+  return found;
+}
+
+function collect(
+  value: unknown,
+  segments: readonly Segment[],
+  keys: ConcretePath,
+  found: FieldValue[],
+): void {
+  const segment = segments[keys.length];
+  if (segment === undefined) {
+    found.push({ path: formatPath(keys), keys, value: value as JsonValue }); // below a JSON object all is JSON
+    return;
   }
-  return places.map(({ keys, value }) => ({
-    path: formatPath(keys),
-    keys,
-    value: value as JsonValue, // everything below a JSON object is a JSON value
-  }));
+  for (const [key, child] of step(value, segment)) collect(child, segments, [...keys, key], found);
 }
 
 /** The value at a concrete path; undefined when there is none. */
@@ -143,7 +149,7 @@ export function valueAt(object: object, keys: ConcretePath): JsonValue | undefin
     if (found === undefined) return undefined;
     value = found[1];
   }
-  return value as JsonValue; // as above
+  return value as JsonValue; // below a JSON object all is JSON
 }
 
 /**

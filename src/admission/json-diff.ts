@@ -117,8 +117,9 @@ function memberDiff(
     if (!Object.hasOwn(after, key)) operations.push({ op: 'remove', path: path + pointerPart(key) });
   }
   for (const [key, value] of Object.entries(after)) {
-    const place = path + pointerPart(key);
     const old = Object.hasOwn(before, key) ? before[key] : undefined;
+    if (old === value) continue; // most of all that a copy-on-write change leaves alone
+    const place = path + pointerPart(key);
     if (old === undefined) operations.push({ op: 'add', path: place, value });
     else append(operations, differ(old, value, place, depth + 1));
   }

@@ -1,4 +1,5 @@
 import type { JsonValue } from './json.ts';
+import { setOwn } from './set-own.ts';
 
 type OpenObject = Record<string, JsonValue>;
 type OpenContainer = JsonValue[] | OpenObject;
@@ -85,15 +86,6 @@ export function parseExact(text: string): JsonValue {
     }
   }
   return root;
-}
-
-/** An assignment to `__proto__` would change the prototype instead of adding a key. */
-function setOwn(object: OpenObject, key: string, value: JsonValue): void {
-  if (key === '__proto__') {
-    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
-  } else {
-    object[key] = value;
-  }
 }
 
 /** Where the string that starts at `start` ends, behind its closing quote. */

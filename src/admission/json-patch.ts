@@ -1,4 +1,5 @@
 import { isJsonArray, isJsonObject, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
+import { setOwn } from './set-own.ts';
 
 /** The operations of a JSON Patch (RFC 6902) that Gatehouse writes. `path` is a JSON Pointer (RFC 6901). */
 export type PatchOperation =
@@ -7,7 +8,10 @@ export type PatchOperation =
 
 /** One part of a JSON Pointer, escaped as in RFC 6901 §3. */
 export function pointerPart(key: string | number): string {
-  return `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const text = String(key);
+  return text.includes('~') || text.includes('/')
+    ? `/${text.replaceAll('~', '~0').replaceAll('/', '~1')}`
+    : `/${text}`;
 }
 
 type Draft = JsonValue[] | Record<string, JsonValue>;
@@ -77,9 +81,9 @@ function read(container: Draft, key: string): JsonValue | undefined {
   return index === undefined ? undefined : container[index];
 }
 
-/** Defines, never assigns: `__proto__` is a key like any other. */
 function write(container: Draft, key: string, value: JsonValue): void {
-  Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true });
+  if (Array.isArray(container)) container[Number(key)] = value;
+  else setOwn(container, key, value);
 }
 
 function indexOf(key: string): number | undefined {

@@ -1,9 +1,9 @@
 import { missingTarget, type UnseenReference } from './checks/references.ts';
 import { wantedKeys } from './checks/unique.ts';
 import { claimKeys, type ClaimFindings } from './claim-keys.ts';
-import type { Remarks } from './checks/remarks.ts';
+import { hasNoRemarks, type Remarks } from './checks/remarks.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import type { Decision } from './decision.ts';
+import { ALLOWED, type Decision } from './decision.ts';
 import { judge, type Judgement } from './judge.ts';
 import { createLiveLookup, type Confirmed, type LiveLookup } from './live-lookup.ts';
 import type { AdmissionRequest } from './request.ts';
@@ -21,19 +21,38 @@ import type { Circumstances } from './world.ts';
  * Whether the policies accept the request.
  *
  * What the store holds may allow; only a live read, or the request itself, may deny. A policy that only warns or audits never
- * denies, nor has anyone wait for an API server that does not answer.
+ * denies, nor has anyone wait for an API server that does not answer. At once where what is at hand is enough.
  */
-export async function validate(
+export function validate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
   circumstances: Circumstances,
+): Decision | Promise<Decision> {
+  const judgements = policies.map((policy) => judge(policy, request, circumstances));
+  // So most requests end, and there are many.
+  if (judgements.every((judgement) => isSilent(judgement, request))) return ALLOWED;
+  return decide(request, judgements, circumstances);
+}
+
+/** Whether there is nothing to say, to look up or to claim. */
+function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionRequest): boolean {
+  if (judgement instanceof Promise) return false;
+  const { policy, exemption, violations, unseen, remarks, unreadable } = judgement;
+  return (
+    violations.length + unseen.length + exemption.names.length === 0 &&
+    unreadable === undefined &&
+    hasNoRemarks(remarks) &&
+    wantedKeys(policy, request, exemption).length === 0
+  );
+}
+
+async function decide(
+  request: AdmissionRequest,
+  judging: readonly (Judgement | Promise<Judgement>)[],
+  circumstances: Circumstances,
 ): Promise<Decision> {
   const restoring = createRestoreLookup(request, circumstances);
-  const judgements: Judgement[] = [];
-  for (const policy of policies) {
-    const judgement = judge(policy, request, circumstances);
-    judgements.push(judgement instanceof Promise ? await judgement : judgement);
-  }
+  const judgements = await Promise.all(judging.map(async (judgement) => await judgement));
   const unseen = judgements.flatMap((judgement) => judgement.unseen);
   const looked = unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, circumstances);
   const restore = doubtful(looked.deferrable).length === 0 ? NO_RESTORE : await restoring();

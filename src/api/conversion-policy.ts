@@ -22,7 +22,8 @@ const EXPRESSION =
 
 const when = optional(
   string({
-    description: 'CEL that yields a bool, over the same; the step does nothing unless it holds, e.g. `has(object.spec.host)`.',
+    description:
+      'CEL that yields a bool, over the same; the step does nothing unless it holds, e.g. `has(object.spec.host)`.',
     minLength: 1,
   }),
 );
@@ -59,9 +60,7 @@ const step = object(
         { description: 'Writes what an expression yields.' },
       ),
     ),
-    remove: optional(
-      object({ path: path('The field to remove.') }, { description: 'Removes a field.' }),
-    ),
+    remove: optional(object({ path: path('The field to remove.') }, { description: 'Removes a field.' })),
   },
   { description: 'One step: exactly one of its fields.', minProperties: 1, maxProperties: 1 },
 );
@@ -74,8 +73,12 @@ const versionName = (description: string) =>
 const version = object(
   {
     name: versionName('A version of the CustomResourceDefinition other than the hub.'),
-    toHub: steps('What makes an object of this version one of the hub, in order. Absent: the inverse of `fromHub`.'),
-    fromHub: steps('The way back, in order. Absent: the inverse of `toHub`, which then holds no `set` and no `remove`.'),
+    toHub: steps(
+      'What makes an object of this version one of the hub, in order. Absent: the inverse of `fromHub`.',
+    ),
+    fromHub: steps(
+      'The way back, in order. Absent: the inverse of `toHub`, which then holds no `set` and no `remove`.',
+    ),
   },
   { description: 'How objects of one version become objects of the hub, and back.' },
 );

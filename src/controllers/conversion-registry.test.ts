@@ -42,7 +42,8 @@ beforeEach(() => {
   registry = create();
 });
 
-const lookUp = (kind = 'Server', definition?: string, group = GROUP) => registry.lookUp({ group, kind, definition });
+const lookUp = (kind = 'Server', definition?: string, group = GROUP) =>
+  registry.lookUp({ group, kind, definition });
 
 test('a policy in force is found by the kind of the objects, and by the name in the path', () => {
   registry.set('servers', state());
@@ -54,7 +55,9 @@ test('a path that names another kind is a mistake that the message explains', ()
   registry.set('servers', state());
   expect(lookUp('Rack', groupResourceName(SERVERS))).toMatchObject({
     kind: 'none',
-    message: expect.stringContaining('/convert/servers.infra.example.com, which converts Server, for objects of kind Rack') as string,
+    message: expect.stringContaining(
+      '/convert/servers.infra.example.com, which converts Server, for objects of kind Rack',
+    ) as string,
   });
 });
 
@@ -72,8 +75,14 @@ describe('nobody converts', () => {
   });
 
   test('what a policy is for that never compiled, and the message says why', () => {
-    registry.set('servers', state({ inForce: undefined, problem: { reason: 'InvalidPath', message: 'spec.x: no' } }));
-    expect(lookUp()).toEqual({ kind: 'none', message: 'ConversionPolicy servers is not in force: InvalidPath: spec.x: no' });
+    registry.set(
+      'servers',
+      state({ inForce: undefined, problem: { reason: 'InvalidPath', message: 'spec.x: no' } }),
+    );
+    expect(lookUp()).toEqual({
+      kind: 'none',
+      message: 'ConversionPolicy servers is not in force: InvalidPath: spec.x: no',
+    });
   });
 
   test('what a policy was for that is gone', () => {
@@ -90,9 +99,15 @@ test('a version that does not compile leaves the one in force to convert', () =>
 
 test('until all is read, nobody can say that nobody converts', () => {
   registry = create({ unjudged: () => undefined });
-  expect(lookUp()).toEqual({ kind: 'unready', message: 'this replica has not read the ConversionPolicies yet' });
+  expect(lookUp()).toEqual({
+    kind: 'unready',
+    message: 'this replica has not read the ConversionPolicies yet',
+  });
   registry = create({ unjudged: (group) => (group === GROUP ? ['ConversionPolicy servers'] : []) });
-  expect(lookUp()).toEqual({ kind: 'unready', message: 'this replica has not read ConversionPolicy servers yet' });
+  expect(lookUp()).toEqual({
+    kind: 'unready',
+    message: 'this replica has not read ConversionPolicy servers yet',
+  });
   expect(lookUp('Server', undefined, 'other')).toMatchObject({ kind: 'none' });
   registry.set('servers', state());
   expect(lookUp()).toMatchObject({ kind: 'found' });
@@ -106,9 +121,9 @@ test('handlers convert too, and go before a policy', () => {
 });
 
 test('two handlers for one kind do not start', () => {
-  expect(() => create({ handlers: [handler('racks'), { ...handler('racks'), name: 'handler other' }] })).toThrow(
-    'handler racks and handler other both convert racks.infra.example.com: leave one of them',
-  );
+  expect(() =>
+    create({ handlers: [handler('racks'), { ...handler('racks'), name: 'handler other' }] }),
+  ).toThrow('handler racks and handler other both convert racks.infra.example.com: leave one of them');
 });
 
 test('every change is told', () => {

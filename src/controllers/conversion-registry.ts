@@ -79,7 +79,11 @@ export function createConversionRegistry({
   };
 }
 
-function found(converter: Converter, known: string | undefined, { kind, definition }: ConversionSubject): ConverterLookup {
+function found(
+  converter: Converter,
+  known: string | undefined,
+  { kind, definition }: ConversionSubject,
+): ConverterLookup {
   if (known === undefined || known === kind) return { kind: 'found', converter };
   const path = `/convert/${definition ?? ''}`;
   return {

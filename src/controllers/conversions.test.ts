@@ -1,7 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { Definition } from '../admission/conversion/definition.ts';
-import { definitionOf, policyOf, serversSpec, threeVersions, v1Schema, v2Schema, v3Schema } from '../admission/conversion/fixtures.ts';
+import {
+  definitionOf,
+  policyOf,
+  serversSpec,
+  threeVersions,
+  v1Schema,
+  v2Schema,
+  v3Schema,
+} from '../admission/conversion/fixtures.ts';
 import type { ConversionPolicy, ConversionPolicySpec } from '../api/conversion-policy.ts';
 import { createConversionRegistry, type ConversionRegistry } from './conversion-registry.ts';
 import { createConversionStatusReconciler } from './conversion-status.ts';
@@ -35,12 +43,19 @@ function define(definition: Definition | undefined): void {
   read = { kind: 'read', definition };
 }
 
-function put(name: string, generation: number, spec: Partial<ConversionPolicySpec> = {}, more: object = {}): void {
+function put(
+  name: string,
+  generation: number,
+  spec: Partial<ConversionPolicySpec> = {},
+  more: object = {},
+): void {
   const policy = policyOf(spec, name, generation);
   policies.set(name, { ...policies.get(name), ...policy, metadata: { ...policy.metadata, ...more } });
 }
 
-const BROKEN: Partial<ConversionPolicySpec> = { versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.uid' } }] }, { name: 'v3' }] };
+const BROKEN: Partial<ConversionPolicySpec> = {
+  versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.uid' } }] }, { name: 'v3' }],
+};
 
 const reconcile = (name = 'servers') =>
   createConversionsReconciler({
@@ -84,16 +99,24 @@ test('a version that does not compile leaves the one before in force, and says w
   expect(state()).toMatchObject({
     generation: 2,
     inForce: { generation: 1, spec: serversSpec },
-    problem: { reason: 'InvalidPath', message: expect.stringContaining('spec.versions[0].toHub[0].remove.path: of metadata') as string },
+    problem: {
+      reason: 'InvalidPath',
+      message: expect.stringContaining('spec.versions[0].toHub[0].remove.path: of metadata') as string,
+    },
   });
 });
 
 test('also after a restart, by status.inForce', async () => {
   put('servers', 2, BROKEN);
   const broken = policies.get('servers');
-  if (broken !== undefined) policies.set('servers', { ...broken, status: { inForce: { generation: 1, spec: serversSpec } } });
+  if (broken !== undefined)
+    policies.set('servers', { ...broken, status: { inForce: { generation: 1, spec: serversSpec } } });
   await reconcile();
-  expect(state()).toMatchObject({ generation: 2, inForce: { generation: 1 }, problem: { reason: 'InvalidPath' } });
+  expect(state()).toMatchObject({
+    generation: 2,
+    inForce: { generation: 1 },
+    problem: { reason: 'InvalidPath' },
+  });
 });
 
 test('without a version before, nothing converts', async () => {
@@ -116,12 +139,17 @@ describe('when the definition changes', () => {
     define(withVersion('v4'));
     await reconcile();
     expect(state()).toMatchObject({
-      inForce: { generation: 1, converter: { versions: ['v2', 'v1', 'v3'] }, definition: { versions: { length: 4 } } },
+      inForce: {
+        generation: 1,
+        converter: { versions: ['v2', 'v1', 'v3'] },
+        definition: { versions: { length: 4 } },
+      },
       problem: { reason: 'MissingVersion' },
     });
     restart();
     const policy = policies.get('servers');
-    if (policy !== undefined) policies.set('servers', { ...policy, status: { inForce: { generation: 1, spec: policy.spec } } });
+    if (policy !== undefined)
+      policies.set('servers', { ...policy, status: { inForce: { generation: 1, spec: policy.spec } } });
     await reconcile();
     expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'MissingVersion' } });
   });
@@ -161,7 +189,11 @@ describe('of two for one kind', () => {
     expect(state('another')).toMatchObject({ problem: undefined, inForce: { name: 'another' } });
     expect(state()).toMatchObject({
       inForce: undefined,
-      problem: { reason: 'Conflict', message: 'servers.infra.example.com is converted by ConversionPolicy another already: delete one of the two' },
+      problem: {
+        reason: 'Conflict',
+        message:
+          'servers.infra.example.com is converted by ConversionPolicy another already: delete one of the two',
+      },
     });
     policies.delete('another');
     await reconcile();
@@ -171,7 +203,10 @@ describe('of two for one kind', () => {
   test('a handler stays', async () => {
     handlers.set('servers', 'handler servers');
     await reconcile();
-    expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'Conflict', message: expect.stringContaining('handler servers') as string } });
+    expect(state()).toMatchObject({
+      inForce: undefined,
+      problem: { reason: 'Conflict', message: expect.stringContaining('handler servers') as string },
+    });
   });
 });
 
@@ -185,7 +220,10 @@ describe('the status', () => {
       policy: (name) => policies.get(name),
       state: (name) => registry.get(name),
       service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
-      setCondition: (conditions, next) => [...conditions.filter(({ type }) => type !== next.type), { ...next, lastTransitionTime: now.toISOString() }],
+      setCondition: (conditions, next) => [
+        ...conditions.filter(({ type }) => type !== next.type),
+        { ...next, lastTransitionTime: now.toISOString() },
+      ],
       writeStatus: (policy, status) => {
         written.push(status);
         policies.set(policy.metadata.name ?? '', { ...policy, status });
@@ -201,8 +239,19 @@ describe('the status', () => {
     expect(written).toMatchObject([
       {
         conditions: [
-          { type: 'Ready', status: 'True', reason: 'InForce', observedGeneration: 1, message: 'generation 1 converts' },
-          { type: 'Installed', status: 'False', reason: 'NotInstalled', message: expect.stringContaining('path: /convert/servers.infra.example.com') as string },
+          {
+            type: 'Ready',
+            status: 'True',
+            reason: 'InForce',
+            observedGeneration: 1,
+            message: 'generation 1 converts',
+          },
+          {
+            type: 'Installed',
+            status: 'False',
+            reason: 'NotInstalled',
+            message: expect.stringContaining('path: /convert/servers.infra.example.com') as string,
+          },
         ],
         inForce: { generation: 1, spec: serversSpec },
       },
@@ -216,7 +265,15 @@ describe('the status', () => {
     await reconcile();
     await report();
     expect(written[1]).toMatchObject({
-      conditions: [{ type: 'Ready', status: 'False', reason: 'InvalidPath', message: expect.stringContaining('(generation 1 stays in force)') as string }, {}],
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'False',
+          reason: 'InvalidPath',
+          message: expect.stringContaining('(generation 1 stays in force)') as string,
+        },
+        {},
+      ],
       inForce: { generation: 1 },
     });
   });

@@ -14,8 +14,7 @@ import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.t
 
 /** `unread`: nobody can tell yet whether there is one. */
 export type DefinitionRead =
-  | { readonly kind: 'read'; readonly definition: Definition | undefined }
-  | { readonly kind: 'unread' };
+  { readonly kind: 'read'; readonly definition: Definition | undefined } | { readonly kind: 'unread' };
 
 export interface ConversionsDeps {
   readonly policy: (name: string) => ConversionPolicy | undefined;
@@ -75,7 +74,10 @@ function judge(
   if (definition === undefined) {
     const problem: Problem =
       read.kind === 'unread'
-        ? { reason: 'DefinitionNotRead', message: `the CustomResourceDefinition ${name} could not be read yet` }
+        ? {
+            reason: 'DefinitionNotRead',
+            message: `the CustomResourceDefinition ${name} could not be read yet`,
+          }
         : { reason: 'UnknownTarget', message: `there is no CustomResourceDefinition ${name}: create it` };
     return { ...state, inForce: before?.inForce, problem };
   }
@@ -98,7 +100,9 @@ function rivalOf(policy: ConversionPolicy, { policies, handler }: ConversionsDep
 }
 
 function byAge(one: ConversionPolicy, other: ConversionPolicy): number {
-  const [a, b] = [one, other].map(({ metadata }) => `${metadata.creationTimestamp ?? ''} ${metadata.name ?? ''}`);
+  const [a, b] = [one, other].map(
+    ({ metadata }) => `${metadata.creationTimestamp ?? ''} ${metadata.name ?? ''}`,
+  );
   return (a ?? '') < (b ?? '') ? -1 : 1;
 }
 
@@ -123,7 +127,8 @@ function fallBack(
 }
 
 function toProblem(problems: readonly ConversionProblem[]): Problem {
-  const reason = CONVERSION_REASONS.find((one) => problems.some((problem) => problem.reason === one)) ?? 'InvalidPolicy';
+  const reason =
+    CONVERSION_REASONS.find((one) => problems.some((problem) => problem.reason === one)) ?? 'InvalidPolicy';
   return { reason, message: problems.map(({ where, message }) => `${where}: ${message}`).join('; ') };
 }
 

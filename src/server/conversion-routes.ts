@@ -4,7 +4,7 @@
  * admission may reach it.
  */
 import type { Server } from 'node:https';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify';
 
 import {
   answerReview,
@@ -49,7 +49,7 @@ export function addConversionRoutes(app: FastifyInstance<Server>, serving: Conve
   const breathe = createTimeSlices(SLICE_MS);
   const deps: ConversionDeps = { lookUp: serving.lookUp, breathe };
   const onRequest = refuseTooMuch(serving.bodyLimit);
-  void app.register((scope, _options, done) => {
+  const routes: FastifyPluginCallback<object, Server> = (scope, _options, done) => {
     // As text: whoever parses tens of megabytes at once does nothing else meanwhile.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, parsed) => {
@@ -61,7 +61,8 @@ export function addConversionRoutes(app: FastifyInstance<Server>, serving: Conve
       );
     }
     done();
-  });
+  };
+  void app.register(routes);
 }
 
 /** Before the body is read. A 429 with Retry-After has the API server ask again, up to ten times. */

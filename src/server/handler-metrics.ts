@@ -26,7 +26,7 @@ export function createHandlerMetrics(registers: Registry[]): HandlerMetrics {
   });
   const failures = new Counter({
     name: 'gatehouse_handler_failures_total',
-    help: 'Failures of handlers, by handler and reason (exception, timeout, result, draft, read, stray).',
+    help: 'Failures of handlers, by handler and reason (exception, timeout, result, draft, read, unreadable, stray).',
     labelNames: ['handler', 'reason'],
     registers,
   });

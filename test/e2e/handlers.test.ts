@@ -93,6 +93,10 @@ const HANDLERS = {
     `mutate(draft, { deny }) { draft.data.b = 'after ' + draft.data.a; if (draft.data.refuse === 'mutation') deny('b says no'); },
      validate(object, { deny, warn }) { warn('b judged'); if (object.data.refuse === 'b') deny('b says no'); },`,
   ),
+  'reads-pods.ts': forCase(
+    'reads-pods',
+    `reads: ['pods'], async validate(object, { list }) { await list('pods', { allNamespaces: true }); },`,
+  ),
   'racks.ts': `
     import { ConversionFailure } from 'gatehouse';
     interface RackV1 { spec: { size: string; serial?: number } }
@@ -249,6 +253,7 @@ describe('what the API server is told of handlers', () => {
       'handler-multi-a',
       'handler-multi-b',
       'handler-original',
+      'handler-reads-pods',
       'handler-servers',
       'handler-strays',
       'handler-throws-ignored',
@@ -419,6 +424,21 @@ describe('conversion by a handler', () => {
 });
 
 describe('what goes wrong in a handler', () => {
+  test('a kind that may not be read is told with the ClusterRole to add, and read once that is there', async () => {
+    expect((await refusal(() => create('reads-pods'))).message).toContain('handler reads-pods failed');
+    await seeInLog('Gatehouse may not get, list and watch pods. Add this ClusterRole:');
+    await cluster.apply({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: {
+        name: 'gatehouse-references-handlers',
+        labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+      },
+      rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }],
+    } as KubeObject);
+    await eventually('the handler reads', () => create('reads-pods'), { timeoutMs: 20_000 });
+  });
+
   test('an exception is judged by the failurePolicy, and says nothing of what happened', async () => {
     const error = await refusal(() => create('throws'));
     expect(error.message).toContain('handler throws failed');

@@ -160,10 +160,171 @@ test('policies that cannot be enforced are told with what is wrong with each, an
       ),
     ].join('\n'),
   });
+  const at = (document: number, message: string) =>
+    `error: policies.yaml:${7 * document - 6} (document ${document}): AdmissionPolicy ${message}`;
   const { code, stdout, stderr } = await runReview([
     ...['-p', join(folder, 'policies.yaml'), '--crds', 'deploy/examples', '-f', 'deploy/examples/objects'],
   ]);
-  expect(stderr.replaceAll(`${folder}/`, '').split('\n')).toEqual([]);
+  expect(stderr.replaceAll(`${folder}/`, '').split('\n')).toEqual([
+    at(1, 'typo: unknown field "spec.validat": correct its name, or remove it'),
+    at(
+      2,
+      'path: spec.validate.immutable[0]: elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list',
+    ),
+    expect.stringContaining(at(3, 'cel: spec.validate.rules[0].expression: ')),
+    expect.stringContaining(at(4, 'type: spec.validate.rules[0].expression: ')),
+    at(
+      5,
+      'target: spec.validate.references[0].target: the API server serves no racks.infra.example.com: install its CustomResourceDefinition, or correct the name (nothing that was read defines it: add its CustomResourceDefinition to the crds)',
+    ),
+    '',
+  ]);
   expect(stdout).toBe('');
   expect(code).toBe(2);
+});
+
+test.each<[string, readonly string[], string]>([
+  [
+    'nothing to review',
+    ['-p', 'deploy/examples'],
+    'say what to review: -f <objects>, --suite <tests> or --cluster',
+  ],
+  [
+    'nothing to judge by',
+    ['-f', 'deploy/examples/objects', '--crds', 'deploy/examples/server-crd.yaml'],
+    'there is no AdmissionPolicy and no handler to judge by: give policies with -p',
+  ],
+  [
+    'a format that there is not',
+    ['-f', 'deploy/examples/objects', '-o', 'xml'],
+    'Allowed choices are table, json, junit.',
+  ],
+  [
+    'flags that do not go together',
+    ['--suite', 'deploy/examples/tests', '--user', 'ada'],
+    '--user does not go with --suite: write it in the suite',
+  ],
+  [
+    'an UPDATE of nothing',
+    ['-f', 'deploy/examples/objects', '--operation', 'UPDATE'],
+    'an UPDATE needs the objects as they are now: give them with --old',
+  ],
+])('wrong usage ends with 2: %s', async (_what, args, message) => {
+  const { code, stdout, stderr } = await runReview(args);
+  expect(stderr).toContain(message);
+  expect(stdout).toBe('');
+  expect(code).toBe(2);
+});
+
+test('a suite of the examples runs as docs/review.md shows it', async () => {
+  const { code, stdout } = await runReview(['--suite', 'deploy/examples/tests']);
+  expect(stdout.split('\n')).toEqual([
+    'deploy/examples/tests/servers.yaml',
+    '  passed  a Server of a Datacenter that exists is taken, and gets the standard tier',
+    '  passed  a tier that was written stays',
+    '  passed  a Server of a Datacenter that does not exist is refused',
+    '  passed  a Server cannot move',
+    '  passed  a Server whose Datacenter has gone can still be labelled',
+    '  passed  a Server without a Datacenter is none, by its definition',
+    "  passed  Datacenters are nobody's business",
+    '',
+    '7 tests: 7 passed',
+    '',
+  ]);
+  expect(code).toBe(0);
+});
+
+test('a test that fails shows what was expected and what came', async () => {
+  writeFiles(folder, {
+    'policy.yaml': [
+      'apiVersion: gatehouse.dev/v1alpha1',
+      'kind: AdmissionPolicy',
+      'metadata: { name: units }',
+      'spec:',
+      '  match: { apiGroups: [infra.example.com], resources: [servers] }',
+      '  defaults: [{ path: spec.tier, value: standard }]',
+      '  validate: { rules: [{ expression: object.spec.units < 5, message: too many, fieldPath: spec.units }] }',
+    ].join('\n'),
+    'suite.yaml': [
+      'policies: [policy.yaml]',
+      'tests:',
+      '  - name: nine are too many',
+      '    object: &nine { apiVersion: infra.example.com/v1, kind: Server, metadata: { name: a }, spec: { units: 9 } }',
+      '    expect: { decision: allow }',
+      '  - name: the tier is gold',
+      '    object: { <<: *nine, spec: { units: 1 } }',
+      '    expect: { decision: allow, object: { spec: { tier: gold, units: 1 } } }',
+    ].join('\n'),
+  });
+  const { code, stdout, stderr } = await runReview(['--suite', 'suite.yaml'], { cwd: folder });
+  expect(stdout.split('\n')).toEqual([
+    'suite.yaml',
+    '  FAILED  nine are too many (suite.yaml:3)',
+    '          decision',
+    '            expected: allow',
+    '            received: deny: spec.units: too many (policy units)',
+    '  FAILED  the tier is gold (suite.yaml:6)',
+    '          object.spec.tier',
+    '            expected: "gold"',
+    '            received: "standard"',
+    '',
+    '2 tests: 2 failed',
+    '',
+  ]);
+  expect(stderr).toBe(
+    'note: suite.yaml: no definition of Server (infra.example.com/v1) was read: taken for servers.infra.example.com, without namespace, with any fields; add its CustomResourceDefinition to the crds\n',
+  );
+  expect(code).toBe(1);
+});
+
+test('handlers change, judge, read what there is, and say on stderr why they failed', async () => {
+  const server = (name: string, spec: string) =>
+    `apiVersion: infra.example.com/v1\nkind: Server\nmetadata: { name: ${name}, namespace: shop }\nspec: ${spec}\n`;
+  const match = "match: { apiGroups: ['infra.example.com'], resources: ['servers'] }";
+  writeFiles(folder, {
+    'handlers/peers.ts': `
+      import { defineHandler } from 'gatehouse';
+      export default defineHandler<{ spec: { units?: number; tier?: string } }>({
+        ${match},
+        mutate(server) { server.spec.tier ??= 'bronze'; },
+        async validate(server, context) {
+          const peers = await context.list('servers');
+          if (peers.length > 1) context.warn(\`has \${peers.length} peers\`);
+          if ((server.spec.units ?? 0) > 5) return context.deny('too many', { field: 'spec.units' });
+        },
+      });`,
+    'handlers/breaks.ts': `
+      import { defineHandler } from 'gatehouse';
+      export default defineHandler({
+        ${match},
+        validate(server) { if (server.metadata.name === 'c') throw new Error('oh no'); },
+      });`,
+    'objects.yaml': [server('a', '{}'), server('b', '{ units: 9 }'), server('c', '{}')].join('---\n'),
+  });
+  const { code, stdout, stderr } = await runReview(
+    [...['--handlers', 'handlers', '-f', 'objects.yaml', '-o', 'json']],
+    { cwd: folder },
+  );
+  const { results } = JSON.parse(stdout) as { results: object[] };
+  expect(results).toMatchObject([
+    {
+      decision: 'warned',
+      handlers: ['breaks', 'peers'],
+      warnings: ['has 2 peers'],
+      patch: [{ path: '/spec/tier', value: 'bronze' }],
+    },
+    {
+      decision: 'denied',
+      message: 'spec.units: too many (handler peers)',
+      causes: [{ field: 'spec.units', message: 'too many' }],
+    },
+    { decision: 'denied', code: 500, message: 'handler breaks failed: Error: oh no' },
+  ]);
+  expect(stderr).toMatch(/handler breaks: it failed\nError: oh no\n {4}at .*breaks\.ts:5/);
+  expect(code).toBe(1);
+
+  writeFiles(folder, { 'handlers/broken.ts': 'export const nothing = 1;' });
+  const broken = await runReview(['--handlers', 'handlers', '-f', 'objects.yaml'], { cwd: folder });
+  expect(broken.stderr).toMatch(/^error: \S+broken\.ts: it has no default export/m);
+  expect(broken.code).toBe(2);
 });

@@ -116,10 +116,10 @@ export function judgeConversion(questionText: string, answerText: string): strin
     rule('a failure says why', typeof message === 'string' && message !== '');
     return String(message);
   }
-  const [asked, converted] = [request.objects, response.convertedObjects].map((list) => (Array.isArray(list) ? list : []));
-  rule('as many objects as were asked for', converted?.length === asked?.length);
-  for (const [index, object] of (converted ?? []).entries()) {
-    judgeConverted(fieldsOf(asked?.[index], 'object'), fieldsOf(object, 'object'), request.desiredAPIVersion);
+  const [asked, converted] = [listOf(request.objects), listOf(response.convertedObjects)];
+  rule('as many objects as were asked for', converted.length === asked.length);
+  for (const [index, object] of converted.entries()) {
+    judgeConverted(fieldsOf(asked[index], 'object'), fieldsOf(object, 'object'), request.desiredAPIVersion);
   }
   return undefined;
 }
@@ -129,10 +129,14 @@ function judgeConverted(object: Fields, converted: Fields, desired: unknown): vo
   rule('apiVersion is the desired one', converted.apiVersion === desired);
   rule('kind stays', converted.kind === object.kind);
   const [before, after] = [fieldsOf(object.metadata, 'metadata'), fieldsOf(converted.metadata, 'metadata')];
-  for (const field of ['name', 'namespace', 'uid']) rule(`metadata.${field} stays`, after[field] === before[field]);
+  for (const field of ['name', 'namespace', 'uid'])
+    rule(`metadata.${field} stays`, after[field] === before[field]);
   for (const map of ['labels', 'annotations']) {
     const marks = Object.values(fieldsOf(after[map] ?? {}, map));
-    rule(`${map} are texts`, marks.every((mark) => typeof mark === 'string'));
+    rule(
+      `${map} are texts`,
+      marks.every((mark) => typeof mark === 'string'),
+    );
   }
 }
 
@@ -176,6 +180,8 @@ function fieldsOf(value: unknown, what: string): Fields {
 function onlyKeys(fields: Fields, known: readonly string[]): void {
   for (const key of Object.keys(fields)) rule(`${key} is a field of the API`, known.includes(key));
 }
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 function rule(name: string, holds: boolean): void {
   if (!holds) throw new Error(`broken rule: ${name}`);

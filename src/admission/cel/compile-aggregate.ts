@@ -67,7 +67,7 @@ function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Comp
 function itemValue(value: unknown, optional: boolean): readonly unknown[] {
   if (!optional) return [value];
   if (!isOptional(value))
-    throw new CelError(`cannot initialize optional list element from non-optional value`);
+    throw new CelError('cannot initialize optional list element from non-optional value');
   return value.value === undefined ? [] : [value.value];
 }
 

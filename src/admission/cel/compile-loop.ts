@@ -2,7 +2,7 @@ import { CelError, noSuchOverload } from './cel-error.ts';
 import { type Compiled, type Compiler, type Scope, type Variable, withVariables } from './compiler.ts';
 import type { Loop, OptionalMap } from './expression.ts';
 import { type Fold, withFold } from './folds.ts';
-import type { Frame, Step } from './frame.ts';
+import { charge, type Frame, type Step } from './frame.ts';
 import { mapGet, mapKeys } from './maps.ts';
 import {
   BOOL,
@@ -149,7 +149,7 @@ function binder(first: number, second: number | undefined): Bind {
 function loopStep<State>(range: Step, bind: Bind, { start, visit, finish }: Fold<State>): Step {
   return (frame) => {
     const over = range(frame);
-    const items = itemsOf(over);
+    const items = itemsOf(frame, over);
     const state = start();
     for (let index = 0; index < items.length; index += 1) {
       bind(frame, over, items[index], index);
@@ -159,10 +159,12 @@ function loopStep<State>(range: Step, bind: Bind, { start, visit, finish }: Fold
   };
 }
 
-function itemsOf(range: unknown): readonly unknown[] {
+function itemsOf(frame: Frame, range: unknown): readonly unknown[] {
   if (isList(range)) return range;
-  if (isMap(range)) return mapKeys(range);
-  throw new CelError(`got '${typeNameOf(range)}', expected iterable type`);
+  if (!isMap(range)) throw new CelError(`got '${typeNameOf(range)}', expected iterable type`);
+  const keys = mapKeys(range);
+  charge(frame, keys.length); // they are listed even if the first one decides
+  return keys;
 }
 
 /** `optMap(v, …)` is an optional of what is made of the value; `optFlatMap(v, …)` is the optional that is made of it. */

@@ -17,12 +17,20 @@ export function isEqual(left: unknown, right: unknown, frame: Frame): boolean {
     case 'object':
       return left === right || (left !== null && isEqualObject(left, right, frame));
     case 'string':
+      return isEqualText(left, right, frame);
     case 'boolean':
     case 'undefined':
     case 'symbol':
     case 'function':
       return left === right;
   }
+}
+
+/** Texts of different lengths differ without a look. */
+function isEqualText(left: string, right: unknown, frame: Frame): boolean {
+  if (typeof right !== 'string' || left.length !== right.length) return false;
+  charge(frame, traversal(left.length));
+  return left === right;
 }
 
 function isEqualNumber(left: number | bigint, right: unknown): boolean {
@@ -48,7 +56,7 @@ function isEqualBytes(left: Uint8Array, right: Uint8Array, frame: Frame): boolea
 
 function isEqualList(left: readonly unknown[], right: readonly unknown[], frame: Frame): boolean {
   if (left.length !== right.length) return false;
-  charge(frame, traversal(left.length));
+  charge(frame, Math.ceil(left.length / 2));
   return left.every((item, index) => isEqual(item, right[index], frame));
 }
 

@@ -3,7 +3,7 @@ import { CelError, noSuchOverload } from './cel-error.ts';
 import { keyOrFail } from './compile-aggregate.ts';
 import type { Loop } from './expression.ts';
 import { charge, type Frame, type Step } from './frame.ts';
-import { sortByKeys, sortCost } from './library/lists.ts';
+import { sortByKeys } from './library/lists.ts';
 import { mapGet, mapKeys } from './maps.ts';
 import { isMap } from './values.ts';
 
@@ -112,10 +112,7 @@ const sorted = (body: Step): Fold<Keyed> => ({
     keys.push(body(frame));
     return false;
   },
-  finish: (frame, { items, keys }) => {
-    charge(frame, sortCost(items.length));
-    return sortByKeys(items, keys);
-  },
+  finish: (frame, { items, keys }) => sortByKeys(frame, items, keys),
 });
 
 /** The parts of a macro. */

@@ -33,6 +33,8 @@ test.each([
   ['1 - -1', 2n],
   ['[1] + [2]', [1n, 2n]],
   ["b'a' + b'b' == b'ab'", true],
+  ["b'\\xe9é😀\\351x' == b'\\xe9\\xc3\\xa9\\xf0\\x9f\\x98\\x80\\xe9x'", true],
+  ['b"""é""" == bytes("é")', true],
   ['1.0 / 0.0', Infinity],
 ])('%s', (expression, result) => {
   expect(evaluate(expression)).toEqual(result);

@@ -25,21 +25,21 @@ function valueOf(node: LiteralNode, negative: boolean, at: number, fail: Fail): 
   return value instanceof Uint8Array ? bytesOf(node, value) : uint(value.value);
 }
 
-const BEYOND_ASCII = /[^\0-\x7f]+/g;
+const BEYOND_ASCII = /[^\0-\x7f]/;
+/** An escape, which is one byte, or a character as it is. */
+const WRITTEN = /\\(?:[xX][0-9a-fA-F]{2}|[0-7]{3}|.)|./gsu;
 
-/** The library makes one byte of each character; beyond ASCII bytes are the UTF-8 of what is written. */
+/** The library makes one byte of each UTF-16 unit; beyond ASCII bytes are the UTF-8 of what is written. */
 function bytesOf({ input, start, end }: LiteralNode, bytes: Uint8Array): Uint8Array {
-  const written = input.slice(start, end).match(BEYOND_ASCII);
-  if (written === null) return bytes;
-  // As many units as characters were cut to a byte each; escapes are ASCII and keep their order between them.
-  let text = Buffer.from(bytes).toString('latin1');
-  let from = 0;
-  for (const run of written) {
-    const cut = Buffer.from(Array.from(run, (_, index) => run.charCodeAt(index) & 0xff)).toString('latin1');
-    const at = text.indexOf(cut, from);
-    const utf8 = Buffer.from(run).toString('latin1');
-    text = text.slice(0, at) + utf8 + text.slice(at + cut.length);
-    from = at + utf8.length;
+  const quoted = input.slice(start + 1, end);
+  if (!BEYOND_ASCII.test(quoted)) return bytes;
+  const quotes = /^(?:"""|'''|["'])/.exec(quoted)?.[0].length ?? 0;
+  const parts: Uint8Array[] = [];
+  let unit = 0;
+  for (const [written] of quoted.slice(quotes, -quotes).matchAll(WRITTEN)) {
+    const units = written.startsWith('\\') ? 1 : written.length;
+    parts.push(BEYOND_ASCII.test(written) ? Buffer.from(written) : bytes.subarray(unit, unit + units));
+    unit += units;
   }
-  return new Uint8Array(Buffer.from(text, 'latin1'));
+  return new Uint8Array(Buffer.concat(parts));
 }

@@ -1,9 +1,9 @@
 import { add, divide, multiply, negate, remainder, subtract, unsupported } from './arithmetic.ts';
 import { isEqual } from './equality.ts';
-import { charge, traversal } from './frame.ts';
+import { charge } from './frame.ts';
 import type { CelFunction, Run } from './library/define.ts';
 import { mapHas } from './maps.ts';
-import { compare } from './order.ts';
+import { compare, comparison } from './order.ts';
 import { BOOL, type CelType } from './type.ts';
 import { parseType } from './type-name.ts';
 import type { ValueTest } from './value-test.ts';
@@ -31,12 +31,9 @@ const operator = (name: string, overloads: readonly string[], run: Run): readonl
     };
   });
 
-/** Of comparing two values, not looking into them. */
-const comparison = (left: unknown, right: unknown) =>
-  typeof left === 'string' && typeof right === 'string' ? traversal(Math.min(left.length, right.length)) : 1;
-
 const equals: Run = (frame, left, right) => {
-  charge(frame, comparison(left, right));
+  if (typeof left !== 'string' || typeof right !== 'string') charge(frame, 1);
+  else if (left.length !== right.length) charge(frame, comparison(left, right)); // as if they were looked at
   return isEqual(left, right, frame);
 };
 

@@ -1,5 +1,10 @@
 import { noSuchOverload } from './cel-error.ts';
+import { traversal } from './frame.ts';
 import { type CelUint, isDuration, isNumber, isTimestamp } from './values.ts';
+
+/** Of comparing two values without looking into lists or maps. */
+export const comparison = (left: unknown, right: unknown): number =>
+  typeof left === 'string' && typeof right === 'string' ? traversal(Math.min(left.length, right.length)) : 1;
 
 /**
  * -1, 0 or 1; undefined when one of them is NaN, which is in no order.

@@ -44,7 +44,7 @@ function parseNode(source: string): ASTNode {
       error.code === 'invalid_macro_argument'
         ? 'argument must be a simple name'
         : `Syntax error: ${error.summary}`;
-    throw new CelError(message, { cause: error, position });
+    throw new CelError(message, { position }); // the library's error holds a copy of the source
   }
 }
 

@@ -12,10 +12,22 @@ export interface Solver {
   readonly resolve: (type: CelType) => CelType;
 }
 
-type Bindings = Map<string, CelType>;
+interface Bindings {
+  readonly get: (variable: string) => CelType | undefined;
+  readonly set: (variable: string, type: CelType) => void;
+}
 
 export function createSolver(): Solver {
-  let bindings: Bindings = new Map();
+  const bound = new Map<string, CelType>();
+  /** What the variables that the trial under way has bound stood for before. */
+  let before: (readonly [variable: string, type: CelType | undefined])[] = [];
+  const bindings: Bindings = {
+    get: (variable) => bound.get(variable),
+    set: (variable, type) => {
+      before.push([variable, bound.get(variable)]);
+      bound.set(variable, type);
+    },
+  };
   let variables = 0;
   const fresh = (): CelType => ({ kind: 'variable', name: `_${(variables += 1)}` });
   return {
@@ -31,15 +43,25 @@ export function createSolver(): Solver {
       );
     },
     assign: (wanted, given) => {
-      const trial = new Map(bindings);
+      before = [];
       const fits =
         wanted.length === given.length &&
-        wanted.every((type, i) => isAssignable(trial, given[i] ?? DYN, type));
-      if (fits) bindings = trial;
+        wanted.every((type, index) => isAssignable(bindings, given[index] ?? DYN, type));
+      if (!fits) restore(bound, before);
       return fits;
     },
     resolve: (type) => resolve(bindings, type),
   };
+}
+
+function restore(
+  bound: Map<string, CelType>,
+  before: readonly (readonly [variable: string, type: CelType | undefined])[],
+): void {
+  for (const [variable, type] of before.toReversed()) {
+    if (type === undefined) bound.delete(variable);
+    else bound.set(variable, type);
+  }
 }
 
 function resolve(bindings: Bindings, type: CelType): CelType {

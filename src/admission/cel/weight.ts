@@ -1,6 +1,6 @@
 const known = new WeakMap<object, number>();
 
-/** How many values a JSON object holds, itself among them; it is counted once. */
+/** How long it takes to walk through a JSON object: the values that it holds and a part of their texts; counted once. */
 export function weightOf(json: object): number {
   const counted = known.get(json);
   if (counted !== undefined) return counted;
@@ -8,7 +8,7 @@ export function weightOf(json: object): number {
   const open: unknown[] = [json];
   while (open.length > 0) {
     const value = open.pop();
-    weight += 1;
+    weight += typeof value === 'string' ? 1 + Math.floor(value.length / 50) : 1;
     if (typeof value === 'object' && value !== null) {
       for (const item of Object.values(value)) open.push(item);
     }

@@ -18,6 +18,9 @@ export interface Remarks {
 
 export const NO_REMARKS: Remarks = { warnings: [], auditAnnotations: {}, errors: [] };
 
+export const hasNoRemarks = ({ warnings, auditAnnotations, errors }: Remarks): boolean =>
+  warnings.length + errors.length + Object.keys(auditAnnotations).length === 0;
+
 const LONGEST_VALUE = 10 * 1024;
 
 /** The warnings and the notes in the audit log. */

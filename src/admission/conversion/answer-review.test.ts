@@ -5,7 +5,7 @@ import { parseJson, type JsonObject } from '../json.ts';
 import { InvalidReview } from '../request.ts';
 import { answerReview, type AnsweredReview } from './answer-review.ts';
 import { ConversionFailure, type Converter, type ConverterLookup } from './converter.ts';
-import { compiled, definitionOf, GROUP } from './fixtures.ts';
+import { compiled, definitionOf, GROUP, server } from './fixtures.ts';
 
 const atOnce = () => undefined;
 
@@ -15,11 +15,16 @@ const renaming: Converter = {
   target: { group: 'foo', resource: 'widgets' },
   versions: undefined,
   convert: (object, to) => {
-    const { spec: { a, b } = {} } = object as { readonly spec?: { readonly a?: string; readonly b?: string } }; // the tests make no others
+    const { spec: { a, b } = {} } = object as {
+      readonly spec?: { readonly a?: string; readonly b?: string };
+    }; // the tests make no others
     return { ...object, spec: to === 'v2' ? { b: a ?? b ?? '' } : { a: b ?? a ?? '' } };
   },
 };
-const found = (change: Partial<Converter> = {}): ConverterLookup => ({ kind: 'found', converter: { ...renaming, ...change } });
+const found = (change: Partial<Converter> = {}): ConverterLookup => ({
+  kind: 'found',
+  converter: { ...renaming, ...change },
+});
 
 const widget = (version: string, name: string, spec: object = {}): object => ({
   apiVersion: `foo/${version}`,
@@ -39,7 +44,8 @@ const ask = (
   text: string,
   lookup: ConverterLookup = found(),
   { signal = new AbortController().signal, definition }: { signal?: AbortSignal; definition?: string } = {},
-): Promise<AnsweredReview> => answerReview(text, definition, { lookUp: () => lookup, breathe: atOnce }, signal);
+): Promise<AnsweredReview> =>
+  answerReview(text, definition, { lookUp: () => lookup, breathe: atOnce }, signal);
 
 /** The response, and what is reported of it. */
 async function answer(...args: Parameters<typeof ask>) {
@@ -48,7 +54,11 @@ async function answer(...args: Parameters<typeof ask>) {
   const written = parseJson(answered.text) as {
     readonly apiVersion: string;
     readonly kind: string;
-    readonly response: { readonly uid: string; readonly convertedObjects: readonly JsonObject[]; readonly result: object };
+    readonly response: {
+      readonly uid: string;
+      readonly convertedObjects: readonly JsonObject[];
+      readonly result: object;
+    };
   };
   return { ...written, report: answered.report };
 }
@@ -60,24 +70,29 @@ const failureOf = async (...args: Parameters<typeof ask>): Promise<string> => {
 };
 
 describe('TestGetObjectsToConvert', () => {
-  const namesOf = (objects: readonly JsonObject[]) =>
-    objects.map(({ apiVersion, metadata }) => `${String(apiVersion)} ${String((metadata as JsonObject).name)}`);
-
   test.each<[string, readonly object[], readonly string[]]>([
     ['empty list', [], []],
-    ['one-item list, in desired version', [widget('v2', 'a')], ['foo/v2 a']],
-    ['one-item list, not in desired version', [widget('v1', 'a')], ['foo/v2 a']],
-    ['multi-item list, in desired version', [widget('v2', 'a'), widget('v2', 'b')], ['foo/v2 a', 'foo/v2 b']],
-    ['multi-item list, mixed versions', [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c')], ['foo/v2 a', 'foo/v2 b', 'foo/v2 c']],
-  ])('%s: as many objects, in the same order', async (_name, objects, expected) => {
+    ['one-item list, in desired version', [widget('v2', 'a')], ['a']],
+    ['one-item list, not in desired version', [widget('v1', 'a')], ['a']],
+    ['multi-item list, in desired version', [widget('v2', 'a'), widget('v2', 'b')], ['a', 'b']],
+    [
+      'multi-item list, mixed versions',
+      [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c')],
+      ['a', 'b', 'c'],
+    ],
+  ])('%s: as many objects, in the same order', async (_name, objects, names) => {
     const { response, report } = await answer(review(objects));
     expect(response.result).toEqual({ status: 'Success' });
-    expect(namesOf(response.convertedObjects)).toEqual(expected);
+    expect(response.convertedObjects).toHaveLength(names.length);
+    expect(response.convertedObjects).toMatchObject(
+      names.map((name) => ({ apiVersion: 'foo/v2', metadata: { name } })),
+    );
     expect(report).toMatchObject({ uid: 'uid', to: 'v2', objects: objects.length, failure: undefined });
   });
 
   test('an object in the desired version is not shown to the converter, and comes back to the byte', async () => {
-    const text = '{"kind":"Widget","apiVersion":"foo/v2" ,  "metadata":{"name":"a"},"n":1.50,"big":12345678901234567890}';
+    const text =
+      '{"kind":"Widget","apiVersion":"foo/v2" ,  "metadata":{"name":"a"},"n":1.50,"big":12345678901234567890}';
     const asked = review([]).replace('[]', `[ ${text} ]`);
     const answered = await ask(asked, found({ convert: () => Promise.reject(new Error('was asked')) }));
     expect(answered).toMatchObject({ text: expect.stringContaining(`[${text}]`) as string });
@@ -87,7 +102,11 @@ describe('TestGetObjectsToConvert', () => {
 describe('TestCreateConversionReviewObjects', () => {
   test.each(['v1', 'v1beta1'])('%s is answered in the version received', async (version) => {
     const { apiVersion, kind, response } = await answer(review([widget('v1', 'a', { a: 'x' })], {}, version));
-    expect([apiVersion, kind, response.uid]).toEqual([`apiextensions.k8s.io/${version}`, 'ConversionReview', 'uid']);
+    expect([apiVersion, kind, response.uid]).toEqual([
+      `apiextensions.k8s.io/${version}`,
+      'ConversionReview',
+      'uid',
+    ]);
     expect(response.convertedObjects).toEqual([widget('v2', 'a', { b: 'x' })]);
   });
 
@@ -102,7 +121,11 @@ describe('TestCreateConversionReviewObjects', () => {
     ['no request', '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}', 'request: absent'],
     ['no object', 'null', 'the body is not a JSON object'],
     ['no JSON', '{"request":', 'the body is not JSON'],
-    ['no JSON in an object', review([{}]).replace('{}', '{nope}'), 'the body is not JSON: request.objects[0]'],
+    [
+      'no JSON in an object',
+      review([{}]).replace('{}', '{nope}'),
+      'the body is not JSON: request.objects[0]',
+    ],
   ])('%s is no question that could be answered', async (_name, text, message) => {
     await expect(ask(text)).rejects.toThrow(InvalidReview);
     await expect(ask(text)).rejects.toThrow(message);
@@ -121,12 +144,16 @@ describe('controller-runtime: Conversion Webhook', () => {
 
   test('should return error when dest/src objects belong to different API groups', async () => {
     const foreign = { ...widget('v1', 'a'), apiVersion: 'foos/v1' };
-    expect(await failureOf(review([foreign]))).toContain('it is not of the API group "foo": a conversion stays in its group');
+    expect(await failureOf(review([foreign]))).toContain(
+      'it is not of the API group "foo": a conversion stays in its group',
+    );
   });
 
   test('should return error when the API group does not have a hub defined', async () => {
     const none: ConverterLookup = { kind: 'none', message: 'nothing converts Widgets: write a policy' };
-    expect(await failureOf(review([widget('v1', 'a')]), none)).toBe('nothing converts Widgets: write a policy');
+    expect(await failureOf(review([widget('v1', 'a')]), none)).toBe(
+      'nothing converts Widgets: write a policy',
+    );
   });
 
   test('panic: what a converter throws is for the log, and the user is told where to look', async () => {
@@ -138,7 +165,8 @@ describe('controller-runtime: Conversion Webhook', () => {
     const { response, report } = await answer(review([widget('v1', 'a')]), throwing);
     expect(response.result).toEqual({
       status: 'Failed',
-      message: 'Widget "n/a" cannot be converted from v1 to v2: handler widgets: internal error; the log of Gatehouse says more',
+      message:
+        'Widget "n/a" cannot be converted from v1 to v2: handler widgets: internal error; the log of Gatehouse says more',
     });
     expect(report).toMatchObject({ cause: { message: expect.stringContaining('password') as string } });
   });
@@ -161,8 +189,12 @@ describe('a failure', () => {
 
   test('says which version the converter does not know', async () => {
     const lookup = found({ versions: ['v1', 'v2'] });
-    expect(await failureOf(review([widget('v0', 'a')]), lookup)).toContain('handler widgets does not know version "v0"');
-    expect(await failureOf(review([widget('v1', 'a')], { desiredAPIVersion: 'foo/v3' }), lookup)).toContain('"v3"');
+    expect(await failureOf(review([widget('v0', 'a')]), lookup)).toContain(
+      'handler widgets does not know version "v0"',
+    );
+    expect(await failureOf(review([widget('v1', 'a')], { desiredAPIVersion: 'foo/v3' }), lookup)).toContain(
+      '"v3"',
+    );
   });
 
   test('is what an object of another kind in the list gets', async () => {
@@ -171,8 +203,12 @@ describe('a failure', () => {
   });
 
   test('is what a converter gets that changes who the object is', async () => {
-    const lookup = found({ convert: (object) => ({ ...object, metadata: { name: 'other', namespace: 'n' } }) });
-    expect(await failureOf(review([widget('v1', 'a')]), lookup)).toContain('changed metadata.name from "a" to "other"');
+    const lookup = found({
+      convert: (object) => ({ ...object, metadata: { name: 'other', namespace: 'n' } }),
+    });
+    expect(await failureOf(review([widget('v1', 'a')]), lookup)).toContain(
+      'changed metadata.name from "a" to "other"',
+    );
   });
 
   test('has a message that cannot pass for something else, however long', async () => {
@@ -190,7 +226,11 @@ describe('a failure', () => {
 describe('no answer is waited for that does not come', () => {
   test('a converter that never ends is given up when time is over', async () => {
     const controller = new AbortController();
-    const asked = failureOf(review([widget('v1', 'a')]), found({ convert: () => new Promise(() => undefined) }), { signal: controller.signal });
+    const asked = failureOf(
+      review([widget('v1', 'a')]),
+      found({ convert: () => new Promise(() => undefined) }),
+      { signal: controller.signal },
+    );
     setImmediate(() => {
       controller.abort();
     });
@@ -208,12 +248,44 @@ describe('no answer is waited for that does not come', () => {
       },
     });
     const objects = ['a', 'b', 'c', 'd'].map((name) => widget('v1', name));
-    expect(await failureOf(review(objects), counting, { signal: controller.signal })).toContain('over after 2 of 4 objects');
+    expect(await failureOf(review(objects), counting, { signal: controller.signal })).toContain(
+      'over after 2 of 4 objects',
+    );
     expect(converted).toHaveLength(2);
   });
 
   test('a replica that cannot know yet says so', async () => {
-    expect(await ask(review([widget('v1', 'a')]), { kind: 'unready', message: 'not yet' })).toEqual({ kind: 'unready', message: 'not yet' });
+    expect(await ask(review([widget('v1', 'a')]), { kind: 'unready', message: 'not yet' })).toEqual({
+      kind: 'unready',
+      message: 'not yet',
+    });
+  });
+});
+
+describe('hostile objects', () => {
+  const { converter } = compiled();
+  const deep = `${'{"a":['.repeat(10_000)}9007199254740993${']}'.repeat(10_000)}`;
+  const text = (extra: string) =>
+    JSON.stringify(server('v1', { spec: { endpoint: 'a:80', extra: '?' } })).replace('"?"', extra);
+
+  test.each([
+    ['20,000 levels deep', deep],
+    [
+      'with keys of the language',
+      '{"__proto__":{"polluted":1},"constructor":{"prototype":1},"toString":null}',
+    ],
+    ['of 3 MiB', `{"text":"${'x'.repeat(3 * 1024 * 1024)}"}`],
+    [
+      'with a list of 2,000 elements',
+      `{"list":[${Array.from({ length: 2_000 }, (_, n) => `{"name":"n${n}"}`).join()}]}`,
+    ],
+    ['with integers beyond 2^53', '{"n":-9223372036854775808,"m":9007199254740993}'],
+  ])('an object %s is converted, and what no step touches is the same by a byte', async (_what, extra) => {
+    const asked = review([], { desiredAPIVersion: `${GROUP}/v2` }).replace('[]', `[${text(extra)}]`);
+    const answered = await ask(asked, { kind: 'found', converter });
+    expect(answered).toMatchObject({ kind: 'answered', report: { failure: undefined } });
+    expect(answered.kind === 'answered' && answered.text.includes(`"extra":${extra}`)).toBe(true);
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 });
 
@@ -223,7 +295,12 @@ test('who converts is looked up by group and kind of the objects, and by the pat
     asked.push(subject);
     return found();
   };
-  await answerReview(review([widget('v1', 'a')]), 'widgets.foo', { lookUp, breathe: atOnce }, new AbortController().signal);
+  await answerReview(
+    review([widget('v1', 'a')]),
+    'widgets.foo',
+    { lookUp, breathe: atOnce },
+    new AbortController().signal,
+  );
   await answerReview(review([]), undefined, { lookUp, breathe: atOnce }, new AbortController().signal);
   expect(asked).toEqual([{ group: 'foo', kind: 'Widget', definition: 'widgets.foo' }]);
 });
@@ -235,15 +312,25 @@ test('others get their turn between two objects', async () => {
     return Promise.resolve();
   };
   const objects = Array.from({ length: 5 }, (_, index) => widget('v1', `w${index}`));
-  await answerReview(review(objects), undefined, { lookUp: () => found(), breathe }, new AbortController().signal);
+  await answerReview(
+    review(objects),
+    undefined,
+    { lookUp: () => found(), breathe },
+    new AbortController().signal,
+  );
   expect(breaths).toBe(10); // once to find each, once to convert it
 });
 
 describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
-  const recorded = readFileSync(new URL('../../../test/data/admission-reviews-1.36.jsonl', import.meta.url), 'utf8')
+  const recorded = readFileSync(
+    new URL('../../../test/data/admission-reviews-1.36.jsonl', import.meta.url),
+    'utf8',
+  )
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as { readonly step: string; readonly path: string; readonly body: string }) // the file is ours
+    .map(
+      (line) => JSON.parse(line) as { readonly step: string; readonly path: string; readonly body: string },
+    ) // the file is ours
     .filter(({ path }) => path.startsWith('/convert'));
   const definition = definitionOf([{ name: 'v1' }, { name: 'v1beta1' }]);
   const { converter } = compiled({ hub: 'v1', versions: [{ name: 'v1beta1' }] }, definition);
@@ -255,9 +342,14 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
       expect(response.result).toEqual({ status: 'Success' });
       const desired = /"desiredAPIVersion":"([^"]+)"/.exec(body)?.[1] ?? '';
       const [, objects = ''] = /"objects":(\[.*\])\},"response"/.exec(body) ?? [];
-      const expected = objects.replace(new RegExp(`^\\[\\{"apiVersion":"${GROUP}/[a-z0-9]+"`), `[{"apiVersion":"${desired}"`);
+      const expected = objects.replace(
+        new RegExp(`^\\[\\{"apiVersion":"${GROUP}/[a-z0-9]+"`),
+        `[{"apiVersion":"${desired}"`,
+      );
       const answered = await ask(body, { kind: 'found', converter });
-      expect(answered).toMatchObject({ text: expect.stringContaining(`"convertedObjects":${expected},`) as string });
+      expect(answered).toMatchObject({
+        text: expect.stringContaining(`"convertedObjects":${expected},`) as string,
+      });
     },
   );
 

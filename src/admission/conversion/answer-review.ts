@@ -3,7 +3,12 @@ import { isJsonObject, parseJson, type JsonObject } from '../json.ts';
 import { toJsonText } from '../json-text.ts';
 import { InvalidReview } from '../request.ts';
 import { quote, shorten } from '../shown.ts';
-import { ConversionFailure, type Converter, type ConversionSubject, type ConverterLookup } from './converter.ts';
+import {
+  ConversionFailure,
+  type Converter,
+  type ConversionSubject,
+  type ConverterLookup,
+} from './converter.ts';
 import { fieldIn } from './edit.ts';
 import { keepIdentity } from './identity.ts';
 import { versionOf } from './policy-converter.ts';
@@ -59,7 +64,13 @@ export async function answerReview(
   if (found.kind === 'none') {
     return answered(question, spans.length, undefined, { kind: 'failed', message: found.message });
   }
-  const result = await convertAll(text, spans, { question, kind: subject.kind, converter: found.converter }, breathe, signal);
+  const result = await convertAll(
+    text,
+    spans,
+    { question, kind: subject.kind, converter: found.converter },
+    breathe,
+    signal,
+  );
   return answered(question, spans.length, found.converter, result);
 }
 
@@ -144,7 +155,9 @@ async function convertOne(object: JsonObject, task: Task, signal: AbortSignal): 
     throw new ConversionFailure(`it is of another kind than the first object of the request, ${quote(kind)}`);
   }
   if (!textIn(object, 'apiVersion').startsWith(`${question.group}/`)) {
-    throw new ConversionFailure(`it is not of the API group ${quote(question.group)}: a conversion stays in its group`);
+    throw new ConversionFailure(
+      `it is not of the API group ${quote(question.group)}: a conversion stays in its group`,
+    );
   }
   if (textIn(object, 'apiVersion') === apiVersion) return object;
   for (const version of [versionOf(object), question.desiredVersion]) {
@@ -153,7 +166,11 @@ async function convertOne(object: JsonObject, task: Task, signal: AbortSignal): 
     }
   }
   const converted = converter.convert(object, question.desiredVersion, signal);
-  return keepIdentity(object, converted instanceof Promise ? await orAborted(converted, signal) : converted, apiVersion);
+  return keepIdentity(
+    object,
+    converted instanceof Promise ? await orAborted(converted, signal) : converted,
+    apiVersion,
+  );
 }
 
 /** A converter that never ends must not hold the API server up. */

@@ -134,9 +134,13 @@ function compileWrite(
   const before = problems.length;
   const names = path === undefined || path.list.length > 0 ? ['object', 'item'] : ['object'];
   const condition =
-    when === undefined ? undefined : tryExpression(when, `${where}.when`, names, { result: 'bool' }, problems);
+    when === undefined
+      ? undefined
+      : tryExpression(when, `${where}.when`, names, { result: 'bool' }, problems);
   const program =
-    expression === undefined ? undefined : tryExpression(expression, `${where}.expression`, names, {}, problems);
+    expression === undefined
+      ? undefined
+      : tryExpression(expression, `${where}.expression`, names, {}, problems);
   if (path === undefined || problems.length > before) return undefined;
   const source: StepValue['source'] =
     program === undefined

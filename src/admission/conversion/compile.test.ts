@@ -2,7 +2,16 @@ import { describe, expect, test } from 'vitest';
 
 import type { ConversionPolicySpec, ConversionStep } from '../../api/conversion-policy.ts';
 import { compileConversion } from './compile.ts';
-import { crd, definitionOf, GROUP, policyOf, serversSpec, threeVersions, v1Schema, v2Schema } from './fixtures.ts';
+import {
+  crd,
+  definitionOf,
+  GROUP,
+  policyOf,
+  serversSpec,
+  threeVersions,
+  v1Schema,
+  v2Schema,
+} from './fixtures.ts';
 import { readDefinition, sameForConversion } from './definition.ts';
 import { invert } from './invert.ts';
 
@@ -26,7 +35,11 @@ test('a policy that is right compiles, and says between which versions it conver
     name: 'servers',
     generation: 1,
     spec: serversSpec,
-    converter: { name: 'ConversionPolicy servers', target: { group: GROUP, resource: 'servers' }, versions: ['v2', 'v1', 'v3'] },
+    converter: {
+      name: 'ConversionPolicy servers',
+      target: { group: GROUP, resource: 'servers' },
+      versions: ['v2', 'v1', 'v3'],
+    },
   });
 });
 
@@ -35,8 +48,16 @@ describe('a step is refused', () => {
     ['into the name', { move: { from: 'spec.a', to: 'metadata.name' } }, 'labels and annotations only'],
     ['into finalizers', { remove: { path: 'metadata.finalizers' } }, 'labels and annotations only'],
     ['into all labels at once', { set: { path: 'metadata.labels', expression: '{}' } }, 'name one key'],
-    ['into a key that labels cannot have', { default: { path: 'metadata.labels["a b"]', value: 'x' } }, 'is not a key that labels can have'],
-    ['into the annotations of Gatehouse', { remove: { path: 'metadata.annotations["conversion.gatehouse.dev/v2"]' } }, 'belongs to Gatehouse'],
+    [
+      'into a key that labels cannot have',
+      { default: { path: 'metadata.labels["a b"]', value: 'x' } },
+      'is not a key that labels can have',
+    ],
+    [
+      'into the annotations of Gatehouse',
+      { remove: { path: 'metadata.annotations["conversion.gatehouse.dev/v2"]' } },
+      'belongs to Gatehouse',
+    ],
     ['into the kind', { set: { path: 'kind', expression: '"X"' } }, 'written by Gatehouse'],
     ['into the version', { remove: { path: 'apiVersion' } }, 'written by Gatehouse'],
     ['of one element', { remove: { path: 'spec.l[0]' } }, 'names one element of a list'],
@@ -52,20 +73,47 @@ describe('a step is refused', () => {
   });
 
   test.each<[string, ConversionStep, string]>([
-    ['without a value', { default: { path: 'spec.a' } }, 'InvalidPolicy spec.versions[0].toHub[0].default: write either'],
-    ['with two values', { default: { path: 'spec.a', value: 1, expression: '1' } }, 'write either value or expression'],
+    [
+      'without a value',
+      { default: { path: 'spec.a' } },
+      'InvalidPolicy spec.versions[0].toHub[0].default: write either',
+    ],
+    [
+      'with two values',
+      { default: { path: 'spec.a', value: 1, expression: '1' } },
+      'write either value or expression',
+    ],
     ['with null', { default: { path: 'spec.a', value: null } }, 'without null'],
     ['that does nothing', {}, 'write one of move, default, set and remove'],
-    ['with half an expression', { set: { path: 'spec.a', expression: 'object.' } }, 'InvalidExpression spec.versions[0].toHub[0].set.expression'],
-    ['with an unknown variable', { set: { path: 'spec.a', expression: 'self.x' } }, 'an expression sees object (item is there only in a path with [*])'],
-    ['with item outside of a list', { set: { path: 'spec.a', expression: 'item' } }, "undeclared reference to 'item'"],
-    ['with a condition that is none', { set: { path: 'spec.a', expression: '1', when: '1 + 1' } }, 'InvalidExpression spec.versions[0].toHub[0].set.when'],
+    [
+      'with half an expression',
+      { set: { path: 'spec.a', expression: 'object.' } },
+      'InvalidExpression spec.versions[0].toHub[0].set.expression',
+    ],
+    [
+      'with an unknown variable',
+      { set: { path: 'spec.a', expression: 'self.x' } },
+      'an expression sees object (item is there only in a path with [*])',
+    ],
+    [
+      'with item outside of a list',
+      { set: { path: 'spec.a', expression: 'item' } },
+      "undeclared reference to 'item'",
+    ],
+    [
+      'with a condition that is none',
+      { set: { path: 'spec.a', expression: '1', when: '1 + 1' } },
+      'InvalidExpression spec.versions[0].toHub[0].set.when',
+    ],
   ])('%s', (_what, step, message) => {
     expect(problemsOfSteps([step]).join('\n')).toContain(message);
   });
 
   test('with everything that is wrong at once', () => {
-    const problems = problemsOfSteps([{ move: { from: '', to: 'metadata.uid' } }, { set: { path: 'spec[', expression: '(' } }]);
+    const problems = problemsOfSteps([
+      { move: { from: '', to: 'metadata.uid' } },
+      { set: { path: 'spec[', expression: '(' } },
+    ]);
     expect(problems.map((problem) => problem.split(': ')[0])).toEqual([
       'InvalidPath spec.versions[0].toHub[0].move.from',
       'InvalidPath spec.versions[0].toHub[0].move.to',
@@ -90,7 +138,10 @@ describe('the other direction', () => {
   });
 
   test.each(['toHub', 'fromHub'] as const)('is derived from %s', async (direction) => {
-    const { usable } = compile({ versions: [{ name: 'v1', [direction]: moves }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
+    const { usable } = compile(
+      { versions: [{ name: 'v1', [direction]: moves }] },
+      definitionOf([{ name: 'v1' }, { name: 'v2' }]),
+    );
     const [from, to] = direction === 'toHub' ? ['v1', 'v2'] : ['v2', 'v1'];
     const object = { apiVersion: `${GROUP}/${from}`, kind: 'Server', metadata: {}, spec: { a: 'x' } };
     const signal = new AbortController().signal;
@@ -103,21 +154,44 @@ describe('the other direction', () => {
     ['set', { set: { path: 'spec.a', expression: '1' } }],
     ['remove', { remove: { path: 'spec.a' } }],
   ])('of %s has to be written', (verb, step) => {
-    const problems = problemsOf({ versions: [{ name: 'v1', toHub: [...moves, step] }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
-    expect(problems).toEqual([expect.stringContaining(`spec.versions[0].fromHub: write it: ${verb} in toHub[3] has no inverse`)]);
+    const problems = problemsOf(
+      { versions: [{ name: 'v1', toHub: [...moves, step] }] },
+      definitionOf([{ name: 'v1' }, { name: 'v2' }]),
+    );
+    expect(problems).toEqual([
+      expect.stringContaining(`spec.versions[0].fromHub: write it: ${verb} in toHub[3] has no inverse`),
+    ]);
   });
 
   test('is nothing where neither is written', () => {
-    expect(compile({ versions: [{ name: 'v1' }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }])).problems).toEqual([]);
+    expect(
+      compile({ versions: [{ name: 'v1' }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }])).problems,
+    ).toEqual([]);
   });
 });
 
 describe('policy and definition', () => {
   test.each<[string, Partial<ConversionPolicySpec>, string]>([
-    ['an unknown hub', { hub: 'v9' }, 'UnknownVersion spec.hub: servers.infra.example.com has no version "v9": choose one of "v1", "v2", "v3"'],
-    ['an unknown version', { versions: [...serversSpec.versions, { name: 'v9' }] }, 'UnknownVersion spec.versions[2].name'],
-    ['steps for the hub', { versions: [...serversSpec.versions, { name: 'v2' }] }, 'InvalidPolicy spec.versions[2].name: is the hub'],
-    ['a served version without steps', { versions: serversSpec.versions.slice(0, 1) }, 'MissingVersion spec.versions: servers.infra.example.com serves version "v3", which has no steps here: add it'],
+    [
+      'an unknown hub',
+      { hub: 'v9' },
+      'UnknownVersion spec.hub: servers.infra.example.com has no version "v9": choose one of "v1", "v2", "v3"',
+    ],
+    [
+      'an unknown version',
+      { versions: [...serversSpec.versions, { name: 'v9' }] },
+      'UnknownVersion spec.versions[2].name',
+    ],
+    [
+      'steps for the hub',
+      { versions: [...serversSpec.versions, { name: 'v2' }] },
+      'InvalidPolicy spec.versions[2].name: is the hub',
+    ],
+    [
+      'a served version without steps',
+      { versions: serversSpec.versions.slice(0, 1) },
+      'MissingVersion spec.versions: servers.infra.example.com serves version "v3", which has no steps here: add it',
+    ],
   ])('with %s do not agree', (_what, spec, message) => {
     expect(problemsOf(spec).join('\n')).toContain(message);
   });
@@ -134,31 +208,67 @@ describe('policy and definition', () => {
     const more = definitionOf([...TWO, { name: 'v3' }, { name: 'v4' }]);
     expect(compile({}, more).usable?.converter.versions).toEqual(['v2', 'v1', 'v3']);
     const fewer = definitionOf(TWO);
-    expect(compile({}, fewer)).toMatchObject({ usable: { converter: { versions: ['v2', 'v1'] } }, problems: [{ reason: 'UnknownVersion' }] });
+    expect(compile({}, fewer)).toMatchObject({
+      usable: { converter: { versions: ['v2', 'v1'] } },
+      problems: [{ reason: 'UnknownVersion' }],
+    });
     expect(compile({ hub: 'v9' }).usable).toBeUndefined();
   });
 });
 
 describe('steps and schemas', () => {
-  const steps = (toHub: readonly ConversionStep[]) => problemsOf({ versions: [{ name: 'v1', toHub, fromHub: [] }] }, definitionOf(TWO));
+  const steps = (toHub: readonly ConversionStep[]) =>
+    problemsOf({ versions: [{ name: 'v1', toHub, fromHub: [] }] }, definitionOf(TWO));
 
   test.each<[string, readonly ConversionStep[], string]>([
-    ['takes what is not there', [{ move: { from: 'spec.rakc', to: 'spec.tier' } }], 'spec.rakc is no field in the schema of version v1, so the step would never find anything'],
-    ['removes what is not there', [{ remove: { path: 'spec.rakc' } }], 'spec.rakc is no field in the schema of version v1'],
-    ['writes where nothing stays', [{ move: { from: 'spec.rack', to: 'spec.teir' } }], 'spec.teir is no field in the schema of version v2, so the API server would drop'],
-    ['fills where nothing stays', [{ default: { path: 'spec.disks[*].calss', value: 'x' } }], 'spec.disks[*].calss is no field'],
+    [
+      'takes what is not there',
+      [{ move: { from: 'spec.rakc', to: 'spec.tier' } }],
+      'spec.rakc is no field in the schema of version v1, so the step would never find anything',
+    ],
+    [
+      'removes what is not there',
+      [{ remove: { path: 'spec.rakc' } }],
+      'spec.rakc is no field in the schema of version v1',
+    ],
+    [
+      'writes where nothing stays',
+      [{ move: { from: 'spec.rack', to: 'spec.teir' } }],
+      'spec.teir is no field in the schema of version v2, so the API server would drop',
+    ],
+    [
+      'fills where nothing stays',
+      [{ default: { path: 'spec.disks[*].calss', value: 'x' } }],
+      'spec.disks[*].calss is no field',
+    ],
   ])('a step that %s is a mistake', (_what, toHub, message) => {
-    expect(steps(toHub).filter((problem) => problem.startsWith('UnknownField'))).toEqual([expect.stringContaining(message)]);
+    expect(steps(toHub).filter((problem) => problem.startsWith('UnknownField'))).toEqual([
+      expect.stringContaining(message),
+    ]);
   });
 
   test('what a step takes that another one made is none', () => {
-    const viaNowhere = steps([{ move: { from: 'spec.rack', to: 'spec.temporary' } }, { move: { from: 'spec.temporary', to: 'spec.tier' } }]);
+    const viaNowhere = steps([
+      { move: { from: 'spec.rack', to: 'spec.temporary' } },
+      { move: { from: 'spec.temporary', to: 'spec.tier' } },
+    ]);
     expect(viaNowhere).toEqual([]);
   });
 
-  const typed = (type: string) => ({ type: 'object', properties: { spec: { type: 'object', properties: { size: { type }, list: { type: 'array', items: { type } } } } } });
+  const typed = (type: string) => ({
+    type: 'object',
+    properties: {
+      spec: { type: 'object', properties: { size: { type }, list: { type: 'array', items: { type } } } },
+    },
+  });
   const sizes = (one: string, other: string, versions: ConversionPolicySpec['versions']) =>
-    problemsOf({ versions }, definitionOf([{ name: 'v1', schema: typed(one) }, { name: 'v2', schema: typed(other) }]));
+    problemsOf(
+      { versions },
+      definitionOf([
+        { name: 'v1', schema: typed(one) },
+        { name: 'v2', schema: typed(other) },
+      ]),
+    );
 
   test('a field of another type that no step touches is a mistake', () => {
     expect(sizes('string', 'integer', [{ name: 'v1' }])).toEqual([
@@ -166,7 +276,10 @@ describe('steps and schemas', () => {
       expect.stringContaining('spec.list[*] is a string in version v1'),
     ]);
     expect(sizes('integer', 'number', [{ name: 'v1' }])).toEqual([]);
-    const toHub = [{ set: { path: 'spec.size', expression: 'int(object.spec.size)' } }, { remove: { path: 'spec.list' } }];
+    const toHub = [
+      { set: { path: 'spec.size', expression: 'int(object.spec.size)' } },
+      { remove: { path: 'spec.list' } },
+    ];
     expect(sizes('string', 'integer', [{ name: 'v1', toHub, fromHub: [] }])).toEqual([]);
   });
 });

@@ -37,7 +37,12 @@ export function compileConversion(policy: ConversionPolicy, definition: Definiti
   for (const [index, version] of spec.versions.entries()) {
     const where = `spec.versions[${index}]`;
     if (!schemas.has(version.name) || version.name === spec.hub) continue; // one of the problems of coverage
-    const spoke = compileSpoke(version, where, { from: schemas.get(version.name), hub: schemas.get(spec.hub) }, problems);
+    const spoke = compileSpoke(
+      version,
+      where,
+      { from: schemas.get(version.name), hub: schemas.get(spec.hub) },
+      problems,
+    );
     if (spoke === undefined) continue;
     spokes.set(version.name, spoke);
     problems.push(...fieldProblems(version.name, spoke, where, { hubName: spec.hub, schemas }));
@@ -61,7 +66,10 @@ export function compileConversion(policy: ConversionPolicy, definition: Definiti
 function compileSpoke(
   version: VersionSteps,
   where: string,
-  schemas: { readonly from: Definition['versions'][number]['schema']; readonly hub: Definition['versions'][number]['schema'] },
+  schemas: {
+    readonly from: Definition['versions'][number]['schema'];
+    readonly hub: Definition['versions'][number]['schema'];
+  },
   problems: ConversionProblem[],
 ): Spoke | undefined {
   const before = problems.length;
@@ -70,7 +78,12 @@ function compileSpoke(
   const spoke = {
     toHub: compileSteps(toHub, `${where}.toHub`, schemas.hub, problems),
     // Derived steps have no place of their own: what is wrong with them is wrong with those that they come from.
-    fromHub: compileSteps(fromHub, `${where}.fromHub`, schemas.from, version.fromHub === undefined ? [] : problems),
+    fromHub: compileSteps(
+      fromHub,
+      `${where}.fromHub`,
+      schemas.from,
+      version.fromHub === undefined ? [] : problems,
+    ),
   };
   return problems.length === before ? spoke : undefined;
 }

@@ -19,11 +19,7 @@ export interface Converter {
    * @param signal aborts when nobody waits for the answer any more
    * @throws ConversionFailure with a message for the user; what else it throws is for the log
    */
-  readonly convert: (
-    object: JsonObject,
-    to: string,
-    signal: AbortSignal,
-  ) => JsonObject | Promise<JsonObject>;
+  readonly convert: (object: JsonObject, to: string, signal: AbortSignal) => JsonObject | Promise<JsonObject>;
 }
 
 /** Why an object cannot be converted, and what to do about it. The message reaches the user. */

@@ -40,7 +40,9 @@ export function coverageProblems(
     }
   }
   const covered = new Set([hub, ...versions.map(({ name }) => name)]);
-  const missing = definition.versions.filter(({ name, served, stored }) => (served || stored) && !covered.has(name));
+  const missing = definition.versions.filter(
+    ({ name, served, stored }) => (served || stored) && !covered.has(name),
+  );
   for (const { name, served } of missing) {
     problems.push({
       reason: 'MissingVersion',

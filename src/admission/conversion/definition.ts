@@ -78,7 +78,9 @@ function stanzaOf(conversion: JsonObject | undefined): ConversionStanza {
           },
     url: url === '' ? undefined : url,
     hasCaBundle: textIn(client, 'caBundle') !== '',
-    reviewVersions: listIn(webhook, 'conversionReviewVersions').filter((version) => typeof version === 'string'),
+    reviewVersions: listIn(webhook, 'conversionReviewVersions').filter(
+      (version) => typeof version === 'string',
+    ),
   };
 }
 

@@ -52,7 +52,11 @@ export function withFieldAt(object: JsonObject, names: readonly string[], value:
 }
 
 /** Without the field, and without those of its parents that it leaves empty, but for the first `keep`. */
-export function withoutFieldAt(object: JsonObject, names: readonly string[], keep = names.length): JsonObject {
+export function withoutFieldAt(
+  object: JsonObject,
+  names: readonly string[],
+  keep = names.length,
+): JsonObject {
   const [name, ...rest] = names;
   if (name === undefined) return object;
   if (rest.length === 0) return withField(object, name, undefined);
@@ -83,7 +87,9 @@ export function mapAt(
     case 'each': {
       if (!isJsonArray(value)) return value;
       const mapped = value.map((item, index) =>
-        segment.kind === 'each' || segment.index === index ? mapAt(item, rest, change, [...keys, index]) : item,
+        segment.kind === 'each' || segment.index === index
+          ? mapAt(item, rest, change, [...keys, index])
+          : item,
       );
       return mapped.every((item, index) => item === value[index]) ? value : mapped;
     }

@@ -41,15 +41,20 @@ function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): rea
     const lost = reads.filter(
       (path) => !isIn(path, from) && !isIn(path, to) && !madeBefore.some((other) => overlap(path, other)),
     );
-    const dropped = writes.filter((path) => !isIn(path, to) && !takenLater.some((other) => overlap(path, other)));
+    const dropped = writes.filter(
+      (path) => !isIn(path, to) && !takenLater.some((other) => overlap(path, other)),
+    );
     return [
       ...lost.map((path) => unknownField(where, path, from, 'so the step would never find anything')),
-      ...dropped.map((path) => unknownField(where, path, to, 'so the API server would drop what the step writes')),
+      ...dropped.map((path) =>
+        unknownField(where, path, to, 'so the API server would drop what the step writes'),
+      ),
     ];
   });
 }
 
-const isIn = ({ segments }: StepPath, { schema }: Side): boolean => schemaAt(schema, segments).kind !== 'unknown';
+const isIn = ({ segments }: StepPath, { schema }: Side): boolean =>
+  schemaAt(schema, segments).kind !== 'unknown';
 
 function unknownField(where: string, { text }: StepPath, { name }: Side, why: string): ConversionProblem {
   return {
@@ -62,9 +67,7 @@ function unknownField(where: string, { text }: StepPath, { name }: Side, why: st
 /** Whether one of the paths leads to the other, or into it. */
 function overlap(one: StepPath, other: StepPath): boolean {
   const length = Math.min(one.segments.length, other.segments.length);
-  return (
-    JSON.stringify(one.segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length))
-  );
+  return JSON.stringify(one.segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length));
 }
 
 function typeChanges(
@@ -79,7 +82,7 @@ function typeChanges(
   const compare = (one: JsonObject, other: JsonObject, segments: readonly Segment[], text: string): void => {
     const key = JSON.stringify(segments);
     if (whole.has(key)) return;
-    const [before, after] = [ownValue(one, 'type'), ownValue(other, 'type')];
+    const [before, after] = [typeOf(one), typeOf(other)];
     if (!isCompatible(before, after)) {
       if (touches.has(key)) return; // a step looks into it, and knows
       problems.push({
@@ -124,10 +127,15 @@ function sharedProperties(
 }
 
 /** An integer is a number; a schema without a type takes anything. */
-function isCompatible(before: unknown, after: unknown): boolean {
+function isCompatible(before: string | undefined, after: string | undefined): boolean {
   if (before === undefined || after === undefined || before === after) return true;
   const numbers = ['integer', 'number'];
-  return numbers.includes(String(before)) && numbers.includes(String(after));
+  return numbers.includes(before) && numbers.includes(after);
 }
 
-const nameOf = (type: unknown): string => (/^[aeio]/.test(String(type)) ? `an ${String(type)}` : `a ${String(type)}`);
+function typeOf(schema: JsonObject): string | undefined {
+  const type = ownValue(schema, 'type');
+  return typeof type === 'string' ? type : undefined;
+}
+
+const nameOf = (type = 'anything'): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);

@@ -175,7 +175,11 @@ export const serversSpec: ConversionPolicySpec = {
   ],
 };
 
-export function policyOf(spec: Partial<ConversionPolicySpec> = {}, name = 'servers', generation = 1): ConversionPolicy {
+export function policyOf(
+  spec: Partial<ConversionPolicySpec> = {},
+  name = 'servers',
+  generation = 1,
+): ConversionPolicy {
   return { metadata: { name, generation }, spec: { ...serversSpec, ...spec } };
 }
 
@@ -198,7 +202,11 @@ export const between = (
   compiled(
     {
       versions: [
-        { name: 'v1', ...(toHub === undefined ? {} : { toHub }), ...(fromHub === undefined ? {} : { fromHub }) },
+        {
+          name: 'v1',
+          ...(toHub === undefined ? {} : { toHub }),
+          ...(fromHub === undefined ? {} : { fromHub }),
+        },
       ],
       ...more,
     },

@@ -26,7 +26,12 @@ describe('TestRestoreObjectMeta', () => {
       { foo: 'abc', ...remarked },
       { foo: 'bar', ...remarked },
     ],
-    ['added labels and annotations', { foo: 'bar' }, { foo: 'abc', ...remarked }, { foo: 'bar', ...remarked }],
+    [
+      'added labels and annotations',
+      { foo: 'bar' },
+      { foo: 'abc', ...remarked },
+      { foo: 'bar', ...remarked },
+    ],
     [
       'added labels and annotations, with nil before',
       { foo: 'bar', labels: null, annotations: null },
@@ -34,7 +39,12 @@ describe('TestRestoreObjectMeta', () => {
       { foo: 'bar', ...remarked },
     ],
     ['removed labels and annotations', marked, { foo: 'abc' }, { foo: 'bar' }],
-    ["nil'ed labels and annotations", marked, { foo: 'abc', labels: null, annotations: null }, { foo: 'bar' }],
+    [
+      "nil'ed labels and annotations",
+      marked,
+      { foo: 'abc', labels: null, annotations: null },
+      { foo: 'bar' },
+    ],
     ['neither has any', undefined, undefined, {}],
   ])('%s', (_name, original, converted, expected) => {
     expect(keepIdentity(object(original), object(converted), V2).metadata).toEqual(expected);
@@ -45,9 +55,19 @@ describe('TestRestoreObjectMeta', () => {
     ['invalid converted metadata', {}, ['foo'], 'metadata is a list'],
     ['invalid original metadata', ['foo'], {}, 'metadata is a list'],
     ['labels that are no map', {}, { labels: ['a'] }, 'made a list of metadata.labels'],
-    ['added labels and annotations of nil', {}, { labels: { a: null, b: 'B' } }, 'metadata.labels["a"] must be a text'],
+    [
+      'added labels and annotations of nil',
+      {},
+      { labels: { a: null, b: 'B' } },
+      'metadata.labels["a"] must be a text',
+    ],
     ['invalid label key', {}, { labels: { 'some/non-qualified/label': 'x' } }, 'does not take this key'],
-    ['invalid annotation key', {}, { annotations: { 'some/non-qualified/label': 'x' } }, 'does not take this key'],
+    [
+      'invalid annotation key',
+      {},
+      { annotations: { 'some/non-qualified/label': 'x' } },
+      'does not take this key',
+    ],
     ['invalid label value', {}, { labels: { foo: 'üäö' } }, 'no value that a label can have'],
     ['too big label value', {}, { labels: { foo: 'x'.repeat(64) } }, 'no value that a label can have'],
   ])('%s is refused', (_name, original, converted, message) => {
@@ -56,7 +76,9 @@ describe('TestRestoreObjectMeta', () => {
 
   test('what was invalid before and is left alone is nobody’s fault', () => {
     const metadata = { labels: { 'a/b/c': 'x' } };
-    expect(keepIdentity(object(metadata), object({ labels: { 'a/b/c': 'x' } }), V2).metadata).toEqual(metadata);
+    expect(keepIdentity(object(metadata), object({ labels: { 'a/b/c': 'x' } }), V2).metadata).toEqual(
+      metadata,
+    );
   });
 });
 
@@ -64,7 +86,13 @@ describe('an object stays the same', () => {
   const metadata = { name: 'a', namespace: 'b', uid: 'c', resourceVersion: '7', finalizers: ['x/y'] };
 
   test('in everything but labels and annotations, whatever the converter made of it', () => {
-    const converted = object({ ...metadata, finalizers: ['foo'], generation: 42, garbage: 'x', labels: { l: 'm' } });
+    const converted = object({
+      ...metadata,
+      finalizers: ['foo'],
+      generation: 42,
+      garbage: 'x',
+      labels: { l: 'm' },
+    });
     expect(keepIdentity(object(metadata), converted, V2)).toEqual({
       ...object({ ...metadata, labels: { l: 'm' } }),
       apiVersion: V2,
@@ -76,12 +104,16 @@ describe('an object stays the same', () => {
     ['namespace', { namespace: '' }],
     ['uid', { uid: 'other' }],
   ])('another %s is refused', (field, change) => {
-    expect(() => keepIdentity(object(metadata), object({ ...metadata, ...change }), V2)).toThrow(`changed metadata.${field}`);
+    expect(() => keepIdentity(object(metadata), object({ ...metadata, ...change }), V2)).toThrow(
+      `changed metadata.${field}`,
+    );
   });
 
   test('another kind is refused; none at all is the old one', () => {
-    expect(() => keepIdentity(object({}), object({}, { kind: 'Other' }), V2)).toThrow('changed kind from "Server" to "Other"');
-    const { kind: _kind, ...untyped } = object({});
+    expect(() => keepIdentity(object({}), object({}, { kind: 'Other' }), V2)).toThrow(
+      'changed kind from "Server" to "Other"',
+    );
+    const untyped = { apiVersion: 'infra.example.com/v1', metadata: {} };
     expect(keepIdentity(object({}), untyped, V2)).toMatchObject({ kind: 'Server', apiVersion: V2 });
   });
 });

@@ -41,14 +41,19 @@ function metadataOf(object: JsonObject, absent: JsonObject | undefined): JsonObj
 
 function changed(what: string, before: JsonObject, after: JsonObject, field = what): ConversionFailure {
   const [was, is] = [fieldIn(before, field), fieldIn(after, field)];
-  return new ConversionFailure(`the converter changed ${what} from ${quote(was)} to ${quote(is)}: it must keep it`);
+  return new ConversionFailure(
+    `the converter changed ${what} from ${quote(was)} to ${quote(is)}: it must keep it`,
+  );
 }
 
 /** Labels or annotations; the API server takes null for none. */
 function marksOf(map: (typeof MARKS)[number], before: JsonObject, after: JsonObject): JsonObject | undefined {
   const marks = fieldIn(after, map) ?? undefined;
   if (marks === undefined) return undefined;
-  if (!isJsonObject(marks)) throw new ConversionFailure(`the converter made ${quote(marks)} of metadata.${map}: it must be a map of texts`);
+  if (!isJsonObject(marks))
+    throw new ConversionFailure(
+      `the converter made ${quote(marks)} of metadata.${map}: it must be a map of texts`,
+    );
   const old = fieldIn(before, map);
   if (marks === old) return marks;
   for (const [key, value] of Object.entries(marks)) {

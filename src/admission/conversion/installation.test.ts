@@ -4,14 +4,22 @@ import { definitionOf } from './fixtures.ts';
 import { installationOf } from './installation.ts';
 
 const OWN = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
-const SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse', path: '/convert/servers.infra.example.com' };
+const SERVICE = {
+  namespace: 'gatehouse-system',
+  name: 'gatehouse',
+  path: '/convert/servers.infra.example.com',
+};
 
 const installed = (webhook: object, strategy = 'Webhook', clientConfig: object = {}) =>
   installationOf(
     definitionOf([{ name: 'v1' }], {
       conversion: {
         strategy,
-        webhook: { conversionReviewVersions: ['v1'], clientConfig: { caBundle: 'Cg==', service: SERVICE, ...clientConfig }, ...webhook },
+        webhook: {
+          conversionReviewVersions: ['v1'],
+          clientConfig: { caBundle: 'Cg==', service: SERVICE, ...clientConfig },
+          ...webhook,
+        },
       },
     }),
     OWN,
@@ -27,10 +35,26 @@ test.each([
 
 test.each<[string, ReturnType<typeof installed>, string]>([
   ['has strategy None', installed({}, 'None'), 'spec.conversion.strategy is "None"'],
-  ['has no stanza', installationOf(definitionOf([{ name: 'v1' }]), OWN), 'spec.conversion.strategy is "None"'],
-  ['asks another Service', installed({}, 'Webhook', { service: { ...SERVICE, name: 'other' } }), 'leads to another Service'],
-  ['asks another port', installed({}, 'Webhook', { service: { ...SERVICE, port: 8443 } }), 'leads to another Service'],
-  ['asks for another kind', installed({}, 'Webhook', { service: { ...SERVICE, path: '/convert/x.y' } }), 'service.path is "/convert/x.y"'],
+  [
+    'has no stanza',
+    installationOf(definitionOf([{ name: 'v1' }]), OWN),
+    'spec.conversion.strategy is "None"',
+  ],
+  [
+    'asks another Service',
+    installed({}, 'Webhook', { service: { ...SERVICE, name: 'other' } }),
+    'leads to another Service',
+  ],
+  [
+    'asks another port',
+    installed({}, 'Webhook', { service: { ...SERVICE, port: 8443 } }),
+    'leads to another Service',
+  ],
+  [
+    'asks for another kind',
+    installed({}, 'Webhook', { service: { ...SERVICE, path: '/convert/x.y' } }),
+    'service.path is "/convert/x.y"',
+  ],
   ['has no bundle', installed({}, 'Webhook', { caBundle: undefined }), 'has no caBundle (yet)'],
   ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'neither v1 nor v1beta1'],
 ])('a definition that %s is not, and the message holds what to write', (_what, installation, message) => {

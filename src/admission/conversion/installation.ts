@@ -18,12 +18,20 @@ export interface Installation {
 
 export function installationOf(definition: Definition | undefined, own: OwnService): Installation {
   if (definition === undefined) {
-    return { status: 'False', reason: 'NoDefinition', message: 'there is no CustomResourceDefinition to convert for' };
+    return {
+      status: 'False',
+      reason: 'NoDefinition',
+      message: 'there is no CustomResourceDefinition to convert for',
+    };
   }
   const { url } = definition.conversion;
   const problem = stanzaProblem(definition, own);
   if (problem !== undefined) {
-    return { status: 'False', reason: 'NotInstalled', message: `${problem}\n${whatToWrite(definition, own)}` };
+    return {
+      status: 'False',
+      reason: 'NotInstalled',
+      message: `${problem}\n${whatToWrite(definition, own)}`,
+    };
   }
   if (url !== undefined) {
     const message = `the API server asks ${quote(url)}: whether that is Gatehouse cannot be told from here`;
@@ -34,7 +42,8 @@ export function installationOf(definition: Definition | undefined, own: OwnServi
 
 function stanzaProblem(definition: Definition, own: OwnService): string | undefined {
   const { strategy, service, url, reviewVersions, hasCaBundle } = definition.conversion;
-  if (strategy !== 'Webhook') return `spec.conversion.strategy is ${quote(strategy)}, so the API server asks nobody.`;
+  if (strategy !== 'Webhook')
+    return `spec.conversion.strategy is ${quote(strategy)}, so the API server asks nobody.`;
   if (!reviewVersions.includes('v1') && !reviewVersions.includes('v1beta1')) {
     return 'spec.conversion.webhook.conversionReviewVersions has neither v1 nor v1beta1.';
   }

@@ -54,7 +54,11 @@ export function putKept(object: JsonObject, kept: KeptTexts): JsonObject {
 
 function withAnnotations(object: JsonObject, annotations: JsonObject | undefined): JsonObject {
   const metadata = fieldIn(object, 'metadata');
-  return withField(object, 'metadata', withField(isJsonObject(metadata) ? metadata : {}, 'annotations', annotations));
+  return withField(
+    object,
+    'metadata',
+    withField(isJsonObject(metadata) ? metadata : {}, 'annotations', annotations),
+  );
 }
 
 export function writeKept(values: readonly KeptValue[]): string {

@@ -18,7 +18,14 @@ export function lostValues(
 ): readonly KeptValue[] {
   const root: SchemaAt = schema === undefined ? OPEN : { kind: 'known', schema };
   const lost: KeptValue[] = [];
-  compareFields(truth, derived, root, [], lost, (name) => name !== 'apiVersion' && name !== 'kind' && name !== 'metadata');
+  compareFields(
+    truth,
+    derived,
+    root,
+    [],
+    lost,
+    (name) => name !== 'apiVersion' && name !== 'kind' && name !== 'metadata',
+  );
   for (const map of ['labels', 'annotations']) {
     const isTheirs = (key: string) => !isKeptKey(key);
     compareFields(marksOf(truth, map), marksOf(derived, map), OPEN, ['metadata', map], lost, isTheirs);
@@ -116,5 +123,9 @@ function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | unde
 /** Whether an element of a list is the one that a {@link KeptKey} names. */
 export function isSelected(item: JsonValue | undefined, selector: JsonObject): boolean {
   const keys = Object.keys(selector);
-  return isJsonObject(item) && keys.length > 0 && keys.every((key) => ownValue(item, key) === ownValue(selector, key));
+  return (
+    isJsonObject(item) &&
+    keys.length > 0 &&
+    keys.every((key) => ownValue(item, key) === ownValue(selector, key))
+  );
 }

@@ -6,13 +6,18 @@ import { between, compiled, definitionOf, GROUP, server } from './fixtures.ts';
 
 const NEVER = new AbortController().signal;
 
-const convert = async (object: JsonObject, to: string, conversion: CompiledConversion = compiled()): Promise<JsonObject> =>
-  await conversion.converter.convert(object, to, NEVER);
+const convert = async (
+  object: JsonObject,
+  to: string,
+  conversion: CompiledConversion = compiled(),
+): Promise<JsonObject> => await conversion.converter.convert(object, to, NEVER);
 
 const keptIn = (object: JsonObject, version: string): unknown => {
   const metadata = ownValue(object, 'metadata');
   const annotations = isJsonObject(metadata) ? ownValue(metadata, 'annotations') : undefined;
-  const text = isJsonObject(annotations) ? ownValue(annotations, `conversion.gatehouse.dev/${version}`) : undefined;
+  const text = isJsonObject(annotations)
+    ? ownValue(annotations, `conversion.gatehouse.dev/${version}`)
+    : undefined;
   return typeof text === 'string' ? (JSON.parse(text) as unknown) : undefined;
 };
 
@@ -28,36 +33,101 @@ describe('steps', () => {
 
   test.each<[string, Parameters<typeof between>[0], JsonObject, JsonObject]>([
     ['move renames', [{ move: { from: 'spec.a', to: 'spec.b' } }], { a: 1, c: 2 }, { b: 1, c: 2 }],
-    ['move makes parents', [{ move: { from: 'spec.a', to: 'spec.x.y.z' } }], { a: 1 }, { x: { y: { z: 1 } } }],
-    ['move leaves no empty parent', [{ move: { from: 'spec.x.y', to: 'spec.a' } }], { x: { y: 1 } }, { a: 1 }],
-    ['move leaves a parent that holds more', [{ move: { from: 'spec.x.y', to: 'spec.a' } }], { x: { y: 1, z: 2 } }, { a: 1, x: { z: 2 } }],
+    [
+      'move makes parents',
+      [{ move: { from: 'spec.a', to: 'spec.x.y.z' } }],
+      { a: 1 },
+      { x: { y: { z: 1 } } },
+    ],
+    [
+      'move leaves no empty parent',
+      [{ move: { from: 'spec.x.y', to: 'spec.a' } }],
+      { x: { y: 1 } },
+      { a: 1 },
+    ],
+    [
+      'move leaves a parent that holds more',
+      [{ move: { from: 'spec.x.y', to: 'spec.a' } }],
+      { x: { y: 1, z: 2 } },
+      { a: 1, x: { z: 2 } },
+    ],
     ['move of what is absent does nothing', [{ move: { from: 'spec.a', to: 'spec.b' } }], { b: 2 }, { b: 2 }],
     ['move takes null along', [{ move: { from: 'spec.a', to: 'spec.b' } }], { a: null }, { b: null }],
-    ['move goes into null as into nothing', [{ move: { from: 'spec.a', to: 'spec.b.c' } }], { a: 1, b: null }, { b: { c: 1 } }],
+    [
+      'move goes into null as into nothing',
+      [{ move: { from: 'spec.a', to: 'spec.b.c' } }],
+      { a: 1, b: null },
+      { b: { c: 1 } },
+    ],
     [
       'move works in every element of a list',
       [{ move: { from: 'spec.l[*].a', to: 'spec.l[*].b.c' } }],
       { l: [{ a: 1 }, 'text', { x: 2 }] },
       { l: [{ b: { c: 1 } }, 'text', { x: 2 }] },
     ],
-    ['default fills what is absent', [{ default: { path: 'spec.a', value: { b: [1] } } }], {}, { a: { b: [1] } }],
+    [
+      'default fills what is absent',
+      [{ default: { path: 'spec.a', value: { b: [1] } } }],
+      {},
+      { a: { b: [1] } },
+    ],
     ['default leaves null', [{ default: { path: 'spec.a', value: 1 } }], { a: null }, { a: null }],
-    ['default may be an expression', [{ default: { path: 'spec.a', expression: 'object.metadata.name + "-x"' } }], {}, { a: 'db-x' }],
-    ['default makes no elements', [{ default: { path: 'spec.l[*].a', value: 1 } }], { l: [{}, 7] }, { l: [{ a: 1 }, 7] }],
+    [
+      'default may be an expression',
+      [{ default: { path: 'spec.a', expression: 'object.metadata.name + "-x"' } }],
+      {},
+      { a: 'db-x' },
+    ],
+    [
+      'default makes no elements',
+      [{ default: { path: 'spec.l[*].a', value: 1 } }],
+      { l: [{}, 7] },
+      { l: [{ a: 1 }, 7] },
+    ],
     ['remove removes', [{ remove: { path: 'spec.a' } }], { a: 1, b: 2 }, { b: 2 }],
-    ['remove works in every element of a list', [{ remove: { path: 'spec.l[*].a' } }], { l: [{ a: 1 }, { b: 2 }, 3] }, { l: [{}, { b: 2 }, 3] }],
+    [
+      'remove works in every element of a list',
+      [{ remove: { path: 'spec.l[*].a' } }],
+      { l: [{ a: 1 }, { b: 2 }, 3] },
+      { l: [{}, { b: 2 }, 3] },
+    ],
     ['set writes over', [{ set: { path: 'spec.a', expression: 'object.spec.a + 1' } }], { a: 1 }, { a: 2 }],
-    ['set keeps int64', [{ set: { path: 'spec.b', expression: 'object.spec.a' } }], { a: 2n ** 60n }, { a: 2n ** 60n, b: 2n ** 60n }],
-    ['set skips what has no value', [{ set: { path: 'spec.a', expression: 'object.?spec.?b' } }], { a: 1 }, { a: 1 }],
-    ['set skips null', [{ set: { path: 'spec.a', expression: 'object.spec.b' } }], { a: 1, b: null }, { a: 1, b: null }],
-    ['set happens when it is to', [{ set: { path: 'spec.a', expression: '1', when: 'has(object.spec.b)' } }], {}, {}],
+    [
+      'set keeps int64',
+      [{ set: { path: 'spec.b', expression: 'object.spec.a' } }],
+      { a: 2n ** 60n },
+      { a: 2n ** 60n, b: 2n ** 60n },
+    ],
+    [
+      'set skips what has no value',
+      [{ set: { path: 'spec.a', expression: 'object.?spec.?b' } }],
+      { a: 1 },
+      { a: 1 },
+    ],
+    [
+      'set skips null',
+      [{ set: { path: 'spec.a', expression: 'object.spec.b' } }],
+      { a: 1, b: null },
+      { a: 1, b: null },
+    ],
+    [
+      'set happens when it is to',
+      [{ set: { path: 'spec.a', expression: '1', when: 'has(object.spec.b)' } }],
+      {},
+      {},
+    ],
     [
       'set sees the element',
       [{ set: { path: 'spec.l[*].b', expression: 'item.a + size(object.spec.l)', when: 'has(item.a)' } }],
       { l: [{ a: 1 }, {}] },
       { l: [{ a: 1, b: 3 }, {}] },
     ],
-    ['set may map a list', [{ set: { path: 'spec.l[*]', expression: 'string(item) + "Gi"' } }], { l: [1, 2] }, { l: ['1Gi', '2Gi'] }],
+    [
+      'set may map a list',
+      [{ set: { path: 'spec.l[*]', expression: 'string(item) + "Gi"' } }],
+      { l: [1, 2] },
+      { l: ['1Gi', '2Gi'] },
+    ],
     [
       'set may join and split',
       [
@@ -69,12 +139,20 @@ describe('steps', () => {
     ],
     [
       'keys of the language are data',
-      [{ move: { from: 'spec["__proto__"]', to: 'spec["constructor"]' } }, { default: { path: 'spec["toString"].x', value: 1 } }],
+      [
+        { move: { from: 'spec["__proto__"]', to: 'spec["constructor"]' } },
+        { default: { path: 'spec["toString"].x', value: 1 } },
+      ],
       Object.fromEntries([['__proto__', 'p']]),
-      Object.fromEntries<JsonValue>([['constructor', 'p'], ['toString', { x: 1 }]]),
+      Object.fromEntries<JsonValue>([
+        ['constructor', 'p'],
+        ['toString', { x: 1 }],
+      ]),
     ],
   ])('%s', async (_what, toHub, spec, expected) => {
-    expect(JSON.stringify((await step(toHub, spec)).spec, sortedKeys)).toBe(JSON.stringify(expected, sortedKeys));
+    expect(JSON.stringify((await step(toHub, spec)).spec, sortedKeys)).toBe(
+      JSON.stringify(expected, sortedKeys),
+    );
   });
 
   test('a step into what is no object says where, and what to do', async () => {
@@ -84,7 +162,10 @@ describe('steps', () => {
   });
 
   test('an expression that fails says which, why, and what to do', async () => {
-    const failing = step([{ remove: { path: 'spec.x' } }, { set: { path: 'spec.a', expression: 'object.spec.b' } }], {});
+    const failing = step(
+      [{ remove: { path: 'spec.x' } }, { set: { path: 'spec.a', expression: 'object.spec.b' } }],
+      {},
+    );
     await expect(failing).rejects.toThrow(/toHub\[1\]: no such key: b\. .*when: has\(object\.spec\.field\)/);
   });
 
@@ -98,7 +179,9 @@ describe('steps', () => {
   });
 
   test('an object is never changed in place, nor anything in it', async () => {
-    const object = freeze(server('v1', { spec: { endpoint: 'a:80', disks: [{ name: 'x', size: '5Gi' }], rack: 'r' } }));
+    const object = freeze(
+      server('v1', { spec: { endpoint: 'a:80', disks: [{ name: 'x', size: '5Gi' }], rack: 'r' } }),
+    );
     const there = freeze(await convert(object, 'v2'));
     await convert(there, 'v1');
     await convert(there, 'v3');
@@ -107,12 +190,22 @@ describe('steps', () => {
 
 describe('what a version cannot hold', () => {
   const hub = server('v2', {
-    spec: { address: { host: 'a', port: 80, zone: 'z' }, tier: 'gold', replicas: 9007199254740993n, disks: [{ name: 'x', gigabytes: 5, class: 'ssd' }] },
+    spec: {
+      address: { host: 'a', port: 80, zone: 'z' },
+      tier: 'gold',
+      replicas: 9007199254740993n,
+      disks: [{ name: 'x', gigabytes: 5, class: 'ssd' }],
+    },
   });
 
   test('is kept in one annotation, named after the version that has it', async () => {
     const v1 = await convert(hub, 'v1');
-    expect(v1.spec).toEqual({ endpoint: 'a:80', tier: 'gold', replicas: 9007199254740993n, disks: [{ name: 'x', size: '5Gi', class: 'ssd' }] });
+    expect(v1.spec).toEqual({
+      endpoint: 'a:80',
+      tier: 'gold',
+      replicas: 9007199254740993n,
+      disks: [{ name: 'x', size: '5Gi', class: 'ssd' }],
+    });
     expect(keptIn(v1, 'v2')).toEqual([
       { path: ['spec', 'address', 'zone'], value: 'z' },
       { path: ['spec', 'tier'], value: 'gold', derived: 'standard' },
@@ -125,21 +218,42 @@ describe('what a version cannot hold', () => {
     const changed = withSpec(await convert(hub, 'v1'), () => ({
       endpoint: 'b:90',
       replicas: 3,
-      disks: [{ name: 'new', size: '1Gi' }, { name: 'x', size: '7Gi' }],
+      disks: [
+        { name: 'new', size: '1Gi' },
+        { name: 'x', size: '7Gi' },
+      ],
     }));
     expect((await convert(changed, 'v2')).spec).toEqual({
       address: { host: 'b', port: 90, zone: 'z' },
       tier: 'gold',
       replicas: 3,
-      disks: [{ name: 'new', gigabytes: 1 }, { name: 'x', gigabytes: 7, class: 'ssd' }],
+      disks: [
+        { name: 'new', gigabytes: 1 },
+        { name: 'x', gigabytes: 7, class: 'ssd' },
+      ],
     });
   });
 
   test('does not come back over a field that was changed', async () => {
-    const object = server('v1', { spec: { disks: [{ name: 'x', size: '500Mi' }, { name: 'y', size: '700Mi' }] } });
+    const object = server('v1', {
+      spec: {
+        disks: [
+          { name: 'x', size: '500Mi' },
+          { name: 'y', size: '700Mi' },
+        ],
+      },
+    });
     const v2 = await convert(object, 'v2');
-    const resized = withSpec(v2, (spec) => ({ ...spec, disks: [{ name: 'x', gigabytes: 9 }, { name: 'y' }] }));
-    expect((await convert(resized, 'v1')).spec).toMatchObject({ disks: [{ name: 'x', size: '9Gi' }, { name: 'y', size: '700Mi' }] });
+    const resized = withSpec(v2, (spec) => ({
+      ...spec,
+      disks: [{ name: 'x', gigabytes: 9 }, { name: 'y' }],
+    }));
+    expect((await convert(resized, 'v1')).spec).toMatchObject({
+      disks: [
+        { name: 'x', size: '9Gi' },
+        { name: 'y', size: '700Mi' },
+      ],
+    });
   });
 
   test('does not come back where what held it is gone', async () => {
@@ -153,11 +267,24 @@ describe('what a version cannot hold', () => {
       [{ set: { path: 'spec.sizes[*]', expression: 'item.split("Mi")[0]' } }],
       [{ set: { path: 'spec.sizes[*]', expression: 'item + "Mi"' } }],
     );
-    const v2 = await convert(server('v1', { spec: { sizes: ['1Mi', '2MiB', '3Mi', '4MiX'] } }), 'v2', conversion);
+    const v2 = await convert(
+      server('v1', { spec: { sizes: ['1Mi', '2MiB', '3Mi', '4MiX'] } }),
+      'v2',
+      conversion,
+    );
     expect(v2.spec).toEqual({ sizes: ['1', '2', '3', '4'] });
-    const back = async (sizes: readonly string[]) => (await convert(withSpec(v2, () => ({ sizes })), 'v1', conversion)).spec;
+    const back = async (sizes: readonly string[]) =>
+      (
+        await convert(
+          withSpec(v2, () => ({ sizes })),
+          'v1',
+          conversion,
+        )
+      ).spec;
     expect(await back(['1', '2', '3', '4'])).toEqual({ sizes: ['1Mi', '2MiB', '3Mi', '4MiX'] });
-    expect(await back(['0', '1', '2', '3', '4', '5'])).toEqual({ sizes: ['0Mi', '1Mi', '2MiB', '3Mi', '4MiX', '5Mi'] });
+    expect(await back(['0', '1', '2', '3', '4', '5'])).toEqual({
+      sizes: ['0Mi', '1Mi', '2MiB', '3Mi', '4MiX', '5Mi'],
+    });
     expect(await back(['4', '2'])).toEqual({ sizes: ['4MiX', '2MiB'] });
     expect(await back(['9', '4'])).toEqual({ sizes: ['9Mi', '4MiX'] });
     expect(await back([])).toEqual({ sizes: [] });
@@ -167,7 +294,14 @@ describe('what a version cannot hold', () => {
     const v1 = server('v1', { spec: { endpoint: 'a:80', legacy: { mode: 'z' }, rack: 'r' } });
     const v3 = await convert(v1, 'v3');
     expect(keptIn(v3, 'v1')).toEqual([{ path: ['spec', 'legacy'], value: { mode: 'z' } }]);
-    expect((await convert(withSpec(v3, (spec) => ({ ...spec, count: 4 })), 'v1')).spec).toMatchObject({ replicas: 4, legacy: { mode: 'z' }, rack: 'r' });
+    expect(
+      (
+        await convert(
+          withSpec(v3, (spec) => ({ ...spec, count: 4 })),
+          'v1',
+        )
+      ).spec,
+    ).toMatchObject({ replicas: 4, legacy: { mode: 'z' }, rack: 'r' });
   });
 
   test('is dropped when the policy says so, and what was kept before still comes back', async () => {
@@ -179,11 +313,16 @@ describe('what a version cannot hold', () => {
 
   test('and does not fit into an annotation is refused rather than lost', async () => {
     const large = server('v2', { spec: { tuning: { text: 'x'.repeat(300_000) } } });
-    await expect(convert(large, 'v1')).rejects.toThrow(/all annotations together would take 300\d+ bytes, of 262144\..*roundTrip: Lossy/);
+    await expect(convert(large, 'v1')).rejects.toThrow(
+      /all annotations together would take 300\d+ bytes, of 262144\..*roundTrip: Lossy/,
+    );
   });
 
   test('an object whose way back fails is refused: nobody could read it in the version it came in', async () => {
-    const conversion = between([{ remove: { path: 'spec.a' } }], [{ set: { path: 'spec.a', expression: 'object.spec.b' } }]);
+    const conversion = between(
+      [{ remove: { path: 'spec.a' } }],
+      [{ set: { path: 'spec.a', expression: 'object.spec.b' } }],
+    );
     await expect(convert(server('v1', { spec: { a: 1 } }), 'v2', conversion)).rejects.toThrow(
       /could not be converted back to v1: spec\.versions\[0\]\.fromHub\[0\]: no such key: b/,
     );
@@ -199,12 +338,34 @@ describe('an annotation that somebody wrote by hand', () => {
     ['no JSON', '{'],
     ['no list', '{"path":["spec"]}'],
     ['no paths', '[1,null,{},{"path":"spec"},{"path":[]},{"path":[1]},{"path":[{"name":"x"}],"value":1}]'],
-    ['another type than the schema has', entries({ path: ['spec', 'address'], value: 'x', derived: { host: 'a', port: 80 } }, { path: ['spec', 'replicas'], value: '7' })],
-    ['what the schema does not have', entries({ path: ['spec', 'nothing'], value: 1 }, { path: ['nothing'], value: 1 })],
+    [
+      'another type than the schema has',
+      entries(
+        { path: ['spec', 'address'], value: 'x', derived: { host: 'a', port: 80 } },
+        { path: ['spec', 'replicas'], value: '7' },
+      ),
+    ],
+    [
+      'what the schema does not have',
+      entries({ path: ['spec', 'nothing'], value: 1 }, { path: ['nothing'], value: 1 }),
+    ],
     ['the name', entries({ path: ['metadata', 'name'], value: 'x', derived: 'db' })],
-    ['the kind', entries({ path: ['kind'], value: 'X', derived: 'Server' }, { path: ['apiVersion'], value: 'X' })],
-    ['a label that there cannot be', entries({ path: ['metadata', 'labels', 'a b'], value: 'x' }, { path: ['metadata', 'labels', 'a'], value: 'x y' }, { path: ['metadata', 'labels', 'b'], value: 1 })],
-    ['our own annotations', entries({ path: ['metadata', 'annotations', 'conversion.gatehouse.dev/v9'], value: 'x' })],
+    [
+      'the kind',
+      entries({ path: ['kind'], value: 'X', derived: 'Server' }, { path: ['apiVersion'], value: 'X' }),
+    ],
+    [
+      'a label that there cannot be',
+      entries(
+        { path: ['metadata', 'labels', 'a b'], value: 'x' },
+        { path: ['metadata', 'labels', 'a'], value: 'x y' },
+        { path: ['metadata', 'labels', 'b'], value: 1 },
+      ),
+    ],
+    [
+      'our own annotations',
+      entries({ path: ['metadata', 'annotations', 'conversion.gatehouse.dev/v9'], value: 'x' }),
+    ],
     ['a path without end', entries({ path: Array.from({ length: 50_000 }, () => 'spec'), value: 1 })],
   ])('with %s changes nothing', async (_what, text) => {
     const plain = await convert(server('v1', { spec: { endpoint: 'a:80' } }), 'v2');
@@ -212,13 +373,21 @@ describe('an annotation that somebody wrote by hand', () => {
   });
 
   test('of the version that the object is in is dropped: what the object holds is in it', async () => {
-    const own = server('v1', { spec: {} }, { annotations: { 'conversion.gatehouse.dev/v1': entries({ path: ['spec', 'rack'], value: 'x' }) } });
+    const own = server(
+      'v1',
+      { spec: {} },
+      { annotations: { 'conversion.gatehouse.dev/v1': entries({ path: ['spec', 'rack'], value: 'x' }) } },
+    );
     expect((await convert(await convert(own, 'v2'), 'v1')).spec).not.toHaveProperty('rack');
   });
 });
 
 test('conversion to the same version is the object itself', async () => {
-  const object = server('v1', { spec: { anything: 1 } }, { annotations: { 'conversion.gatehouse.dev/v1': '[]' } });
+  const object = server(
+    'v1',
+    { spec: { anything: 1 } },
+    { annotations: { 'conversion.gatehouse.dev/v1': '[]' } },
+  );
   expect(await convert(object, 'v1')).toBe(object);
 });
 
@@ -233,7 +402,10 @@ test('values are told apart by the keys that the schema names', async () => {
             type: 'array',
             'x-kubernetes-list-type': 'map',
             'x-kubernetes-list-map-keys': ['port', 'protocol'],
-            items: { type: 'object', properties: { port: { type: 'integer' }, protocol: { type: 'string' }, ...fields } },
+            items: {
+              type: 'object',
+              properties: { port: { type: 'integer' }, protocol: { type: 'string' }, ...fields },
+            },
           },
         },
       },
@@ -245,12 +417,23 @@ test('values are told apart by the keys that the schema names', async () => {
   ]);
   const conversion = compiled({ versions: [{ name: 'v1' }] }, definition);
   const object = server('v2', {
-    spec: { ports: [{ port: 53, protocol: 'TCP', name: 'dns' }, { port: 53, protocol: 'UDP', name: 'dns-udp' }] },
+    spec: {
+      ports: [
+        { port: 53, protocol: 'TCP', name: 'dns' },
+        { port: 53, protocol: 'UDP', name: 'dns-udp' },
+      ],
+    },
   });
   const v1 = await convert(object, 'v1', conversion);
-  const reversed = withSpec(v1, () => ({ ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }, { port: 80 }] }));
+  const reversed = withSpec(v1, () => ({
+    ports: [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }, { port: 80 }],
+  }));
   expect((await convert(reversed, 'v2', conversion)).spec).toEqual({
-    ports: [{ port: 53, protocol: 'UDP', name: 'dns-udp' }, { port: 53, protocol: 'TCP', name: 'dns' }, { port: 80 }],
+    ports: [
+      { port: 53, protocol: 'UDP', name: 'dns-udp' },
+      { port: 53, protocol: 'TCP', name: 'dns' },
+      { port: 80 },
+    ],
   });
   expect(v1.apiVersion).toBe(`${GROUP}/v1`);
 });

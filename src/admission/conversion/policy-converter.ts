@@ -50,7 +50,7 @@ export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: stri
   const inHub = from === plan.hub ? start : travel(plan, start, from, plan.hub, budget);
   const arrived = to === plan.hub ? inHub : travel(plan, inHub, plan.hub, to, budget);
   const result = putKept(arrived.object, arrived.kept);
-  checkSize(result, plan.hub);
+  if (arrived.kept.size > 0) checkSize(result, [...arrived.kept.keys()]);
   return result;
 }
 
@@ -105,7 +105,9 @@ function stepBack(
     return stepTo(plan, object, from, to, budget);
   } catch (error) {
     if (!(error instanceof ConversionFailure)) throw error;
-    throw new ConversionFailure(`the result could not be converted back to ${to}: ${error.message}`, { cause: error });
+    throw new ConversionFailure(`the result could not be converted back to ${to}: ${error.message}`, {
+      cause: error,
+    });
   }
 }
 
@@ -117,13 +119,17 @@ export function versionOf(object: JsonObject): string {
 /** What the annotations of an object may take together, in bytes. @see k8s.io/apimachinery pkg/api/validation */
 const MOST_ANNOTATIONS_BYTES = 256 * 1024;
 
-function checkSize(object: JsonObject, hub: string): void {
+function checkSize(object: JsonObject, versions: readonly string[]): void {
   const annotations = fieldAt(object, ['metadata', 'annotations']);
   const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
-  const bytes = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(String(value)), 0);
+  const bytes = entries.reduce(
+    (sum, [key, value]) =>
+      sum + Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
+    0,
+  );
   if (bytes <= MOST_ANNOTATIONS_BYTES) return;
   throw new ConversionFailure(
-    `the values that this version cannot hold do not fit into the annotation ${keptKey(hub)}: ` +
+    `the values that this version cannot hold do not fit into ${versions.map(keptKey).join(' and ')}: ` +
       `all annotations together would take ${bytes} bytes, of ${MOST_ANNOTATIONS_BYTES}. Let the version hold more of them, ` +
       'remove some in the steps of both directions, or set roundTrip: Lossy',
   );

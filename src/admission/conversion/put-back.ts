@@ -59,7 +59,8 @@ function putBackMark(object: JsonObject, kept: KeptValue): JsonObject {
   const after = newest(before, kept, OPEN);
   if (after === before) return object;
   if (after === undefined) return withoutMark(object, map, key);
-  const isValid = isQualifiedName(key) && typeof after === 'string' && (map !== 'labels' || isLabelValue(after));
+  const isValid =
+    isQualifiedName(key) && typeof after === 'string' && (map !== 'labels' || isLabelValue(after));
   return isValid ? withFieldAt(object, ['metadata', map, key], after) : object;
 }
 
@@ -68,7 +69,11 @@ function withoutMark(object: JsonObject, map: string, key: string): JsonObject {
   const marks = fieldIn(metadata, map);
   if (!isJsonObject(metadata) || !isJsonObject(marks)) return object;
   const left = withField(marks, key, undefined);
-  return withField(object, 'metadata', withField(metadata, map, Object.keys(left).length === 0 ? undefined : left));
+  return withField(
+    object,
+    'metadata',
+    withField(metadata, map, Object.keys(left).length === 0 ? undefined : left),
+  );
 }
 
 function newest(

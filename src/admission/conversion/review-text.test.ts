@@ -14,8 +14,10 @@ async function reassembled(text: string): Promise<unknown> {
   if (objects.length === 0) return review;
   const request = isJsonObject(review) ? ownValue(review, 'request') : undefined;
   if (!isJsonObject(review) || !isJsonObject(request)) throw new Error('objects without a request');
-  const merged = Object.fromEntries([...Object.entries(request), ['objects', items]]);
-  return Object.fromEntries([...Object.entries(review), ['request', merged]]);
+  const merged = new Map<string, unknown>([...Object.entries(request), ['objects', items]]);
+  return Object.fromEntries(
+    new Map<string, unknown>([...Object.entries(review), ['request', Object.fromEntries(merged)]]),
+  );
 }
 
 test('the parts of a review are what JSON.parse makes of the whole', async () => {
@@ -34,9 +36,9 @@ test('the parts of a review are what JSON.parse makes of the whole', async () =>
     },
     { requiredKeys: [] },
   );
-  const spaced = fc.tuple(review, fc.constantFrom(undefined, 1, '\t', '\r\n ')).map(([value, space]) =>
-    JSON.stringify(value, undefined, space),
-  );
+  const spaced = fc
+    .tuple(review, fc.constantFrom(undefined, 1, '\t', '\r\n '))
+    .map(([value, space]) => JSON.stringify(value, undefined, space));
   await fc.assert(
     fc.asyncProperty(spaced, async (text) => {
       expect(await reassembled(text)).toEqual(JSON.parse(text));
@@ -48,7 +50,11 @@ test('the parts of a review are what JSON.parse makes of the whole', async () =>
 test('what is no JSON is found out, at the latest when its parts are parsed', async () => {
   const whole = '{"kind":"R","request":{"objects":[{"a":"\\"]}"},[1,{"b":null}], -1.5e3 ,true],"uid":"u"}}';
   const broken = fc
-    .record({ at: fc.nat(whole.length), cut: fc.nat(2), put: fc.constantFrom('', '"', '{', '}', '[', ']', ',', ':', '\\', ' x') })
+    .record({
+      at: fc.nat(whole.length),
+      cut: fc.nat(2),
+      put: fc.constantFrom('', '"', '{', '}', '[', ']', ',', ':', '\\', ' x'),
+    })
     .map(({ at, cut, put }) => whole.slice(0, at) + put + whole.slice(at + cut));
   await fc.assert(
     fc.asyncProperty(broken, async (text) => {

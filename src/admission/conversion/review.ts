@@ -32,7 +32,8 @@ export function parseQuestion(value: unknown): ConversionQuestion {
   if (typeof desired !== 'string' || desired === '') {
     throw new InvalidReview('request.desiredAPIVersion: absent or not a string');
   }
-  if (!isJsonArray(ownValue(request, 'objects'))) throw new InvalidReview('request.objects: not a list of objects');
+  if (!isJsonArray(ownValue(request, 'objects')))
+    throw new InvalidReview('request.objects: not a list of objects');
   return { version, uid, ...splitApiVersion(desired) };
 }
 
@@ -58,7 +59,10 @@ function versionOf(apiVersion: unknown): ConversionReviewVersion {
 }
 
 /** The answer as JSON text, in the version of the question. */
-export function writeAnswer({ version, uid }: Pick<ConversionQuestion, 'version' | 'uid'>, result: ConversionResult): string {
+export function writeAnswer(
+  { version, uid }: Pick<ConversionQuestion, 'version' | 'uid'>,
+  result: ConversionResult,
+): string {
   const [objects, status] =
     result.kind === 'converted'
       ? [result.objects.join(','), { status: 'Success' }]

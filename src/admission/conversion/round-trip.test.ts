@@ -3,18 +3,28 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import type { ConversionStep } from '../../api/conversion-policy.ts';
-import { isEqual, isJsonArray, isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  parseJson,
+  stringifyJson,
+  type JsonObject,
+  type JsonValue,
+} from '../json.ts';
 import { toJsonText } from '../json-text.ts';
 import { compileConversion, type CompiledConversion } from './compile.ts';
 import { ConversionFailure } from './converter.ts';
 import { compiled, definitionOf, policyOf, server, threeVersions } from './fixtures.ts';
+import { versionOf } from './policy-converter.ts';
 import { pruneObject } from './structural-schema.ts';
 
 const NEVER = new AbortController().signal;
 
 /** What the API server makes of an object on the wire: unknown fields are dropped, keys are sorted, the rest is text. */
 function throughApi(object: JsonObject, { definition }: CompiledConversion): JsonObject {
-  const version = String(object.apiVersion).split('/')[1];
+  const version = versionOf(object);
   const schema = definition.versions.find(({ name }) => name === version)?.schema;
   const parsed = parseJson(toJsonText(sorted(pruneObject(object, schema))));
   if (!isJsonObject(parsed)) throw new Error('no object');
@@ -36,7 +46,11 @@ function expectSame(actual: unknown, expected: unknown): void {
   expect(stringifyJson(actual)).toBe(stringifyJson(expected));
 }
 
-async function travel(conversion: CompiledConversion, object: JsonObject, versions: readonly string[]): Promise<JsonObject> {
+async function travel(
+  conversion: CompiledConversion,
+  object: JsonObject,
+  versions: readonly string[],
+): Promise<JsonObject> {
   let current = throughApi(object, conversion);
   for (const version of versions) {
     current = throughApi(await conversion.converter.convert(current, version, NEVER), conversion);
@@ -53,14 +67,33 @@ function nested(levels: number): JsonValue {
 const int64 = fc
   .oneof(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.bigInt({ min: -9n, max: 9n }))
   .map((integer) => (Number.isSafeInteger(Number(integer)) ? Number(integer) : integer));
-const names = fc.oneof(fc.string(), fc.constantFrom('__proto__', 'constructor', 'toString', '', 'a.b', '[*]', 'name'));
-const texts = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('5Gi', '500Mi', 'a:80', 'a:b:1', ':', 'x'));
+const names = fc.oneof(
+  fc.string(),
+  fc.constantFrom('__proto__', 'constructor', 'toString', '', 'a.b', '[*]', 'name'),
+);
+const texts = fc.oneof(
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom('5Gi', '500Mi', 'a:80', 'a:b:1', ':', 'x'),
+);
 const { anything } = fc.letrec<{ anything: JsonValue; list: JsonValue; object: JsonValue }>((tie) => ({
-  anything: fc.oneof({ depthSize: 'medium' }, texts, int64, fc.boolean(), fc.constant(null), fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (Object.is(n, -0) ? 0 : n)), tie('list'), tie('object')),
+  anything: fc.oneof(
+    { depthSize: 'medium' },
+    texts,
+    int64,
+    fc.boolean(),
+    fc.constant(null),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (Object.is(n, -0) ? 0 : n)),
+    tie('list'),
+    tie('object'),
+  ),
   list: fc.array(tie('anything'), { maxLength: 4 }),
-  object: fc.array(fc.tuple(names, tie('anything')), { maxLength: 4 }).map((entries) => Object.fromEntries(entries)),
+  object: fc
+    .array(fc.tuple(names, tie('anything')), { maxLength: 4 })
+    .map((entries) => Object.fromEntries(entries)),
 }));
-const anyFields = fc.array(fc.tuple(names, anything), { maxLength: 4 }).map((entries) => Object.fromEntries(entries));
+const anyFields = fc
+  .array(fc.tuple(names, anything), { maxLength: 4 })
+  .map((entries) => Object.fromEntries(entries));
 
 /** Values that fit a schema, now and then with a null where nothing is said against it. */
 function valuesOf(schema: JsonObject): fc.Arbitrary<JsonValue> {
@@ -77,7 +110,10 @@ function valuesOf(schema: JsonObject): fc.Arbitrary<JsonValue> {
         ? fc
             .record(
               Object.fromEntries(
-                Object.entries(properties).map(([name, property]) => [name, isJsonObject(property) ? valuesOf(property) : anything]),
+                Object.entries(properties).map(([name, property]) => [
+                  name,
+                  isJsonObject(property) ? valuesOf(property) : anything,
+                ]),
               ),
               { requiredKeys: [] },
             )
@@ -86,17 +122,28 @@ function valuesOf(schema: JsonObject): fc.Arbitrary<JsonValue> {
   }
 }
 
-const marks = fc.dictionary(fc.constantFrom('a', 'example.com/rack', 'b.c/d'), fc.constantFrom('', 'x', 'y-1'), { minKeys: 1 });
+const marks = fc.dictionary(
+  fc.constantFrom('a', 'example.com/rack', 'b.c/d'),
+  fc.constantFrom('', 'x', 'y-1'),
+  { minKeys: 1 },
+);
 const metadata = fc.record({ labels: marks, annotations: marks }, { requiredKeys: [] });
 
 const objectsOf = (version: string, { definition }: CompiledConversion): fc.Arbitrary<JsonObject> => {
   const schema = definition.versions.find(({ name }) => name === version)?.schema;
-  const fields = schema === undefined ? fc.record({ spec: anyFields, status: anyFields }, { requiredKeys: [] }) : valuesOf(schema);
-  return fc.tuple(fields, metadata).map(([value, meta]) => server(version, isJsonObject(value) ? value : {}, meta));
+  const fields =
+    schema === undefined
+      ? fc.record({ spec: anyFields, status: anyFields }, { requiredKeys: [] })
+      : valuesOf(schema);
+  return fc
+    .tuple(fields, metadata)
+    .map(([value, meta]) => server(version, isJsonObject(value) ? value : {}, meta));
 };
 
 const VERSIONS = ['v1', 'v2', 'v3'];
-const pairs = VERSIONS.flatMap((from) => VERSIONS.filter((to) => to !== from).map((to) => [from, to] as const));
+const pairs = VERSIONS.flatMap((from) =>
+  VERSIONS.filter((to) => to !== from).map((to) => [from, to] as const),
+);
 
 describe.each([
   ['an API server that prunes', compiled()],
@@ -132,7 +179,10 @@ describe.each([
   test('the same question has the same answer', async () => {
     await fc.assert(
       fc.asyncProperty(objectsOf('v1', conversion), async (object) => {
-        const [one, other] = [await travel(conversion, object, ['v2']), await travel(conversion, object, ['v3', 'v2'])];
+        const [one, other] = [
+          await travel(conversion, object, ['v2']),
+          await travel(conversion, object, ['v3', 'v2']),
+        ];
         expectSame(ownValue(one, 'spec'), ownValue(other, 'spec'));
         expect(toJsonText(await travel(conversion, object, ['v2']))).toBe(toJsonText(one));
       }),
@@ -142,37 +192,70 @@ describe.each([
 });
 
 /** Steps that make no sense, of paths that overlap and meet what is no object. */
-const paths = fc.constantFrom('spec.a', 'spec.b', 'spec.a.x', 'spec.b.x', 'spec.l[*].x', 'spec.l[*].y', 'spec.l', 'status', 'metadata.labels["a"]');
+const paths = fc.constantFrom(
+  'spec.a',
+  'spec.b',
+  'spec.a.x',
+  'spec.b.x',
+  'spec.l[*].x',
+  'spec.l[*].y',
+  'spec.l',
+  'status',
+  'metadata.labels["a"]',
+);
 const steps: fc.Arbitrary<readonly ConversionStep[]> = fc.array(
   fc.oneof(
     fc.record({ from: paths, to: paths }).map((move): ConversionStep => ({ move })),
     paths.map((path): ConversionStep => ({ remove: { path } })),
-    fc.record({ path: paths, value: fc.constantFrom<JsonValue[]>('v', 'w') }).map((filled): ConversionStep => ({ default: filled })),
-    fc.record({ path: paths, expression: fc.constantFrom('"s"', 'string(size(object.spec))', 'dyn(null)') }).map((set): ConversionStep => ({ set })),
+    fc
+      .record({ path: paths, value: fc.constantFrom<JsonValue[]>('v', 'w') })
+      .map((filled): ConversionStep => ({ default: filled })),
+    fc
+      .record({ path: paths, expression: fc.constantFrom('"s"', 'string(size(object.spec))', 'dyn(null)') })
+      .map((set): ConversionStep => ({ set })),
   ),
   { maxLength: 5 },
 );
 
 test('whatever the steps do, nothing is lost, or they say that they cannot do it', async () => {
   const definition = definitionOf([{ name: 'v1' }, { name: 'v2' }]);
-  const value = fc.oneof(fc.constantFrom<JsonValue[]>('v', 'w', null, 1, 2n ** 60n), fc.record({ x: texts, y: int64 }, { requiredKeys: [] }));
-  const list = fc.array(fc.oneof(value, fc.record({ name: fc.constantFrom('n', 'm', 'o'), x: texts }, { requiredKeys: [] })), { maxLength: 3 });
-  const spec = fc.record({ a: value, b: value, l: fc.oneof(list, value), other: value }, { requiredKeys: [] });
+  const value = fc.oneof(
+    fc.constantFrom<JsonValue[]>('v', 'w', null, 1, 2n ** 60n),
+    fc.record({ x: texts, y: int64 }, { requiredKeys: [] }),
+  );
+  const list = fc.array(
+    fc.oneof(value, fc.record({ name: fc.constantFrom('n', 'm', 'o'), x: texts }, { requiredKeys: [] })),
+    { maxLength: 3 },
+  );
+  const spec = fc.record(
+    { a: value, b: value, l: fc.oneof(list, value), other: value },
+    { requiredKeys: [] },
+  );
   const fields = fc.record({ spec, status: value }, { requiredKeys: [] });
   let travelled = 0;
   await fc.assert(
-    fc.asyncProperty(steps, steps, fields, metadata, fc.constantFrom('v1', 'v2'), async (toHub, fromHub, given, meta, from) => {
-      const { usable } = compileConversion(policyOf({ versions: [{ name: 'v1', toHub: [...toHub], fromHub: [...fromHub] }] }), definition);
-      if (usable === undefined) return;
-      const object = server(from, given, meta);
-      try {
-        const back = await travel(usable, object, [from === 'v1' ? 'v2' : 'v1', from]);
-        expectSame(back, throughApi(object, usable));
-        travelled += 1;
-      } catch (error) {
-        if (!(error instanceof ConversionFailure)) throw error;
-      }
-    }),
+    fc.asyncProperty(
+      steps,
+      steps,
+      fields,
+      metadata,
+      fc.constantFrom('v1', 'v2'),
+      async (toHub, fromHub, given, meta, from) => {
+        const { usable } = compileConversion(
+          policyOf({ versions: [{ name: 'v1', toHub: [...toHub], fromHub: [...fromHub] }] }),
+          definition,
+        );
+        if (usable === undefined) return;
+        const object = server(from, given, meta);
+        try {
+          const back = await travel(usable, object, [from === 'v1' ? 'v2' : 'v1', from]);
+          expectSame(back, throughApi(object, usable));
+          travelled += 1;
+        } catch (error) {
+          if (!(error instanceof ConversionFailure)) throw error;
+        }
+      },
+    ),
     { numRuns: 2_000 },
   );
   expect(travelled).toBeGreaterThan(200);

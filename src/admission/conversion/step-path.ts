@@ -61,6 +61,8 @@ function checkRoot([first, map, key, more]: readonly Segment[]): void {
     throw new InvalidPath(`${quote(key.name)} is not a key that ${map.name} can have`);
   }
   if (isKeptKey(key.name)) {
-    throw new InvalidPath(`the annotation ${key.name} belongs to Gatehouse, which keeps values of other versions in it`);
+    throw new InvalidPath(
+      `the annotation ${key.name} belongs to Gatehouse, which keeps values of other versions in it`,
+    );
   }
 }

@@ -25,11 +25,15 @@ export interface StepValue {
 
 /** @param keep how many of the parents of `from` stay when they are left empty: those that the other version has too */
 export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
-  return changing(from, (container) => {
-    const value = fieldAt(container, from.fields);
-    if (value === undefined || !isJsonObject(container)) return container;
-    return withFieldAt(withoutFieldAt(container, from.fields, keep), to.fields, value);
-  }, to.text);
+  return changing(
+    from,
+    (container) => {
+      const value = fieldAt(container, from.fields);
+      if (value === undefined || !isJsonObject(container)) return container;
+      return withFieldAt(withoutFieldAt(container, from.fields, keep), to.fields, value);
+    },
+    to.text,
+  );
 }
 
 export function removeStep(path: StepPath): RunStep {
@@ -46,7 +50,8 @@ export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' 
     const valueFor = (item: JsonValue | undefined) => valueOf(value, object, item, budget);
     return changing(path, (container, item) => {
       const isIn = path.fields.length === 0 || isJsonObject(container);
-      if (where === 'where absent' && (!isIn || fieldAt(container, path.fields) !== undefined)) return container;
+      if (where === 'where absent' && (!isIn || fieldAt(container, path.fields) !== undefined))
+        return container;
       const next = valueFor(item);
       if (next === undefined) return container;
       checkMark(path, next);
@@ -121,7 +126,9 @@ function checkMark({ segments, text }: StepPath, value: JsonValue): void {
   const [first, map] = segments;
   if (first?.kind !== 'field' || first.name !== 'metadata' || map?.kind !== 'field') return;
   if (typeof value !== 'string') {
-    throw new ConversionFailure(`${text} can only hold a text, not ${quote(value)}: wrap the expression in string(…)`);
+    throw new ConversionFailure(
+      `${text} can only hold a text, not ${quote(value)}: wrap the expression in string(…)`,
+    );
   }
   if (map.name === 'labels' && !isLabelValue(value)) {
     throw new ConversionFailure(

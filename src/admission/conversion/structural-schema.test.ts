@@ -11,7 +11,10 @@ import { fits, listKeysOf, pruneObject, schemaAt } from './structural-schema.ts'
 describe('pruning', () => {
   /** What it keeps of the metadata of embedded resources is of no interest here. */
   const plain = anySchema.map(
-    (schema) => parseJson(stringifyJson(schema).replaceAll('embedded-resource":true', 'embedded-resource":false')) as JsonObject,
+    (schema) =>
+      parseJson(
+        stringifyJson(schema).replaceAll('embedded-resource":true', 'embedded-resource":false'),
+      ) as JsonObject,
   );
 
   test('drops what the sandbox drops, whose pruning was compared with a real API server', () => {
@@ -66,6 +69,8 @@ test.each<[string, JsonValue, JsonObject, boolean]>([
 test('the keys of a list are those of a list of type map', () => {
   const keys = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['port', 'protocol'] };
   expect(listKeysOf({ kind: 'known', schema: { type: 'array', ...keys } })).toEqual(['port', 'protocol']);
-  expect(listKeysOf({ kind: 'known', schema: { type: 'array', 'x-kubernetes-list-type': 'set' } })).toBeUndefined();
+  expect(
+    listKeysOf({ kind: 'known', schema: { type: 'array', 'x-kubernetes-list-type': 'set' } }),
+  ).toBeUndefined();
   expect(listKeysOf({ kind: 'open' })).toBeUndefined();
 });

@@ -104,7 +104,9 @@ export function fits(value: JsonValue, at: SchemaAt): boolean {
     const items = itemOf(schema);
     return value.every((item) => fits(item, items));
   }
-  return !isJsonObject(value) || Object.entries(value).every(([name, child]) => fitsField(name, child, schema));
+  return (
+    !isJsonObject(value) || Object.entries(value).every(([name, child]) => fitsField(name, child, schema))
+  );
 }
 
 /** What the API server drops does no harm. */

@@ -7,7 +7,7 @@ import { quote } from '../shown.ts';
 import { shapeProblem } from './draft-shape.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 import { Denial } from './denial.ts';
-import { HandlerFailure, isOfRead, toError, type FailureReason } from './failure.ts';
+import { HandlerFailure, readFailureOf, toError, type FailureReason } from './failure.ts';
 import { deepFreeze } from './frozen.ts';
 import type { CompiledHandler, HandlerFunction } from './compile-handler.ts';
 import type { HandlerContext, HandlerLog, HandlerRequest } from './handler-context.ts';
@@ -157,7 +157,7 @@ function reasonOf(thrown: unknown, signal: AbortSignal): FailureReason {
   if (signal.aborted) return 'timeout';
   if (thrown instanceof InvalidDraft) return 'draft';
   if (thrown instanceof WrongAnswer) return 'result';
-  return isOfRead(thrown) ? 'read' : 'exception';
+  return readFailureOf(thrown) ?? 'exception';
 }
 
 function toHandlerRequest(request: AdmissionRequest): HandlerRequest {

@@ -8,8 +8,10 @@ export type FailureReason =
   | 'result'
   /** What it made of the object cannot be sent to the API server. */
   | 'draft'
-  /** The API server did not answer what it asked. */
-  | 'read';
+  /** The API server did not answer what it asked, and may when it is asked again. */
+  | 'read'
+  /** What it asked cannot be read: Gatehouse may not, or there is no such kind. */
+  | 'unreadable';
 
 /**
  * A handler that gave no answer. The message is for users and says nothing of what went wrong inside; `cause` is for the log.
@@ -36,14 +38,21 @@ export class ReadError extends Error {
   override readonly name = 'ReadError';
 }
 
-/** Whether it came of a read, also where the handler has wrapped it. */
-export function isOfRead(thrown: unknown): boolean {
+/** Thrown by a HandlerWorld when it would not help to ask again; the cause of a {@link ReadError}. */
+export class Unreadable extends Error {
+  override readonly name = 'Unreadable';
+}
+
+/** What kind of failed read something that was thrown came of, also where the handler has wrapped it; undefined: of none. */
+export function readFailureOf(thrown: unknown): 'read' | 'unreadable' | undefined {
+  let found: 'read' | undefined;
   let error = thrown;
   for (let depth = 0; depth < 8 && error instanceof Error; depth += 1) {
-    if (error instanceof ReadError) return true;
+    if (error instanceof Unreadable) return 'unreadable';
+    if (error instanceof ReadError) found = 'read';
     error = error.cause;
   }
-  return false;
+  return found;
 }
 
 /** What was thrown, as an error with a stack, whatever it was. */

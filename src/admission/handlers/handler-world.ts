@@ -13,7 +13,10 @@ export interface Query {
   readonly labelSelector: string | undefined;
 }
 
-/** The only door from handlers to the cluster: stores that may be behind, and live reads that may not. */
+/**
+ * The only door from handlers to the cluster: stores that may be behind, and live reads that may not. What is live throws
+ * Unreadable where it would not help to ask again.
+ */
 export interface HandlerWorld {
   /** Throws when the API server does not serve the kind, or does not say. */
   readonly isNamespaced: (kind: ReadKind, signal: AbortSignal) => Promise<boolean>;

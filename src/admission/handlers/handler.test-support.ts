@@ -101,3 +101,22 @@ export function call(handler: CompiledHandler, given: Given = {}): Promise<Handl
     ...given,
   });
 }
+
+/** What a handler may do at run time although its types forbid it. */
+export const wrongly = (act: (...args: never[]) => unknown) => act as () => undefined;
+
+export function allowed({ decision }: HandlerOutcome) {
+  if (decision?.kind !== 'allow') throw new Error(`it was not allowed: ${JSON.stringify(decision)}`);
+  return decision;
+}
+
+export function denied({ decision }: HandlerOutcome) {
+  if (decision?.kind !== 'deny') throw new Error(`it was not denied: ${JSON.stringify(decision)}`);
+  return decision;
+}
+
+export function failed(outcome: HandlerOutcome): { readonly reason: string; readonly cause: string } {
+  const { failure } = outcome;
+  if (failure === undefined) throw new Error(`it did not fail: ${JSON.stringify(outcome.decision)}`);
+  return { reason: failure.reason, cause: (failure.cause as Error).message }; // toError made it one
+}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { HandlerDefinition } from './handler.ts';
-import { ReadError } from './failure.ts';
+import { ReadError, Unreadable } from './failure.ts';
 import type { HandlerContext } from './handler-context.ts';
 import type { HandlerWorld, Query } from './handler-world.ts';
 import { call, compiled, requestOf, testServer, type TestServer } from './handler.test-support.ts';
@@ -237,6 +237,13 @@ describe('a read that fails', () => {
       },
     });
     expect((await call(handler, { world: worldWith({}).world })).decision?.kind).toBe('retry');
+  });
+
+  test('is no retry when it would fail again: the kind may not be read', async () => {
+    const { world } = worldWith({});
+    const refused = { ...world, read: () => Promise.reject(new Unreadable('403: forbidden')) };
+    const { decision, failure } = await call(compiled(reading), { world: refused });
+    expect({ decision, reason: failure?.reason }).toEqual({ decision: undefined, reason: 'unreadable' });
   });
 
   test('is judged as its author said otherwise', async () => {

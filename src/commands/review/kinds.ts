@@ -3,7 +3,7 @@ import type { Resolve } from '../../admission/compile-checks.ts';
 import type { JsonObject } from '../../admission/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
-import type { ApiObject } from '../../sandbox/api-object.ts';
+import { ofJson, type ApiObject } from '../../sandbox/api-object.ts';
 import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/crd/definition.ts';
 import { definitionType } from '../../sandbox/crd/definition-type.ts';
 import { planDefinitionStatus } from '../../sandbox/crd/status.ts';
@@ -43,9 +43,8 @@ const SILENT = { warn: () => undefined, annotate: () => undefined };
  * @throws UnusableInput when a definition is none that an API server would take
  */
 export function createKinds(objects: readonly PlacedObject[], storage: Storage): Kinds {
-  for (const { manifest } of customResourceDefinitions()) {
-    define({ place: { file: 'gatehouse' }, object: manifest as JsonObject }, storage); // our own, and plain JSON
-  }
+  // Our own need no check: they are what the tests of this repository install.
+  for (const { manifest } of customResourceDefinitions()) establish(ofJson(manifest as JsonObject), storage);
   refuse(objects.filter(isDefinition).flatMap((placed) => define(placed, storage)));
   const served = [
     ...builtInTypes({ answers: {}, ...createServiceAllocators(storage) }).map(withoutOwnChecks),
@@ -87,20 +86,22 @@ function define({ object, place }: PlacedObject, storage: Storage): readonly str
   }
   try {
     const decoded = decodeObject(object, definitionType, 'Ignore', SILENT);
-    const prepared = definitionType.strategy.prepareForCreate(decoded);
-    validateCreate(prepared, definitionType);
-    const { name = '' } = prepared.metadata;
-    const before = storage.get(DEFINITIONS, { namespace: '', name });
-    if (before !== undefined) {
-      storage.remove(DEFINITIONS, { namespace: '', name }, before.metadata.resourceVersion ?? '');
-    }
-    const established = planDefinitionStatus(prepared, storage.list(DEFINITIONS).items, EPOCH);
-    storage.create(DEFINITIONS, established);
+    validateCreate(definitionType.strategy.prepareForCreate(decoded), definitionType);
+    const established = establish(decoded, storage);
     return isConditionTrue(established, 'Established') ? [] : fail(whyNot(established));
   } catch (error) {
     if (error instanceof ApiFailure) return fail(error.message);
     throw error;
   }
+}
+
+function establish(crd: ApiObject, storage: Storage): ApiObject {
+  const prepared = definitionType.strategy.prepareForCreate(crd);
+  const key = { namespace: '', name: prepared.metadata.name ?? '' };
+  const before = storage.get(DEFINITIONS, key);
+  if (before !== undefined) storage.remove(DEFINITIONS, key, before.metadata.resourceVersion ?? '');
+  const established = planDefinitionStatus(prepared, storage.list(DEFINITIONS).items, EPOCH);
+  return storage.create(DEFINITIONS, established);
 }
 
 const whyNot = (crd: ApiObject): string =>
@@ -156,7 +157,7 @@ function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry
 
 function describeGuess({ group, version, kind, resource, namespaced }: ResourceType): string {
   const scope = namespaced ? 'in namespaces' : 'without namespace';
-  return `no definition of ${kind} (${group}/${version}) was read: taken for ${groupResourceName({ group, resource })}, ${scope}, with any fields; give its CustomResourceDefinition with --crds`;
+  return `no definition of ${kind} (${group}/${version}) was read: taken for ${groupResourceName({ group, resource })}, ${scope}, with any fields; add its CustomResourceDefinition to the crds`;
 }
 
 /** Why the kind is not served although others of its name are. */

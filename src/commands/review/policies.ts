@@ -41,8 +41,13 @@ export function readPolicies(
 ): ReadPolicies {
   const given = withoutCopies(objects.filter(isPolicy));
   const read = given.map((placed) => readPolicy(placed, registry));
-  refuse([...namesTwice(given), ...read.flatMap((result) => ('problems' in result ? result.problems : []))]);
-  return read.flatMap((result) => ('problems' in result ? [] : [result]));
+  return {
+    policies: read.flatMap((result) => ('problems' in result ? [] : [result])),
+    problems: [
+      ...namesTwice(given),
+      ...read.flatMap((result) => ('problems' in result ? result.problems : [])),
+    ],
+  };
 }
 
 /** A file may be given twice, as a policy and as an object. */
@@ -132,7 +137,7 @@ export function compileNamed(
   if (result.kind === 'compiled') return { policy: result.policy };
   const hint = (message: string) =>
     unresolved.some((target) => message.includes(groupResourceName(target)))
-      ? `${message} (nothing that was read defines it: give its CustomResourceDefinition with --crds)`
+      ? `${message} (nothing that was read defines it: add its CustomResourceDefinition to the crds)`
       : message;
   return { problems: result.problems.map(({ where, message }) => `${label}: ${where}: ${hint(message)}`) };
 }

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
+import { Unreadable } from '../../admission/handlers/failure.ts';
+import { ApiError } from '../../kube/api-error.ts';
 import type { KubeObject, Resource } from '../../kube/object.ts';
 import { createHandlerWorld, type HandlerWorldParts } from './handler-world.ts';
 
@@ -37,7 +39,9 @@ function worldOf(versions: readonly (string | undefined)[], stored: readonly str
       list: (resource: Resource) => {
         asked.push(`list ${resource.version}`);
         if (resource.version === 'v1') return Promise.resolve({ metadata: {}, items: [] });
-        return Promise.reject(new Error('404: not served'));
+        return Promise.reject(
+          new ApiError({ method: 'GET', path: '/racks' }, { code: 404, status: undefined }),
+        );
       },
       listAll: (resource: Resource, options: { readonly metadataOnly?: boolean }) => {
         asked.push(`listAll ${resource.version} ${String(options.metadataOnly)}`);
@@ -92,14 +96,14 @@ describe('a live read', () => {
     const { world, asked } = worldOf(['v2', 'v2'], []);
     expect(await world.read(KIND, place, signal)).toBeUndefined();
     expect(await world.read(PINNED, place, signal)).toBeUndefined();
-    await expect(world.read({ ...KIND, version: 'v0' }, place, signal)).rejects.toThrow('not served');
+    await expect(world.read({ ...KIND, version: 'v0' }, place, signal)).rejects.toBeInstanceOf(Unreadable);
     expect(asked).toEqual(['get v2', 'get v1', 'list v1', 'get v0', 'list v0']);
   });
 
   test('asks again for a kind that was not served a moment ago', async () => {
     expect(await worldOf([undefined, 'v1'], ['v1']).world.isNamespaced(KIND, signal)).toBe(true);
-    await expect(worldOf([undefined], []).world.isNamespaced(KIND, signal)).rejects.toThrow(
-      'does not serve racks',
+    await expect(worldOf([undefined], []).world.isNamespaced(KIND, signal)).rejects.toBeInstanceOf(
+      Unreadable,
     );
   });
 });

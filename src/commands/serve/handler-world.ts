@@ -1,12 +1,14 @@
 /** What handlers see of the cluster. */
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
+import { Unreadable } from '../../admission/handlers/failure.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
+import { groupResourceName } from '../../api/meta.ts';
+import { ApiError } from '../../kube/api-error.ts';
 import { dropManagedFields } from '../../kube/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeObject, Resource } from '../../kube/object.ts';
 import type { HandlerStores } from './handler-stores.ts';
-import { served } from './world.ts';
 
 export interface HandlerWorldParts {
   readonly client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>;
@@ -18,7 +20,8 @@ export function createHandlerWorld({ client, discovery, stores }: HandlerWorldPa
   const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
     // That a kind is not served is remembered for some seconds, in which its CRD may have come.
     if ((await discovery.resolve(kind, signal)) === undefined) discovery.forget(kind);
-    const found = await served(discovery, kind, signal);
+    const found = await discovery.resolve(kind, signal);
+    if (found === undefined) throw new Unreadable(`the API server does not serve ${groupResourceName(kind)}`);
     return { ...found, version: kind.version ?? found.version };
   };
   const get = async (
@@ -41,7 +44,7 @@ export function createHandlerWorld({ client, discovery, stores }: HandlerWorldPa
       stores.want(kind);
       return stores.select(kind, namespace);
     },
-    read: async (kind, place, signal) => {
+    read: unlessRefused(async (kind, place, signal) => {
       const resource = await resourceOf(kind, signal);
       const found = await get(kind, resource, place, signal);
       if (found !== undefined) return dropManagedFields(found);
@@ -56,12 +59,28 @@ export function createHandlerWorld({ client, discovery, stores }: HandlerWorldPa
       const isMoved = current.version !== resource.version;
       const again = isMoved ? await get(kind, current, place, signal) : undefined;
       return again === undefined ? undefined : dropManagedFields(again);
-    },
-    query: async (kind, { namespace, labelSelector }, signal) => {
+    }),
+    query: unlessRefused(async (kind, { namespace, labelSelector }, signal) => {
       const { metadataOnly } = kind;
       const options = { namespace, labelSelector, metadataOnly, signal };
       const { items } = await client.listAll<KubeObject>(await resourceOf(kind, signal), options);
       return items.map(dropManagedFields);
-    },
+    }),
+  };
+}
+
+/** No leave to read, or no such version: that does not mend itself within the time of a request. */
+const LASTING: readonly number[] = [401, 403, 404, 405];
+
+function unlessRefused<Args extends readonly unknown[], Result>(
+  read: (...args: Args) => Promise<Result>,
+): (...args: Args) => Promise<Result> {
+  return async (...args) => {
+    try {
+      return await read(...args);
+    } catch (cause) {
+      if (!(cause instanceof ApiError && LASTING.includes(cause.code))) throw cause;
+      throw new Unreadable(cause.message, { cause });
+    }
   };
 }

@@ -17,7 +17,7 @@ import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import { compileHandlers } from '../handlers/compile.ts';
 import { loadHandlers, type LoadedHandler } from '../handlers/load.ts';
 import type { Context } from './context.ts';
-import { createHandlerStores } from './handler-stores.ts';
+import { createHandlerStores, type HandlerStores } from './handler-stores.ts';
 import { createHandlerWorld } from './handler-world.ts';
 import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 
@@ -76,21 +76,9 @@ export function startHandlers(
   signal: AbortSignal,
 ): Handlers {
   if (loaded.length === 0) return NO_HANDLERS;
-  // What handlers read may be compared with what is asked for: the same integers have to be the same.
-  const { client, exact, discovery, config, capabilities, log } = context;
+  const { exact, discovery, config, capabilities, log } = context;
   const all = compileHandlers(loaded, { ownNamespace: config.namespace, ...capabilities });
-  const stores = createHandlerStores(
-    {
-      ...{ ...exact, log },
-      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
-      canRead: async ({ group, resource }, waiting) => {
-        const ask = (verb: string) => canI(client, { verb, group, resource }, { signal: waiting });
-        return (await Promise.all(['get', 'list', 'watch'].map(ask))).every(Boolean);
-      },
-    },
-    all.flatMap(({ reads }) => reads),
-    signal,
-  );
+  const stores = storesFor(context, all, signal);
   for (const { namesReads, reads } of all) if (namesReads) reads.forEach(stores.want);
   const world = createHandlerWorld({ client: exact.client, discovery, stores });
   const byName = new Map(all.map((handler) => [handler.name, handler]));
@@ -120,6 +108,26 @@ export function startHandlers(
       return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
     }),
   };
+}
+
+function storesFor(
+  { client, exact, discovery, log }: HandlersContext,
+  all: readonly CompiledHandler[],
+  signal: AbortSignal,
+): HandlerStores {
+  return createHandlerStores(
+    {
+      // What handlers read may be compared with what is asked for: the same integers have to be the same.
+      ...{ ...exact, log },
+      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
+      canRead: async ({ group, resource }, waiting) => {
+        const ask = (verb: string) => canI(client, { verb, group, resource }, { signal: waiting });
+        return (await Promise.all(['get', 'list', 'watch'].map(ask))).every(Boolean);
+      },
+    },
+    all.flatMap(({ reads }) => reads),
+    signal,
+  );
 }
 
 /** What a conversion leaves behind is known to be of this handler. */

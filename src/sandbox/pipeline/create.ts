@@ -125,7 +125,9 @@ export async function createObject(
     if (taken?.metadata.deletionTimestamp !== undefined) throw stillBeingDeleted(type, taken);
     const written = api.storage.create(placeOf(type), stored);
     if (stored === prepared) return written; // whose text watches and lists need too
-    return withMeta(prepared, { resourceVersion: written.metadata.resourceVersion });
+    // As k8s.io/apiserver storage/etcd3: the answer is what was stored, converted back, and not what was sent.
+    const [shown = written] = await api.convert([written], type);
+    return shown;
   }
 }
 

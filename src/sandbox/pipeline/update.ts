@@ -121,8 +121,10 @@ export async function change(
             stored.metadata.resourceVersion ?? '',
           )
         : api.storage.replace(placeOf(type), next, stored.metadata.resourceVersion ?? '');
-      if (next === admitted && !gone) return written; // whose text watches and lists need too
-      return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
+      if (gone) return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
+      if (next === admitted) return written; // whose text watches and lists need too
+      const [shown = written] = await api.convert([written], type); // what was stored, and not what was sent
+      return shown;
     } catch (error) {
       // Somebody wrote while webhooks were asked. What was said about the newer state counts: the next round decides.
       if (!(error instanceof ApiFailure) || error.status.reason !== 'Conflict') throw error;

@@ -210,3 +210,42 @@ test('text beside an error is shown', async () => {
   respond = answering(500, ' out of paper\n', 'text/plain');
   await expect(call(byUrl())).rejects.toThrow('an error on the server ("out of paper") has prevented');
 });
+
+/** Answers in turn with these codes, the last one for ever; with a Retry-After of so many seconds, if it is to have one. */
+function answeringInTurn(codes: readonly number[], retryAfter?: string): readonly string[] {
+  const bodies: string[] = [];
+  respond = (_request, response, body) => {
+    const code = codes[bodies.length] ?? codes.at(-1) ?? 500;
+    bodies.push(body);
+    response.writeHead(code, retryAfter === undefined ? {} : { 'retry-after': retryAfter }).end('{}');
+  };
+  return bodies;
+}
+
+test.each([429, 500, 503])('after a %i with Retry-After a webhook is asked again', async (code) => {
+  const bodies = answeringInTurn([code, code, 200], '0');
+  expect(await call(byUrl())).toEqual({});
+  expect(bodies).toEqual(Array.from({ length: 3 }, () => '{"kind":"AdmissionReview"}'));
+});
+
+test('it is asked ten times more and then given up', async () => {
+  const bodies = answeringInTurn([429], '0');
+  await expect(call(byUrl())).rejects.toThrow('the server has received too many requests');
+  expect(bodies).toHaveLength(11);
+});
+
+test.each([
+  [503, undefined],
+  [503, 'soon'],
+  [404, '0'],
+])('after a %i with Retry-After %s it is not asked again', async (code, retryAfter) => {
+  const bodies = answeringInTurn([code, 200], retryAfter);
+  await expect(call(byUrl())).rejects.toThrow();
+  expect(bodies).toHaveLength(1);
+});
+
+test('a Retry-After beyond the timeout is waited for in vain', async () => {
+  const bodies = answeringInTurn([503, 200], '60');
+  await expect(call(byUrl(), 100)).rejects.toThrow('context deadline exceeded');
+  expect(bodies).toHaveLength(1);
+});

@@ -1,4 +1,5 @@
 import { Agent, request as httpsRequest } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import {
   stringifyJson,
@@ -50,12 +51,11 @@ export function createWebhookCaller(storage: Storage): WebhookCaller {
   return {
     call: async (client, body, timeoutMs, userAgent) => {
       const target = targetOf(client, storage, timeoutMs);
-      const { status, contentType, text } = await post(
-        target,
-        agentFor(client.ca),
-        stringifyJson(body),
+      const agent = agentFor(client.ca);
+      const question = stringifyJson(body);
+      const { status, contentType, text } = await asOftenAsAsked(
+        (signal) => post(target, agent, question, signal, userAgent),
         AbortSignal.timeout(timeoutMs),
-        userAgent,
       );
       if (status < 200 || status > 206) throw new Error(statusComplaint(status, contentType, text));
       return parseAnswer(status, contentType, text);
@@ -99,8 +99,28 @@ function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: n
   return { host: externalName, port, path, serverName, shown };
 }
 
+/** As client-go: k8s.io/client-go rest/with_retry.go. */
+const MOST_RETRIES = 10;
+
+/** Sends again whenever the answer is 429 or 5xx with a time after which to do so. */
+async function asOftenAsAsked(
+  send: (signal: AbortSignal) => Promise<Reply>,
+  signal: AbortSignal,
+): Promise<Reply> {
+  for (let retries = 0; ; retries += 1) {
+    const reply = await send(signal);
+    const { status, retryAfterSeconds } = reply;
+    const asksAgain = (status === 429 || status >= 500) && retryAfterSeconds !== undefined;
+    if (!asksAgain || retries === MOST_RETRIES) return reply;
+    // Whoever sleeps past the end is told so by the next attempt.
+    await sleep(retryAfterSeconds * 1_000, undefined, { signal }).catch(() => undefined);
+  }
+}
+
 interface Reply {
   readonly status: number;
+  /** Undefined when the answer does not say. */
+  readonly retryAfterSeconds: number | undefined;
   /** Empty when the answer does not say. */
   readonly contentType: string;
   readonly text: string;
@@ -138,7 +158,13 @@ function post(
         response.on('end', () => {
           const contentType = response.headers['content-type'] ?? '';
           const text = Buffer.concat(chunks).toString('utf8');
-          resolve({ status: response.statusCode ?? 0, contentType, text });
+          const retryAfter = response.headers['retry-after'] ?? '';
+          resolve({
+            status: response.statusCode ?? 0,
+            retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
+            contentType,
+            text,
+          });
         });
       },
     );

@@ -10,7 +10,7 @@ import {
   showSeconds,
   showTimestamp,
 } from '../time.ts';
-import { typeNameOf, typeValue } from '../values.ts';
+import { type CelMap, typeNameOf, typeValue } from '../values.ts';
 import { showCidr } from './cidr.ts';
 import { define, defineWithFrame } from './define.ts';
 import { showIp } from './ip.ts';
@@ -92,7 +92,7 @@ export const conversions = [
   define('double(double): double', (value) => value),
   define('double(int): double', toNumber),
   define('double(uint): double', ({ value }) => toNumber(value)),
-  define('double(string): double', parseDouble),
+  define('double(string): double', parseDouble, once),
   define('duration(duration): duration', (value) => value),
   define('duration(int): duration', (nanos) => durationOf(nanos)),
   define('duration(string): duration', parseDuration, parsing),
@@ -123,10 +123,16 @@ export const conversions = [
   define('type(A): type<A>', (value) => typeValue(typeNameOf(value))),
 ];
 
-/** The API server asks 1. Beyond the characters of the first Unicode plane JavaScript has to count. */
+/** The API server asks 1. JavaScript has to look for characters beyond the first plane of Unicode, and to count if there are. */
 function sizeOfText(frame: Frame, text: string): bigint {
   const size = textSize(text);
-  charge(frame, size === text.length ? 1 : traversal(text.length));
+  charge(frame, size === text.length ? 1 + Math.floor(text.length / 50) : traversal(text.length));
+  return BigInt(size);
+}
+
+function sizeOfMap(frame: Frame, map: CelMap): bigint {
+  const size = mapSize(map);
+  charge(frame, 1 + (map instanceof Map ? 0 : size));
   return BigInt(size);
 }
 
@@ -135,11 +141,11 @@ export const basics = [
   defineWithFrame('size(string): int', sizeOfText),
   define('size(bytes): int', (bytes) => BigInt(bytes.length)),
   define('size(list<A>): int', (list) => BigInt(list.length)),
-  define('size(map): int', (map) => BigInt(mapSize(map))),
+  defineWithFrame('size(map): int', sizeOfMap),
   defineWithFrame('<string>.size(): int', sizeOfText),
   define('<bytes>.size(): int', (bytes) => BigInt(bytes.length)),
   define('<list<A>>.size(): int', (list) => BigInt(list.length)),
-  define('<map>.size(): int', (map) => BigInt(mapSize(map))),
+  defineWithFrame('<map>.size(): int', sizeOfMap),
   define(
     '<string>.contains(string): bool',
     (text, part) => text.includes(part),

@@ -3,7 +3,7 @@ import { CelError } from '../cel-error.ts';
 import { isEqual } from '../equality.ts';
 import { charge, type Frame } from '../frame.ts';
 import { mapKey } from '../maps.ts';
-import { compare } from '../order.ts';
+import { compare, comparison } from '../order.ts';
 import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } from '../values.ts';
 import { define, defineWithFrame, type CelFunction } from './define.ts';
 
@@ -19,13 +19,18 @@ const forEach = (
 ): readonly CelFunction[] =>
   types.map((type) =>
     defineWithFrame(`<list<${type}>>.${name}(): ${result(type)}`, (frame, list) => {
-      charge(frame, list.length);
+      charge(frame, 1);
       return run(frame, list);
     }),
   );
 
-function isSorted(_frame: Frame, list: CelList): boolean {
-  return list.every((item, index) => index === 0 || compare(list[index - 1], item) !== 1);
+function charged(frame: Frame, left: unknown, right: unknown): number | undefined {
+  charge(frame, comparison(left, right));
+  return compare(left, right);
+}
+
+function isSorted(frame: Frame, list: CelList): boolean {
+  return list.every((item, index) => index === 0 || charged(frame, list[index - 1], item) !== 1);
 }
 
 function sum(frame: Frame, list: CelList): unknown {
@@ -39,9 +44,9 @@ function zeroLike(item: unknown): unknown {
 }
 
 /** The first of the elements that no other is before; `preferred` is the outcome of comparing with a better one. */
-function extreme(name: string, preferred: number, list: CelList): unknown {
+function extreme(frame: Frame, name: string, preferred: number, list: CelList): unknown {
   if (list.length === 0) throw new CelError(`${name} called on empty list`);
-  return list.reduce((best, item) => (compare(best, item) === preferred ? item : best));
+  return list.reduce((best, item) => (charged(frame, best, item) === preferred ? item : best));
 }
 
 function indexOf(frame: Frame, list: CelList, item: unknown): bigint {
@@ -75,16 +80,13 @@ function flatten(frame: Frame, list: CelList, depth: bigint): CelList {
 }
 
 /** The elements in the order of their keys. @throws CelError when keys are of different types, or have no order */
-export function sortByKeys(list: CelList, keys: CelList): CelList {
+export function sortByKeys(frame: Frame, list: CelList, keys: CelList): CelList {
   const type = typeNameOf(keys[0]);
   if (keys.some((key) => typeNameOf(key) !== type))
     throw new CelError('list elements must have the same type');
-  const order = [...keys.keys()].sort((a, b) => compare(keys[a], keys[b]) ?? 0);
+  const order = [...keys.keys()].sort((a, b) => charged(frame, keys[a], keys[b]) ?? 0);
   return order.map((index) => list[index]);
 }
-
-/** Of sorting n elements. */
-export const sortCost = (size: number): number => Math.ceil(size * Math.log2(size + 2));
 
 /** Texts, integers and the like are found by themselves, everything else by comparing it with all others. */
 function distinct(frame: Frame, list: CelList): CelList {
@@ -92,7 +94,7 @@ function distinct(frame: Frame, list: CelList): CelList {
   const others: unknown[] = [];
   return list.filter((item) => {
     const key = mapKey(item);
-    charge(frame, key === undefined ? 1 + others.length : 1);
+    charge(frame, key === undefined ? 1 + others.length : comparison(item, item));
     if (key === undefined ? others.some((other) => isEqual(other, item, frame)) : keys.has(key)) return false;
     if (key === undefined) others.push(item);
     else keys.add(key);
@@ -121,13 +123,13 @@ export const lists: readonly CelFunction[] = [
     COMPARABLE,
     'min',
     (type) => type,
-    (_frame, list) => extreme('min', 1, list),
+    (frame, list) => extreme(frame, 'min', 1, list),
   ),
   ...forEach(
     COMPARABLE,
     'max',
     (type) => type,
-    (_frame, list) => extreme('max', -1, list),
+    (frame, list) => extreme(frame, 'max', -1, list),
   ),
   defineWithFrame('<list<A>>.indexOf(A): int', (frame, list, item) => {
     charge(frame, list.length);
@@ -140,12 +142,11 @@ export const lists: readonly CelFunction[] = [
   define('<list<T>>.slice(int, int): list<T>', slice, length),
   defineWithFrame('<list<list<T>>>.flatten(): list<T>', (frame, list) => flatten(frame, list, 1n)),
   defineWithFrame('<list<dyn>>.flatten(int): list<dyn>', flatten),
-  ...COMPARABLE.map((type) =>
-    define(
-      `<list<${type}>>.sort(): list<${type}>`,
-      (list: CelList) => sortByKeys(list, list),
-      (list: CelList) => sortCost(list.length),
-    ),
+  ...forEach(
+    COMPARABLE,
+    'sort',
+    (type) => `list<${type}>`,
+    (frame, list) => sortByKeys(frame, list, list),
   ),
   define('<list<T>>.reverse(): list<T>', (list) => list.toReversed(), length),
   defineWithFrame('<list<T>>.distinct(): list<T>', distinct),

@@ -19,8 +19,9 @@ const LEAST_INT64 = -(2n ** 63n);
 const isInt64 = (value: bigint) => value <= MOST_INT64 && value >= LEAST_INT64;
 /** The most digits of which the API server is sure that they fit into an int64. */
 const SURE_DIGITS = 18;
-/** Nobody has 10^1000 of anything; a larger exponent would only keep us busy. */
-const MOST_EXPONENT = 1000;
+/** Nobody has 10^300 of anything; a larger number would only keep us busy. */
+const MOST_EXPONENT = 300;
+const MOST_DIGITS = 300;
 
 const QUANTITY = /^([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
 const EXPONENT = /^[eE]([+-]?\d+)$/;
@@ -64,6 +65,7 @@ export function parseQuantity(text: string): CelQuantity {
       "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
     );
   }
+  if (text.length > MOST_DIGITS) throw new CelError('unable to parse numeric part of quantity');
   const digits = (whole.replace(/^0+/, '') || '0') + fraction;
   const unsigned = BigInt(digits);
   const value = sign === '-' ? -unsigned : unsigned;

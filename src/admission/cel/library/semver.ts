@@ -1,5 +1,5 @@
 import { CelError } from '../cel-error.ts';
-import { parsing } from '../frame.ts';
+import { parsing, traversal } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { succeeds } from './succeeds.ts';
@@ -78,8 +78,12 @@ function compareParts(left: string, right: string): number {
   if (left === right) return 0;
   const numeric = [DIGITS.test(left), DIGITS.test(right)] as const;
   if (numeric[0] !== numeric[1]) return numeric[0] ? -1 : 1;
-  return (numeric[0] ? BigInt(left) < BigInt(right) : left < right) ? -1 : 1;
+  // Without leading zeroes the longer number is the greater one.
+  if (numeric[0] && left.length !== right.length) return left.length < right.length ? -1 : 1;
+  return left < right ? -1 : 1;
 }
+
+const ofBoth = (left: CelSemver, right: CelSemver) => traversal(left.identity.length + right.identity.length);
 
 /** Semantic versions. */
 export const semver = [
@@ -94,7 +98,7 @@ export const semver = [
   define('<semver>.major(): int', ({ numbers }) => numbers[0]),
   define('<semver>.minor(): int', ({ numbers }) => numbers[1]),
   define('<semver>.patch(): int', ({ numbers }) => numbers[2]),
-  define('<semver>.isGreaterThan(semver): bool', (self, other) => compare(self, other) > 0),
-  define('<semver>.isLessThan(semver): bool', (self, other) => compare(self, other) < 0),
-  define('<semver>.compareTo(semver): int', (self, other) => BigInt(compare(self, other))),
+  define('<semver>.isGreaterThan(semver): bool', (self, other) => compare(self, other) > 0, ofBoth),
+  define('<semver>.isLessThan(semver): bool', (self, other) => compare(self, other) < 0, ofBoth),
+  define('<semver>.compareTo(semver): int', (self, other) => BigInt(compare(self, other)), ofBoth),
 ];

@@ -7,6 +7,9 @@ import { codePoints, quoteText, textSize, trimSpace, unitsOf, widthAt } from './
 const once = (text: string) => traversal(text.length);
 const twice = (text: string) => traversal(2 * text.length);
 
+/** Of looking for a text in another, which may take as long as both lengths multiplied. */
+const search = (text: string, part: string) => traversal(text.length) * Math.max(1, traversal(part.length));
+
 const outOfRange = (index: bigint) => new CelError(`index out of range: ${index}`);
 
 /** Where the character of that number starts, in UTF-16 units. @throws CelError when there is no such character */
@@ -83,10 +86,10 @@ const upper = (text: string) => text.replaceAll(/[a-z]+/g, (run) => run.toUpperC
 /** cel-go's extended strings, in the version that Kubernetes has; `format` stands apart. */
 export const strings = [
   define('<string>.charAt(int): string', charAt, once),
-  define('<string>.indexOf(string): int', indexOf, once),
-  define('<string>.indexOf(string, int): int', indexOf, once),
-  define('<string>.lastIndexOf(string): int', lastIndexOf, once),
-  define('<string>.lastIndexOf(string, int): int', lastIndexOf, once),
+  define('<string>.indexOf(string): int', indexOf, search),
+  define('<string>.indexOf(string, int): int', indexOf, search),
+  define('<string>.lastIndexOf(string): int', lastIndexOf, search),
+  define('<string>.lastIndexOf(string, int): int', lastIndexOf, search),
   define('<string>.lowerAscii(): string', lower, once),
   define('<string>.upperAscii(): string', upper, once),
   define('<string>.trim(): string', trimSpace, once),

@@ -1,5 +1,5 @@
 import { CelError } from '../cel-error.ts';
-import { parsing } from '../frame.ts';
+import { parsing, traversal } from '../frame.ts';
 import { CEL_TYPE, type CelMap, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { escapedPath, type GoUrl, InvalidUrl, parseRequestUrl, queryPairs } from './go-url.ts';
@@ -41,7 +41,8 @@ function query({ parts }: CelUrl): CelMap {
   return values;
 }
 
-const ofQuery = ({ parts }: CelUrl) => 1 + parsing(parts.query);
+const ofHost = ({ parts }: CelUrl) => 1 + traversal(parts.host.length);
+const ofQuery = ({ parts }: CelUrl) => 1 + traversal(parts.query.length);
 
 /** URLs as Go reads them, which is not as browsers do. */
 export const url = [
@@ -49,12 +50,12 @@ export const url = [
   define('isURL(string): bool', succeeds(parseUrl), parsing),
   define('<url>.getScheme(): string', ({ parts }) => parts.scheme),
   define('<url>.getHost(): string', ({ parts }) => parts.host),
-  define('<url>.getHostname(): string', (self) => splitHost(self).name),
-  define('<url>.getPort(): string', (self) => splitHost(self).port),
+  define('<url>.getHostname(): string', (self) => splitHost(self).name, ofHost),
+  define('<url>.getPort(): string', (self) => splitHost(self).port, ofHost),
   define(
     '<url>.getEscapedPath(): string',
     ({ parts }) => escapedPath(parts.path),
-    ({ parts }) => 1 + parsing(parts.path),
+    ({ parts }) => 1 + traversal(parts.path.length),
   ),
   define('<url>.getQuery(): map<string, list<string>>', query, ofQuery),
 ];

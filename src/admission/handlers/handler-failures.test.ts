@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest';
+
+import {
+  allowed,
+  call,
+  compiled,
+  denied,
+  failed,
+  requestOf,
+  wrongly,
+  type TestServer,
+} from './handler.test-support.ts';
+
+describe('a handler that fails', () => {
+  const NO_ERRORS = [
+    ['a string', 'plain', 'threw "plain", which is no Error'],
+    ['nothing', undefined, 'threw undefined, which is no Error'],
+    ['null', null, 'threw null'],
+    ['an object', { code: 7 }, 'threw [object Object]'],
+    [
+      'an object that cannot be shown',
+      Object.create(null) as unknown,
+      'threw something that cannot be shown',
+    ],
+  ] as const;
+
+  test.each(NO_ERRORS)('may throw %s', async (_what, thrown, message) => {
+    const handler = compiled({
+      validate: () => {
+        throw thrown;
+      },
+    });
+    expect(failed(await call(handler)).cause).toContain(message);
+  });
+
+  test.each(NO_ERRORS)('may reject with %s', async (_what, thrown, message) => {
+    const handler = compiled({
+      validate: () => Promise.reject(thrown), // eslint-disable-line @typescript-eslint/prefer-promise-reject-errors
+    });
+    expect(failed(await call(handler)).cause).toContain(message);
+  });
+
+  // Pepr P5: there the text of an exception is {}. Here users get no text at all, and the log has the stack.
+  test('tells its author what was thrown, and its user only that', async () => {
+    const thrown = new Error('password=hunter2');
+    const handler = compiled({ onError: 'deny', validate: () => Promise.reject(thrown) });
+    const outcome = await call(handler);
+    expect(outcome.failure?.cause).toBe(thrown);
+    expect(denied(outcome)).toEqual({
+      kind: 'deny',
+      code: 500,
+      reason: 'InternalError',
+      message: 'handler servers failed; the log of Gatehouse says why',
+      causes: [],
+      warnings: [],
+      auditAnnotations: {},
+    });
+  });
+
+  test.each(['throws', 'rejects', 'hangs'] as const)(
+    'and %s: with failurePolicy nothing is decided, and the object is what it was',
+    async (how) => {
+      const request = requestOf();
+      const outcome = await call(compiled({ mutate: halfWay(how) }), { request, signal: soon() });
+      expect(outcome.decision).toBeUndefined();
+      expect(outcome.object).toBe(request.object);
+      expect(outcome.failure?.message).not.toContain('half way');
+    },
+  );
+
+  // Pepr P4: there a mutation that was half done is let through.
+  test.each(['throws', 'rejects', 'hangs'] as const)(
+    'and %s: with allow the request goes on with the object as it was, and a warning',
+    async (how) => {
+      const outcome = await call(compiled({ onError: 'allow', mutate: halfWay(how) }), { signal: soon() });
+      expect(allowed(outcome)).toMatchObject({
+        patch: [],
+        auditAnnotations: { 'handler-failed': 'servers' },
+      });
+      expect(allowed(outcome).warnings).toEqual([expect.stringContaining('handler servers ') as string]);
+      expect(outcome.failure).toBeDefined();
+    },
+  );
+
+  test.each(['throws', 'rejects', 'hangs'] as const)('and %s: with deny it is refused', async (how) => {
+    const outcome = await call(compiled({ onError: 'deny', mutate: halfWay(how) }), { signal: soon() });
+    expect(denied(outcome)).toMatchObject({ code: 500, reason: 'InternalError' });
+  });
+
+  const halfWay =
+    (how: 'throws' | 'rejects' | 'hangs') =>
+    (draft: TestServer): Promise<void> | undefined => {
+      draft.spec.tier = 'gold';
+      if (how === 'throws') throw new Error('half way');
+      return how === 'rejects' ? Promise.reject(new Error('half way')) : new Promise(() => undefined);
+    };
+
+  /** Time to answer that is over in a moment. */
+  function soon(): AbortSignal {
+    const controller = new AbortController();
+    setImmediate(() => {
+      controller.abort(new Error('the time to answer is over'));
+    });
+    return controller.signal;
+  }
+
+  test.each<[string, unknown]>([
+    ['false', false],
+    ['true', true],
+    ['a message', 'no'],
+    ['an answer of another library', { allowed: false }],
+    ['an error', new Error('no')],
+  ])('does so by returning %s, which is no answer', async (_what, answer) => {
+    const handler = compiled({ validate: wrongly(() => answer) });
+    expect(failed(await call(handler))).toMatchObject({ reason: 'result' });
+  });
+
+  test.each([undefined, null])('does not by returning %s', async (answer) => {
+    allowed(await call(compiled({ validate: wrongly(() => answer) })));
+  });
+
+  test('is not called when there is no time left', async () => {
+    let called = false;
+    const handler = compiled({ validate: () => void (called = true) });
+    expect(failed(await call(handler, { signal: AbortSignal.abort(new Error('over')) }))).toEqual({
+      reason: 'timeout',
+      cause: 'over',
+    });
+    expect(called).toBe(false);
+  });
+
+  test('hears of the end of its time, and is not heard any more', async () => {
+    const controller = new AbortController();
+    const seen: unknown[] = [];
+    const handler = compiled({
+      validate: async (_object, { signal, warn }) => {
+        await new Promise((resolve) => {
+          signal.addEventListener('abort', resolve);
+        });
+        seen.push(signal.reason);
+        warn('too late');
+        throw new Error('because of the signal');
+      },
+    });
+    const asked = call(handler, { signal: controller.signal });
+    controller.abort(new Error('the time to answer is over'));
+    expect(failed(await asked)).toEqual({ reason: 'timeout', cause: 'the time to answer is over' });
+    expect(seen).toHaveLength(1);
+  });
+});

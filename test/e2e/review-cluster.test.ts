@@ -1,0 +1,171 @@
+/** `gatehouse review --cluster`: what is stored, judged by policies that are in force or not there yet. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import {
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  established,
+  SERVERS,
+  startCluster,
+  type Cluster,
+} from '../support/cluster.ts';
+import { datacenter, server } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+import { runReview, writeFiles, type Ran } from '../support/review-command.ts';
+
+let cluster: Cluster;
+let folder: string;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  await cluster.applyFolder('base/crds');
+  await established(cluster, 'admissionpolicies.gatehouse.dev');
+  await applyExamples(cluster);
+  await createNamespace(cluster, 'shop');
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await cluster.admin.create(SERVERS, server('shop', 'web', 'fra1'));
+  // More than the audit tells of in Events.
+  for (let n = 0; n < 25; n++) await cluster.admin.create(SERVERS, server('shop', `lost-${n}`, 'gone'));
+});
+
+afterAll(async () => {
+  await cluster.stop();
+});
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function reviewCluster(...args: readonly string[]): Promise<Ran> {
+  return await runReview(['--cluster', '--kubeconfig', cluster.plane.kubeconfig('admin'), ...args], {
+    cwd: folder,
+  });
+}
+
+const policy = (name: string, ...validate: readonly string[]) =>
+  [
+    'apiVersion: gatehouse.dev/v1alpha1',
+    'kind: AdmissionPolicy',
+    `metadata: { name: ${name} }`,
+    'spec:',
+    '  match: { apiGroups: [infra.example.com], resources: [servers] }',
+    '  validate:',
+    ...validate.map((line) => `    ${line}`),
+  ].join('\n');
+
+test('every stored object that violates a policy of the cluster is listed, and nothing is written', async () => {
+  const before = await cluster.admin.list(SERVERS);
+  const { code, stdout, stderr } = await reviewCluster('-o', 'json');
+  const report = JSON.parse(stdout) as { results: { object: { name: string } }[] };
+  expect(report).toMatchObject({
+    kind: 'ClusterReview',
+    summary: { policies: 1, objects: 25, violations: 25, incomplete: 0 },
+    policies: [{ name: 'servers', enforcement: 'Deny', checked: 26, objects: 25, violations: 25 }],
+  });
+  expect(report.results[0]).toEqual({
+    object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name: 'lost-0' },
+    policy: 'servers',
+    violations: [
+      {
+        check: 'datacenter',
+        field: 'spec.datacenter',
+        message: expect.stringContaining('"gone" names no Datacenter') as unknown,
+      },
+    ],
+  });
+  expect(new Set(report.results.map(({ object }) => object.name))).toHaveLength(25);
+  expect(stderr).toBe('');
+  expect(code).toBe(1);
+  expect((await cluster.admin.list(SERVERS)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+});
+
+test('a policy is tried on what is stored before it is installed, with the values that several objects share', async () => {
+  writeFiles(folder, {
+    'strict.yaml': policy(
+      'strict',
+      'unique: [{ name: place, paths: [spec.datacenter, metadata.name] }, { name: datacenter, paths: [spec.datacenter] }]',
+      `rules: [{ name: site, expression: "object.spec.datacenter == 'gone'", message: only gone, fieldPath: spec.datacenter }]`,
+    ),
+  });
+  const { code, stdout } = await reviewCluster('-p', 'strict.yaml');
+  expect(stdout).toMatch(/^Server shop\/web +strict +spec\.datacenter: only gone \(rule site\)$/m);
+  expect(stdout).toMatch(
+    /^Server shop\/lost-0 +strict +spec\.datacenter: "gone" is held by servers\.infra\.example\.com "lost-1" in namespace "shop"/m,
+  );
+  expect(stdout).toMatch(/^strict +Deny +26 +26 +26$/m);
+  expect(stdout).toContain('\n26 violations in 26 objects\n');
+  expect(code).toBe(1);
+
+  writeFiles(folder, { 'lenient.yaml': policy('lenient', 'rules: [{ expression: "true" }]') });
+  const lenient = await reviewCluster('-p', 'lenient.yaml', '-o', 'junit');
+  expect(lenient.stdout).toContain(
+    '<testcase name="26 stored objects without violations" classname="lenient"/>',
+  );
+  expect(lenient.code).toBe(0);
+});
+
+test('what cannot be judged is said, and is no success', async () => {
+  writeFiles(folder, {
+    'policy.yaml': policy(
+      'racks',
+      'references: [{ name: rack, path: spec.rack, target: { apiGroup: infra.example.com, resource: racks } }]',
+    ),
+  });
+  const broken = await reviewCluster('-p', 'policy.yaml');
+  expect(broken.stderr).toContain(
+    'error: policy.yaml:1: AdmissionPolicy racks: spec.validate.references[0].target: the API server serves no racks.infra.example.com',
+  );
+  expect(broken.code).toBe(2);
+
+  const gone = await runReview(['--cluster', '--kubeconfig', join(folder, 'gone')]);
+  expect(gone.stderr).toContain('error: could not load the kubeconfig');
+  expect(gone.code).toBe(2);
+});
+
+test('a kind that may not be read leaves the review incomplete, and what was found is shown all the same', async () => {
+  const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'alice-reads' } };
+  await cluster.apply(
+    {
+      ...rbac,
+      kind: 'ClusterRole',
+      rules: [
+        { apiGroups: [''], resources: ['namespaces'], verbs: ['list'] },
+        { apiGroups: ['infra.example.com'], resources: ['datacenters'], verbs: ['list'] },
+      ],
+    } as KubeObject,
+    {
+      ...rbac,
+      kind: 'ClusterRoleBinding',
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'alice-reads' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }],
+    } as KubeObject,
+  );
+  writeFiles(folder, {
+    'policy.yaml': policy('both', 'rules: [{ expression: "false", message: "never" }]').replace(
+      '[servers]',
+      '[datacenters, servers]',
+    ),
+  });
+  const { code, stdout } = await eventually('alice may list Namespaces', async () => {
+    const ran = await runReview(
+      [...['--cluster', '--kubeconfig', cluster.plane.kubeconfig('alice'), '-p', 'policy.yaml']],
+      { cwd: folder },
+    );
+    return ran.stdout === '' ? undefined : ran;
+  });
+  expect(stdout).toMatch(/^Datacenter fra1 +both +never$/m);
+  expect(stdout).toMatch(
+    /^both +Deny +1 +1 +1 +incomplete: not all was checked: servers\.infra\.example\.com: /m,
+  );
+  expect(stdout).toContain('; not all was checked by 1 of 1 policies\n');
+  expect(code).toBe(2);
+});

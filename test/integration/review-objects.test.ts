@@ -1,0 +1,550 @@
+/** What `gatehouse review` makes of objects: the same as a cluster would that holds what was read. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+
+import type { ReviewFlags } from '../../src/commands/review/flags.ts';
+import { UnusableInput } from '../../src/commands/review/input.ts';
+import { reviewObjects } from '../../src/commands/review/review-objects.ts';
+import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
+import { writeFiles } from '../support/review-command.ts';
+
+const GROUP = 'infra.example.com';
+const NOW = new Date('2026-11-21T12:00:00Z');
+const match = { apiGroups: [GROUP], resources: ['servers'] };
+const datacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+};
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function crd(kind: string, scope: 'Namespaced' | 'Cluster', spec: object): object {
+  const plural = `${kind.toLowerCase()}s`;
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope,
+      names: { kind, plural },
+      versions: ['v1', 'v1beta1'].map((name) => ({
+        name,
+        served: true,
+        storage: name === 'v1',
+        subresources: { status: {} },
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: {
+              spec: { type: 'object', properties: spec },
+              status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+            },
+          },
+        },
+      })),
+    },
+  };
+}
+
+const STRING = { type: 'string' };
+const CRDS = [
+  crd('Server', 'Namespaced', {
+    datacenter: STRING,
+    serial: STRING,
+    tier: { type: 'string', default: 'standard' },
+    units: { type: 'integer', maximum: 100 },
+    id: { type: 'integer', format: 'int64' },
+  }),
+  crd('Datacenter', 'Cluster', { capacity: { type: 'integer', default: 3 } }),
+];
+
+const object = (kind: string, metadata: object, spec: object = {}, version = 'v1'): object => ({
+  apiVersion: `${GROUP}/${version}`,
+  kind,
+  metadata,
+  spec,
+});
+const server = (name: string, spec: object, metadata: object = {}) =>
+  object('Server', { name, namespace: 'shop', ...metadata }, spec);
+const policy = (spec: Omit<AdmissionPolicySpec, 'match'> & { match?: object }, name = 'servers'): object => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name },
+  spec: { match, ...spec },
+});
+const namespace = (name: string, labels: object): object => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels },
+});
+
+interface Inputs {
+  readonly policies: readonly object[];
+  readonly objects: readonly object[] | string;
+  readonly old?: readonly object[];
+  readonly existing?: readonly object[];
+  readonly crds?: readonly object[];
+  readonly flags?: Partial<ReviewFlags>;
+}
+
+async function review({ policies, objects, old, existing = [], crds = CRDS, flags = {} }: Inputs) {
+  const yaml = (all: readonly object[]) =>
+    all.map((each) => stringify(each, { version: '1.1' })).join('---\n');
+  writeFiles(folder, {
+    'p.yaml': yaml(policies),
+    'f.yaml': typeof objects === 'string' ? objects : yaml(objects),
+    'old.yaml': yaml(old ?? []),
+    'existing.yaml': yaml([...existing, ...crds]),
+  });
+  const path = (name: string) => [join(folder, name)];
+  const { reviewed, notes } = await reviewObjects(
+    {
+      output: 'json',
+      policies: path('p.yaml'),
+      filename: path('f.yaml'),
+      existing: path('existing.yaml'),
+      ...(old === undefined ? {} : { old: path('old.yaml') }),
+      ...flags,
+    },
+    { recursive: false, standardInput: () => '' },
+    { handlers: [], logFor: () => SILENT, ownNamespace: 'gatehouse-system', now: NOW },
+  );
+  return {
+    notes,
+    outcomes: reviewed.map(({ outcome }) => outcome),
+    verdicts: reviewed.map(({ outcome }) => outcome.verdict),
+  };
+}
+
+const silent = () => undefined;
+const SILENT = { debug: silent, info: silent, warn: silent, error: silent };
+
+test('objects under review may refer to each other, and to what exists', async () => {
+  const { verdicts } = await review({
+    policies: [policy({ validate: { references: [datacenter] } })],
+    existing: [object('Datacenter', { name: 'muc1' })],
+    objects: [
+      server('a', { datacenter: 'muc1' }),
+      server('b', { datacenter: 'fra1' }),
+      server('c', { datacenter: 'ber1' }),
+      object('Datacenter', { name: 'fra1' }),
+    ],
+  });
+  expect(verdicts).toEqual(['allowed', 'allowed', 'denied', 'unchecked']);
+});
+
+test('what is being created does not exist yet: an object cannot refer to itself', async () => {
+  const peer = { name: 'peer', path: 'spec.serial', target: { apiGroup: GROUP, resource: 'servers' } };
+  const { verdicts } = await review({
+    policies: [policy({ validate: { references: [peer] } })],
+    objects: [server('a', { serial: 'a' }), server('b', { serial: 'a' })],
+  });
+  expect(verdicts).toEqual(['denied', 'allowed']);
+});
+
+test('rules see defaults of the definition and changes of policies, also those of objects that they refer to', async () => {
+  const { outcomes } = await review({
+    policies: [
+      policy({
+        mutations: [{ name: 'serial', expression: "{'spec': {'serial': object.metadata.name + '-1'}}" }],
+        validate: {
+          references: [datacenter],
+          rules: [
+            {
+              expression:
+                "object.spec.tier == 'standard' && object.spec.serial == object.metadata.name + '-1'",
+            },
+            { expression: 'object.spec.units <= refs.datacenter.spec.capacity', message: 'too small' },
+          ],
+        },
+      }),
+      policy(
+        { match: { ...match, resources: ['datacenters'] }, defaults: [{ path: 'spec.capacity', value: 9 }] },
+        'capacity',
+      ),
+    ],
+    objects: [
+      server('a', { datacenter: 'fra1', units: 3 }),
+      server('b', { datacenter: 'fra1', units: 4 }),
+      object('Datacenter', { name: 'fra1' }),
+    ],
+  });
+  expect(outcomes.map(({ verdict, messages }) => [verdict, messages])).toEqual([
+    ['allowed', []],
+    ['denied', ['too small (policy servers)']],
+    // The definition's default comes first, so the policy has nothing to fill.
+    ['allowed', []],
+  ]);
+  expect(outcomes[0]?.object).toMatchObject({ spec: { tier: 'standard', serial: 'a-1' } });
+  expect(outcomes[0]?.patch).toEqual([{ op: 'add', path: '/spec/serial', value: 'a-1' }]);
+  expect(outcomes[2]?.patch).toEqual([]);
+});
+
+test('what a definition does not allow is denied in the words of the API server; what it does not know is warned of', async () => {
+  const { outcomes } = await review({
+    policies: [
+      policy({
+        mutations: [
+          { name: 'many', expression: "{'spec': {'units': 500}}", condition: "object.metadata.name == 'c'" },
+        ],
+      }),
+    ],
+    objects: [server('a', { units: 'two' }), server('b', { colour: 'red' }), server('c', {})],
+  });
+  expect(outcomes.map(({ verdict }) => verdict)).toEqual(['denied', 'warned', 'denied']);
+  expect(outcomes[0]).toMatchObject({
+    refusal: { code: 422, reason: 'Invalid' },
+    causes: [{ field: 'spec.units' }],
+  });
+  expect(outcomes[1]?.warnings).toEqual(['unknown field "spec.colour"']);
+  // After it was changed it is looked at again.
+  expect(outcomes[2]?.messages[0]).toContain('spec.units in body should be less than or equal to 100');
+});
+
+test('with --old an object that is in both is updated, and the others are created', async () => {
+  const { outcomes } = await review({
+    policies: [
+      policy({
+        validate: {
+          immutable: ['spec.datacenter'],
+          rules: [{ expression: "request.operation == 'UPDATE'", message: 'created' }],
+        },
+      }),
+    ],
+    old: [server('a', { datacenter: 'fra1' }), server('b', { datacenter: 'fra1' })],
+    objects: [
+      server('a', { datacenter: 'muc1' }),
+      server('b', { datacenter: 'fra1', units: 1 }),
+      server('c', {}),
+    ],
+  });
+  expect(outcomes.map(({ messages }) => messages.join())).toEqual([
+    expect.stringContaining('cannot be changed to "muc1"'),
+    '',
+    'created (policy servers)',
+  ]);
+});
+
+test('an UPDATE that was asked for needs the object as it was', async () => {
+  await expect(
+    review({ policies: [policy({})], old: [], objects: [server('a', {})], flags: { operation: 'UPDATE' } }),
+  ).rejects.toThrow(/f\.yaml:1: Server is not in --old, so it cannot be an UPDATE/);
+});
+
+test('a target that is still named may not be deleted', async () => {
+  const restricted = { ...datacenter, onTargetDelete: 'Restrict' } as const;
+  const { outcomes } = await review({
+    policies: [policy({ validate: { references: [restricted] } })],
+    existing: [server('a', { datacenter: 'fra1' })],
+    objects: [object('Datacenter', { name: 'fra1' }), object('Datacenter', { name: 'muc1' })],
+    flags: { operation: 'DELETE' },
+  });
+  expect(outcomes.map(({ verdict }) => verdict)).toEqual(['denied', 'allowed']);
+  expect(outcomes[0]?.messages[0]).toContain(
+    'is still named by servers.infra.example.com "a" in namespace "shop"',
+  );
+});
+
+test('unique values are held by one object among all that was read', async () => {
+  const { outcomes } = await review({
+    policies: [policy({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })],
+    existing: [server('old', { serial: 's1' })],
+    objects: [
+      server('a', { serial: 's1' }),
+      server('b', { serial: 's2' }),
+      server('c', { serial: 's2' }),
+      server('d', { serial: 's3' }),
+    ],
+  });
+  expect(outcomes.map(({ verdict }) => verdict)).toEqual(['denied', 'denied', 'denied', 'allowed']);
+  expect(outcomes.map(({ messages }) => messages[0]).slice(0, 2)).toEqual([
+    expect.stringContaining('"s1" is held by servers.infra.example.com "old" in namespace "shop"'),
+    expect.stringContaining('"s2" is held by servers.infra.example.com "c"'),
+  ]);
+});
+
+test('selectors are those of the API server: labels of Namespaces that were read, else their name', async () => {
+  const rules = [{ expression: 'false', message: 'no' }];
+  const { verdicts } = await review({
+    policies: [
+      policy(
+        { match: { ...match, namespaceSelector: { matchLabels: { tier: 'gold' } } }, validate: { rules } },
+        'by-label',
+      ),
+      policy(
+        {
+          match: { ...match, namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'named' } } },
+          validate: { rules },
+        },
+        'by-name',
+      ),
+      policy(
+        { match: { ...match, objectSelector: { matchLabels: { app: 'web' } } }, validate: { rules } },
+        'by-object',
+      ),
+    ],
+    existing: [namespace('golden', { tier: 'gold' })],
+    objects: [
+      server('a', {}, { namespace: 'golden' }),
+      server('b', {}, { namespace: 'named' }),
+      server('c', {}, { namespace: 'other' }),
+      server('d', {}, { namespace: 'other', labels: { app: 'web' } }),
+      server('e', {}, { namespace: 'gatehouse-system', labels: { app: 'web' } }),
+    ],
+  });
+  expect(verdicts).toEqual(['denied', 'denied', 'unchecked', 'denied', 'unchecked']);
+});
+
+test('rules see the Namespace, also one of which only the name is known', async () => {
+  const { verdicts } = await review({
+    policies: [
+      policy({
+        validate: {
+          rules: [{ expression: "namespaceObject.metadata.labels['kubernetes.io/metadata.name'] == 'shop'" }],
+        },
+      }),
+    ],
+    objects: [server('a', {}), server('b', {}, { namespace: 'other' })],
+  });
+  expect(verdicts).toEqual(['allowed', 'denied']);
+});
+
+test('match conditions decide whether a policy is asked', async () => {
+  const conditions = [{ name: 'big', expression: 'object.spec.units > 10' }];
+  const { verdicts } = await review({
+    policies: [
+      policy({
+        match: { ...match, matchConditions: conditions },
+        validate: { rules: [{ expression: 'false' }] },
+      }),
+    ],
+    objects: [server('a', { units: 11 }), server('b', { units: 10 })],
+  });
+  expect(verdicts).toEqual(['denied', 'unchecked']);
+});
+
+test('a condition that only an API server could evaluate is told, not passed over', async () => {
+  const conditions = [
+    { name: 'may', expression: "authorizer.group('').resource('pods').check('get').allowed()" },
+  ];
+  await expect(
+    review({
+      policies: [policy({ match: { ...match, matchConditions: conditions } })],
+      objects: [server('a', {})],
+    }),
+  ).rejects.toThrow(/AdmissionPolicy servers: spec\.match\.matchConditions\[0\]\.expression: .*authorizer/);
+});
+
+test('a policy for one version judges objects of the others, as the API server converts them', async () => {
+  const { outcomes } = await review({
+    policies: [
+      policy({
+        match: { ...match, apiVersions: ['v1'] },
+        defaults: [{ path: 'spec.serial', value: 's' }],
+        validate: { rules: [{ expression: "object.apiVersion == 'infra.example.com/v1'" }] },
+      }),
+    ],
+    objects: [object('Server', { name: 'a', namespace: 'shop' }, {}, 'v1beta1')],
+  });
+  expect(outcomes[0]).toMatchObject({
+    verdict: 'allowed',
+    object: { apiVersion: `${GROUP}/v1beta1`, spec: { serial: 's' } },
+  });
+});
+
+test('a version that the definition does not serve is denied', async () => {
+  const { outcomes } = await review({
+    policies: [policy({})],
+    objects: [object('Server', { name: 'a' }, {}, 'v2')],
+  });
+  expect(outcomes[0]?.messages).toEqual([
+    'Server is not served in infra.example.com/v2, only in infra.example.com/v1, infra.example.com/v1beta1',
+  ]);
+});
+
+test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
+  const rules = [{ expression: 'object.spec.id == 9007199254740993' }];
+  const policies = [policy({ validate: { rules } })];
+  const text = `apiVersion: ${GROUP}/v1\nkind: Server\nmetadata: { name: a, namespace: shop }\nspec: { id: 9007199254740993 }\n`;
+  const { outcomes } = await review({ policies, objects: text });
+  expect(outcomes[0]).toMatchObject({ verdict: 'allowed', object: { spec: { id: 9007199254740993n } } });
+  const json = `{"apiVersion":"${GROUP}/v1","kind":"Server","metadata":{"name":"a"},"spec":{"id":9007199254740992}}`;
+  expect((await review({ policies, objects: json })).verdicts).toEqual(['denied']);
+});
+
+test('YAML means what it means to kubectl: version 1.1', async () => {
+  const text = `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: shop }\ndata: { mode: "0644", answer: "yes" }\nimmutable: yes\n`;
+  const { outcomes } = await review({
+    policies: [
+      policy({
+        match: { apiGroups: [''], resources: ['configmaps'] },
+        validate: { rules: [{ expression: 'object.immutable == true' }] },
+      }),
+    ],
+    objects: text,
+  });
+  expect(outcomes[0]).toMatchObject({
+    verdict: 'allowed',
+    object: { immutable: true, data: { mode: '0644', answer: 'yes' } },
+  });
+});
+
+test('built-in kinds are known without a definition, with what the API server fills in', async () => {
+  const rules = [
+    {
+      expression: "object.spec.template.spec.containers.all(c, c.imagePullPolicy != 'Always')",
+      message: 'pin it',
+    },
+  ];
+  const deployment = (name: string, image: string) => ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: 'shop' },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image }] } },
+    },
+  });
+  const { verdicts, notes } = await review({
+    policies: [
+      policy({
+        match: { apiGroups: ['apps'], resources: ['deployments', 'statefulsets'] },
+        validate: { rules },
+      }),
+    ],
+    objects: [
+      deployment('a', 'registry.example.com/a:1'),
+      deployment('b', 'registry.example.com/b:latest'),
+      {
+        ...deployment('c', 'c'),
+        kind: 'StatefulSet',
+        spec: { template: { spec: { containers: [{ imagePullPolicy: 'Never' }] } } },
+      },
+    ],
+  });
+  expect(verdicts).toEqual(['allowed', 'denied', 'allowed']);
+  expect(notes).toEqual([]);
+});
+
+test('a kind that nobody defines is guessed, and a note says so', async () => {
+  const { verdicts, notes } = await review({
+    policies: [
+      policy({
+        match: { apiGroups: ['net.example.com'], resources: ['proxies'] },
+        validate: { rules: [{ expression: "object.metadata.namespace == 'shop'" }] },
+      }),
+    ],
+    objects: [
+      { apiVersion: 'net.example.com/v1', kind: 'Proxy', metadata: { name: 'a', namespace: 'shop' } },
+    ],
+  });
+  expect(verdicts).toEqual(['allowed']);
+  expect(notes).toEqual([
+    'no definition of Proxy (net.example.com/v1) was read: taken for proxies.net.example.com, in namespaces, with any fields; add its CustomResourceDefinition to the crds',
+  ]);
+});
+
+test('a definition that no API server would take is told where it stands', async () => {
+  const broken = crd('Server', 'Namespaced', { datacenter: { type: 'text' } });
+  await expect(
+    review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
+  ).rejects.toThrow(
+    /existing\.yaml:1: CustomResourceDefinition\.apiextensions\.k8s\.io "servers\.infra\.example\.com" is invalid: .*datacenter/,
+  );
+  await expect(
+    review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
+  ).rejects.toThrow(UnusableInput);
+});
+
+test('policies that warn or audit deny nothing, and say what they found', async () => {
+  const rules = [{ expression: 'false', message: 'no' }];
+  const { outcomes } = await review({
+    policies: [
+      policy({ enforcement: 'Warn', validate: { rules } }, 'warns'),
+      policy({ enforcement: 'Audit', validate: { rules } }, 'audits'),
+    ],
+    objects: [server('a', {})],
+  });
+  expect(outcomes[0]).toMatchObject({
+    verdict: 'warned',
+    policies: ['audits', 'warns'],
+    warnings: ['no (policy warns)'],
+    auditAnnotations: { violations: 'no (policy audits)' },
+  });
+});
+
+test('--user and --group say who writes; the groups that everybody is in come by themselves', async () => {
+  const rules = [
+    { expression: "request.userInfo.username == 'system:serviceaccount:ci:deployer'" },
+    {
+      expression:
+        "['admins', 'system:serviceaccounts:ci', 'system:authenticated'].all(g, g in request.userInfo.groups)",
+    },
+  ];
+  const policies = [policy({ validate: { rules } })];
+  const flags = { user: 'system:serviceaccount:ci:deployer', group: ['admins'] };
+  expect((await review({ policies, objects: [server('a', {})], flags })).verdicts).toEqual(['allowed']);
+  expect((await review({ policies, objects: [server('a', {})] })).verdicts).toEqual(['denied']);
+});
+
+test('while a RestoreWindow that was read is open, references of its restorer are deferred', async () => {
+  const window = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name: 'drill' },
+    spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
+  };
+  const policies = [policy({ validate: { references: [datacenter] } })];
+  const objects = [server('a', { datacenter: 'gone' })];
+  const restored = await review({ policies, objects, existing: [window], flags: { user: 'velero' } });
+  expect(restored.outcomes[0]).toMatchObject({
+    verdict: 'warned',
+    auditAnnotations: { 'restore-window': 'drill' },
+  });
+  expect((await review({ policies, objects, existing: [window] })).verdicts).toEqual(['denied']);
+});
+
+test('what cannot exist in such a cluster is left out, with a note', async () => {
+  const { verdicts, notes } = await review({
+    policies: [policy({ validate: { references: [datacenter] } })],
+    existing: [
+      object('Datacenter', { name: 'fra1' }, { capacity: 'many' }),
+      object('Datacenter', { name: 'muc1' }, {}, 'v3'),
+    ],
+    objects: [server('a', { datacenter: 'muc1' })],
+  });
+  expect(verdicts).toEqual(['denied']);
+  expect(notes).toEqual([
+    expect.stringMatching(
+      /existing\.yaml:\d+ \(document 2\): left out: Datacenter is not served in infra\.example\.com\/v3/,
+    ),
+  ]);
+});
+
+test('keys such as __proto__ are data', async () => {
+  const { outcomes } = await review({
+    policies: [
+      policy({
+        match: { apiGroups: ['net.example.com'], resources: ['things'] },
+        defaults: [{ path: 'spec.added', value: 1 }],
+      }),
+    ],
+    objects:
+      'apiVersion: net.example.com/v1\nkind: Thing\nmetadata: { name: a }\nspec: { __proto__: { x: 1 }, constructor: 2 }\n',
+  });
+  expect(outcomes[0]?.patch).toEqual([{ op: 'add', path: '/spec/added', value: 1 }]);
+  expect(JSON.stringify(outcomes[0]?.object?.spec)).toBe('{"__proto__":{"x":1},"constructor":2,"added":1}');
+});
