@@ -63,7 +63,7 @@ export function createExpressionCompiler(
 
 /** @throws CelError when the expression fits none of the schemas */
 function checkTypes(text: string, names: readonly string[], schemas: readonly JsonObject[]): void {
-  let first: unknown;
+  let first: CelError | undefined;
   for (const schema of schemas) {
     const typed = ['object', 'oldObject'];
     try {
@@ -73,6 +73,7 @@ function checkTypes(text: string, names: readonly string[], schemas: readonly Js
       );
       return;
     } catch (error) {
+      if (!(error instanceof CelError)) throw error;
       first ??= error;
     }
   }

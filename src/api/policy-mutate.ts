@@ -1,6 +1,6 @@
 /** What Gatehouse changes in an object: `spec.defaults` and `spec.mutations` of an AdmissionPolicy. */
 import { FIELD_PATH } from './policy-field.ts';
-import { anything, array, mapList, object, oneOf, optional, string, type TypeOf } from './schema.ts';
+import { anything, array, mapList, object, oneOf, optional, string } from './schema.ts';
 
 const defaultRule = object(
   {
@@ -57,5 +57,3 @@ export const policyMutations = mapList(mutation, ['name'], {
   maxItems: 64,
 });
 
-export type DefaultRule = TypeOf<typeof defaultRule>;
-export type MutationRule = TypeOf<typeof mutation>;

@@ -127,7 +127,6 @@ export const policyValidate = object(
   { description: 'What an object has to satisfy.' },
 );
 
-export type PolicyValidate = TypeOf<typeof policyValidate>;
 export type ReferenceRule = TypeOf<typeof reference>;
 export type UniqueRule = TypeOf<typeof unique>;
 export type ValidationRule = TypeOf<typeof rule>;

@@ -113,6 +113,12 @@ test('until all is read, nobody can say that nobody converts', () => {
   expect(lookUp()).toMatchObject({ kind: 'found' });
 });
 
+test('nor while a definition could not be read', () => {
+  const problem = { reason: 'DefinitionNotRead', message: 'not yet' };
+  registry.set('servers', state({ inForce: undefined, problem }));
+  expect(lookUp('Server', 'servers.infra.example.com')).toMatchObject({ kind: 'unready' });
+});
+
 test('handlers convert too, and go before a policy', () => {
   registry = create({ handlers: [handler('racks'), handler('servers')] });
   registry.set('servers', state());

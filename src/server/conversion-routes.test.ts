@@ -106,6 +106,23 @@ test('the path may name the kind', async () => {
   ]);
 });
 
+test('a long list comes as one answer, to the byte', async () => {
+  const { ask } = await start({ bodyLimit: 16 * MIB });
+  const objects = Array.from({ length: 3_000 }, (_, index) =>
+    server(`ü${index}`, { spec: { text: 'x'.repeat(1_000) } }),
+  );
+  const { status, headers, body } = await ask(review(objects));
+  const convertedObjects = objects.map((object) => ({ ...object, apiVersion: 'infra.example.com/v2' }));
+  const expected = { uid: 'u', convertedObjects, result: { status: 'Success' } };
+  expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+  expect(body).toEqual({
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'ConversionReview',
+    response: expected,
+  });
+  expect(Number(headers['content-length'])).toBe(Buffer.byteLength(JSON.stringify(body)));
+});
+
 test('a failure is an answer, a metric and a line in the log', async () => {
   const { ask, conversion, warn } = await start({
     lookUp: () => ({ kind: 'none', message: 'nobody converts that' }),

@@ -13,10 +13,11 @@ import {
 } from '../admission/conversion/answer-review.ts';
 import { groupResourceName } from '../api/meta.ts';
 import { answerSignal } from './answer-signal.ts';
-import { busy, retry, send, type Answer, type Reply } from './answer.ts';
+import { busy, retry, send, type Reply } from './answer.ts';
 import type { ConversionMetrics } from './conversion-metrics.ts';
 import { createFairShare } from './fair-share.ts';
 import type { Log } from './log.ts';
+import { sendLong } from './long-answer.ts';
 import { createTimeSlices } from './time-slices.ts';
 
 export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
@@ -57,7 +58,7 @@ export function addConversionRoutes(app: FastifyInstance<Server>, serving: Conve
     });
     for (const path of ['/convert', '/convert/:definition']) {
       scope.post<ConvertRoute>(path, { onRequest, bodyLimit: serving.bodyLimit }, async (request, reply) =>
-        send(reply, await convert(request, reply, serving, deps)),
+        convert(request, reply, serving, deps),
       );
     }
     done();
@@ -98,13 +99,14 @@ async function convert(
   reply: Reply,
   serving: ConversionServing,
   deps: ConversionDeps,
-): Promise<Answer> {
+): Promise<Reply> {
   const started = performance.now();
   const signal = answerSignal(request.query.timeout ?? DEFAULT_TIMEOUT, reply);
   const answered = await answerReview(String(request.body), request.params.definition, deps, signal);
   report(answered, (performance.now() - started) / 1_000, request.params.definition, serving);
-  if (answered.kind === 'unready') return retry(answered.message, CATCH_UP_SECONDS);
-  return { code: 200, body: answered.text };
+  return answered.kind === 'unready'
+    ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
+    : sendLong(reply, answered.texts);
 }
 
 function report(

@@ -1,17 +1,15 @@
 /** How late this process is with everything: its one thread does all work in turns, and what comes waits for the next one. */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
-
 import type { HealthCheck } from './health.ts';
 
 /** In milliseconds. */
 export interface EventLoopLimits {
-  /** A turn that takes so long on average makes the loop late … */
+  /** Turns that take so long on average make the loop late … */
   readonly lateMs: number;
-  /** … until turns are as short as this again. A late loop takes on new work for so long in each turn. */
+  /** … until they are as short as this again. A late loop takes on new work for so long in each turn. */
   readonly onTimeMs: number;
-  /** A single turn of this length is one that no client waits for. */
+  /** A single turn of this length is one for which no client waits. */
   readonly blockedMs: number;
-  /** How often it is looked at. */
+  /** What the average is taken over. Two in a row have to be late: one long turn alone delays nothing that comes after it. */
   readonly windowMs: number;
 }
 
@@ -26,15 +24,6 @@ export const EVENT_LOOP_LIMITS: EventLoopLimits = {
   windowMs: 1_000,
 };
 
-/** How long turns took that have ended; none of them is remembered after a reset. In milliseconds. */
-export interface Delays {
-  /** Undefined when no turn has ended. */
-  readonly mean: () => number | undefined;
-  readonly longest: () => number;
-  readonly reset: () => void;
-  readonly stop: () => void;
-}
-
 export interface EventLoop {
   /** Whether it is late, and has taken on as much in this turn as it can without being later still. */
   readonly isFull: () => boolean;
@@ -43,7 +32,6 @@ export interface EventLoop {
 }
 
 export interface EventLoopDeps {
-  readonly delays?: Delays;
   /** In milliseconds. */
   readonly now?: () => number;
   readonly limits?: EventLoopLimits;
@@ -51,32 +39,43 @@ export interface EventLoopDeps {
   readonly metrics: { readonly eventLoopDelay: (seconds: number) => void };
 }
 
+/**
+ * How often the loop is asked how late it is. Not by `monitorEventLoopDelay`: what it is measuring when it is reset is lost, which
+ * of a loop that is late is all there is.
+ */
+export const TICK_MS = 50;
+
 /** Watches the event loop of this process until the signal aborts. */
 export function watchEventLoop(
-  {
-    delays = measureDelays(),
-    now = () => performance.now(),
-    limits = EVENT_LOOP_LIMITS,
-    metrics,
-  }: EventLoopDeps,
+  { now = () => performance.now(), limits = EVENT_LOOP_LIMITS, metrics }: EventLoopDeps,
   signal: AbortSignal,
 ): EventLoop {
+  let ticked = now();
+  let window = emptyWindow(ticked);
+  let longestBefore = 0;
+  let wasSlow = false;
   let isLate = false;
-  let longest = 0;
   let turnBegan: number | undefined;
+  const delay = () => Math.max(0, now() - ticked - TICK_MS);
 
-  const look = () => {
-    longest = delays.longest();
-    // One long turn alone, for a collection of garbage, makes nothing late that comes after it. Many do.
-    const mean = delays.mean();
-    if (mean !== undefined) isLate = mean >= (isLate ? limits.onTimeMs : limits.lateMs);
-    delays.reset();
-    metrics.eventLoopDelay(longest / 1_000);
+  const tick = () => {
+    const { turns, total, longest, began } = window;
+    const late = delay();
+    window = { turns: turns + 1, total: total + late, longest: Math.max(longest, late), began };
+    ticked = now();
+    if (ticked - began >= limits.windowMs) look();
   };
-  const looking = setInterval(look, limits.windowMs).unref();
+  const look = () => {
+    const isSlow = window.total / window.turns >= (isLate ? limits.onTimeMs : limits.lateMs);
+    isLate = isSlow && (isLate || wasSlow);
+    wasSlow = isSlow;
+    longestBefore = window.longest;
+    metrics.eventLoopDelay(longestBefore / 1_000);
+    window = emptyWindow(ticked);
+  };
+  const ticking = setInterval(tick, TICK_MS).unref();
   signal.addEventListener('abort', () => {
-    clearInterval(looking);
-    delays.stop();
+    clearInterval(ticking);
   });
 
   return {
@@ -91,7 +90,7 @@ export function watchEventLoop(
       return now() - turnBegan >= limits.onTimeMs;
     },
     problem: () => {
-      const blocked = Math.max(longest, delays.longest());
+      const blocked = Math.max(longestBefore, window.longest, delay());
       return blocked < limits.blockedMs
         ? undefined
         : `nothing was answered for ${(blocked / 1_000).toFixed(1)} s: something needs all of the CPU, or there is too little of it`;
@@ -99,21 +98,11 @@ export function watchEventLoop(
   };
 }
 
-const RESOLUTION_MS = 20;
-
-function measureDelays(): Delays {
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  histogram.enable();
-  // It measures the time between two looks, in nanoseconds, and an idle loop is looked at that often.
-  const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
-  return {
-    mean: () => (histogram.count === 0 ? undefined : delay(histogram.mean)),
-    longest: () => delay(histogram.max),
-    reset: () => {
-      histogram.reset();
-    },
-    stop: () => {
-      histogram.disable();
-    },
-  };
+interface Window {
+  readonly began: number;
+  readonly turns: number;
+  readonly total: number;
+  readonly longest: number;
 }
+
+const emptyWindow = (began: number): Window => ({ began, turns: 0, total: 0, longest: 0 });

@@ -537,7 +537,7 @@ describe('deletecollection and generateName', () => {
     );
     const made = await cluster.admin.create<ConfigMap>(configMaps, {
       metadata: { namespace: 'shop', generateName: 'gen-' },
-    } as ConfigMap);
+    });
     expect(made.metadata?.name).toMatch(/^gen-/);
     expect(made.data).toEqual({ 'name-when-mutated': 'none' });
     await release('names');

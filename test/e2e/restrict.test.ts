@@ -16,6 +16,7 @@ import {
 import { seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
+import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
@@ -191,6 +192,22 @@ test('all of a collection are asked about, one by one', async () => {
     await all();
     return (await cluster.admin.listAll(DATACENTERS, { labelSelector: 'collection=c' })).items.length === 0;
   });
+});
+
+test.skipIf(!HAS_KUBECTL)('kubectl delete --all deletes what nobody names, and says what stays', async () => {
+  const kubectl = createKubectl(cluster.plane);
+  try {
+    await dc('k1');
+    await dc('k2');
+    await put('in-k2', 'k2');
+    await untilHeld(DATACENTERS, { name: 'k2' });
+    const said = await kubectl.refuses('delete datacenters --all');
+    expect(said).toContain('"k2" is still named by servers.infra.example.com "in-k2"');
+    expect(said).toContain('datacenter.infra.example.com "k1" deleted');
+    expect(await cluster.admin.get(DATACENTERS, { name: 'k2' })).toBeDefined();
+  } finally {
+    kubectl.stop();
+  }
 });
 
 test('a namespace is deleted with what is in it, whatever names what', async () => {

@@ -16,6 +16,7 @@ import {
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { datacenter, server } from '../support/objects.ts';
+import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Long enough for a write that is under way, short enough to be waited for. */
@@ -169,6 +170,27 @@ test('claims are left out of backups', async () => {
     'velero.io/exclude-from-backup': 'true',
     'gatehouse.dev/policy': 'serials',
   });
+});
+
+test.skipIf(!HAS_KUBECTL)('claims can be listed: who holds what', async () => {
+  const kubectl = createKubectl(cluster.plane);
+  try {
+    const [head = '', ...lines] = (await kubectl.says('get uniqueclaims')).trim().split('\n');
+    expect(head.split(/ {2,}/)).toEqual([
+      'NAME',
+      'POLICY',
+      'RULE',
+      'VALUES',
+      'NAMESPACE',
+      'HOLDER',
+      'CLAIMED',
+    ]);
+    expect(lines.find((line) => line.includes('NAMED'))).toMatch(
+      /serials +serial +\["\\?"NAMED\\?""\] +shop +first/,
+    );
+  } finally {
+    kubectl.stop();
+  }
 });
 
 test('a value is free once its holder is deleted', async () => {

@@ -244,6 +244,18 @@ test('an UPDATE that was asked for needs the object as it was', async () => {
   ).rejects.toThrow(/f\.yaml:1: Server is not in --old, so it cannot be an UPDATE/);
 });
 
+test('without a policy or a handler nothing is judged', async () => {
+  await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
+    'there is no AdmissionPolicy and no handler to judge by: give policies with -p',
+  );
+});
+
+test('objects that configure Gatehouse are nothing to review', async () => {
+  await expect(review({ policies: [], objects: [policy({})] })).rejects.toThrow(
+    /f\.yaml: there is nothing to review, only what configures Gatehouse$/,
+  );
+});
+
 test('a target that is still named may not be deleted', async () => {
   const restricted = { ...datacenter, onTargetDelete: 'Restrict' } as const;
   const { outcomes } = await review({

@@ -46,12 +46,17 @@ export interface Interception {
   readonly upstreamCode: () => number | undefined;
 }
 
-/** Answers a request itself instead of passing it on. Undefined: passes it on. */
+interface Own {
+  readonly code: number;
+  readonly body: object;
+}
+
+/** Answers a request itself instead of passing it on, or has it wait. Undefined: passes it on. */
 export type OwnAnswer = (
   method: string,
   path: string,
   body: unknown,
-) => { readonly code: number; readonly body: object } | undefined;
+) => Own | undefined | Promise<Own | undefined>;
 
 export interface ApiProxy {
   readonly kubeconfig: (user: User) => string;
@@ -103,7 +108,7 @@ export async function startApiProxy(
     const exchange = { request, response, body: await textOf(request) };
     const { method = 'GET', url = '/' } = request;
     const body = parseBody(exchange.body);
-    const own = ownAnswer(method, url, body);
+    const own = await ownAnswer(method, url, body);
     if (own !== undefined) answer(response, own.code, own.body);
     else if (isWriteMethod(method)) await write(toWrite(method, request, body), exchange);
     else await pass(await forward(exchange), response);

@@ -51,7 +51,7 @@ const ask = (
 async function answer(...args: Parameters<typeof ask>) {
   const answered = await ask(...args);
   if (answered.kind !== 'answered') throw new Error(answered.message);
-  const written = parseJson(answered.text) as {
+  const written = parseJson(answered.texts.join('')) as {
     readonly apiVersion: string;
     readonly kind: string;
     readonly response: {
@@ -62,6 +62,12 @@ async function answer(...args: Parameters<typeof ask>) {
   };
   return { ...written, report: answered.report };
 }
+/** What is sent. */
+async function sent(...args: Parameters<typeof ask>): Promise<string> {
+  const answered = await ask(...args);
+  return answered.kind === 'answered' ? answered.texts.join('') : answered.message;
+}
+
 const failureOf = async (...args: Parameters<typeof ask>): Promise<string> => {
   const { response } = await answer(...args);
   expect(response.convertedObjects).toEqual([]);
@@ -94,8 +100,8 @@ describe('TestGetObjectsToConvert', () => {
     const text =
       '{"kind":"Widget","apiVersion":"foo/v2" ,  "metadata":{"name":"a"},"n":1.50,"big":12345678901234567890}';
     const asked = review([]).replace('[]', `[ ${text} ]`);
-    const answered = await ask(asked, found({ convert: () => Promise.reject(new Error('was asked')) }));
-    expect(answered).toMatchObject({ text: expect.stringContaining(`[${text}]`) as string });
+    const answered = await sent(asked, found({ convert: () => Promise.reject(new Error('was asked')) }));
+    expect(answered).toContain(`[${text}]`);
   });
 });
 
@@ -282,9 +288,8 @@ describe('hostile objects', () => {
     ['with integers beyond 2^53', '{"n":-9223372036854775808,"m":9007199254740993}'],
   ])('an object %s is converted, and what no step touches is the same by a byte', async (_what, extra) => {
     const asked = review([], { desiredAPIVersion: `${GROUP}/v2` }).replace('[]', `[${text(extra)}]`);
-    const answered = await ask(asked, { kind: 'found', converter });
-    expect(answered).toMatchObject({ kind: 'answered', report: { failure: undefined } });
-    expect(answered.kind === 'answered' && answered.text.includes(`"extra":${extra}`)).toBe(true);
+    const answered = await sent(asked, { kind: 'found', converter });
+    expect(answered.includes('"status":"Success"') && answered.includes(`"extra":${extra}`)).toBe(true);
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 });
@@ -346,10 +351,7 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
         new RegExp(`^\\[\\{"apiVersion":"${GROUP}/[a-z0-9]+"`),
         `[{"apiVersion":"${desired}"`,
       );
-      const answered = await ask(body, { kind: 'found', converter });
-      expect(answered).toMatchObject({
-        text: expect.stringContaining(`"convertedObjects":${expected},`) as string,
-      });
+      expect(await sent(body, { kind: 'found', converter })).toContain(`"convertedObjects":${expected},`);
     },
   );
 

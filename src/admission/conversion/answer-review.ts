@@ -23,8 +23,8 @@ export interface ConversionDeps {
 export type AnsweredReview =
   | {
       readonly kind: 'answered';
-      /** The ConversionReview that answers. */
-      readonly text: string;
+      /** The ConversionReview that answers: JSON, to be sent one after the other. */
+      readonly texts: readonly string[];
       readonly report: ConversionReport;
     }
   /** This replica cannot answer yet; the API server asks again. */
@@ -85,7 +85,7 @@ function answered(
   const failure = result.kind === 'failed' ? result.message : undefined;
   const { uid, desiredVersion: to } = question;
   const report = { uid, converter, to, objects, failure, cause: result.cause };
-  return { kind: 'answered', text: writeAnswer(question, result), report };
+  return { kind: 'answered', texts: writeAnswer(question, result), report };
 }
 
 async function readReview(

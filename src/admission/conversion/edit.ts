@@ -19,6 +19,20 @@ export function withField(object: JsonObject, name: string, value: JsonValue | u
   return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name));
 }
 
+/** Several fields at once; `undefined` removes one. */
+export function withFields(
+  object: JsonObject,
+  changes: ReadonlyMap<string, JsonValue | undefined>,
+): JsonObject {
+  if (changes.size === 0) return object;
+  const entries = new Map(Object.entries(object));
+  for (const [name, value] of changes) {
+    if (value === undefined) entries.delete(name);
+    else entries.set(name, value);
+  }
+  return Object.fromEntries(entries);
+}
+
 /** A parent that is there and can hold no fields. */
 export class NoPlace extends Error {
   override readonly name = 'NoPlace';

@@ -372,6 +372,13 @@ describe('an annotation that somebody wrote by hand', () => {
     expect(await written(text)).toEqual(plain);
   });
 
+  test('may hold thousands of values', async () => {
+    const names = Array.from({ length: 4_000 }, (_, index) => `f${index}`);
+    const fields = (value: number) => ({ extra: Object.fromEntries(names.map((name) => [name, value])) });
+    const kept = names.map((name) => ({ path: ['spec', 'extra', name], value: 2, derived: 1 }));
+    expect((await written(JSON.stringify(kept), fields(1))).spec).toMatchObject(fields(2));
+  });
+
   test('of the version that the object is in is dropped: what the object holds is in it', async () => {
     const own = server(
       'v1',

@@ -26,6 +26,9 @@ export interface ConversionPlan {
   readonly roundTrip: 'Preserve' | 'Lossy';
 }
 
+/** What all expressions of one conversion may cost, there and back: a list has thousands of objects, and each has its own. */
+const COST_LIMIT = 2_000_000;
+
 /** An object on its way, without the annotations that are ours. */
 interface Travelling {
   readonly object: JsonObject;
@@ -45,7 +48,7 @@ export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: stri
   const { clean, kept } = takeKept(object);
   const own = new Map(kept);
   own.delete(from); // what an object of this version does not hold is not in it
-  const budget = createCelBudget();
+  const budget = createCelBudget(COST_LIMIT);
   const start: Travelling = { object: clean, kept: own };
   const inHub = from === plan.hub ? start : travel(plan, start, from, plan.hub, budget);
   const arrived = to === plan.hub ? inHub : travel(plan, inHub, plan.hub, to, budget);

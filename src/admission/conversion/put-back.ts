@@ -1,8 +1,8 @@
 /** Values that came along in an annotation, put back where nobody has changed anything meanwhile. */
 import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { isLabelValue, isQualifiedName } from '../names.ts';
-import { fieldAt, fieldIn, withField, withFieldAt } from './edit.ts';
-import type { KeptKey, KeptValue } from './kept-annotation.ts';
+import { fieldAt, fieldIn, withField, withFieldAt, withFields } from './edit.ts';
+import type { KeptValue } from './kept-annotation.ts';
 import { isSelected } from './lost-values.ts';
 import { fieldOf, fits, itemOf, prune, type SchemaAt } from './structural-schema.ts';
 
@@ -21,34 +21,67 @@ export function putBack(
   schema: JsonObject | undefined,
 ): JsonObject {
   const at: SchemaAt = schema === undefined ? OPEN : { kind: 'known', schema };
-  let current = object;
-  for (const value of values) {
-    if (value.path[0] === 'metadata') {
-      current = putBackMark(current, value);
-    } else {
-      const changed = putBackIn(current, value.path, value, at);
-      if (isJsonObject(changed)) current = changed;
-    }
-  }
-  return current;
+  const marks = values.filter(({ path }) => path[0] === 'metadata');
+  const fields = values.filter(({ path }) => path[0] !== 'metadata');
+  const changed = putBackIn(object, fields, 0, at);
+  return marks.reduce(putBackMark, isJsonObject(changed) ? changed : object);
 }
 
-function putBackIn(current: JsonValue, path: readonly KeptKey[], kept: KeptValue, at: SchemaAt): JsonValue {
-  const [key, ...rest] = path;
-  if (typeof key === 'string') {
-    if (!isJsonObject(current)) return current;
-    const below = at.kind === 'known' ? fieldOf(at.schema, key) : at;
-    const before = fieldIn(current, key);
-    if (rest.length === 0) return withField(current, key, newest(before, kept, below));
-    return before === undefined ? current : withField(current, key, putBackIn(before, rest, kept, below));
+/**
+ * All values below one place at once, so that each object and list is copied once, however many values return to it.
+ *
+ * @param depth how many keys of their paths lead to `current`
+ */
+function putBackIn(current: JsonValue, values: readonly KeptValue[], depth: number, at: SchemaAt): JsonValue {
+  if (values.length === 0) return current;
+  if (isJsonObject(current)) return putBackFields(current, values, depth, at);
+  return isJsonArray(current) ? putBackItems(current, values, depth, at) : current;
+}
+
+function putBackFields(
+  object: JsonObject,
+  values: readonly KeptValue[],
+  depth: number,
+  at: SchemaAt,
+): JsonObject {
+  const changes = new Map<string, JsonValue | undefined>();
+  for (const [key, group] of Map.groupBy(values, ({ path }) => path[depth])) {
+    if (typeof key !== 'string') continue;
+    const before = fieldIn(object, key);
+    const after = putBackAt(before, group, depth, at.kind === 'known' ? fieldOf(at.schema, key) : at);
+    if (after !== before) changes.set(key, after);
   }
-  if (key === undefined || !isJsonArray(current)) return current;
-  const index = current.findIndex((item) => isSelected(item, key));
-  const before = current[index];
-  if (before === undefined) return current;
+  return withFields(object, changes);
+}
+
+function putBackItems(
+  list: readonly JsonValue[],
+  values: readonly KeptValue[],
+  depth: number,
+  at: SchemaAt,
+): JsonValue {
   const below = at.kind === 'known' ? itemOf(at.schema) : at;
-  const after = rest.length === 0 ? newest(before, kept, below) : putBackIn(before, rest, kept, below);
-  return after === before || after === undefined ? current : current.with(index, after);
+  const changed = [...list];
+  for (const group of Map.groupBy(values, ({ path }) => JSON.stringify(path[depth])).values()) {
+    const selector = group[0]?.path[depth];
+    if (!isJsonObject(selector)) continue;
+    const index = list.findIndex((item) => isSelected(item, selector));
+    const before = list[index];
+    if (before !== undefined) changed[index] = putBackAt(before, group, depth, below) ?? before;
+  }
+  return changed.every((item, index) => item === list[index]) ? list : changed;
+}
+
+/** What stands at a place: there may be a value for the place itself, and values below it. */
+function putBackAt(
+  before: JsonValue | undefined,
+  group: readonly KeptValue[],
+  depth: number,
+  at: SchemaAt,
+): JsonValue | undefined {
+  const own = group.findLast(({ path }) => path.length === depth + 1);
+  if (own !== undefined) return newest(before, own, at);
+  return before === undefined ? undefined : putBackIn(before, group, depth + 1, at);
 }
 
 /** Labels and annotations are known by their keys, so a map that has become empty is no parent that is gone. */

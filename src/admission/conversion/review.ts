@@ -58,17 +58,18 @@ function versionOf(apiVersion: unknown): ConversionReviewVersion {
   }
 }
 
-/** The answer as JSON text, in the version of the question. */
+/** The answer in the version of the question: JSON, in as many texts as it is made of, to be sent one after the other. */
 export function writeAnswer(
   { version, uid }: Pick<ConversionQuestion, 'version' | 'uid'>,
   result: ConversionResult,
-): string {
-  const [objects, status] =
-    result.kind === 'converted'
-      ? [result.objects.join(','), { status: 'Success' }]
-      : ['', { status: 'Failed', message: result.message }];
-  return (
-    `{"apiVersion":"apiextensions.k8s.io/${version}","kind":"ConversionReview","response":` +
-    `{"uid":${JSON.stringify(uid)},"convertedObjects":[${objects}],"result":${JSON.stringify(status)}}}`
-  );
+): readonly string[] {
+  const objects = result.kind === 'converted' ? result.objects : [];
+  const status =
+    result.kind === 'converted' ? { status: 'Success' } : { status: 'Failed', message: result.message };
+  return [
+    `{"apiVersion":"apiextensions.k8s.io/${version}","kind":"ConversionReview","response":`,
+    `{"uid":${JSON.stringify(uid)},"convertedObjects":[`,
+    ...objects.flatMap((text, index) => (index === 0 ? [text] : [',', text])),
+    `],"result":${JSON.stringify(status)}}}`,
+  ];
 }

@@ -8,9 +8,6 @@ import type { JsonObject } from '../../admission/json.ts';
 import type { WebhookConfiguration } from '../../admission/webhook-configurations.ts';
 import type { ObjectRef } from '../../api/meta.ts';
 import { withMeta, type ApiObject } from '../../sandbox/api-object.ts';
-import { createConverter } from '../../sandbox/crd/convert.ts';
-import { DEFINITIONS } from '../../sandbox/crd/definition.ts';
-import { createDefinedView } from '../../sandbox/pipeline/as-defined.ts';
 import {
   complete,
   decodeObject,
@@ -21,7 +18,7 @@ import {
 } from '../../sandbox/pipeline/complete.ts';
 import type { AdmissionAttributes, Api } from '../../sandbox/pipeline/context.ts';
 import { narrowed } from '../../sandbox/pipeline/reach.ts';
-import { apiVersionOf, type ResourceRegistry, type ResourceType } from '../../sandbox/resource-type.ts';
+import type { ResourceRegistry, ResourceType } from '../../sandbox/resource-type.ts';
 import type { Storage } from '../../sandbox/storage/stored.ts';
 import { createAdmission } from '../../sandbox/webhooks/admission.ts';
 import type { WebhookCaller } from '../../sandbox/webhooks/call.ts';
@@ -60,19 +57,19 @@ export interface ApiServerParts {
   readonly registry: ResourceRegistry;
   /** With the definitions, and the Namespaces by which webhooks select. */
   readonly storage: Storage;
+  readonly convert: Api['convert'];
   readonly webhooks: { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration };
 }
 
 const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
-export function createApiServer({ registry, storage, webhooks }: ApiServerParts): ApiServer {
+export function createApiServer({ registry, storage, convert, webhooks }: ApiServerParts): ApiServer {
   const install = (resource: string, configuration: WebhookConfiguration) => {
     const object = configuration as unknown as ApiObject; // it has apiVersion, kind and metadata, and is JSON
     storage.create({ group: ADMISSION_GROUP, resource }, object);
   };
   install('mutatingwebhookconfigurations', webhooks.mutating);
   install('validatingwebhookconfigurations', webhooks.validating);
-  const convert = createConversion(storage);
   const admission = (call: Call) =>
     createAdmission({ registry, storage, convert, newUid: randomUUID, caller: { call } });
   return {
@@ -168,20 +165,3 @@ const asNew = {
 /** The API server adds five characters; these stand for any. */
 const generatedName = ({ metadata: { generateName = '' } }: ApiObject): string | undefined =>
   generateName === '' ? undefined : `${generateName.slice(0, 58)}xxxxx`;
-
-/** Between versions of one definition; webhooks of definitions are not called. */
-function createConversion(storage: Storage): Api['convert'] {
-  const convert = createConverter({
-    callWebhook: () => Promise.reject(new Error('conversion webhooks are not called offline')),
-  });
-  const asDefined = createDefinedView();
-  return async (objects, type) => {
-    if (!type.custom) return objects;
-    const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });
-    const converted =
-      definition === undefined
-        ? objects.map((object) => ({ ...object, apiVersion: apiVersionOf(type) }))
-        : await convert(objects, definition, apiVersionOf(type));
-    return converted.map((object) => asDefined(object, type));
-  };
-}

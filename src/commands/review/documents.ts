@@ -77,6 +77,7 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
       const value = jsonOfYaml(node.toJS());
       if (value !== null) found.push({ place, value });
     } catch (error) {
+      if (error instanceof RangeError) throw error;
       problems.push(`${describePlace(place)}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }

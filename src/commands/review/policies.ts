@@ -1,17 +1,15 @@
 /** The AdmissionPolicies among what was read, ready to be asked. */
 import { CelError, compileCel } from '../../admission/cel/cel.ts';
 import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../../admission/compile.ts';
-import { isEqual, type JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../admission/json.ts';
 import type { MatchCondition } from '../../admission/scope.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { GROUP, VERSION } from '../../api/group.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import { governed } from '../../controllers/policies.ts';
-import { ApiFailure } from '../../sandbox/failure.ts';
-import { decodeObject, validateCreate } from '../../sandbox/pipeline/complete.ts';
 import type { ResourceRegistry } from '../../sandbox/resource-type.ts';
-import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
+import type { PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
+import { readOwn } from './read-own.ts';
 
 /** A policy, and how messages name it. */
 export interface NamedPolicy {
@@ -26,74 +24,14 @@ export interface ReadPolicies {
   readonly problems: readonly string[];
 }
 
-const API_VERSION = `${GROUP}/${VERSION}`;
-
-export const isPolicy = ({ object }: PlacedObject): boolean =>
-  textOf(object, 'apiVersion').startsWith(`${GROUP}/`) && textOf(object, 'kind') === 'AdmissionPolicy';
-
-/**
- * Those among the objects, as the API server would take them: with what it defaults, and held to their schema. Stricter than it in
- * one thing: a field that it would drop is a mistake.
- */
 export function readPolicies(
   objects: readonly PlacedObject[],
   registry: Pick<ResourceRegistry, 'findKind'>,
 ): ReadPolicies {
-  const given = withoutCopies(objects.filter(isPolicy));
-  const read = given.map((placed) => readPolicy(placed, registry));
-  return {
-    policies: read.flatMap((result) => ('problems' in result ? [] : [result])),
-    problems: [
-      ...namesTwice(given),
-      ...read.flatMap((result) => ('problems' in result ? result.problems : [])),
-    ],
-  };
-}
-
-/** A file may be given twice, as a policy and as an object. */
-function withoutCopies(given: readonly PlacedObject[]): readonly PlacedObject[] {
-  return given.filter(
-    ({ object }, index) => given.findIndex((other) => isEqual(other.object, object)) === index,
-  );
-}
-
-function namesTwice(given: readonly PlacedObject[]): readonly string[] {
-  return [...Map.groupBy(given, nameOf)].flatMap(([name, same]) => {
-    const places = same.map(({ place }) => describePlace(place)).join(' and ');
-    return same.length < 2 ? [] : [`${places}: both are AdmissionPolicy ${name}: leave one out`];
-  });
-}
-
-const nameOf = ({ object }: PlacedObject): string => metaTextOf(object, 'name');
-
-type Read = NamedPolicy | { readonly problems: readonly string[] };
-
-function readPolicy(placed: PlacedObject, registry: Pick<ResourceRegistry, 'findKind'>): Read {
-  const label = `${describePlace(placed.place)}: AdmissionPolicy ${nameOf(placed)}`;
-  const wrong = (messages: readonly string[]) => ({
-    problems: messages.map((message) => `${label}: ${message}`),
-  });
-  const type = registry.findKind(API_VERSION, 'AdmissionPolicy');
-  if (type === undefined || textOf(placed.object, 'apiVersion') !== API_VERSION) {
-    return wrong([`apiVersion: write ${API_VERSION}`]);
-  }
-  const unknown: string[] = [];
-  const warn = (text: string) => unknown.push(`${text}: correct its name, or remove it`);
-  try {
-    const decoded = decodeObject(placed.object, type, 'Warn', { warn, annotate: () => undefined });
-    validateCreate(decoded, type);
-    if (unknown.length > 0) return wrong(unknown);
-    return { label, policy: decoded as unknown as AdmissionPolicy }; // its definition is made from this type
-  } catch (error) {
-    if (!(error instanceof ApiFailure)) throw error;
-    return wrong([...unknown, ...messagesOf(error)]);
-  }
-}
-
-function messagesOf({ message, status }: ApiFailure): readonly string[] {
-  const causes = status.details?.causes ?? [];
-  if (causes.length === 0) return [message];
-  return causes.map(({ field = '', message: what }) => (field === '' ? what : `${field}: ${what}`));
+  const { found, problems } = readOwn('AdmissionPolicy', objects, registry);
+  // Its definition is made from this type.
+  const toPolicy = (object: object) => object as AdmissionPolicy;
+  return { policies: found.map(({ label, object }) => ({ label, policy: toPolicy(object) })), problems };
 }
 
 /** What policies are compiled against. */

@@ -1,10 +1,10 @@
 /** `gatehouse review -f …`: objects in files. */
-import { GROUP } from '../../api/group.ts';
 import type { JsonObject } from '../../admission/json.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
 import type { Reviewed } from './outcome.ts';
+import { isOwn } from './read-own.ts';
 import { createReviewer, type ReviewerParts, type ReviewRequest } from './reviewer.ts';
 
 export interface ObjectsReview {
@@ -25,7 +25,7 @@ export async function reviewObjects(
     [filename, flags.old, flags.crds, flags.policies, flags.existing],
     options,
   );
-  const reviewed = given.filter((placed) => !isOwn(placed));
+  const reviewed = given.filter((placed) => !isOwn(placed.object));
   refuse(
     reviewed.length === 0
       ? [`${filename.join(', ')}: there is nothing to review, only what configures Gatehouse`]
@@ -35,7 +35,7 @@ export async function reviewObjects(
     ...surroundings,
     namespace,
     reviewed,
-    existing: [...others.flat(), ...given.filter(isOwn), ...old],
+    existing: [...others.flat(), ...given.filter(({ object }) => isOwn(object)), ...old],
   });
   refuse(
     reviewer.judges === 0
@@ -45,9 +45,6 @@ export async function reviewObjects(
   const requests = requestsFor(reviewed, old, flags, namespace);
   return { reviewed: await reviewer.review(requests), notes: reviewer.notes };
 }
-
-/** No webhook is ever asked about them. */
-const isOwn = ({ object }: PlacedObject): boolean => textOf(object, 'apiVersion').startsWith(`${GROUP}/`);
 
 function requestsFor(
   reviewed: readonly PlacedObject[],

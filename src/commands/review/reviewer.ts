@@ -10,6 +10,7 @@ import { compileHandlers } from '../handlers/compile.ts';
 import type { LoadedHandler } from '../handlers/load.ts';
 import { createApiServer, refOf, type ApiServer, type Mutated, type Write } from './api-server.ts';
 import { createCalls, type CallFor, type View } from './ask.ts';
+import { createConversion, readConverters } from './conversions.ts';
 import { metaTextOf, textOf, type Place } from './documents.ts';
 import { indexGoverned } from './governed-index.ts';
 import { createHearing, type Hearing } from './hearing.ts';
@@ -61,6 +62,7 @@ export function createReviewer(parts: ReviewerParts): Reviewer {
   const { resolve, schemas } = scene.kinds;
   const policies = compilePolicies(read, { ...environment, resolve, schemas });
   const handlers = compileHandlers(parts.handlers, environment);
+  const converters = readConverters([...existing, ...reviewed], handlers, scene.kinds, scene.storage);
   refuse([
     ...policies.flatMap(({ name, match }) =>
       conditionProblems(`AdmissionPolicy ${name}: spec.match`, match.matchConditions),
@@ -76,6 +78,7 @@ export function createReviewer(parts: ReviewerParts): Reviewer {
     api: createApiServer({
       registry: scene.kinds.registry,
       storage: scene.storage,
+      convert: createConversion(scene.storage, converters),
       webhooks: webhookConfigurations(policies, target, handlers),
     }),
     callFor: createCalls({ policies, handlers, now, logFor }),

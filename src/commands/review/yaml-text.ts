@@ -36,10 +36,14 @@ export function parseYamlDocuments(text: string): {
     documents: documents.map((node) => ({
       node,
       line: lineAt(node.contents?.range[0] ?? node.range[0]),
-      problems: node.errors.map(({ pos, message }) => ({ line: lineAt(pos[0]), message })),
+      problems: node.errors.map(({ pos, message }) => ({ line: lineAt(pos[0]), message: told(message) })),
     })),
   };
 }
+
+/** The parser goes down one call a level. */
+const told = (message: string): string =>
+  message.includes('call stack') ? 'it is nested too deeply' : message;
 
 const FOREIGN_TAG = /:(timestamp|binary|omap|pairs|set)$/;
 

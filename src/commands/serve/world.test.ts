@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { createWorld } from './world.ts';
 
@@ -63,3 +64,37 @@ test('nobody can tell about a target whose kind is no longer served', async () =
   const world = worldOf({ remembered: 'v1', served: undefined, exists: false });
   await expect(world.confirm(ref, signal)).rejects.toThrow(/does not serve datacenters/);
 });
+
+test.each<[string, readonly string[] | undefined, string | undefined]>([
+  ['whatever it is in where any will do', undefined, 'v2'],
+  ['the preferred one where it is among those that are meant', ['v1', 'v2'], 'v2'],
+  ['the one that is meant', ['v1'], 'v1'],
+])('an object is read in the version of the API %s', async (_which, versions, expected) => {
+  expect((await versionedWorld(['v1', 'v2']).read(ref, signal, versions))?.apiVersion).toBe(expected);
+});
+
+test('an object is not missing because the version that is meant is not served', async () => {
+  const world = versionedWorld(['v2']);
+  await expect(world.read(ref, signal, ['v1'])).rejects.toThrow(/does not serve .* in version v1/);
+});
+
+/** An API server that prefers v2 and has the object in these versions. */
+function versionedWorld(versions: readonly string[]) {
+  const get = ({ version: asked }: Resource) =>
+    Promise.resolve(versions.includes(asked) ? { apiVersion: asked, metadata: {} } : undefined);
+  return createWorld({
+    client: {
+      get: () => Promise.reject(new Error('not asked')),
+      getMetadata: get,
+      listAll: () => Promise.reject(new Error('not asked')),
+    },
+    // What is served is what the caller of the client expects.
+    exact: { get: get as unknown as KubeClient['get'] },
+    discovery: { resolve: () => Promise.resolve(version('v2')), forget: () => undefined },
+    targets: { store: () => undefined },
+    windows: {
+      store: { get: () => undefined, list: () => [], byIndex: () => [], size: () => 0, keys: () => [] },
+    },
+    now: () => new Date(0),
+  });
+}

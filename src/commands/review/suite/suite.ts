@@ -36,6 +36,7 @@ export type ReadFile = (path: string) => readonly PlacedObject[];
 
 const SUITE_KEYS = ['policies', 'crds', 'existing', 'handlers', 'namespace', 'tests'];
 const TEST_KEYS = ['name', 'object', 'objectFrom', 'old', 'oldFrom', 'user', 'groups', 'operation', 'expect'];
+
 /** What is wrong with it comes with the line; the suite is of no use then. */
 export function parseSuite(
   text: string,
@@ -51,6 +52,7 @@ export function parseSuite(
   for (const { problems: flaws } of documents) for (const flaw of flaws) report(flaw.line, '', flaw.message);
   if (second !== undefined)
     report(second.line, '', 'a suite is one document: put the others into files of their own');
+  if (document === undefined) report(1, '', `it is empty: write a map of ${SUITE_KEYS.join(', ')}`);
   if (document === undefined || problems.length > 0) return { suite: emptySuite(file), problems };
   const { node } = document;
   const cursor = createCursor({ node, value: jsonOfYaml(node.toJS()), lineAt, report });
@@ -68,11 +70,7 @@ const emptySuite = (file: string): Suite => ({
 });
 
 function suiteOf(cursor: Cursor, file: string, readFile: ReadFile): Suite {
-  if (readMap(cursor, SUITE_KEYS) === undefined) {
-    if (cursor.value === undefined || cursor.value === null)
-      cursor.report(`write a map of ${SUITE_KEYS.join(', ')}`);
-    return emptySuite(file);
-  }
+  if (readMap(cursor, SUITE_KEYS) === undefined) return emptySuite(file);
   const relative = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
   const paths = (key: string) => (readTexts(cursor.at(key)) ?? []).map(relative);
   const tests = cursor.at('tests');

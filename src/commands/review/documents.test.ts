@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+
+import { describePlace, objectsOf, parseDocuments } from './documents.ts';
+
+const values = (text: string) => parseDocuments(text, 'f.yaml').found.map(({ value }) => value);
+
+describe('parseDocuments', () => {
+  test('tells where each document begins; empty ones are none', () => {
+    const { found } = parseDocuments('# only a comment\n---\na: 1\n---\n\n---\n\nb: 2\n', 'f.yaml');
+    expect(found.map(({ place }) => describePlace(place))).toEqual([
+      'f.yaml:3 (document 1)',
+      'f.yaml:8 (document 3)',
+    ]);
+    expect(parseDocuments('a: 1', '-').found.map(({ place }) => describePlace(place))).toEqual([
+      'standard input:1',
+    ]);
+  });
+
+  test.each<[string, unknown]>([
+    ['yes', true],
+    ['"yes"', 'yes'],
+    ['0644', 420],
+    ['0x1f', 31],
+    ['1e3', 1000],
+    ['1_000', 1000],
+    ['~', null],
+    ['2026-01-01', '2026-01-01'],
+    ['12:30', '12:30'],
+    ['!!binary aGk=', 'aGk='],
+    ['9007199254740993', 9007199254740993n],
+    ['-9223372036854775808', -9223372036854775808n],
+    // As in JSON: what is no int64 is a double.
+    ['9223372036854775808', 9223372036854775808],
+  ])('reads %s as kubectl does', (text, value) => {
+    expect(values(`key: ${text}`)).toEqual([{ key: value }]);
+  });
+
+  test('anchors and merge keys are resolved', () => {
+    expect(values('base: &b { a: 1, b: 2 }\nuse: { <<: *b, b: 3 }')).toEqual([
+      { base: { a: 1, b: 2 }, use: { a: 1, b: 3 } },
+    ]);
+  });
+
+  test('a key such as __proto__ is data', () => {
+    const [value] = values('__proto__: { polluted: true }');
+    expect(Object.keys(value as object)).toEqual(['__proto__']);
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+  });
+
+  test.each([
+    ['a: [1\nb: 2', /^f\.yaml:2: /],
+    ['a: 1\na: 2', /^f\.yaml:2: Map keys must be unique/],
+    ['ok: 1\n---\na: .inf', /^f\.yaml:3 \(document 2\): Infinity is no number in JSON/],
+  ])('%j is refused with its place', (text, problem) => {
+    const { problems } = parseDocuments(text, 'f.yaml');
+    expect(problems[0]).toMatch(problem);
+  });
+
+  test('what is nested too deeply is refused, not a crash', () => {
+    const { problems } = parseDocuments(`a: ${'['.repeat(20_000)}${']'.repeat(20_000)}`, 'f.yaml');
+    expect(problems).toEqual(['f.yaml:1: it is nested too deeply']);
+  });
+
+  test('aliases cannot be made to grow without end', () => {
+    const bomb = ['a: &a [x, x, x, x, x, x, x, x, x]'];
+    for (let n = 1; n < 10; n++) {
+      const [before, now] = [String.fromCharCode(96 + n), String.fromCharCode(97 + n)];
+      bomb.push(`${now}: &${now} [${Array.from({ length: 9 }, () => `*${before}`).join(', ')}]`);
+    }
+    expect(parseDocuments(bomb.join('\n'), 'f.yaml').problems[0]).toMatch(/alias/i);
+  });
+});
+
+describe('objectsOf', () => {
+  const objects = (value: object) =>
+    objectsOf({ place: { file: 'f.json' }, value: value as Parameters<typeof objectsOf>[0]['value'] });
+
+  test('a List is the objects in it, and a list of a kind gives them their kind', () => {
+    const one = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } };
+    expect(objects({ apiVersion: 'v1', kind: 'List', items: [one] }).found).toEqual([
+      { place: { file: 'f.json', item: 1 }, object: one },
+    ]);
+    const { kind, apiVersion, ...bare } = one;
+    expect(
+      objects({ apiVersion, kind: `${kind}List`, items: [bare, bare] }).found.map((each) => each.object),
+    ).toEqual([one, one]);
+  });
+
+  test.each<[object, string]>([
+    [{ kind: 'Pod' }, 'f.json: apiVersion is missing: this is no object of the Kubernetes API'],
+    [{ apiVersion: 'v1' }, 'f.json: kind is missing'],
+    [{ apiVersion: 'v1', kind: 'Pod', metadata: 'a' }, 'f.json: metadata is not an object'],
+    [{ apiVersion: 'v1', kind: 'List', items: [{ apiVersion: 'v1' }] }, 'f.json (item 1): kind is missing'],
+    [['a'], 'f.json: this is no object of the Kubernetes API: it needs apiVersion and kind'],
+  ])('%j is none: %s', (value, problem) => {
+    expect(objects(value)).toEqual({ found: [], problems: [problem] });
+  });
+});

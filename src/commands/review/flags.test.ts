@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+
+import { modeOf, userOf, type ReviewFlags } from './flags.ts';
+
+const flags = (given: Partial<ReviewFlags>): ReviewFlags => ({ output: 'table', ...given });
+
+test.each<[Partial<ReviewFlags>, string]>([
+  [{ filename: ['f'] }, 'objects'],
+  [{ filename: ['f'], policies: ['p'], old: ['o'], operation: 'UPDATE', user: 'ada' }, 'objects'],
+  [{ suite: ['s'], showPatch: true }, 'suites'],
+  [{ cluster: true }, 'cluster'],
+  [{ cluster: true, policies: ['p'], kubeconfig: 'k', context: 'c' }, 'cluster'],
+])('%j asks for %s', (given, mode) => {
+  expect(modeOf(flags(given))).toBe(mode);
+});
+
+test.each<[Partial<ReviewFlags>, string]>([
+  [{ policies: ['p'] }, 'say what to review: -f <objects>, --suite <tests> or --cluster'],
+  [{ suite: ['s'], filename: ['f'] }, '-f does not go with --suite: write it in the suite'],
+  [{ cluster: true, filename: ['f'] }, '-f does not go with --cluster: leave it out'],
+  [
+    { filename: ['f'], kubeconfig: 'k' },
+    '--kubeconfig does not go with the review of objects: add --cluster, or leave --kubeconfig out',
+  ],
+  [
+    { filename: ['f'], operation: 'UPDATE' },
+    'an UPDATE needs the objects as they are now: give them with --old',
+  ],
+  [
+    { filename: ['f'], old: ['o'], operation: 'DELETE' },
+    '--old says how objects are before an UPDATE: leave it out for a DELETE, or use --existing',
+  ],
+  [{ filename: ['-'], policies: ['-'] }, 'the standard input can be read only once: write - only once'],
+])('%j is refused: %s', (given, message) => {
+  expect(() => modeOf(flags(given))).toThrow(message);
+});
+
+test.each([
+  [undefined, 'somebody', ['system:authenticated']],
+  ['ada', 'ada', ['system:authenticated']],
+  ['system:anonymous', 'system:anonymous', ['system:unauthenticated']],
+  [
+    'system:serviceaccount:ci:deployer',
+    'system:serviceaccount:ci:deployer',
+    ['system:serviceaccounts', 'system:serviceaccounts:ci', 'system:authenticated'],
+  ],
+])('the user %s is %s in the groups %j', (name, username, groups) => {
+  expect(userOf(name)).toMatchObject({ username, groups });
+});

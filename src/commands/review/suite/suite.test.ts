@@ -1,0 +1,143 @@
+import { expect, test } from 'vitest';
+
+import type { PlacedObject } from '../documents.ts';
+import { parseSuite } from './suite.ts';
+
+const stored: Readonly<Record<string, readonly PlacedObject[]>> = {
+  'tests/objects.yaml': [
+    {
+      place: { file: 'tests/objects.yaml', line: 1 },
+      object: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } },
+    },
+    {
+      place: { file: 'tests/objects.yaml', line: 5 },
+      object: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' } },
+    },
+    {
+      place: { file: 'tests/objects.yaml', line: 9 },
+      object: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'b' } },
+    },
+  ],
+};
+
+const parse = (...lines: readonly string[]) =>
+  parseSuite(lines.join('\n'), 'tests/suite.yaml', (path) => {
+    const found = stored[path];
+    if (found === undefined) throw new Error(`${path}: there is no such file or folder`);
+    return found;
+  });
+
+const POD = '{ apiVersion: v1, kind: Pod, metadata: { name: a } }';
+
+test('paths are relative to the suite, and what is not said has its default', () => {
+  const { suite, problems } = parse(
+    'policies: [../p.yaml, /etc/p.yaml]',
+    'tests:',
+    '  - name: one',
+    `    object: ${POD}`,
+    '    expect: { decision: allow }',
+    '  - name: two',
+    '    objectFrom: objects.yaml#b',
+    '    oldFrom: objects.yaml#Pod/a',
+    '    expect: { decision: deny, messageMatches: "^no+$" }',
+  );
+  expect(problems).toEqual([]);
+  expect(suite).toMatchObject({
+    policies: ['p.yaml', '/etc/p.yaml'],
+    crds: [],
+    existing: [],
+    handlers: undefined,
+  });
+  expect(suite.tests).toMatchObject([
+    { name: 'one', line: 3, operation: 'CREATE', groups: [], object: { place: { line: 4 } } },
+    { name: 'two', line: 6, operation: 'UPDATE', object: { object: { metadata: { name: 'b' } } } },
+  ]);
+  expect(suite.tests[1]?.expect.messageMatches?.test('nooo')).toBe(true);
+});
+
+const wrap = (...test: readonly string[]) => [
+  'tests:',
+  '  - name: one',
+  ...test.map((line) => `    ${line}`),
+];
+const EXPECT = 'expect: { decision: allow }';
+
+test.each<[readonly string[], string]>([
+  [
+    ['polices: [p]', ...wrap(`object: ${POD}`, EXPECT)],
+    'tests/suite.yaml:1: polices: there is no such key: write one of policies, crds, existing, handlers, namespace, tests',
+  ],
+  [
+    ['policies: p.yaml', ...wrap(`object: ${POD}`, EXPECT)],
+    'tests/suite.yaml:1: policies: write a list of texts',
+  ],
+  [['policies: []'], 'tests/suite.yaml:1: tests: write a list of tests'],
+  [
+    wrap(`object: ${POD}`, 'usr: ada', EXPECT),
+    'tests/suite.yaml:4: tests[0].usr: there is no such key: write one of name, object, objectFrom, old, oldFrom, user, groups, operation, expect',
+  ],
+  [
+    wrap(`object: ${POD}`),
+    'tests/suite.yaml:2: tests[0].expect: a test needs expect: what is to become of the object',
+  ],
+  [wrap(EXPECT), 'tests/suite.yaml:2: tests[0]: a test needs an object, or objectFrom: <file>#<name>'],
+  [
+    wrap('object: { kind: Pod }', EXPECT),
+    'tests/suite.yaml:3: tests[0].object: apiVersion is missing: this is no object of the Kubernetes API',
+  ],
+  [
+    wrap('objectFrom: objects.yaml#c', EXPECT),
+    'tests/suite.yaml:3: tests[0].objectFrom: there is no c in objects.yaml, only Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5), Pod/b (tests/objects.yaml:9)',
+  ],
+  [
+    wrap('objectFrom: objects.yaml#a', EXPECT),
+    'tests/suite.yaml:3: tests[0].objectFrom: that is several objects: write objects.yaml#<kind>/<name> of Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5)',
+  ],
+  [
+    wrap('objectFrom: gone.yaml#a', EXPECT),
+    'tests/suite.yaml:3: tests[0].objectFrom: tests/gone.yaml: there is no such file or folder',
+  ],
+  [
+    wrap(`object: ${POD}`, 'operation: UPDATE', EXPECT),
+    'tests/suite.yaml:2: tests[0]: an UPDATE needs old: the object as it is now',
+  ],
+  [
+    wrap(`object: ${POD}`, 'operation: PATCH', EXPECT),
+    'tests/suite.yaml:4: tests[0].operation: write one of CREATE, UPDATE, DELETE',
+  ],
+  [
+    wrap(`object: ${POD}`, 'expect: { message: text }'),
+    'tests/suite.yaml:4: tests[0].expect: write decision: one of allow, warn, deny, unchecked',
+  ],
+  [
+    wrap(`object: ${POD}`, 'expect: { decision: allow, message: "no" }'),
+    'tests/suite.yaml:4: tests[0].expect.message: only what is denied has it: expect deny',
+  ],
+  [
+    wrap(`object: ${POD}`, 'expect:', '  decision: deny', '  messageMatches: "(?=no)"'),
+    'tests/suite.yaml:6: tests[0].expect.messageMatches: ',
+  ],
+  [
+    ['a: 1', '---', 'b: 2'],
+    'tests/suite.yaml:3: a suite is one document: put the others into files of their own',
+  ],
+  [['tests: [1'], 'tests/suite.yaml:1: '],
+  [
+    [''],
+    'tests/suite.yaml:1: it is empty: write a map of policies, crds, existing, handlers, namespace, tests',
+  ],
+])('a mistake is told with its line: %j', (lines, problem) => {
+  expect(parse(...lines).problems).toContainEqual(expect.stringContaining(problem));
+});
+
+test('a key out of an anchor is blamed where the anchor is used', () => {
+  const { problems } = parse(
+    'tests:',
+    '  - &base',
+    '    name: one',
+    `    object: ${POD}`,
+    '    expect: { decision: allow }',
+    '  - { <<: *base, name: two, groups: all }',
+  );
+  expect(problems).toEqual(['tests/suite.yaml:6: tests[1].groups: write a list of texts']);
+});

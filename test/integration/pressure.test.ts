@@ -1,0 +1,211 @@
+/** More than a server can do at once: who is told to come back, and that nobody else notices. */
+import { Agent } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/event-loop.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { buildOperationsServer } from '../../src/server/operations-server.ts';
+import { pressureOf } from '../../src/server/pressure.test-support.ts';
+import type { WebhookDeps } from '../../src/server/webhook-server.ts';
+import { bytesInUse } from '../support/heap.ts';
+import { eventually } from '../support/processes.ts';
+import { openRaw, post, rawHead, rawPost, reviewOf, serverObject } from '../support/webhook-client.ts';
+import { startWebhookServer } from '../support/webhook-server.ts';
+
+const MIB = 1024 * 1024;
+const WAITING = 250;
+
+type Decide = WebhookDeps['validate'];
+
+/** Entries that begin with `slow` answer when they are released, all others at once. */
+function slowEntries() {
+  const { promise, resolve } = Promise.withResolvers<Decision>();
+  const asked: string[] = [];
+  const decide: Decide = (entry, _request, signal) => {
+    asked.push(entry);
+    if (!entry.startsWith('slow')) return ALLOWED;
+    const hungUp = new Promise<Decision>((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        reject(new Error('nobody waits any more'));
+      });
+    });
+    return Promise.race([promise, hungUp]);
+  };
+  return {
+    deps: { mutate: decide, validate: decide },
+    asked,
+    release: () => {
+      resolve(ALLOWED);
+    },
+  };
+}
+
+const large = (mebibytes: number) =>
+  reviewOf({ object: serverObject({ note: 'x'.repeat(mebibytes * MIB) }) });
+
+describe('as many reviews as may be are under way', () => {
+  async function busy(reviews: number) {
+    const slow = slowEntries();
+    const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews }) });
+    const ask = (entry: string, webhook = 'validate') => post(running, `/${webhook}/${entry}`, reviewOf());
+    /** Resolves when so many are being judged. */
+    const judged = (count: number) => eventually('judged', () => slow.asked.length === count);
+    return { running, ask, judged, ...slow };
+  }
+
+  test('the next one is told to come back in a second, in the words of the API', async () => {
+    const { ask, judged, release, running } = await busy(1);
+    const first = ask('slow');
+    await judged(1);
+    for (const webhook of ['mutate', 'validate']) {
+      const { status, headers, body } = await ask('other', webhook);
+      expect(status).toBe(429);
+      expect(headers['retry-after']).toBe('1');
+      expect(headers['content-type']).toMatch(/^application\/json/);
+      expect(JSON.parse(body)).toMatchObject({ kind: 'Status', status: 'Failure', code: 429 });
+    }
+    release();
+    expect((await first).status).toBe(200);
+    expect((await ask('other')).status).toBe(200);
+    expect(running.recorded.rejected).toEqual([]); // it is no fault of the request
+    expect(running.recorded.admissions).toHaveLength(2);
+  });
+
+  test('a slow entry does not stall another one', async () => {
+    const { ask, judged, release } = await busy(8);
+    const first = Array.from({ length: 4 }, () => ask('slow'));
+    await judged(4);
+    expect((await ask('slow')).status).toBe(429);
+    expect((await ask('slow', 'mutate')).status).toBe(429);
+    for (let turn = 0; turn < 10; turn += 1) expect((await ask('other')).status).toBe(200);
+    release();
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  });
+
+  test('who hangs up makes room, and so does who sends what is no review', async () => {
+    const { running, ask, judged } = await busy(1);
+    const client = new AbortController();
+    const first = post(running, '/validate/slow', reviewOf(), { signal: client.signal });
+    await judged(1);
+    client.abort();
+    await expect(first).rejects.toThrow(/abort/);
+    await eventually('there is room again', async () => (await ask('other')).status === 200);
+    for (const body of ['{', '{}', reviewOf({ operation: 'PATCH' })]) {
+      expect((await post(running, '/validate/other', body)).status).toBe(400);
+    }
+    expect((await ask('other')).status).toBe(200);
+  });
+
+  test('the answer does not wait for the body, and the connection is used again', async () => {
+    const { running, ask, judged, release } = await busy(1);
+    const first = ask('slow');
+    await judged(1);
+    const { socket, received } = await openRaw(running);
+    const body = large(1);
+    socket.write(rawHead('/validate/other', [`content-length: ${body.length}`]));
+    expect(await received(/ask again/)).toMatch(/^HTTP\/1\.1 429 /);
+    socket.write(body); // the API server may be writing it already
+    release();
+    await first;
+    socket.write(rawPost('/validate/other', reviewOf({ uid: 'second' })));
+    expect(await received(/second/)).toMatch(/HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+});
+
+describe('large bodies', () => {
+  test('are held as many as there is memory for; small ones do not wait for them', async () => {
+    const slow = slowEntries();
+    const pressure = pressureOf({ bodyBytes: 4 * MIB });
+    const running = await startWebhookServer({ ...slow.deps, pressure });
+    const first = post(running, '/validate/slow', large(2));
+    await eventually('it is judged', () => slow.asked.length === 1);
+    expect((await post(running, '/validate/slow', large(2))).status).toBe(429);
+    expect((await post(running, '/validate/other', large(1))).status).toBe(200);
+    expect((await post(running, '/validate/tiny', reviewOf().padEnd(10_000))).status).toBe(200);
+    slow.release();
+    expect((await first).status).toBe(200);
+    await eventually('there is memory again', async () => {
+      return (await post(running, '/validate/other', large(2))).status === 200;
+    });
+  });
+
+  test('that are announced and do not come are in nobody’s way', async () => {
+    const running = await startWebhookServer({
+      validate: () => ALLOWED,
+      pressure: pressureOf({ bodyBytes: 8 * MIB }),
+    });
+    const silent = await Promise.all(
+      ['a', 'b', 'c'].map(async (entry) => {
+        const connection = await openRaw(running);
+        connection.socket.write(rawHead(`/validate/${entry}`, [`content-length: ${3 * MIB}`]));
+        return connection;
+      }),
+    );
+    await eventually('one of them makes way', async () => {
+      return (await post(running, '/validate/d', large(3))).status === 200;
+    });
+    for (const { socket } of silent) socket.destroy();
+  });
+});
+
+test('reviews that wait cost a few KiB each', async () => {
+  const slow = slowEntries();
+  const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews: 1_000 }) });
+  const agent = new Agent({ keepAlive: true, maxSockets: WAITING });
+  onTestFinished(() => {
+    agent.destroy();
+  });
+  const ask = (entry: string) => post(running, `/validate/${entry}`, reviewOf(), { agent });
+  const many = (entry: string) => Array.from({ length: WAITING }, () => ask(entry));
+  await Promise.all(many('other')); // from here on the connections are there
+  const before = await bytesInUse();
+  const waiting = many('slow');
+  await eventually('all are judged', () => slow.asked.length === 2 * WAITING);
+  const each = ((await bytesInUse()) - before) / WAITING;
+  slow.release();
+  expect((await Promise.all(waiting)).every(({ status }) => status === 200)).toBe(true);
+  expect(each).toBeLessThan(40 * 1024); // client and server are one process here
+});
+
+describe('an event loop that is blocked', () => {
+  const block = (ms: number) => {
+    const until = performance.now() + ms;
+    while (performance.now() < until);
+  };
+
+  test('for N ms is noticed by the readiness, and forgotten afterwards', async () => {
+    const metrics = createMetrics();
+    const stopping = new AbortController();
+    const limits = { ...EVENT_LOOP_LIMITS, blockedMs: 300, windowMs: 400 };
+    const eventLoop = watchEventLoop({ metrics, limits }, stopping.signal);
+    const app = buildOperationsServer({ live: {}, ready: { 'event-loop': eventLoop.problem }, metrics });
+    onTestFinished(async () => {
+      stopping.abort();
+      await app.close();
+    });
+    const ready = () => app.inject('/readyz');
+    await eventually('it is ready', async () => (await ready()).statusCode === 200);
+    block(600);
+    await sleep(30); // the next turn, in which probes are answered
+    const { statusCode, body } = await ready();
+    expect(statusCode).toBe(503);
+    expect(body).toMatch(/\[-\]event-loop failed: nothing was answered for 0\.\d s/);
+    await eventually('it is ready again', async () => (await ready()).statusCode === 200);
+    expect(await metrics.text()).toMatch(/gatehouse_event_loop_delay_seconds_bucket\{le="0.25"\} \d/);
+  });
+
+  test('and full refuses what comes, before it is read', async () => {
+    let isFull = true;
+    const running = await startWebhookServer({
+      validate: () => ALLOWED,
+      pressure: pressureOf({}, { eventLoop: { isFull: () => isFull } }),
+    });
+    const { status, body } = await post(running, '/validate/e', reviewOf());
+    expect({ status, body }).toEqual({ status: 429, body: expect.stringContaining('in time') as string });
+    isFull = false;
+    expect((await post(running, '/validate/e', reviewOf())).status).toBe(200);
+  });
+});
