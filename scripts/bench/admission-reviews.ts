@@ -28,6 +28,29 @@ export const SERVER_POLICY = {
     { path: 'spec.power.limitWatts', value: 800 },
   ],
   validate: {
+    schema: {
+      properties: {
+        spec: {
+          required: ['units', 'rack', 'serial'],
+          properties: {
+            units: { type: 'integer', minimum: 1, maximum: 48 },
+            rack: { properties: { position: { type: 'integer' } } },
+            serial: { type: 'string', maxLength: 64 },
+            disks: {
+              type: 'array',
+              maxItems: 4_096,
+              items: {
+                required: ['name', 'sizeGiB'],
+                properties: {
+                  name: { type: 'string', minLength: 1, maxLength: 63 },
+                  sizeGiB: { type: 'integer', minimum: 1 },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
     references: [
       {
         name: 'datacenter',

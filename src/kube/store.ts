@@ -60,16 +60,24 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
 }
 
 function createIndex<T>(valuesOf: IndexFunction<T>) {
-  const keysByValue = new Map<string, Set<string>>();
+  /** One key stands for itself: where values are unique, a set for each would be larger than all the rest. */
+  const keysByValue = new Map<string, string | Set<string>>();
   const valuesByKey = new Map<string, readonly string[]>();
 
   const remove = (key: string): void => {
     for (const value of valuesByKey.get(key) ?? []) {
       const keys = keysByValue.get(value);
-      keys?.delete(key);
-      if (keys?.size === 0) keysByValue.delete(value);
+      if (keys instanceof Set) keys.delete(key);
+      if (keys === key || (keys instanceof Set && keys.size === 0)) keysByValue.delete(value);
     }
     valuesByKey.delete(key);
+  };
+
+  const add = (key: string, value: string): void => {
+    const keys = keysByValue.get(value);
+    if (keys === undefined) keysByValue.set(value, key);
+    else if (keys instanceof Set) keys.add(key);
+    else if (keys !== key) keysByValue.set(value, new Set([keys, key]));
   };
 
   return {
@@ -78,14 +86,14 @@ function createIndex<T>(valuesOf: IndexFunction<T>) {
       const values = valuesOf(object);
       return () => {
         remove(key);
-        valuesByKey.set(key, values);
-        for (const value of values) {
-          const keys = keysByValue.get(value);
-          if (keys === undefined) keysByValue.set(value, new Set([key]));
-          else keys.add(key);
-        }
+        // Most objects of some indexes have no value: nothing is kept of them.
+        if (values.length > 0) valuesByKey.set(key, values);
+        for (const value of values) add(key, value);
       };
     },
-    keysOf: (value: string): readonly string[] => [...(keysByValue.get(value) ?? [])],
+    keysOf: (value: string): readonly string[] => {
+      const keys = keysByValue.get(value);
+      return typeof keys === 'string' ? [keys] : [...(keys ?? [])];
+    },
   };
 }

@@ -10,7 +10,7 @@ const CHUNK_CHARACTERS = 256 * 1024;
  * take its size in memory twice more.
  */
 export function sendLong(reply: Reply, texts: readonly string[]): Reply {
-  void reply.code(200).type('application/json');
+  void reply.code(200).type('application/json; charset=utf-8');
   if (texts.reduce((sum, { length }) => sum + length, 0) <= CHUNK_CHARACTERS)
     return reply.send(texts.join(''));
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);

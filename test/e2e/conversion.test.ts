@@ -1,6 +1,8 @@
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { readManifests } from '../../src/commands/sandbox/manifests.ts';
 import { parseJson, type JsonObject } from '../../src/admission/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
@@ -108,6 +110,15 @@ test('should be able to convert from CR v1 to CR v2', async () => {
   });
   expect(v2.spec).toEqual(V2);
   expect(await specOf('v1', 'first')).toEqual(V1);
+});
+
+test('the object of the example is read in both versions, and in v1 as it was written', async () => {
+  const [orders] = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion/objects'));
+  const written: CustomObject = { ...orders, metadata: { ...orders?.metadata, namespace: 'shop' } };
+  await cluster.admin.create(databases('v1'), written);
+  expect(await specOf('v1', 'orders')).toEqual(written.spec);
+  expect(await specOf('v2', 'orders')).toMatchObject({ address: { host: 'orders.example.com', port: 5432 } });
+  await cluster.admin.delete(databases('v2'), ref('orders'));
 });
 
 test('should be able to convert a non homogeneous list of CRs', async () => {
@@ -345,9 +356,14 @@ describe('a policy', () => {
     await cluster.admin.create(gizmos, { metadata: { name: 'one' } });
     await cluster.admin.patchMerge(gizmos, { name: 'one' }, { metadata: { labels: { a: 'b' } } });
     await cluster.admin.delete(gizmos, { name: 'one' });
-    const metrics = await replica.metrics();
-    expect(metrics).toContain(`crd="${CRD}",outcome="converted"`);
-    expect(metrics).not.toContain(name);
+    const metrics = (await replica.metrics()).split('\n');
+    expect(metrics.some((line) => line.includes(`crd="${CRD}",outcome="converted"`))).toBe(true);
+    // Before 1.35 the API server kept a cache of every version, served or not (kubernetes #129979).
+    const isOld = cluster.plane.version.minor < 35;
+    const asked = metrics.filter(
+      (line) => line.includes(name) && !(isOld && line.includes('outcome="converted"')),
+    );
+    expect(asked).toEqual([]);
   });
 });
 

@@ -11,6 +11,7 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
+import { CONVERSION_POLICIES } from '../support/conversion-objects.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 
 const run = promisify(execFile);
@@ -91,6 +92,21 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
       name: 'servers',
     });
     expect(policy?.spec).toMatchObject({ failurePolicy: 'Fail', timeoutSeconds: 5, enforcement: 'Deny' }); // the CRD's defaults
+  });
+
+  test('have an example of conversion that applies, and a CRD that takes a step for one thing only', async () => {
+    const folder = join(DEPLOY, 'examples/conversion');
+    await kubectl('apply', '-k', folder);
+    expect(await kubectl('diff', '-k', folder)).toBe('');
+    const policy = await cluster.admin.get<KubeObject & { spec: object }>(CONVERSION_POLICIES, {
+      name: 'databases',
+    });
+    expect(policy?.spec).toMatchObject({ hub: 'v2', roundTrip: 'Preserve' }); // the CRD's default
+    const step = { move: { from: 'spec.a', to: 'spec.b' }, remove: { path: 'spec.c' } };
+    const spec = { ...policy?.spec, versions: [{ name: 'v1', toHub: [step] }] };
+    const twofold: KubeObject & { readonly spec: object } = { metadata: { name: 'bad' }, spec };
+    await expect(cluster.admin.create(CONVERSION_POLICIES, twofold)).rejects.toThrow(/422/);
+    expect(await kubectl('explain', 'conversionpolicy.spec.roundTrip')).toContain('annotation');
   });
 
   test('are explained by kubectl', async () => {

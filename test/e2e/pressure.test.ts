@@ -29,7 +29,7 @@ let letThrough = Promise.withResolvers<undefined>();
 
 beforeAll(async () => {
   const port = await freePort();
-  cluster = await startClusterFor(port);
+  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
   proxy = await startApiProxy(cluster.plane, 'one', async (method, path) => {
     if (method === 'GET' && path.includes(SLOW)) await letThrough.promise;
     return undefined;

@@ -63,7 +63,6 @@ const policy = (name: string, ...validate: readonly string[]) =>
   ].join('\n');
 
 test('every stored object that violates a policy of the cluster is listed, and nothing is written', async () => {
-  const before = await cluster.admin.list(SERVERS);
   const { code, stdout, stderr } = await reviewCluster('-o', 'json');
   const report = JSON.parse(stdout) as { results: { object: { name: string } }[] };
   expect(report).toMatchObject({
@@ -85,7 +84,8 @@ test('every stored object that violates a policy of the cluster is listed, and n
   expect(new Set(report.results.map(({ object }) => object.name))).toHaveLength(25);
   expect(stderr).toBe('');
   expect(code).toBe(1);
-  expect((await cluster.admin.list(SERVERS)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  const requests = cluster.plane.auditLog().filter(({ userAgent = '' }) => userAgent.endsWith('(review)'));
+  expect(new Set(requests.map(({ verb }) => verb))).toEqual(new Set(['get', 'list']));
 });
 
 test('a policy is tried on what is stored before it is installed, with the values that several objects share', async () => {
@@ -167,5 +167,24 @@ test('a kind that may not be read leaves the review incomplete, and what was fou
     /^both +Deny +1 +1 +1 +incomplete: not all was checked: servers\.infra\.example\.com: /m,
   );
   expect(stdout).toContain('; not all was checked by 1 of 1 policies\n');
+  expect(code).toBe(2);
+});
+
+test('a policy of the cluster that cannot be enforced leaves the review incomplete, and the others judge', async () => {
+  const target = { apiGroup: 'infra.example.com', resource: 'racks' };
+  await cluster.apply({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'racks' },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
+      validate: { references: [{ name: 'rack', path: 'spec.rack', target }] },
+    },
+  } as KubeObject);
+  const { code, stdout } = await reviewCluster();
+  expect(stdout).toMatch(/^servers +Deny +26 +25 +25$/m);
+  expect(stdout).toMatch(
+    /^racks +Deny +0 +0 +0 +incomplete: it cannot be enforced: .*the API server serves no racks\.infra\.example\.com/m,
+  );
   expect(code).toBe(2);
 });

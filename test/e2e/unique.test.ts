@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { events } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import {
   ADMISSION_POLICIES,
@@ -32,6 +33,12 @@ const UNIQUE_CLAIMS: Resource = {
 
 interface Claim extends KubeObject {
   readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
+}
+
+interface Told extends KubeObject {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly note?: string;
 }
 
 let balancer: Balancer;
@@ -303,4 +310,10 @@ test('in a restore a value that is taken is let in, and said', async () => {
   );
   expect(deferred).toBeDefined();
   expect((await claimOf('NAMED'))?.spec.holder.name).toBe('first');
+  const told = await eventually('an Event on the object that shares a value', async () =>
+    (await cluster.admin.listAll<Told>(events, { namespace: 'shop' })).items.find(
+      ({ reason }) => reason === 'ValueNotUnique',
+    ),
+  );
+  expect(told.message ?? told.note).toContain('"NAMED" is held by servers.infra.example.com "first"');
 });

@@ -377,6 +377,48 @@ test('a policy for one version judges objects of the others, as the API server c
   });
 });
 
+test('a ConversionPolicy that was read converts where the definition asks a webhook', async () => {
+  const definition = crd('Server', 'Namespaced', { tier: STRING, level: STRING }) as { spec: object };
+  const webhook = {
+    clientConfig: { url: 'https://gatehouse.example.com' },
+    conversionReviewVersions: ['v1'],
+  };
+  const crds = [
+    { ...definition, spec: { ...definition.spec, conversion: { strategy: 'Webhook', webhook } } },
+  ];
+  const conversion = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'ConversionPolicy',
+    metadata: { name: 'servers' },
+    spec: {
+      target: { apiGroup: GROUP, resource: 'servers' },
+      hub: 'v1',
+      versions: [
+        {
+          name: 'v1beta1',
+          toHub: [{ move: { from: 'spec.level', to: 'spec.tier' } }],
+          fromHub: [{ move: { from: 'spec.tier', to: 'spec.level' } }],
+        },
+      ],
+    },
+  };
+  const gold = policy({
+    match: { ...match, apiVersions: ['v1'] },
+    validate: { rules: [{ expression: "object.spec.tier == 'gold'", message: 'only gold' }] },
+  });
+  const objects = ['gold', 'lead'].map((level, n) =>
+    object('Server', { name: `s${n}`, namespace: 'shop' }, { level }, 'v1beta1'),
+  );
+  expect((await review({ policies: [gold, conversion], crds, objects })).verdicts).toEqual([
+    'allowed',
+    'denied',
+  ]);
+  const { outcomes } = await review({ policies: [gold], crds, objects });
+  expect(outcomes[0]?.messages[0]).toContain(
+    'no ConversionPolicy and no handler that was read converts servers.infra.example.com',
+  );
+});
+
 test('a version that the definition does not serve is denied', async () => {
   const { outcomes } = await review({
     policies: [policy({})],

@@ -309,3 +309,24 @@ test('handlers change, judge, read what there is, and say on stderr why they fai
   expect(broken.stderr).toMatch(/^error: \S+broken\.ts: it has no default export/m);
   expect(broken.code).toBe(2);
 });
+
+test('a suite tests handlers too, from a folder beside it', async () => {
+  writeFiles(folder, {
+    'handlers/team.ts': `
+      import { defineHandler } from 'gatehouse';
+      export default defineHandler({
+        match: { apiGroups: [''], resources: ['configmaps'] },
+        mutate(object) { object.metadata.labels = { team: 'none', ...object.metadata.labels }; },
+      });`,
+    'tests/suite.yaml': [
+      'handlers: ../handlers',
+      'tests:',
+      '  - name: everything has a team',
+      '    object: { apiVersion: v1, kind: ConfigMap, metadata: { name: a } }',
+      '    expect: { decision: allow, object: { metadata: { labels: { team: none } } } }',
+    ].join('\n'),
+  });
+  const { code, stdout } = await runReview(['--suite', 'tests'], { cwd: folder });
+  expect(stdout).toContain('\n1 test: 1 passed\n');
+  expect(code).toBe(0);
+});

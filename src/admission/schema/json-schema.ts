@@ -4,7 +4,14 @@ import { fullFormats } from 'ajv-formats/dist/formats.js';
 
 import { compilePattern } from '../cel/regular-expression.ts';
 import type { SchemaCheck } from '../compiled-policy.ts';
-import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  stringifyJson,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from '../json.ts';
 import { explainErrors } from './explain.ts';
 
 /** A schema that cannot be used; the message says what is wrong with it and where. */
@@ -90,11 +97,14 @@ function withDoubles(value: JsonValue): JsonValue {
   return holdsBigint(value) ? toDoubles(value) : value;
 }
 
-function holdsBigint(value: JsonValue): boolean {
-  const pending: JsonValue[] = [value];
-  for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
-    if (typeof item === 'bigint') return true;
-    if (isJsonArray(item) || isJsonObject(item)) for (const child of Object.values(item)) pending.push(child);
+/** Every value of every object passes here, so only containers are kept for later. */
+function holdsBigint(root: JsonValue): boolean {
+  const pending: (JsonArray | JsonObject)[] = [[root]];
+  for (let container = pending.pop(); container !== undefined; container = pending.pop()) {
+    for (const value of isJsonArray(container) ? container : Object.values(container)) {
+      if (typeof value === 'bigint') return true;
+      if (typeof value === 'object' && value !== null) pending.push(value);
+    }
   }
   return false;
 }

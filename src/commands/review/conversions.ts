@@ -38,7 +38,7 @@ export function readConverters(
   const compiled = found.map(({ label, object }) => {
     const policy = object as unknown as ConversionPolicy; // its definition is made from this type
     const { apiGroup, resource } = policy.spec.target;
-    const name = groupResourceName({ group: apiGroup ?? '', resource });
+    const name = groupResourceName({ group: apiGroup, resource });
     const crd = storage.get(DEFINITIONS, { namespace: '', name });
     const definition = crd === undefined ? undefined : readDefinition(toJson(crd));
     if (definition === undefined) {

@@ -14,7 +14,7 @@ const target = { group: GROUP, resource: 'datacenters', namespace: undefined, na
 let lists: Map<string, readonly KubeObject[]>;
 let heldBack: Map<string, PromiseWithResolvers<undefined>>;
 let listed: string[];
-let served: boolean;
+let served: boolean | 'unknown';
 let stop: AbortController;
 let governed: Governed;
 
@@ -49,10 +49,11 @@ beforeEach(() => {
       client: createClient(rest),
       log,
       ownNamespace: 'gatehouse-system',
-      resolve: ({ group, resource }) =>
-        Promise.resolve(
-          served ? { group, resource, version: 'v1', kind: 'Server', namespaced: true } : undefined,
-        ),
+      resolve: ({ group, resource }) => {
+        if (served === 'unknown') return Promise.reject(new Error('connection refused'));
+        const kind = { group, resource, version: 'v1', kind: 'Server', namespaced: true };
+        return Promise.resolve(served ? kind : undefined);
+      },
     },
     stop.signal,
   );
@@ -184,4 +185,13 @@ test('a kind that the API server does not serve yet has no objects', async () =>
   await follow(servers);
   expect(governed.referrers(target, [servers])).toEqual([]);
   expect(listed).toEqual([]);
+});
+
+test('while the API server does not say what it serves nobody can tell', async () => {
+  served = 'unknown';
+  const servers = policy();
+  governed.follow([servers]);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(governed.referrers(target, [servers])).toBeUndefined();
+  expect(governed.isComplete()).toBe(false);
 });

@@ -42,8 +42,10 @@ export interface GovernedParts extends Omit<FollowerParts, 'onChange'> {
 
 /** At start policies come one after the other: a watch begins when none has come for so long, in milliseconds. */
 const QUIET_MS = 50;
-/** A CRD may come after the policy that governs its objects; nothing tells us when. */
+/** A CRD may come after the policy that governs its objects, and the API server may be back; nothing tells us when. */
 const RETRY_MS = 5_000;
+/** A CRD may change its preferred version, and the old one may go. */
+const REPLAN_MS = 10 * 60_000;
 /** A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 
@@ -109,12 +111,14 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
   const settle = async (mine: number): Promise<void> => {
     await sleep(QUIET_MS, undefined, { signal });
     for (;;) {
-      const made = await planFor(wanted, (kind) => resolve(kind, signal));
+      const made = await planFor(wanted, (kind) => resolve(kind, signal)).catch(() => undefined);
       if (mine !== turn) return;
-      plan = made;
-      carryOut(made);
-      if (made.isComplete) return;
-      await sleep(RETRY_MS, undefined, { signal });
+      // What the API server does not say has no plan: nobody can tell then who is governed.
+      if (made !== undefined) {
+        plan = made;
+        carryOut(made);
+      }
+      await sleep(made?.isComplete === true ? REPLAN_MS : RETRY_MS, undefined, { signal });
       if (mine !== turn) return;
     }
   };
@@ -186,7 +190,7 @@ async function planFor(
   const wanted = policies.flatMap((policy) => governed(policy).map((kind) => ({ kind, policy })));
   const served = await Promise.all(
     wanted.map(async ({ kind, policy }) => {
-      const resource = await resolve(kind).catch(() => undefined);
+      const resource = await resolve(kind);
       if (resource === undefined) return undefined;
       const version = versionAmong(policy.match.apiVersions, resource.version);
       return { policy, resource: { ...resource, version }, key: `${groupResourceName(kind)} ${version}` };

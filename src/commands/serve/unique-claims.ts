@@ -85,13 +85,17 @@ export function startUniqueClaims(
     controller.add(ALL_CLAIMS);
   };
   governed.onChange((_kind, change) => {
-    if (change.kind === 'deleted') {
-      gone.add(change.object.metadata?.uid ?? '');
-      for (const claim of change.object.claims ?? []) controller.add(claim);
-    } else if (change.kind === 'changed') {
-      const kept = new Set(change.object.claims);
-      for (const claim of change.previous.claims ?? []) if (!kept.has(claim)) controller.add(claim);
-    }
+    const { claims = [], metadata = {} } = change.object;
+    if (change.kind === 'deleted') gone.add(metadata.uid ?? '');
+    const before = change.kind === 'changed' ? (change.previous.claims ?? []) : [];
+    const wrong =
+      change.kind === 'deleted'
+        ? claims
+        : [
+            ...before.filter((claim) => !claims.includes(claim)),
+            ...claims.filter((claim) => !before.includes(claim) && governed.holdersOf(claim).length > 1),
+          ];
+    for (const claim of wrong) controller.add(claim);
   }, signal);
   let compared = rulesOf(registry.inForce());
   registry.subscribe(() => {

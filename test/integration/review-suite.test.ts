@@ -1,0 +1,140 @@
+/** Suites of `gatehouse review --suite`: found, run and reported. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { formatJunit } from '../../src/commands/review/report/junit.ts';
+import { suitesJson, suitesJunit } from '../../src/commands/review/report/suites.ts';
+import { runSuites } from '../../src/commands/review/suite/run-suites.ts';
+import { writeFiles } from '../support/review-command.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-review-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const silent = () => undefined;
+
+async function run(path: string, recursive = false) {
+  return await runSuites(
+    [join(folder, path)],
+    { recursive, standardInput: () => '' },
+    {
+      logFor: () => ({ debug: silent, info: silent, warn: silent, error: silent }),
+      ownNamespace: 'gatehouse-system',
+      now: new Date('2026-11-21T12:00:00Z'),
+      openHandlers: () => Promise.resolve([]),
+    },
+  );
+}
+
+const POLICY = `
+apiVersion: gatehouse.dev/v1alpha1
+kind: AdmissionPolicy
+metadata: { name: pods }
+spec:
+  match: { apiGroups: [''], resources: [pods], operations: [CREATE, UPDATE, DELETE] }
+  warnings: [{ condition: "request.operation == 'UPDATE'", message: "pods are better made anew" }]
+  auditAnnotations: [{ key: who, valueExpression: request.userInfo.username }]
+  validate:
+    rules:
+      - { expression: "request.operation != 'DELETE' || 'admins' in request.userInfo.groups", message: only admins delete }
+`;
+const pod = (name: string) =>
+  `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop }, spec: { containers: [{ name: c, image: c }] } }`;
+
+test('suites in a folder are run, whatever lies beside them: users, operations, warnings and annotations', async () => {
+  writeFiles(folder, {
+    'policy.yaml': POLICY,
+    'pods.yaml': `${pod('a')}\n---\n${pod('b')}`,
+    'suite.yaml': `
+policies: [policy.yaml]
+tests:
+  - name: nobody deletes
+    objectFrom: pods.yaml#a
+    operation: DELETE
+    expect: { decision: deny, message: only admins delete, fields: [''] }
+  - name: admins delete
+    objectFrom: pods.yaml#Pod/a
+    operation: DELETE
+    user: ada
+    groups: [admins]
+    expect: { decision: allow, auditAnnotations: { who: ada } }
+  - name: updates are warned of
+    objectFrom: pods.yaml#b
+    oldFrom: pods.yaml#b
+    expect: { decision: warn, warnings: [made anew], auditAnnotations: { who: somebody, violations: null } }
+`,
+  });
+  const [suite, ...others] = await run('.');
+  expect(others).toEqual([]);
+  expect(suite?.results.map(({ test: { name }, mismatches }) => [name, mismatches])).toEqual([
+    ['nobody deletes', []],
+    ['admins delete', []],
+    ['updates are warned of', []],
+  ]);
+});
+
+test('a file that is neither objects nor a suite is a suite with a mistake, and all mistakes are told', async () => {
+  writeFiles(folder, {
+    'policy.yaml': POLICY,
+    'one.yaml': 'polices: [policy.yaml]\ntests: []\n',
+    'two.yaml': `policies: [gone.yaml]\ntests:\n  - { name: one, object: ${pod('a')}, expect: { decision: no } }\n`,
+  });
+  const message = await run('.').then(String, (error: unknown) => String(error));
+  expect(message.replaceAll(`${folder}/`, '').split('\n')).toEqual([
+    'UnusableInput: one.yaml:1: polices: there is no such key: write one of policies, crds, existing, handlers, namespace, tests',
+    'one.yaml:2: tests: write a list of tests',
+    'two.yaml:3: tests[0].expect.decision: write one of allow, warn, deny, unchecked',
+  ]);
+});
+
+test('a suite that names what is not there, or nothing to test, is told so', async () => {
+  const tests = `tests:\n  - { name: one, object: ${pod('a')}, expect: { decision: allow } }\n`;
+  writeFiles(folder, {
+    'gone.yaml': `policies: [nowhere]\n${tests}`,
+    'bare.yaml': tests,
+    'f/pods.yaml': pod('a'),
+  });
+  await expect(run('gone.yaml')).rejects.toThrow(`${folder}/nowhere: there is no such file or folder`);
+  await expect(run('bare.yaml')).rejects.toThrow(
+    'bare.yaml: there is no AdmissionPolicy and no handler to test: name them under policies',
+  );
+  await expect(run('f')).rejects.toThrow('f: there is no suite in this folder, only objects');
+});
+
+test('as JSON and JUnit XML, failures say what was expected and what came', async () => {
+  writeFiles(folder, {
+    'policy.yaml': POLICY,
+    'suite.yaml': `policies: [policy.yaml]\ntests:\n  - { name: it is refused, object: ${pod('a')}, expect: { decision: deny } }\n`,
+  });
+  const suites = await run('suite.yaml');
+  const file = join(folder, 'suite.yaml');
+  expect(suitesJson(suites, [])).toMatchObject({
+    kind: 'SuiteReview',
+    summary: { suites: 1, tests: 1, passed: 0, failed: 1 },
+    suites: [
+      {
+        file,
+        tests: [
+          {
+            name: 'it is refused',
+            line: 3,
+            passed: false,
+            failures: [{ what: 'decision', expected: 'deny', received: 'allow' }],
+            result: { object: { kind: 'Pod', name: 'a' }, decision: 'allowed', policies: ['pods'] },
+          },
+        ],
+      },
+    ],
+  });
+  expect(formatJunit(suitesJunit(suites))).toContain(
+    `<failure message="decision: expected deny, received allow">decision: expected deny, received allow\nat ${file}:3</failure>`,
+  );
+});
