@@ -3,7 +3,23 @@ import { defineConfig } from 'vitest/config';
 
 /** A test that hangs ends at last; one that is slow on a machine with much to do does not fail for it. */
 const PATIENCE_MS = 60_000;
-const KUBECTL = ['test/integration/kubectl-*.test.ts'];
+/** Most of their time goes into starting some hundreds of processes of kubectl, tsc and `gatehouse`. */
+const PROCESSES = [
+  'test/integration/kubectl-*.test.ts',
+  'test/integration/handler-folders.test.ts',
+  'test/integration/review*.test.ts',
+];
+/** They pass on the sandbox too, and take long: `npm test` is for between two edits. CI runs them on the real API server. */
+const LONG = [
+  'certs-crash',
+  'certs-two-leaders',
+  'conversion',
+  'handlers',
+  'pressure',
+  'review-cluster',
+  'rotation-soak',
+  'unique',
+].map((name) => `test/e2e/${name}.test.ts`);
 
 export default defineConfig({
   test: {
@@ -23,14 +39,13 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: KUBECTL,
+          exclude: PROCESSES,
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
         },
       },
       {
-        // Apart: most of its time goes into starting some hundreds of kubectl processes.
-        test: { name: 'kubectl', include: KUBECTL, testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS },
+        test: { name: 'processes', include: PROCESSES, testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS },
       },
       {
         test: {
@@ -39,10 +54,7 @@ export default defineConfig({
           exclude: [
             // test/integration/sandbox-conformance.test.ts is its counterpart here.
             'test/e2e/conformance.test.ts',
-            // They pass here too, and take minutes: npm test is for between two edits.
-            'test/e2e/certs-crash.test.ts',
-            'test/e2e/certs-two-leaders.test.ts',
-            'test/e2e/rotation-soak.test.ts',
+            ...(process.env.GATEHOUSE_LONG === undefined ? LONG : []),
           ],
           env: { GATEHOUSE_TEST_API: 'sandbox' },
           testTimeout: 120_000,
