@@ -37,7 +37,7 @@ export async function buildGatehouse(
 ): Promise<{ readonly app: WebhookServer; readonly entry: string }> {
   const never = new AbortController().signal;
   const metrics = createMetrics();
-  const log = createLog(process.env.BL ?? 'info', 'bench');
+  const log = createLog('info', 'bench');
   const rest = restOf(datacenters);
   const client = createClient(rest);
   const discovery = { resolve: () => Promise.resolve(DATACENTERS), forget: () => undefined };
@@ -63,7 +63,7 @@ export async function buildGatehouse(
     metrics,
     log,
   });
-  return { app, entry: compiled[0]?.entryId ?? "" };
+  return { app, entry: compiled[0]?.entryId ?? '' };
 }
 
 /** Of one scope, so that all of them share an entry. */

@@ -38,7 +38,7 @@ type Run = Extract<Question, { kind: 'run' }>;
 
 let reviews: Readonly<Record<Size, readonly string[]>> | undefined;
 
-answerQuestions<Question, Answer>(async (question) => {
+answerQuestions(async (question: Question): Promise<Answer> => {
   switch (question.kind) {
     case 'prepare':
       pinTo(question.core, process.pid);

@@ -39,7 +39,7 @@ export type Answer =
   /** Bytes that are in use once garbage is gone. */
   | { readonly kind: 'heap'; readonly bytes: number };
 
-answerQuestions<Question, Answer>(async (question) => {
+answerQuestions(async (question: Question): Promise<Answer> => {
   switch (question.kind) {
     case 'start':
       return await start(question);

@@ -53,7 +53,7 @@ export async function startStage(datacenters: number): Promise<Stage> {
   const ca = caBundle(authority, now);
   return {
     start: async (server, contents) => {
-      const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', { stdout: (process.env.BOUT as 'ignore') ?? 'ignore' });
+      const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', { stdout: 'ignore' });
       const certificate = { chain, key: keyPair.privateKey };
       const { port, entry, pinned } = await child.ask(
         { kind: 'start', server, core: SERVER_CORE, certificate, contents },
@@ -90,9 +90,9 @@ export async function startStage(datacenters: number): Promise<Stage> {
   };
 }
 
-const WARM_UP_MS = 1_500;
-const TURN_MS = 1_000;
-const ROUNDS = 7;
+const WARM_UP_MS = 2_000;
+const TURN_MS = 500;
+const ROUNDS = 11;
 
 /** In each round every subject has its turn, in the order given. */
 export async function playRounds(

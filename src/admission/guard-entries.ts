@@ -23,7 +23,7 @@ export function guardsOf({
   return [...targets.values()].map((target) => guardOf(match, target));
 }
 
-export function guardOf(
+function guardOf(
   { failurePolicy, timeoutSeconds }: Pick<CompiledMatch, 'failurePolicy' | 'timeoutSeconds'>,
   { group, resource }: GroupResource,
 ): TargetGuard {

@@ -15,6 +15,7 @@ import {
   type Source,
 } from '../config/config.ts';
 import { addReview } from './review/command.ts';
+import { sentenceOf } from './sentence-of.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
@@ -154,9 +155,3 @@ function parseFile(path: string): unknown {
 /** What commander calls `--drain-delay`. */
 const camelCase = (name: string): string =>
   name.replaceAll(/-([a-z])/g, (_match, letter: string) => letter.toUpperCase());
-
-/** An error with all that caused it, in one line. */
-function sentenceOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${sentenceOf(error.cause)}`;
-}

@@ -15,6 +15,7 @@ import { objectsJson, objectsJunit, objectsTable } from './review/report/objects
 import { suitesJson, suitesJunit, suitesText } from './review/report/suites.ts';
 import { reviewObjects, type Surroundings } from './review/review-objects.ts';
 import { runSuites } from './review/suite/run-suites.ts';
+import { sentenceOf } from './sentence-of.ts';
 import { inHandler, surviveStrayErrors } from './serve/stray-errors.ts';
 
 /** What the process ends with. */
@@ -145,9 +146,3 @@ function logFor(handler: string): HandlerLog {
 }
 
 const colours = (): boolean => process.stdout.isTTY && process.env.NO_COLOR === undefined;
-
-/** An error with all that caused it. */
-function sentenceOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${sentenceOf(error.cause)}`;
-}

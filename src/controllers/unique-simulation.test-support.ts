@@ -163,11 +163,12 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     old: Stored | undefined,
   ): Promise<boolean> => {
     const skewMs = chance(0.5) ? 1_500 : -1_500;
-    const asked = validate(requestOf(kind, object, old), [policy], {
-      world,
-      signal: NEVER,
-      now: now + skewMs,
-    });
+    const asked = (async () =>
+      await validate(requestOf(kind, object, old), [policy], {
+        world,
+        signal: NEVER,
+        now: now + skewMs,
+      }))();
     const crash = chance(0.1) ? crashed(1 + Math.floor(random() * 6)) : undefined;
     const decision = await Promise.race(crash === undefined ? [asked] : [asked, crash]);
     if (decision?.kind !== 'allow') refusals += 1;
