@@ -9,15 +9,19 @@ const PROCESSES = [
   'test/integration/handler-folders.test.ts',
   'test/integration/review.test.ts',
 ];
-/** They pass on the sandbox too, and take long: `npm test` is for between two edits. CI runs them on the real API server. */
+/** `npm run test:sandbox` has them as well; `npm test` is for between two edits. CI runs all of them on the real API server. */
 const LONG = [
+  'ca-rotation',
   'certs-crash',
   'certs-two-leaders',
   'conversion',
   'handlers',
+  'injection-managers',
   'pressure',
   'review-cluster',
+  'rotation',
   'rotation-soak',
+  'serving-certs-options',
   'unique',
 ].map((name) => `test/e2e/${name}.test.ts`);
 

@@ -81,7 +81,7 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
       problems.push(`${describePlace(place)}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  return { found, problems };
+  return { found, problems: [...new Set(problems)] };
 }
 
 /** Undefined when it is not JSON: YAML tells better where it is wrong. */
