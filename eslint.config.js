@@ -135,7 +135,8 @@ export default tseslint.config(
             ...restrictions('commands').patterns,
             {
               regex: '^(\\.\\./)+sandbox/',
-              message: 'Only commands/sandbox/ and commands/review/ import sandbox/: production paths do not know it.',
+              message:
+                'Only commands/sandbox/ and commands/review/ import sandbox/: production paths do not know it.',
             },
           ],
         },

@@ -56,4 +56,3 @@ export const policyMutations = mapList(mutation, ['name'], {
   description: 'Changes in their order, after the defaults.',
   maxItems: 64,
 });
-
