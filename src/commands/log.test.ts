@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { createLog } from './log.ts';
+import { createLog, createTimestamp } from './log.ts';
 
 const SECRETS = { 'tls.key': 'S3CRET', data: 'S3CRET', stringData: 'S3CRET', token: 'S3CRET' };
 
@@ -63,3 +63,15 @@ test('lists and what is no object at all stay as they are', async () => {
   const { lines } = await logged({ patched: ['/data/a'], none: null, audit: { deferred: 'x' } });
   expect(lines).toMatchObject([{ patched: ['/data/a'], none: null, audit: { deferred: 'x' } }]);
 });
+
+test.each([0, 1, 999, 1_000, Date.UTC(2026, 10, 21, 23, 59, 59, 7), Date.UTC(2026, 10, 22)])(
+  'the time %d is written as JavaScript writes it',
+  (time) => {
+    let now = time;
+    const timestamp = createTimestamp(() => now);
+    for (const later of [0, 5, 999, 1_000]) {
+      now = time + later;
+      expect(timestamp()).toBe(`,"time":"${new Date(now).toISOString()}"`);
+    }
+  },
+);

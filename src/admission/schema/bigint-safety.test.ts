@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+
+import { isSafeWithBigints } from './bigint-safety.ts';
+import { compileJsonSchema } from './json-schema.ts';
+
+const BIG = 2n ** 60n;
+
+/** Of an object with this value in `a`, whether the schema of `a` accepts it. */
+const accepts = (schema: object, a: unknown) =>
+  compileJsonSchema({ properties: { a: schema } })({ a }).length === 0;
+
+test.each<[object, boolean]>([
+  [{}, true],
+  [{ type: 'integer' }, true],
+  [{ type: 'number', maximum: 2 ** 61 }, true],
+  [{ type: ['integer', 'null'], multipleOf: 2 }, true],
+  [{ enum: [1, 2 ** 60] }, true],
+  [{ anyOf: [{ type: 'string' }, { type: 'integer', minimum: 1 }] }, true],
+  [{ type: 'array', items: { type: 'integer', minimum: 1 } }, true],
+  [{ minimum: 1 }, false],
+  [{ not: { type: 'integer' } }, false],
+  [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, false],
+  [{ if: { type: 'integer' }, then: { const: 1 } }, false],
+  [{ properties: { b: { items: [{ exclusiveMaximum: 1 }] } } }, false],
+])('%j is safe: %s', (schema, isSafe) => {
+  expect(isSafeWithBigints(schema)).toBe(isSafe);
+});
+
+test.each<[object, boolean]>([
+  [{}, true],
+  [{ type: 'integer' }, true],
+  [{ type: 'string' }, false],
+  [{ type: 'integer', maximum: 10 }, false],
+  [{ maximum: 10 }, false],
+  [{ minimum: 10 }, true],
+  [{ enum: [2 ** 60] }, true],
+  [{ enum: [1] }, false],
+  [{ not: { type: 'integer' } }, false],
+  [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, false],
+  [{ if: { type: 'integer' }, then: { maximum: 1 } }, false],
+  [{ anyOf: [{ type: 'string' }, { type: 'integer', minimum: 1 }] }, true],
+])('whether safe or not, %j accepts 2^60 as the number that it is: %s', (schema, isAccepted) => {
+  expect(accepts(schema, BIG)).toBe(isAccepted);
+  expect(accepts(schema, Number(BIG))).toBe(isAccepted);
+});
