@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
+import { customResourceDefinitions } from '../src/api/crds.ts';
 import { renderCrds } from './render-crds.ts';
 
 const folder = join(import.meta.dirname, '..', 'deploy', 'base', 'crds');
@@ -12,3 +13,19 @@ test('the CRDs in deploy/ are those of src/api; `npm run generate` makes them so
     .map((file) => ({ file, text: readFileSync(join(folder, file), 'utf8') }));
   expect(committed).toEqual(renderCrds());
 });
+
+test('no list item has a field with a default, so that applying an unchanged file changes nothing', () => {
+  expect(defaultsInLists(customResourceDefinitions(), '')).toEqual([]);
+  expect(defaultsInLists({ a: { items: { properties: { b: { default: 1 } } } } }, '')).toEqual([
+    '/a/items/properties/b/default',
+  ]);
+});
+
+function defaultsInLists(value: unknown, path: string): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const here = `${path}/${key}`;
+    if (key === 'default' && path.includes('/items/') && !path.endsWith('/properties')) return [here];
+    return defaultsInLists(inner, here);
+  });
+}

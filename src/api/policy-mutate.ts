@@ -28,8 +28,7 @@ const mutation = object(
     type: optional(
       oneOf(['Merge', 'JSONPatch'], {
         description:
-          'What the expression yields: an object that is merged (RFC 7386: null removes), or a list of {op, path, value} (RFC 6902).',
-        default: 'Merge',
+          'What the expression yields: an object that is merged (RFC 7386: null removes; Merge), or a list of {op, path, value} (RFC 6902; JSONPatch). Absent: Merge.',
       }),
     ),
     condition: optional(

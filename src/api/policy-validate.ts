@@ -36,8 +36,7 @@ const reference = object(
     optional: optional(
       boolean({
         description:
-          'Whether the field may be absent, null or empty. If not, an object without a target is refused.',
-        default: true,
+          'Whether the field may be absent, null or empty. If not, an object without a target is refused. Absent: it may.',
       }),
     ),
     target: object(
@@ -50,8 +49,7 @@ const reference = object(
     onTargetDelete: optional(
       oneOf(['Allow', 'Restrict'], {
         description:
-          'Whether a target may be deleted while an object still names it (Allow), or not (Restrict).',
-        default: 'Allow',
+          'Whether a target may be deleted while an object still names it (Allow), or not (Restrict). Absent: Allow.',
       }),
     ),
   },
@@ -69,8 +67,8 @@ const unique = object(
     }),
     scope: optional(
       oneOf(['Cluster', 'Namespace'], {
-        description: 'Among which objects: all of the kind, or those of the same namespace.',
-        default: 'Cluster',
+        description:
+          'Among which objects: all of the kind (Cluster), or those of the same namespace (Namespace). Absent: Cluster.',
       }),
     ),
   },

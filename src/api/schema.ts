@@ -1,6 +1,9 @@
 /**
  * TypeBox in the dialect of CustomResourceDefinitions (structural OpenAPI v3): one definition gives the TypeScript type and the
  * schema that the API server enforces, so the two cannot disagree.
+ *
+ * Fields of list items have no default here, but say what absent means: a list is one value to `kubectl apply`, which would take a
+ * default inside it for a difference, and report an unchanged file as configured each time.
  */
 import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 
