@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
-import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
 import { createLog } from '../../src/commands/log.ts';
 import { createAdmission } from '../../src/commands/serve/admission.ts';
@@ -11,7 +10,6 @@ import { createTargets } from '../../src/commands/serve/targets.ts';
 import { createWorld } from '../../src/commands/serve/world.ts';
 import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
 import { createClient } from '../../src/kube/client.ts';
-import { createStore } from '../../src/kube/store.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
 import { watchEventLoop } from '../../src/server/event-loop.ts';
@@ -49,8 +47,8 @@ export async function buildGatehouse(
   for (const policy of compiled) {
     registry.set(policy.name, { inForce: policy, problem: undefined, generation: policy.generation });
   }
-  const windows = { store: createStore<RestoreWindow>() };
-  const world = createWorld({ client, discovery, targets, windows, now: () => new Date() });
+  const restoreEvidence = () => Promise.resolve(undefined);
+  const world = createWorld({ client, discovery, targets, restoreEvidence });
   const pressure = createPressure(
     { reviews: 1_000, bodyBytes: mostBodyBytes() },
     { eventLoop: watchEventLoop({ metrics }, never), metrics, log },

@@ -1,10 +1,11 @@
 import { obstacleViolation, shownValues, type Obstacle, type WantedKey } from './checks/unique.ts';
 import type { Violation } from './checks/violation.ts';
+import { defers, waits, type Deferral } from './deferral.ts';
 import { createKeyTaker } from './key-taker.ts';
 import type { AdmissionRequest } from './request.ts';
 import type { RestoreLookup } from './restore-lookup.ts';
 import { shorten } from './shown.ts';
-import type { Deferral, Findings, Undecided } from './verdict.ts';
+import type { Findings, Undecided } from './verdict.ts';
 import type { Circumstances } from './world.ts';
 
 /** What came of claiming the unique values of a request. */
@@ -38,7 +39,7 @@ export async function claimKeys(
   const take = createKeyTaker(request, circumstances, claims);
   const strict = keys.filter(({ policy }) => policy.enforcement === 'Deny');
   const obstacles = await take(strict);
-  const found = obstacles.length === 0 ? NONE : await judged(obstacles, strict, take, restoring);
+  const found = obstacles.length === 0 ? NONE : await judged(obstacles, strict, request, take, restoring);
   if (found.violations.length > 0 || found.undecided.length > 0) return found;
 
   const lenient = keys.filter(({ policy }) => policy.enforcement !== 'Deny');
@@ -49,6 +50,7 @@ export async function claimKeys(
 async function judged(
   obstacles: readonly Obstacle[],
   keys: readonly WantedKey[],
+  { operation }: AdmissionRequest,
   take: ReturnType<typeof createKeyTaker>,
   restoring: RestoreLookup,
 ): Promise<ClaimFindings> {
@@ -58,20 +60,15 @@ async function judged(
     undecided: undecidedOf(obstacles),
     cause: causeOf(obstacles),
   };
-  if (!obstacles.every(({ key }) => key.policy.deferUnique)) return refused;
+  if (!obstacles.every(({ key }) => waits(key.policy, 'unique'))) return refused;
   const restore = await restoring();
-  switch (restore.kind) {
-    case 'none':
-      return refused;
-    case 'unknown':
-      return { ...NONE, undecided: obstacles.map(toUndecided), cause: restore.cause };
-    case 'restoring': {
-      const given = new Set(obstacles.map(({ key }) => key));
-      // Of one that is lost to somebody else just now nobody needs to hear before the audit.
-      await take(keys.filter((key) => !given.has(key)));
-      return { ...NONE, deferred: obstacles.map(toDeferral), window: restore.window };
-    }
-  }
+  if (restore.kind === 'unknown')
+    return { ...NONE, undecided: obstacles.map(toUndecided), cause: restore.cause };
+  if (restore.kind === 'none' || !defers(restore, operation, 'unique')) return refused;
+  const given = new Set(obstacles.map(({ key }) => key));
+  // Of one that is lost to somebody else just now nobody needs to hear before the audit.
+  await take(keys.filter((key) => !given.has(key)));
+  return { ...NONE, deferred: obstacles.map(toDeferral), window: restore.window };
 }
 
 /** What is certain first: it decides how the refusal looks. */
@@ -95,7 +92,11 @@ function toDeferral(obstacle: Obstacle): Deferral {
   const { key } = obstacle;
   const message =
     obstacleViolation(obstacle)?.message ?? `nobody can tell whether ${shownValues(key)} is free`;
-  return { message: `${shorten(key.field, 256)}: ${message}`, spelled: spell(key) };
+  return {
+    message: `${shorten(key.field, 256)}: ${message}`,
+    spelled: spell(key),
+    again: { kind: 'restore' },
+  };
 }
 
 function causeOf(obstacles: readonly Obstacle[]): unknown {

@@ -65,7 +65,13 @@ test('a policy compiles with the defaults of the API', () => {
         timeoutSeconds: 5,
       },
       enforcement: 'Deny',
-      deferReferences: true,
+      restore: {
+        defers: { references: true, unique: true, schema: false, rules: false },
+        defersTargetDelete: undefined,
+        skipsImmutable: false,
+        skipsMutations: true,
+      },
+      initiallyDeferred: undefined,
       references: [
         { targetKind: 'Datacenter', namespaced: false },
         {},

@@ -5,6 +5,7 @@ import { compileExceptions } from './compile-exceptions.ts';
 import { createExpressionCompiler } from './compile-expression.ts';
 import { compileMatch } from './compile-match.ts';
 import { compileMutations } from './compile-mutations.ts';
+import { compileRestore } from './compile-restore.ts';
 import { compileAuditAnnotations, compileRules, compileWarnings } from './compile-rules.ts';
 import { compileParams, targetsOf } from './compile-targets.ts';
 import { compileSchema } from './compile-schema.ts';
@@ -64,8 +65,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     warnings: compileWarnings(spec, expressions, problems),
     auditAnnotations: compileAuditAnnotations(spec, expressions, problems),
     exceptions: compileExceptions(spec, problems),
-    deferReferences: spec.restore?.references !== 'Enforce',
-    deferUnique: spec.restore?.unique !== 'Enforce',
+    ...compileRestore(spec, problems),
     spec,
   };
   if (problems.length > 0) return reject(problems);

@@ -1,6 +1,7 @@
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { GroupResource } from '../api/meta.ts';
 import type { ValidationRule } from '../api/policy-validate.ts';
+import type { Principal } from '../api/restore-principal.ts';
 import type { CauseType } from './decision.ts';
 import type { CompiledExpression, CompiledVariable } from './expression.ts';
 import type { FieldPath } from './field-path.ts';
@@ -138,11 +139,32 @@ export interface CompiledPolicy {
   readonly exceptions: readonly CompiledException[];
   /** Whether what is stored already is checked too. */
   readonly audit: boolean;
-  /** Whether a restorer may create objects whose references have no target yet. */
-  readonly deferReferences: boolean;
-  /** The same of objects whose unique values another one holds. */
-  readonly deferUnique: boolean;
+  /** What a restorer is let off. */
+  readonly restore: CompiledRestore;
+  /** Who may write objects before what they name, restore or not; undefined: nobody. */
+  readonly initiallyDeferred: CompiledStandingDeferral | undefined;
   /** What references name and expressions read, each kind once. */
   readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;
+}
+
+/** What becomes of each check while its requester restores: looked at again later, or as ever. */
+export interface CompiledRestore {
+  readonly defers: {
+    readonly references: boolean;
+    readonly unique: boolean;
+    readonly schema: boolean;
+    readonly rules: boolean;
+  };
+  /** Deletions of what objects still name; undefined: where the window speaks of deletions. */
+  readonly defersTargetDelete: boolean | undefined;
+  /** Immutable fields may change: nobody can look at that later. */
+  readonly skipsImmutable: boolean;
+  readonly skipsMutations: boolean;
+}
+
+export interface CompiledStandingDeferral {
+  readonly principals: readonly Principal[];
+  /** Milliseconds after its creation in which an object may name what is not there. */
+  readonly graceMs: number;
 }

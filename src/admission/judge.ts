@@ -105,7 +105,7 @@ function ownChecks(
 function checkSchema(policy: CompiledPolicy, { operation, object }: AdmissionRequest): readonly Violation[] {
   if (policy.schema === undefined || object === undefined) return [];
   if (!writes(operation) || isBeingDeleted(object)) return [];
-  return policy.schema(object).map((flaw) => ({ policy, ...flaw }));
+  return policy.schema(object).map((flaw) => ({ policy, ...flaw, deferrable: 'schema' }));
 }
 
 function say(

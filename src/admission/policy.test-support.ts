@@ -9,7 +9,7 @@ import {
 } from './compile.ts';
 import type { JsonObject } from './json.ts';
 import type { AdmissionRequest } from './request.ts';
-import type { Circumstances } from './world.ts';
+import type { Circumstances, RestoreEvidence } from './world.ts';
 
 export const GROUP = 'infra.example.com';
 const NAMESPACED = ['classes', 'configmaps'];
@@ -17,6 +17,13 @@ const KINDS: Readonly<Record<string, string>> = {
   datacenters: 'Datacenter',
   classes: 'Class',
   configmaps: 'ConfigMap',
+};
+
+/** An open window without limits of its own. */
+export const NIGHTLY: RestoreEvidence = {
+  window: 'nightly',
+  operations: ['CREATE', 'UPDATE'],
+  enforced: [],
 };
 
 export function compileSpec(

@@ -1,24 +1,23 @@
-import type { AdmissionRequest } from './request.ts';
-import type { Circumstances } from './world.ts';
+import type { Circumstances, RestoreEvidence, RestoreQuestion } from './world.ts';
 
 /** Whether a user is restoring a backup. */
 export type Restore =
   | { readonly kind: 'none' }
-  | { readonly kind: 'restoring'; readonly window: string }
+  | ({ readonly kind: 'restoring' } & RestoreEvidence)
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
 /** Asks for the user of the request: once at most, and only when something depends on it. */
 export type RestoreLookup = () => Promise<Restore>;
 
 export function createRestoreLookup(
-  { userInfo }: Pick<AdmissionRequest, 'userInfo'>,
+  request: RestoreQuestion,
   { world, signal }: Circumstances,
 ): RestoreLookup {
   let asked: Promise<Restore> | undefined;
   const ask = async (): Promise<Restore> => {
     try {
-      const evidence = await world.restoreEvidence(userInfo, signal);
-      return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', window: evidence.window };
+      const evidence = await world.restoreEvidence(request, signal);
+      return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
     } catch (cause) {
       return { kind: 'unknown', cause };
     }

@@ -5,10 +5,10 @@ import type { KubernetesObject, ObjectMeta, ObjectRef } from '../api/meta.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { Decision } from './decision.ts';
 import type { JsonObject } from './json.ts';
-import { deleteRequest, GROUP, policyOf } from './policy.test-support.ts';
+import { deleteRequest, GROUP, NIGHTLY, policyOf } from './policy.test-support.ts';
 import type { AdmissionRequest } from './request.ts';
 import { guardTarget } from './restrict.ts';
-import type { World } from './world.ts';
+import type { RestoreEvidence, World } from './world.ts';
 
 /** Servers and namespaces, live; by name. */
 let servers: Map<string, KubernetesObject | 'broken'>;
@@ -16,6 +16,7 @@ let namespaces: Map<string, ObjectMeta>;
 /** Whom the stores know to name the target; undefined while they are filled. */
 let known: readonly ObjectRef[] | undefined;
 let reads: string[];
+let operations: RestoreEvidence['operations'];
 let restoring: 'no' | 'yes' | 'unknown';
 
 beforeEach(() => {
@@ -53,7 +54,7 @@ const worldOf = (): World => ({
   restoreEvidence: () =>
     restoring === 'unknown'
       ? Promise.reject(new Error('connection refused'))
-      : Promise.resolve(restoring === 'yes' ? { window: 'nightly' } : undefined),
+      : Promise.resolve(restoring === 'yes' ? { ...NIGHTLY, operations } : undefined),
   governed: { referrers: () => known, holders: () => [] },
 });
 
@@ -314,6 +315,7 @@ test('a policy that only warns or audits lets the target go', async () => {
 describe('in a restore', () => {
   beforeEach(() => {
     put('a', 'fra1');
+    operations = ['CREATE', 'UPDATE', 'DELETE'];
   });
 
   test('the restorer may delete what is named, and the sweep looks at it afterwards', async () => {
@@ -328,9 +330,17 @@ describe('in a restore', () => {
     });
   });
 
-  test('not where the policy enforces its references', async () => {
+  test.each<
+    [string, RestoreEvidence['operations'], NonNullable<AdmissionPolicySpec['restore']>, Decision['kind']]
+  >([
+    ['not where the window does not speak of deletions', ['CREATE', 'UPDATE'], {}, 'deny'],
+    ['unless the policy does', ['CREATE', 'UPDATE'], { onTargetDelete: 'Defer' }, 'allow'],
+    ['not where the policy enforces its references', ['DELETE'], { references: 'Enforce' }, 'deny'],
+    ['not where the policy wants its targets to stay', ['DELETE'], { onTargetDelete: 'Enforce' }, 'deny'],
+  ])('%s', async (_case, speaksOf, restore, kind) => {
     restoring = 'yes';
-    expect(await kindOf(judge(deletion(), [policy({ restore: { references: 'Enforce' } })]))).toBe('deny');
+    operations = speaksOf;
+    expect(await kindOf(judge(deletion(), [policy({ restore })]))).toBe(kind);
   });
 
   test('that nobody knows of, the request has to come again', async () => {

@@ -93,14 +93,18 @@ async function decide(
 ): Promise<Decision> {
   const standing = objections.filter(({ referrals }) => referrals.length > 0);
   const isDeferrable = ({ policy }: { readonly policy: CompiledPolicy }) =>
-    policy.enforcement === 'Deny' && policy.deferReferences;
+    policy.enforcement === 'Deny' && policy.restore.defersTargetDelete !== false;
   const doubtful = [...standing, ...unknown].some(isDeferrable);
   const restore = doubtful ? await createRestoreLookup(request, circumstances)() : undefined;
   // The sweep after the restore finds every reference whose target has not come back.
   const restoring = restore?.kind === 'restoring';
-  const deferred = restoring ? standing.filter(isDeferrable) : [];
+  const isDeferred = ({ policy }: { readonly policy: CompiledPolicy }) =>
+    restoring &&
+    policy.enforcement === 'Deny' &&
+    (policy.restore.defersTargetDelete ?? restore.operations.includes('DELETE'));
+  const deferred = standing.filter(isDeferred);
   const undecided = [
-    ...unknown.filter((one) => !restoring || !isDeferrable(one)),
+    ...unknown.filter((one) => !isDeferred(one)),
     ...(restore?.kind === 'unknown' ? standing.filter(isDeferrable) : []),
   ];
   const isStrict = ({ policy }: { readonly policy: CompiledPolicy }) => policy.enforcement === 'Deny';
@@ -111,8 +115,12 @@ async function decide(
       .map((one) => toViolation(target, one)),
     undecided: undecided.filter(isStrict).map(({ policy }) => toUndecided(policy, target)),
     unchecked: undecided.filter((one) => !isStrict(one)).map(({ policy }) => toUndecided(policy, target)),
-    deferred: deferred.map((one) => ({ message: describe(target, one), spelled: spell(one.policy, target) })),
-    window: restoring ? restore.window : undefined,
+    deferred: deferred.map((one) => ({
+      message: describe(target, one),
+      spelled: spell(one.policy, target),
+      again: { kind: 'restore' },
+    })),
+    window: restoring && deferred.length > 0 ? restore.window : undefined,
     cause: unknown[0]?.cause ?? (restore?.kind === 'unknown' ? restore.cause : undefined),
     exceptions: [...new Set(objections.flatMap(({ exceptions }) => exceptions))],
   });

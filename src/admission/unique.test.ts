@@ -7,7 +7,7 @@ import { createClaimsInMemory, SETTLE_MS, type ClaimsInMemory } from './claims.t
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { Decision } from './decision.ts';
 import type { JsonObject } from './json.ts';
-import { createRequest, GROUP, policyOf, updateRequest } from './policy.test-support.ts';
+import { createRequest, GROUP, NIGHTLY, policyOf, updateRequest } from './policy.test-support.ts';
 import type { AdmissionRequest } from './request.ts';
 import { MOST_KEYS } from './unique-key.ts';
 import { validate } from './validate.ts';
@@ -46,7 +46,7 @@ const worldOf = (): World => ({
   restoreEvidence: () =>
     restoring === 'unknown'
       ? Promise.reject(new Error('connection refused'))
-      : Promise.resolve(restoring === 'yes' ? { window: 'nightly' } : undefined),
+      : Promise.resolve(restoring === 'yes' ? NIGHTLY : undefined),
   claims,
   governed: {
     referrers: () => [],

@@ -7,6 +7,7 @@ import type { Decision } from './decision.ts';
 import { parseJson, stringifyJson, type JsonObject } from './json.ts';
 import { applyPatch } from './json-patch.ts';
 import { mutate } from './mutate.ts';
+import { NIGHTLY } from './policy.test-support.ts';
 import { referencesOf, targetKey } from './references.ts';
 import type { AdmissionRequest } from './request.ts';
 import { validate } from './validate.ts';
@@ -92,10 +93,10 @@ function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}
     find: ({ name }) => (stored.includes(name) ? {} : undefined),
     confirm: read,
     read,
-    restoreEvidence: ({ username }) => {
-      asks.push(username);
+    restoreEvidence: ({ userInfo }) => {
+      asks.push(userInfo.username);
       if (evidence === 'broken') return Promise.reject(new Error('connection refused'));
-      return Promise.resolve(evidence === 'open' ? { window: 'nightly' } : undefined);
+      return Promise.resolve(evidence === 'open' ? NIGHTLY : undefined);
     },
   };
   return { world, reads, asks };

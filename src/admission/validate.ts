@@ -2,11 +2,21 @@ import { missingTarget, type UnseenReference } from './checks/references.ts';
 import { wantedKeys } from './checks/unique.ts';
 import { claimKeys, type ClaimFindings } from './claim-keys.ts';
 import { hasNoRemarks, type Remarks } from './checks/remarks.ts';
+import type { Violation } from './checks/violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from './decision.ts';
 import { judge, type Judgement } from './judge.ts';
 import { createLiveLookup, type Confirmed, type LiveLookup } from './live-lookup.ts';
 import type { AdmissionRequest } from './request.ts';
+import {
+  defers,
+  deferredViolation,
+  isStanding,
+  isWaiting,
+  waits,
+  type DeferrableCheck,
+  type Deferral,
+} from './deferral.ts';
 import { createRestoreLookup, type Restore } from './restore-lookup.ts';
 import {
   deferredReference,
@@ -54,26 +64,46 @@ async function decide(
   const restoring = createRestoreLookup(request, circumstances);
   const judgements = await Promise.all(judging.map(async (judgement) => await judgement));
   const unseen = judgements.flatMap((judgement) => judgement.unseen);
-  const looked = unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, circumstances);
-  const restore = doubtful(looked.deferrable).length === 0 ? NO_RESTORE : await restoring();
-  const enforced = restore.kind === 'none' ? [looked.strict, looked.deferrable] : [looked.strict];
+  const looked = unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances);
+  const found = judgements.flatMap(({ violations }) => violations);
+  const waiting = found.filter(isWaiting);
+  const asks = doubtful(looked.deferrable).length + waiting.length > 0;
+  const restore = asks ? await restoring() : NO_RESTORE;
+  const isDeferred = (check: DeferrableCheck) => defers(restore, request.operation, check);
+  const enforced =
+    restore.kind === 'unknown' || isDeferred('references')
+      ? [looked.strict]
+      : [looked.strict, looked.deferrable];
+  const spared = waiting.filter(({ deferrable }) => deferrable !== undefined && isDeferred(deferrable));
+  const doubted = restore.kind === 'unknown' ? waiting : [];
+  const deferred: readonly Deferral[] = [
+    ...(isDeferred('references') ? doubtful(looked.deferrable) : []).map((one) => deferredReference(one)),
+    ...spared.map(deferredViolation),
+    ...doubtful(looked.standing).map((one) =>
+      deferredReference(one, { kind: 'grace', ms: one.policy.initiallyDeferred?.graceMs ?? 0 }),
+    ),
+  ];
   const unreadable = judgements.filter((judgement) => judgement.unreadable !== undefined);
   const findings: Findings = {
     violations: [
-      ...judgements.flatMap(({ violations }) => violations),
+      ...found.filter((one) => !spared.includes(one) && !doubted.includes(one)),
       ...[...enforced, looked.lenient].flatMap(({ missing }) => missing.map(missingTarget)),
     ],
     undecided: [
       ...enforced.flatMap(({ unknown }) => unknown.map(undecidedReference)),
       ...(restore.kind === 'unknown' ? doubtful(looked.deferrable).map(undecidedReference) : []),
+      ...doubted.map(undecidedViolation),
       ...unreadable.filter(({ policy }) => policy.enforcement === 'Deny').map(unreadableRules),
     ],
     unchecked: [
       ...looked.lenient.unknown.map(undecidedReference),
       ...unreadable.filter(({ policy }) => policy.enforcement !== 'Deny').map(unreadableRules),
     ],
-    deferred: restore.kind === 'restoring' ? doubtful(looked.deferrable).map(deferredReference) : [],
-    window: restore.kind === 'restoring' ? restore.window : undefined,
+    deferred,
+    window:
+      restore.kind === 'restoring' && deferred.some(({ again }) => again.kind !== 'grace')
+        ? restore.window
+        : undefined,
     cause: looked.strict.cause ?? looked.deferrable.cause ?? causeOf(restore) ?? unreadable[0]?.unreadable,
     remarks: together(judgements),
     exceptions: judgements.flatMap(({ policy, exemption }) =>
@@ -103,23 +133,39 @@ function withClaims(findings: Findings, claimed: ClaimFindings): Findings {
 interface Looked {
   readonly strict: Confirmed;
   readonly deferrable: Confirmed;
+  /** Of requesters who may write them before their targets at any time. */
+  readonly standing: Confirmed;
   readonly lenient: Confirmed;
 }
 
 const NOTHING: Confirmed = { missing: [], unknown: [], unread: [], cause: undefined };
-const NOTHING_UNSEEN: Looked = { strict: NOTHING, deferrable: NOTHING, lenient: NOTHING };
+const NOTHING_UNSEEN: Looked = { strict: NOTHING, deferrable: NOTHING, standing: NOTHING, lenient: NOTHING };
 
 async function lookAll(
   unseen: readonly UnseenReference[],
+  request: AdmissionRequest,
   { world, signal }: Circumstances,
 ): Promise<Looked> {
   const lookUp: LiveLookup = createLiveLookup(world, signal);
-  const [strict, deferrable, lenient] = await Promise.all([
-    lookUp(unseen.filter(({ policy }) => policy.enforcement === 'Deny' && !policy.deferReferences)),
-    lookUp(unseen.filter(({ policy }) => policy.enforcement === 'Deny' && policy.deferReferences)),
-    lookUp(unseen.filter(({ policy }) => policy.enforcement !== 'Deny')),
+  const kindOf = ({ policy }: UnseenReference): keyof Looked => {
+    if (policy.enforcement !== 'Deny') return 'lenient';
+    if (isStanding(policy, request)) return 'standing';
+    return waits(policy, 'references') ? 'deferrable' : 'strict';
+  };
+  const kinds = Map.groupBy(unseen, kindOf);
+  const [strict, deferrable, standing, lenient] = await Promise.all([
+    lookUp(kinds.get('strict') ?? []),
+    lookUp(kinds.get('deferrable') ?? []),
+    lookUp(kinds.get('standing') ?? []),
+    lookUp(kinds.get('lenient') ?? []),
   ]);
-  return { strict, deferrable, lenient };
+  return { strict, deferrable, standing, lenient };
+}
+
+/** It may be part of a restore, in which case it would be let in. */
+function undecidedViolation({ policy, field, check, deferrable }: Violation): Undecided {
+  const message = 'could not find out whether a backup is being restored';
+  return { policy, message, spelled: `${policy.name}/${check ?? deferrable ?? ''}=${field}` };
 }
 
 function unreadableRules({ policy }: Judgement): Undecided {

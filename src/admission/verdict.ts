@@ -3,6 +3,7 @@ import type { Remarks } from './checks/remarks.ts';
 import type { Violation } from './checks/violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from './decision.ts';
+import type { Deferral } from './deferral.ts';
 import { groupResourceName } from '../api/meta.ts';
 import { quote, shorten } from './shown.ts';
 import { describeRef } from './surroundings.ts';
@@ -14,7 +15,7 @@ export interface Findings {
   readonly undecided: readonly Undecided[];
   /** The same of policies that only warn or audit. */
   readonly unchecked: readonly Undecided[];
-  /** What is let in all the same, because it is part of the restore in `window`. */
+  /** What is let in all the same, mostly because it is part of the restore in `window`. */
   readonly deferred: readonly Deferral[];
   readonly window: string | undefined;
   /** Why something is undecided, for the log. */
@@ -31,14 +32,6 @@ export interface Undecided {
   /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
   readonly message: string;
   /** The same for programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
-  readonly spelled: string;
-}
-
-/** Something wrong that a restorer is allowed; it is looked at again after the restore. */
-export interface Deferral {
-  /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
-  readonly message: string;
-  /** As that of {@link Undecided}. */
   readonly spelled: string;
 }
 
@@ -93,9 +86,12 @@ export function undecidedReference(unseen: UnseenReference): Undecided {
 }
 
 /** A reference whose target may come later in the restore. */
-export function deferredReference(unseen: UnseenReference): Deferral {
+export function deferredReference(
+  unseen: UnseenReference,
+  again: Deferral['again'] = { kind: 'restore' },
+): Deferral {
   const message = `${shorten(unseen.field, 256)}: ${describeRef(unseen.target)} is not there yet`;
-  return { message, spelled: spell(unseen) };
+  return { message, spelled: spell(unseen), again };
 }
 
 /** Users see no causes: the message has to say it all. */
@@ -123,7 +119,18 @@ function uncheckedWarnings({ unchecked }: Findings): readonly string[] {
 function deferredWarnings({ deferred, window = '' }: Findings): readonly string[] {
   return deferred
     .slice(0, MOST_LISTED)
-    .map(({ message }) => `${message}; checked again after the restore (RestoreWindow ${quote(window)})`);
+    .map(({ message, again }) => `${message}; ${describeAgain(again, window)}`);
+}
+
+function describeAgain(again: Deferral['again'], window: string): string {
+  switch (again.kind) {
+    case 'restore':
+      return `checked again after the restore (RestoreWindow ${quote(window)})`;
+    case 'grace':
+      return `reported if that is still so ${again.ms / 1_000} s after it was created`;
+    case 'never':
+      return `let through for the restore (RestoreWindow ${quote(window)}); it cannot be checked later`;
+  }
 }
 
 function auditOf(audited: readonly Violation[], findings: Findings): AuditAnnotations {
@@ -146,9 +153,14 @@ function auditOf(audited: readonly Violation[], findings: Findings): AuditAnnota
 }
 
 function deferralOf({ deferred, window }: Findings): AuditAnnotations {
-  if (window === undefined) return {};
-  const spelled = deferred.map((each) => each.spelled);
-  return { deferred: annotation(spelled, ','), 'restore-window': shorten(window, 253) };
+  const spelled = (later: boolean) =>
+    deferred.filter(({ again }) => (again.kind !== 'never') === later).map((each) => each.spelled);
+  const [waiting, skipped] = [spelled(true), spelled(false)];
+  return {
+    ...(waiting.length > 0 ? { deferred: annotation(waiting, ',') } : {}),
+    ...(skipped.length > 0 ? { skipped: annotation(skipped, ',') } : {}),
+    ...(window === undefined ? {} : { 'restore-window': shorten(window, 253) }),
+  };
 }
 
 function annotation(texts: readonly string[], separator: string): string {

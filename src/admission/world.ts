@@ -1,7 +1,7 @@
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
 import type { UniqueClaim } from '../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import type { UserInfo } from './request.ts';
+import type { AdmissionRequest, Operation } from './request.ts';
 
 /** The only door from this room to the cluster. What it finds may allow; only what it confirms may deny. */
 export interface World {
@@ -18,15 +18,26 @@ export interface World {
     signal: AbortSignal,
     versions?: readonly string[],
   ) => Promise<KubernetesObject | undefined>;
-  /** The open RestoreWindow in which this user restores; undefined when there certainly is none. Throws when it cannot tell. */
+  /** What lets this user restore there; undefined when there certainly is nothing. Throws when it cannot tell. */
   readonly restoreEvidence: (
-    user: UserInfo,
+    request: RestoreQuestion,
     signal: AbortSignal,
-  ) => Promise<{ readonly window: string } | undefined>;
+  ) => Promise<RestoreEvidence | undefined>;
   /** Absent where objects are only looked at (audits, reviews of files): unique values are not checked then. */
   readonly claims?: Claims;
   /** From the stores: what governed objects are known to name and to hold. Absent as `claims` is. */
   readonly governed?: GovernedIndex;
+}
+
+export type RestoreQuestion = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace'>;
+
+/** An open RestoreWindow, or a restore that a detector sees and for which there is no window yet. */
+export interface RestoreEvidence {
+  readonly window: string;
+  /** Which requests may be deferred. */
+  readonly operations: readonly Operation[];
+  /** Checks that it does not defer though their policies would. */
+  readonly enforced: readonly ('references' | 'unique')[];
 }
 
 /** The UniqueClaims in the API server. Everything throws when the API server does not say. */

@@ -2,6 +2,7 @@ import type { KubernetesObject, ObjectMeta } from './meta.ts';
 import { conditionsSchema } from './conditions.ts';
 import { policyMatch, type LabelSelector } from './policy-match.ts';
 import { policyDefaults, policyMutations } from './policy-mutate.ts';
+import { initiallyDeferred, policyOwners, policyRestore } from './policy-restore.ts';
 import { policyValidate } from './policy-validate.ts';
 import {
   anyObject,
@@ -177,27 +178,9 @@ const spec = object(
         maxItems: 64,
       }),
     ),
-    restore: optional(
-      object(
-        {
-          references: optional(
-            oneOf(['Defer', 'Enforce'], {
-              description:
-                'Whether a restorer may create objects whose references have no target yet, while a RestoreWindow is open.',
-              default: 'Defer',
-            }),
-          ),
-          unique: optional(
-            oneOf(['Defer', 'Enforce'], {
-              description:
-                'Whether a restorer may create objects whose unique values another object holds, while a RestoreWindow is open.',
-              default: 'Defer',
-            }),
-          ),
-        },
-        { description: 'What holds while a backup is being restored.' },
-      ),
-    ),
+    owners: optional(policyOwners),
+    restore: optional(policyRestore),
+    initiallyDeferred: optional(initiallyDeferred),
   },
   { description: 'The rules.' },
 );

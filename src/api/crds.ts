@@ -4,6 +4,8 @@ import type { TSchema } from 'typebox';
 import { admissionPolicySchema } from './admission-policy.ts';
 import { conversionPolicySchema } from './conversion-policy.ts';
 import { GROUP, VERSION } from './group.ts';
+import { restoreDetectorSchema } from './restore-detector.ts';
+import { restoreReportSchema } from './restore-report.ts';
 import { restoreWindowSchema } from './restore-window.ts';
 import { uniqueClaimSchema } from './unique-claim.ts';
 
@@ -59,13 +61,42 @@ const definitions: readonly Definition[] = [
     ],
   },
   {
+    kind: 'RestoreDetector',
+    plural: 'restoredetectors',
+    shortNames: ['rd'],
+    schema: restoreDetectorSchema,
+    columns: [
+      { name: 'Resource', type: 'string', jsonPath: '.spec.watch.resource' },
+      { name: 'Group', type: 'string', jsonPath: '.spec.watch.apiGroup' },
+      { name: 'Namespaces', type: 'string', jsonPath: '.spec.namespaces' },
+      { name: 'Ready', type: 'string', jsonPath: condition('Ready', 'status') },
+      { name: 'Reason', type: 'string', jsonPath: condition('Ready', 'reason') },
+      { name: 'Active', type: 'integer', jsonPath: '.status.active' },
+      AGE,
+    ],
+  },
+  {
+    kind: 'RestoreReport',
+    plural: 'restorereports',
+    shortNames: ['rr'],
+    schema: restoreReportSchema,
+    columns: [
+      { name: 'Window', type: 'string', jsonPath: '.spec.window' },
+      { name: 'Part', type: 'integer', jsonPath: '.spec.part' },
+      { name: 'Parts', type: 'integer', jsonPath: '.spec.parts' },
+      AGE,
+    ],
+  },
+  {
     kind: 'RestoreWindow',
     plural: 'restorewindows',
     shortNames: ['rw'],
     schema: restoreWindowSchema,
     columns: [
+      { name: 'Source', type: 'string', jsonPath: '.spec.source.ref.name' },
       { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
       { name: 'Violations', type: 'integer', jsonPath: '.status.violations.total' },
+      { name: 'Relinked', type: 'integer', jsonPath: '.status.relink.linked' },
       { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
       { name: 'Reason', type: 'string', jsonPath: '.spec.reason', priority: 1 },
       AGE,

@@ -75,6 +75,22 @@ export const oneOf = <const Values extends readonly string[]>(
   options: { readonly description: string; readonly default?: Values[number] },
 ) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options });
 
+/** Texts by free keys. */
+export const textMap = (options: { readonly description: string; readonly maxProperties?: number }) =>
+  Type.Unsafe<Record<string, string>>({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    ...options,
+  });
+
+/** Numbers by free keys. */
+export const countMap = (options: { readonly description: string; readonly maxProperties?: number }) =>
+  Type.Unsafe<Record<string, number>>({
+    type: 'object',
+    additionalProperties: { type: 'integer', format: 'int64' },
+    ...options,
+  });
+
 /** Any JSON value, kept as it is. */
 export const anything = (options: { readonly description: string }) =>
   Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, ...options });

@@ -3,6 +3,7 @@ import type { Condition } from '../api/meta.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
 import { toSweepStatus, type SweepResult } from '../restore/report.ts';
 import { planWindow, type SweepTimes } from '../restore/window-plan.ts';
+import type { CloseReason } from '../restore/window.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 
 export interface RestoreWindowsDeps {
@@ -90,7 +91,7 @@ async function open(
 
 async function close(
   window: RestoreWindow,
-  { at, reason }: { readonly at: Date; readonly reason: 'Manual' | 'Expired' },
+  { at, reason }: { readonly at: Date; readonly reason: CloseReason },
   deps: RestoreWindowsDeps,
   signal: AbortSignal,
 ): Promise<void> {

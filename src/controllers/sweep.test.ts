@@ -69,7 +69,7 @@ async function* pagesOf(...pages: (readonly KubernetesObject[])[]) {
 
 const places = async (change: Partial<SweepDeps> = {}) =>
   (await sweep(change)).violations.map(
-    ({ object, field, target }) => `${object.name} ${field} ${target.name}`,
+    ({ object, field, target }) => `${object.name} ${field} ${target?.name}`,
   );
 
 test('a reference without a target is reported, with all that is needed to mend it', async () => {

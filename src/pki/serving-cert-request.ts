@@ -1,3 +1,4 @@
+import { parseDuration } from '../api/duration.ts';
 import type { KubernetesObject } from '../api/meta.ts';
 import {
   SERVING_CERT_DURATION,
@@ -8,7 +9,7 @@ import {
   SERVING_CERT_SECRET_NAME,
 } from './annotations.ts';
 import { isObjectName } from './dns-names.ts';
-import { DAY, HOUR, parseDuration } from './durations.ts';
+import { DAY, HOUR } from './durations.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from './keys.ts';
 import { openshiftSecretName } from './secret-openshift.ts';
 import { InvalidNames, listOf, servingCertNames, type NameRules } from './serving-cert-names.ts';

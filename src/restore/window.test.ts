@@ -4,6 +4,7 @@ import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../a
 import { openWindowFor, windowProblems, windowState } from './window.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
+const PLACE = { group: 'infra.example.com', resource: 'servers', namespace: 'shop' };
 const velero = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
 const alice = { username: 'alice', groups: ['system:authenticated'] };
 
@@ -44,23 +45,23 @@ describe('a requester is a restorer', () => {
     ['by user', window()],
     ['by group', window({ principals: [{ group: 'system:serviceaccounts:velero' }] })],
   ])('%s', (_by, open) => {
-    expect(openWindowFor([open], velero, now)).toBe(open);
-    expect(openWindowFor([open], alice, now)).toBeUndefined();
+    expect(openWindowFor([open], velero, PLACE, now)).toBe(open);
+    expect(openWindowFor([open], alice, PLACE, now)).toBeUndefined();
   });
 
   test('never through a closed window', () => {
-    expect(openWindowFor([window({ close: true })], velero, now)).toBeUndefined();
+    expect(openWindowFor([window({ close: true })], velero, PLACE, now)).toBeUndefined();
   });
 
   test('never through a window for everybody', () => {
     const everybody = window({ principals: [{ group: 'system:authenticated' }] });
     expect(windowProblems(everybody)).toHaveLength(1);
-    expect(openWindowFor([everybody], alice, now)).toBeUndefined();
+    expect(openWindowFor([everybody], alice, PLACE, now)).toBeUndefined();
   });
 
   test('never through a principal that names both a user and a group, or neither', () => {
     const both = window({ principals: [{ user: 'alice', group: 'x' }] });
     const neither = window({ principals: [{}] });
-    expect(openWindowFor([both, neither], alice, now)).toBeUndefined();
+    expect(openWindowFor([both, neither], alice, PLACE, now)).toBeUndefined();
   });
 });

@@ -1,16 +1,26 @@
 /** The life of a RestoreWindow, judged from the object and the time alone. */
-import type { Principal, RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
+import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
+import { isAmong, principalProblems, type Requester } from '../api/principals.ts';
 
-/** Who asks: the part of an admission request's `userInfo` that identifies. */
-export interface Requester {
-  readonly username: string;
-  readonly groups: readonly string[];
+/** What somebody wants to write: restores reach some places and not others. */
+export interface Place {
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly resource: string;
+  /** Undefined for cluster-scoped objects. */
+  readonly namespace: string | undefined;
 }
 
 export type WindowState =
   { readonly kind: 'open'; readonly until: Date } | { readonly kind: 'closed'; readonly reason: CloseReason };
 
 export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
+
+/** No window defers longer than this, in milliseconds, whatever it says. */
+export const LONGEST_WINDOW_MS = 24 * 3_600_000;
+
+/** Labels that backup tools put on what they restore: a window with one of them comes from a backup. */
+const RESTORED_LABELS = ['velero.io/restore-name', 'velero.io/backup-name'];
 
 /**
  * Open from its creation until it is closed by hand or expires, whichever comes first; once closed it stays closed, so a
@@ -20,47 +30,60 @@ export function windowState(window: RestoreWindow, now: Date): WindowState {
   const { spec, status } = window;
   if (status?.closedAt !== undefined) return { kind: 'closed', reason: status.closeReason ?? 'Manual' };
   if (window.metadata.deletionTimestamp !== undefined) return { kind: 'closed', reason: 'Manual' };
-  const expiresAt = new Date(spec.expiresAt);
+  const until = endOf(window);
   // A time that cannot be read opens nothing.
-  if (!(now < expiresAt)) return { kind: 'closed', reason: 'Expired' };
+  if (!(now < until)) return { kind: 'closed', reason: 'Expired' };
   if (spec.close === true) return { kind: 'closed', reason: 'Manual' };
-  return { kind: 'open', until: expiresAt };
+  return { kind: 'open', until };
 }
 
-/** The open window that names the requester as a restorer: the deferral's only ground. Labels of objects never count. */
+function endOf({ metadata, spec }: RestoreWindow): Date {
+  const latest = new Date(metadata.creationTimestamp ?? NaN).getTime() + LONGEST_WINDOW_MS;
+  const end = new Date(spec.expiresAt).getTime();
+  return new Date(Number.isNaN(latest) ? end : Math.min(end, latest));
+}
+
+/** The open window in which the requester restores what is at this place: the deferral's only ground beside live evidence. */
 export function openWindowFor(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
+  place: Place,
   now: Date,
 ): RestoreWindow | undefined {
   for (const window of windows) {
     if (windowState(window, now).kind !== 'open' || windowProblems(window).length > 0) continue;
-    if (window.spec.principals.some((principal) => isNamedBy(principal, requester))) return window;
+    if (isAmong(window.spec.principals, requester) && reaches(window.spec, place)) return window;
   }
   return undefined;
 }
 
-/** Exactly one of user and group counts; a principal with both or neither names nobody. */
-function isNamedBy({ user, group }: Principal, requester: Requester): boolean {
-  if (user !== undefined && group !== undefined) return false;
-  if (user !== undefined) return user === requester.username;
-  return group !== undefined && requester.groups.includes(group);
+/** Whether the window is about what is there. */
+export function reaches({ match }: RestoreWindowSpec, { group, resource, namespace }: Place): boolean {
+  const { resources = [], namespaces } = match ?? {};
+  const isKind = resources.some(
+    (kind) => ['*', group].includes(kind.apiGroup ?? '') && ['*', resource].includes(kind.resource),
+  );
+  if (resources.length > 0 && !isKind) return false;
+  const { include = [], exclude = [] } = namespaces ?? {};
+  if (include.length > 0 && (namespace === undefined || !include.includes(namespace))) return false;
+  return namespace === undefined || !exclude.includes(namespace);
 }
 
-/** Groups that everybody, or every service account, is in: a window for them would switch the checks off for all. */
-const EVERYBODY = new Set(['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts', '*']);
-
-/** What is wrong with a window's spec beyond its schema; empty when it may open. */
-export function windowProblems({ spec }: RestoreWindow): readonly string[] {
-  const problems = spec.principals.flatMap(({ user, group }, index) => {
-    const where = `spec.principals[${index}]`;
-    if ((user === undefined) === (group === undefined)) return [`${where}: give either user or group`];
-    const name = user ?? group ?? '';
-    return EVERYBODY.has(name)
-      ? [`${where}: ${name} is not one restorer but everybody; name the one that restores`]
-      : [];
-  });
-  return Number.isNaN(new Date(spec.expiresAt).getTime())
-    ? [...problems, `spec.expiresAt: "${spec.expiresAt}" is not a time (RFC 3339)`]
-    : problems;
+/** What is wrong with a window beyond its schema; empty when it may open. */
+export function windowProblems({ metadata, spec }: RestoreWindow): readonly string[] {
+  const { source, principals, expiresAt } = spec;
+  const defersNothing = source?.type === 'Rollback' || source?.type === 'Startup';
+  const restored = RESTORED_LABELS.filter((label) => metadata.labels?.[label] !== undefined);
+  return [
+    ...restored.map(
+      (label) =>
+        `metadata.labels["${label}"]: a window that comes from a backup stays closed; create a new one`,
+    ),
+    ...(principals.length === 0 && !defersNothing ? ['spec.principals: name who restores'] : []),
+    ...(principals.length > 0 && defersNothing ? [`spec.principals: a ${source.type} defers nothing`] : []),
+    ...principalProblems(principals, 'spec.principals'),
+    ...(Number.isNaN(new Date(expiresAt).getTime())
+      ? [`spec.expiresAt: "${expiresAt}" is not a time (RFC 3339)`]
+      : []),
+  ];
 }

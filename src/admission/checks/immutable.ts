@@ -25,7 +25,9 @@ export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest
         : after === undefined
           ? `was set and cannot be removed: ${KEEP}`
           : `was set and cannot be changed${to}: ${KEEP}`;
-    return [{ policy, field: path.text, reason: 'FieldValueForbidden', message: what }];
+    return [
+      { policy, field: path.text, reason: 'FieldValueForbidden', message: what, deferrable: 'immutable' },
+    ];
   });
 }
 

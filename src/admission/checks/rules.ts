@@ -50,9 +50,13 @@ export function checkRules(
 }
 
 /** An object on its way out only loses finalizers: a rule about its state would keep it for ever. */
-function judgesTheLeaving({ operation, object }: AdmissionRequest, { expression }: CompiledRule): boolean {
-  const { oldObject, request } = expression.reads;
-  return operation === 'UPDATE' && object !== undefined && isBeingDeleted(object) && !oldObject && !request;
+function judgesTheLeaving({ operation, object }: AdmissionRequest, rule: CompiledRule): boolean {
+  return operation === 'UPDATE' && object !== undefined && isBeingDeleted(object) && isAboutState(rule);
+}
+
+/** Whether what is stored is all that the rule asks for: it can be looked at again at any time. */
+function isAboutState({ expression: { reads } }: CompiledRule): boolean {
+  return !reads.oldObject && !reads.request;
 }
 
 function violation(policy: CompiledPolicy, rule: CompiledRule, message: string): Violation {
@@ -64,6 +68,7 @@ function violation(policy: CompiledPolicy, rule: CompiledRule, message: string):
     reason: 'FieldValueInvalid',
     message: named,
     readsCluster: readsCluster(rule.expression.reads),
+    ...(isAboutState(rule) ? { deferrable: 'rules' } : {}),
   };
 }
 

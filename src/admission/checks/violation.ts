@@ -1,5 +1,6 @@
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { CauseType } from '../decision.ts';
+import type { DeferrableCheck } from '../deferral.ts';
 
 /** One field that a policy objects to. */
 export interface Violation {
@@ -12,6 +13,8 @@ export interface Violation {
   readonly check?: string;
   /** Whether the cluster had a say in it: then only a live read may refuse. */
   readonly readsCluster?: boolean;
+  /** What kind of check it is, if one that may wait for the end of a restore. */
+  readonly deferrable?: DeferrableCheck;
   /** How the refusal is to be answered, if not as every other: see `verdict.ts`. */
   readonly refusal?: {
     readonly reason: string;

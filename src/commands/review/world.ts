@@ -11,7 +11,7 @@ import {
   type ObjectRef,
 } from '../../api/meta.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { openWindowFor } from '../../restore/window.ts';
+import { evidenceOfWindows } from '../../restore/evidence.ts';
 import { NO_CLAIMS } from './governed-index.ts';
 
 /** An object and where it is. */
@@ -92,10 +92,9 @@ export function worldOf(
     read,
     claims: NO_CLAIMS,
     governed,
-    restoreEvidence: (user) => {
+    restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
       const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // read by their own definition, which holds them to it
-      const window = openWindowFor(windows, user, now);
-      return Promise.resolve(window === undefined ? undefined : { window: window.metadata.name ?? '' });
+      return Promise.resolve(evidenceOfWindows(windows, userInfo, { group, resource, namespace }, now));
     },
   };
 }

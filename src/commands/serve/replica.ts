@@ -2,6 +2,7 @@
 import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { createPoliciesReconciler, namedKinds } from '../../controllers/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from '../../controllers/policy-registry.ts';
@@ -14,7 +15,8 @@ import { createGoverned, type Governed } from './governed.ts';
 import type { Handlers } from './handlers.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './crd-schemas.ts';
-import { ADMISSION_POLICIES, RESTORE_WINDOWS } from './resources.ts';
+import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
+import { createRestoreEvidence } from './restore-evidence.ts';
 import { createTargets, type Targets } from './targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createWorld } from './world.ts';
@@ -24,15 +26,17 @@ export interface ReplicaParts {
   readonly registry: PolicyRegistry;
   readonly policies: Watched<AdmissionPolicy>;
   readonly windows: Watched<RestoreWindow>;
+  readonly detectors: Watched<RestoreDetector>;
   readonly targets: Targets;
   readonly governed: Governed;
   readonly handlers: Handlers;
   readonly world: World;
   readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
   readonly checks: Record<'policies' | 'stores' | 'windows' | 'handlers', HealthCheck>;
-  /** Called with the name of a policy or window whose object has changed. */
+  /** Called with the name of an object that has changed. */
   readonly onPolicyChange: Listeners<[name: string]>['add'];
   readonly onWindowChange: Listeners<[name: string]>['add'];
+  readonly onDetectorChange: Listeners<[name: string]>['add'];
 }
 
 /** One policy that waits for a list must not hold up the others. */
@@ -54,6 +58,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   );
   const policyListeners = createListeners<[name: string]>();
   const windowListeners = createListeners<[name: string]>();
+  const detectorListeners = createListeners<[name: string]>();
 
   const policies = watch<AdmissionPolicy>(
     context,
@@ -63,6 +68,11 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   const windows = watch<RestoreWindow>(
     context,
     { resource: RESTORE_WINDOWS, onChange: windowListeners.tell },
+    signal,
+  );
+  const detectors = watch<RestoreDetector>(
+    context,
+    { resource: RESTORE_DETECTORS, onChange: detectorListeners.tell },
     signal,
   );
   const controller = startController(
@@ -107,8 +117,13 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     exact: context.exact.client,
     discovery,
     targets,
-    windows,
-    now,
+    restoreEvidence: createRestoreEvidence({
+      client,
+      discovery,
+      windows,
+      detectors,
+      now: () => serverClock.now(),
+    }),
     governed,
     claims: createClaims(client, config.uniqueSettleMs),
   });
@@ -117,6 +132,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     registry,
     policies,
     windows,
+    detectors,
     targets,
     governed,
     handlers,
@@ -130,10 +146,13 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       }),
       handlers: handlers.check,
       windows: () =>
-        windows.hasSynced() ? undefined : 'RestoreWindows have not been listed yet: are the CRDs installed?',
+        windows.hasSynced() && detectors.hasSynced()
+          ? undefined
+          : 'RestoreWindows and RestoreDetectors have not been listed yet: are the CRDs installed?',
     },
     onPolicyChange: policyListeners.add,
     onWindowChange: windowListeners.add,
+    onDetectorChange: detectorListeners.add,
   };
 }
 

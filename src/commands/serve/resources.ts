@@ -12,5 +12,7 @@ const own = (resource: string, kind: string): Resource => ({
 
 export const ADMISSION_POLICIES = own('admissionpolicies', 'AdmissionPolicy');
 export const CONVERSION_POLICIES = own('conversionpolicies', 'ConversionPolicy');
+export const RESTORE_DETECTORS = own('restoredetectors', 'RestoreDetector');
+export const RESTORE_REPORTS = own('restorereports', 'RestoreReport');
 export const RESTORE_WINDOWS = own('restorewindows', 'RestoreWindow');
 export const UNIQUE_CLAIMS = own('uniqueclaims', 'UniqueClaim');

@@ -67,7 +67,7 @@ function isWaitingFor({ status }: RestoreWindow, target: GroupResource, key: str
     total > items.length ||
     items.some(
       ({ target: missing }) =>
-        missing.resource === target.resource &&
+        missing?.resource === target.resource &&
         (missing.group ?? '') === target.group &&
         objectKey(missing) === key,
     )

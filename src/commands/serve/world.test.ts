@@ -29,7 +29,6 @@ function worldOf({
       get: () => Promise.reject(new Error('not asked')),
       getMetadata: (resource) =>
         Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
-      listAll: () => Promise.reject(new Error('not asked')),
     },
     discovery: {
       resolve: () => Promise.resolve(known === undefined ? undefined : version(known)),
@@ -38,10 +37,7 @@ function worldOf({
       },
     },
     targets: { store: () => undefined },
-    windows: {
-      store: { get: () => undefined, list: () => [], byIndex: () => [], size: () => 0, keys: () => [] },
-    },
-    now: () => new Date(0),
+    restoreEvidence: () => Promise.resolve(undefined),
   });
 }
 
@@ -86,15 +82,11 @@ function versionedWorld(versions: readonly string[]) {
     client: {
       get: () => Promise.reject(new Error('not asked')),
       getMetadata: get,
-      listAll: () => Promise.reject(new Error('not asked')),
     },
     // What is served is what the caller of the client expects.
     exact: { get: get as unknown as KubeClient['get'] },
     discovery: { resolve: () => Promise.resolve(version('v2')), forget: () => undefined },
     targets: { store: () => undefined },
-    windows: {
-      store: { get: () => undefined, list: () => [], byIndex: () => [], size: () => 0, keys: () => [] },
-    },
-    now: () => new Date(0),
+    restoreEvidence: () => Promise.resolve(undefined),
   });
 }

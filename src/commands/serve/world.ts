@@ -9,34 +9,20 @@ import {
   type KubernetesObject,
   type ObjectRef,
 } from '../../api/meta.ts';
-import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
-import { openWindowFor } from '../../restore/window.ts';
-import { RESTORE_WINDOWS } from './resources.ts';
 import type { Targets } from './targets.ts';
-import type { Watched } from './watch.ts';
 
-export interface WorldParts extends Pick<World, 'claims' | 'governed'> {
-  readonly client: Pick<KubeClient, 'get' | 'getMetadata' | 'listAll'>;
+export interface WorldParts extends Pick<World, 'claims' | 'governed' | 'restoreEvidence'> {
+  readonly client: Pick<KubeClient, 'get' | 'getMetadata'>;
   /** Reads integers without loss. Default: `client`. */
   readonly exact?: Pick<KubeClient, 'get'>;
   readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
   readonly targets: Pick<Targets, 'store'>;
-  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
-  readonly now: () => Date;
 }
 
-export function createWorld({
-  client,
-  exact = client,
-  discovery,
-  targets,
-  windows,
-  now,
-  ...parts
-}: WorldParts): World {
+export function createWorld({ client, exact = client, discovery, targets, ...parts }: WorldParts): World {
   const live = async (
     ref: ObjectRef,
     signal: AbortSignal,
@@ -66,14 +52,6 @@ export function createWorld({
         }
         return wanted;
       }),
-    restoreEvidence: async (user, signal) => {
-      const known = openWindowFor(windows.store.list(), user, now());
-      // A window may have been opened a moment ago: a restorer that is refused does not ask twice.
-      const window =
-        known ??
-        openWindowFor((await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal })).items, user, now());
-      return window === undefined ? undefined : { window: window.metadata.name ?? '' };
-    },
   };
 }
 

@@ -2,7 +2,6 @@
 import type { CompiledPolicy } from '../../../admission/compile.ts';
 import type { World } from '../../../admission/world.ts';
 import { groupResourceName, objectKey, type ObjectRef } from '../../../api/meta.ts';
-import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { KubeObject } from '../../../kube/object.ts';
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../serve/world.ts';
@@ -34,8 +33,7 @@ export async function loadWorld(
     client,
     discovery,
     targets: { store: (target) => stores.get(groupResourceName(target)) },
-    windows: { store: createStore<RestoreWindow>() },
-    now: () => new Date(),
+    restoreEvidence: () => Promise.resolve(undefined),
   });
   return { ...world, confirm: once(world.confirm), read: once(world.read) };
 }

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { DAY, HOUR, MINUTE, parseDuration } from './durations.ts';
+
+import { parseDuration } from './duration.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 
 test.each([
   ['90d', 90 * DAY],

@@ -1,0 +1,40 @@
+import type { Principal } from './restore-principal.ts';
+
+/** Who asks: the part of an admission request's `userInfo` that identifies. */
+export interface Requester {
+  readonly username: string;
+  readonly groups: readonly string[];
+}
+
+/** Labels of objects and user agents never count: anybody can set them. */
+export function isAmong(principals: readonly Principal[], requester: Requester): boolean {
+  return principals.some((principal) => isNamedBy(principal, requester));
+}
+
+/** Exactly one of user and group counts; a principal with both or neither names nobody. */
+function isNamedBy({ user, group }: Principal, requester: Requester): boolean {
+  if (user !== undefined && group !== undefined) return false;
+  if (user !== undefined) return user === requester.username;
+  return group !== undefined && !EVERYBODY.has(group) && requester.groups.includes(group);
+}
+
+/** Groups that everybody, every service account or every administrator is in: a window for them would switch the checks off. */
+const EVERYBODY = new Set([
+  'system:authenticated',
+  'system:unauthenticated',
+  'system:serviceaccounts',
+  'system:masters',
+  '*',
+]);
+
+/** What is wrong with principals beyond their schema. @param where the field, e.g. `spec.principals` */
+export function principalProblems(principals: readonly Principal[], where: string): readonly string[] {
+  return principals.flatMap(({ user, group }, index) => {
+    const place = `${where}[${index}]`;
+    if ((user === undefined) === (group === undefined)) return [`${place}: give either user or group`];
+    const name = user ?? group ?? '';
+    return EVERYBODY.has(name)
+      ? [`${place}: ${name} is not one restorer but everybody; name the one that restores`]
+      : [];
+  });
+}

@@ -1,0 +1,67 @@
+/** What speaks for a requester who seems to restore: windows that are known, windows that are new, restores without a window. */
+import { createHash } from 'node:crypto';
+
+import type { RestoreEvidence, World } from '../../admission/world.ts';
+import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { KubeObject } from '../../kube/object.ts';
+import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
+import type { Place } from '../../restore/window.ts';
+import { RESTORE_WINDOWS } from './resources.ts';
+import type { Watched } from './watch.ts';
+
+export interface RestoreEvidenceParts {
+  readonly client: Pick<KubeClient, 'listAll'>;
+  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
+  readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
+  readonly now: () => Date;
+}
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** A backup tool does not ask again: what no store knows yet is looked up, so that a watch that is behind costs no object. */
+export function createRestoreEvidence({
+  client,
+  discovery,
+  windows,
+  detectors,
+  now,
+}: RestoreEvidenceParts): World['restoreEvidence'] {
+  return async ({ userInfo, resource, namespace }, signal) => {
+    const place: Place = { group: resource.group, resource: resource.resource, namespace };
+    const known = evidenceOfWindows(windows.store.list(), userInfo, place, now());
+    if (known !== undefined) return known;
+    const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
+    const opened = evidenceOfWindows(items, userInfo, place, now());
+    if (opened !== undefined) return opened;
+    for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
+      const sources = await sourcesOf(detector, signal);
+      const evidence = evidenceOfSources(detector, sources, userInfo, place, now(), sha256);
+      if (evidence !== undefined && !isClosed(evidence, items)) return evidence;
+    }
+    return undefined;
+  };
+
+  async function sourcesOf(
+    { spec: { watch, namespaces } }: RestoreDetector,
+    signal: AbortSignal,
+  ): Promise<readonly KubeObject[]> {
+    const { apiGroup: group, resource, version } = watch;
+    const kind = await discovery.resolve({ group, resource }, signal);
+    if (kind === undefined) return []; // not installed, so nothing of it is active
+    const inVersion = { ...kind, version };
+    const places = kind.namespaced && !namespaces.includes('*') ? namespaces : [undefined];
+    const lists = await Promise.all(
+      places.map((namespace) => client.listAll<KubeObject>(inVersion, { namespace, signal })),
+    );
+    return lists.flatMap(({ items }) => items);
+  }
+}
+
+/** A window that somebody has closed stays closed, whatever its source still says. */
+function isClosed({ window }: RestoreEvidence, windows: readonly RestoreWindow[]): boolean {
+  return windows.some(({ metadata }) => metadata.name === window);
+}

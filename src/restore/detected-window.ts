@@ -1,0 +1,84 @@
+/** The RestoreWindow that comes of a restore which a detector sees: the same whoever makes it, and however often. */
+import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
+import { timesOf, type RestoreSource } from './detector.ts';
+import { isAmong, type Requester } from '../api/principals.ts';
+import { reaches, type Place } from './window.ts';
+
+/** Which RestoreDetector a window comes from. */
+export const SOURCE_LABEL = 'gatehouse.dev/source';
+
+/** @param digest hexadecimal SHA-256 */
+export function detectedWindow(
+  detector: RestoreDetector,
+  source: RestoreSource,
+  digest: (text: string) => string,
+): RestoreWindow {
+  const name = detector.metadata.name ?? '';
+  return {
+    apiVersion: `${GROUP}/${VERSION}`,
+    kind: 'RestoreWindow',
+    metadata: {
+      name: `${name}-${digest(source.uid).slice(0, 12)}`,
+      labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true', [SOURCE_LABEL]: name },
+    },
+    spec: specOf(detector, source),
+  };
+}
+
+function specOf(detector: RestoreDetector, source: RestoreSource): RestoreWindowSpec {
+  const { watch, principals, operations = ['CREATE', 'UPDATE'] } = detector.spec;
+  const { apiVersion, kind, namespace, name, uid, namespaceMapping } = source;
+  return {
+    source: {
+      type: 'Detector',
+      detector: detector.metadata.name ?? '',
+      ref: {
+        apiVersion,
+        kind,
+        resource: watch.resource,
+        ...(namespace === undefined ? {} : { namespace }),
+        name,
+        uid,
+      },
+    },
+    principals,
+    match: { operations, ...namespacesOf(detector, source) },
+    ...(Object.keys(namespaceMapping).length === 0 ? {} : { namespaceMapping }),
+    expiresAt: endOf(detector, source)
+      .toISOString()
+      .replace(/\.\d+Z$/, 'Z'),
+    reason: `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`,
+  };
+}
+
+function namespacesOf(
+  { spec }: RestoreDetector,
+  { namespace, targetNamespace }: RestoreSource,
+): Pick<NonNullable<RestoreWindowSpec['match']>, 'namespaces'> {
+  if (spec.scope?.mode !== 'SourceNamespace') return {};
+  // Whoever may write a source in one namespace must not open another one by naming it.
+  const trusted = spec.namespaces.includes('*') ? namespace : (targetNamespace ?? namespace);
+  return trusted === undefined ? {} : { namespaces: { include: [trusted] } };
+}
+
+function endOf(detector: RestoreDetector, { startedAt }: RestoreSource): Date {
+  return new Date(startedAt.getTime() + timesOf(detector).maxDurationMs);
+}
+
+/** Whether a restorer may be deferred on the word of its backup tool alone, though there is no window for it yet. */
+export function isEvidence(
+  detector: RestoreDetector,
+  source: RestoreSource,
+  requester: Requester,
+  place: Place,
+  now: Date,
+): boolean {
+  return (
+    source.activity === 'active' &&
+    isAmong(detector.spec.principals, requester) &&
+    now < endOf(detector, source) &&
+    reaches(specOf(detector, source), place)
+  );
+}

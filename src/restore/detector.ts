@@ -1,0 +1,151 @@
+/** How a RestoreDetector reads the objects of a backup tool. */
+import { parseDuration } from '../api/duration.ts';
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import { fieldAt, isFieldPath } from './field.ts';
+import { principalProblems } from '../api/principals.ts';
+import { LONGEST_WINDOW_MS } from './window.ts';
+
+/** How far the restore of a source is. `unknown`: it has a phase that the detector does not name. */
+export type SourceActivity = 'new' | 'active' | 'settling' | 'over' | 'unknown';
+
+/** An object of a backup tool as its detector reads it. */
+export interface RestoreSource {
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly uid: string;
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly activity: SourceActivity;
+  /** What stands at the phase path; empty when nothing does. */
+  readonly phase: string;
+  readonly startedAt: Date;
+  /** Whether it says that all objects are written, though it may be busy with other things. */
+  readonly allWritten: boolean;
+  readonly namespaceMapping: Readonly<Record<string, string>>;
+  /** The namespace that it restores into, if it says so. */
+  readonly targetNamespace: string | undefined;
+}
+
+/** The times of a detector's windows, in milliseconds. */
+export interface DetectorTimes {
+  readonly maxDurationMs: number;
+  readonly settleMs: number;
+  readonly idleMs: number;
+  readonly minIntervalMs: number;
+}
+
+const DEFAULTS = { maxDuration: '6h', settle: '65s', idle: '30s', minInterval: '0s' } as const;
+
+/** @throws RangeError for a text that `detectorProblems` complains about */
+export function timesOf({ spec }: RestoreDetector): DetectorTimes {
+  const ms = (key: keyof typeof DEFAULTS): number => {
+    const parsed = parseDuration(spec.window?.[key] ?? DEFAULTS[key]);
+    if (parsed === undefined) throw new RangeError(`spec.window.${key} is not a duration`);
+    return parsed;
+  };
+  return {
+    maxDurationMs: ms('maxDuration'),
+    settleMs: ms('settle'),
+    idleMs: ms('idle'),
+    minIntervalMs: ms('minInterval'),
+  };
+}
+
+/** Whether its objects open anything at all. */
+export function isEnabled(detector: RestoreDetector): boolean {
+  return detector.spec.namespaces.length > 0 && detectorProblems(detector).length === 0;
+}
+
+/** Whether objects in this namespace are the backup tool's, and not those of somebody who pretends. */
+export function isTrusted({ spec }: RestoreDetector, namespace: string | undefined): boolean {
+  if (namespace === undefined) return spec.namespaces.length > 0; // who may write cluster-scoped ones is trusted anyway
+  return spec.namespaces.includes(namespace) || spec.namespaces.includes('*');
+}
+
+export function readSource({ spec }: RestoreDetector, object: object): RestoreSource {
+  const text = (path: string | undefined): string => {
+    const value = path === undefined ? undefined : fieldAt(object, path);
+    return typeof value === 'string' ? value : '';
+  };
+  const phase = text(spec.phasePath);
+  const started = new Date(text(spec.startPath));
+  const created = new Date(text('metadata.creationTimestamp'));
+  return {
+    namespace: text('metadata.namespace') || undefined,
+    name: text('metadata.name'),
+    uid: text('metadata.uid'),
+    apiVersion: text('apiVersion'),
+    kind: text('kind'),
+    phase,
+    activity: activityOf(spec, phase),
+    startedAt: Number.isNaN(started.getTime()) ? created : started,
+    allWritten: isAllWritten(spec, object),
+    namespaceMapping: mappingOf(spec, object),
+    targetNamespace: text(spec.scope?.targetNamespacePath) || undefined,
+  };
+}
+
+function activityOf(spec: RestoreDetector['spec'], phase: string): SourceActivity {
+  if (spec.activeValues.includes(phase)) return 'active';
+  if (spec.settlingValues?.includes(phase) === true) return 'settling';
+  if (spec.terminalValues?.includes(phase) === true) return 'over';
+  return phase === '' || phase === 'New' ? 'new' : 'unknown';
+}
+
+function isAllWritten({ progress }: RestoreDetector['spec'], object: object): boolean {
+  if (progress === undefined) return false;
+  const done = Number(fieldAt(object, progress.donePath) ?? NaN);
+  const total = Number(fieldAt(object, progress.totalPath) ?? NaN);
+  return total > 0 && done >= total;
+}
+
+function mappingOf(
+  { namespaceMappingPath }: RestoreDetector['spec'],
+  object: object,
+): Readonly<Record<string, string>> {
+  const value = namespaceMappingPath === undefined ? undefined : fieldAt(object, namespaceMappingPath);
+  if (typeof value !== 'object' || value === null) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+/** What is wrong with a detector beyond its schema; empty when it can be used. */
+export function detectorProblems({ spec }: RestoreDetector): readonly string[] {
+  const paths: readonly (readonly [string, string | undefined])[] = [
+    ['spec.phasePath', spec.phasePath],
+    ['spec.startPath', spec.startPath],
+    ['spec.progress.donePath', spec.progress?.donePath],
+    ['spec.progress.totalPath', spec.progress?.totalPath],
+    ['spec.namespaceMappingPath', spec.namespaceMappingPath],
+    ['spec.scope.targetNamespacePath', spec.scope?.targetNamespacePath],
+  ];
+  const everywhere = spec.namespaces.includes('*') && spec.scope?.mode !== 'SourceNamespace';
+  return [
+    ...(spec.activeValues.length === 0
+      ? ['spec.activeValues: name the phase in which objects are written']
+      : []),
+    ...(everywhere
+      ? [
+          'spec.namespaces: `*` trusts every namespace, so it needs spec.scope.mode SourceNamespace, which limits each to itself',
+        ]
+      : []),
+    ...principalProblems(spec.principals, 'spec.principals'),
+    ...paths.flatMap(([where, path]) =>
+      path === undefined || isFieldPath(path)
+        ? []
+        : [`${where}: "${path}" is not a path such as status.phase`],
+    ),
+    ...durationProblems(spec.window ?? {}),
+  ];
+}
+
+function durationProblems(window: NonNullable<RestoreDetector['spec']['window']>): readonly string[] {
+  return Object.entries(window).flatMap(([key, text]) => {
+    const parsed = parseDuration(text);
+    if (parsed === undefined) return [`spec.window.${key}: "${text}" is not a duration such as 6h or 1m30s`];
+    return key === 'maxDuration' && parsed > LONGEST_WINDOW_MS
+      ? [`spec.window.maxDuration: no window is open for more than 24h`]
+      : [];
+  });
+}

@@ -1,0 +1,63 @@
+/** What an open window, or a restore without a window yet, allows its restorer. */
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
+import { detectedWindow, isEvidence } from './detected-window.ts';
+import { isEnabled, isTrusted, readSource } from './detector.ts';
+import { isAmong, type Requester } from '../api/principals.ts';
+import { openWindowFor, type Place } from './window.ts';
+
+export interface Evidence {
+  readonly window: string;
+  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
+  readonly enforced: readonly ('references' | 'unique')[];
+}
+
+export function evidenceOfWindows(
+  windows: Iterable<RestoreWindow>,
+  requester: Requester,
+  place: Place,
+  now: Date,
+): Evidence | undefined {
+  const window = openWindowFor(windows, requester, place, now);
+  return window === undefined ? undefined : toEvidence(window);
+}
+
+/** The detectors whose backup tool this requester may be. */
+export function detectorsOf(
+  detectors: Iterable<RestoreDetector>,
+  requester: Requester,
+): readonly RestoreDetector[] {
+  return [...detectors].filter(
+    (detector) => isEnabled(detector) && isAmong(detector.spec.principals, requester),
+  );
+}
+
+/** @param objects of the detector's kind, in any namespace */
+export function evidenceOfSources(
+  detector: RestoreDetector,
+  objects: Iterable<object>,
+  requester: Requester,
+  place: Place,
+  now: Date,
+  digest: (text: string) => string,
+): Evidence | undefined {
+  for (const object of objects) {
+    const source = readSource(detector, object);
+    if (!isTrusted(detector, source.namespace)) continue;
+    if (isEvidence(detector, source, requester, place, now))
+      return toEvidence(detectedWindow(detector, source, digest));
+  }
+  return undefined;
+}
+
+function toEvidence({ metadata, spec }: RestoreWindow): Evidence {
+  return { window: metadata.name ?? '', operations: operationsOf(spec), enforced: enforcedBy(spec) };
+}
+
+function operationsOf({ match }: RestoreWindowSpec): Evidence['operations'] {
+  return match?.operations ?? ['CREATE', 'UPDATE'];
+}
+
+function enforcedBy({ overrides = {} }: RestoreWindowSpec): Evidence['enforced'] {
+  return (['references', 'unique'] as const).filter((check) => overrides[check] === 'Enforce');
+}
