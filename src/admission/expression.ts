@@ -43,30 +43,34 @@ export type Evaluate = (expression: CompiledExpression) => unknown;
 
 /** Each value is made once for all expressions, and only if one of them reads it; they share one budget of cost. */
 export function createEvaluate(variables: readonly CompiledVariable[], inputs: Inputs): Evaluate {
-  const made = new Map<string, unknown>();
   const budget = createCelBudget();
-  const bind = (name: string, make: () => unknown): unknown => {
-    if (!made.has(name)) made.set(name, make());
-    return made.get(name);
-  };
+  const values: Record<string, unknown> = {};
   const evaluate: Evaluate = ({ program }) => {
-    const values: Record<string, unknown> = {};
     for (const name of program.names) {
-      const make = makers.get(name);
-      if (make !== undefined) values[name] = bind(name, make);
+      if (Object.hasOwn(values, name)) continue;
+      const value = name === 'variables' ? lazyVariables(variables, evaluate) : valueOf(name, inputs);
+      if (value !== undefined) values[name] = value;
     }
     return program.run(values, budget);
   };
-  const makers = new Map<string, () => unknown>([
-    ['object', () => celValue(inputs.object ?? null)],
-    ['oldObject', () => celValue(inputs.oldObject ?? null)],
-    ['request', () => celValue(requestValue(inputs.request))],
-    ['namespaceObject', () => celValue(inputs.namespaceObject ?? null)],
-    ['params', () => celValue(inputs.params ?? null)],
-    ['refs', () => celValue(inputs.refs ?? {})],
-    ['variables', () => lazyVariables(variables, evaluate)],
-  ]);
   return evaluate;
+}
+
+/** Undefined when it is the name of no variable, but of one that a macro declares. */
+function valueOf(name: string, inputs: Inputs): unknown {
+  switch (name) {
+    case 'object':
+    case 'oldObject':
+    case 'namespaceObject':
+    case 'params':
+      return celValue(inputs[name] ?? null);
+    case 'refs':
+      return celValue(inputs.refs ?? {});
+    case 'request':
+      return celValue(requestValue(inputs.request));
+    default:
+      return undefined;
+  }
 }
 
 /** A variable that fails makes only those expressions fail that use it. */

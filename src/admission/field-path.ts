@@ -20,6 +20,8 @@ export interface FieldPath {
   readonly text: string;
   /** At least one. */
   readonly segments: readonly Segment[];
+  /** Where it leads, as {@link formatPath} spells it; undefined when `[*]` leads to several places. */
+  readonly place: string | undefined;
 }
 
 /** A path that leads to one place: where `[*]` stood there is an index. */
@@ -61,7 +63,16 @@ export function parsePath(text: string): FieldPath {
   if (segments.length > MOST_SEGMENTS) {
     throw new InvalidPath(`the path has more than ${MOST_SEGMENTS} parts`);
   }
-  return { text, segments };
+  return { text, segments, place: placeOf(segments) };
+}
+
+function placeOf(segments: readonly Segment[]): string | undefined {
+  const keys: (string | number)[] = [];
+  for (const segment of segments) {
+    if (segment.kind === 'each') return undefined;
+    keys.push(segment.kind === 'field' ? segment.name : segment.index);
+  }
+  return formatPath(keys);
 }
 
 function segmentAt(text: string, at: number): readonly [Segment, number] {
@@ -120,22 +131,18 @@ export function formatPath(keys: ConcretePath): string {
 /** Every value that the path leads to. Absent fields give none; a present null gives null. */
 export function valuesAt(object: object, path: FieldPath): readonly FieldValue[] {
   const found: FieldValue[] = [];
-  collect(object, path.segments, [], found);
+  collect(object, path, [], found);
   return found;
 }
 
-function collect(
-  value: unknown,
-  segments: readonly Segment[],
-  keys: ConcretePath,
-  found: FieldValue[],
-): void {
-  const segment = segments[keys.length];
+function collect(value: unknown, path: FieldPath, keys: ConcretePath, found: FieldValue[]): void {
+  const segment = path.segments[keys.length];
   if (segment === undefined) {
-    found.push({ path: formatPath(keys), keys, value: value as JsonValue }); // below a JSON object all is JSON
+    const text = path.place ?? formatPath(keys);
+    found.push({ path: text, keys, value: value as JsonValue }); // below a JSON object all is JSON
     return;
   }
-  for (const [key, child] of step(value, segment)) collect(child, segments, [...keys, key], found);
+  for (const [key, child] of step(value, segment)) collect(child, path, [...keys, key], found);
 }
 
 /** The value at a concrete path; undefined when there is none. */

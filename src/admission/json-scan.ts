@@ -43,6 +43,7 @@ function isUnsafe(text: string, start: number, end: number): boolean {
 
 /** Whether containers are nested in one another more than `levels` deep. `text` need not be JSON. */
 export function isDeeperThan(levels: number, text: string): boolean {
+  if (text.length <= levels) return false;
   // Hardly any text has so many containers in all that it has to be walked through.
   return countOf('{', text, levels) + countOf('[', text, levels) > levels && depthExceeds(levels, text);
 }

@@ -19,7 +19,7 @@ export function isJsonArray(value: unknown): value is JsonArray {
 
 /** The value of a key that the object itself has; undefined when it has none, whatever its prototype says. */
 export function ownValue(object: object, key: string): unknown {
-  return Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined;
+  return Object.hasOwn(object, key) ? (object as Readonly<Record<string, unknown>>)[key] : undefined; // it has that key
 }
 
 /**

@@ -18,19 +18,24 @@ export interface PolicySet {
   ) => Selection;
 }
 
-/** `group/pattern operation` → policies. */
-type Index = Map<string, CompiledPolicy[]>;
+type ByPattern = Map<string, CompiledPolicy[]>;
+/** `group operation` → pattern of resources → policies. */
+type Index = Map<string, ByPattern>;
 
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   const entries = new Map<string, Index>();
   for (const policy of [...policies].sort(byName)) {
     for (const { entryId, match } of [policy, ...guardsOf(policy)]) {
-      const index = entries.get(entryId) ?? new Map<string, CompiledPolicy[]>();
+      const index: Index = entries.get(entryId) ?? new Map<string, ByPattern>();
       entries.set(entryId, index);
       for (const key of keysOf(match)) {
-        const listed = index.get(key);
-        if (listed === undefined) index.set(key, [policy]);
-        else listed.push(policy);
+        const byPattern: ByPattern = index.get(key) ?? new Map<string, CompiledPolicy[]>();
+        index.set(key, byPattern);
+        for (const pattern of match.resources) {
+          const listed = byPattern.get(pattern);
+          if (listed === undefined) byPattern.set(pattern, [policy]);
+          else listed.push(policy);
+        }
       }
     }
   }
@@ -38,8 +43,10 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
     select: (entryId, { resource, subResource, operation }) => {
       const index = entries.get(entryId);
       if (index === undefined) return { kind: 'unknown-entry' };
+      const byPattern = index.get(keyOf(resource.group, operation));
+      if (byPattern === undefined) return { kind: 'ungoverned' };
       const lists = patternsFor(resource.resource, subResource)
-        .map((pattern) => index.get(keyOf(resource.group, pattern, operation)))
+        .map((pattern) => byPattern.get(pattern))
         .filter((list) => list !== undefined);
       const [first = []] = lists;
       const found = lists.length > 1 ? [...new Set(lists.flat())].sort(byName) : first;
@@ -52,16 +59,12 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   };
 }
 
-function keysOf(match: CompiledMatch): readonly string[] {
-  return match.apiGroups.flatMap((group) =>
-    match.resources.flatMap((pattern) =>
-      match.operations.map((operation) => keyOf(group, pattern, operation)),
-    ),
-  );
+function keysOf({ apiGroups, operations }: CompiledMatch): readonly string[] {
+  return apiGroups.flatMap((group) => operations.map((operation) => keyOf(group, operation)));
 }
 
-function keyOf(group: string, pattern: string, operation: string): string {
-  return `${group}/${pattern} ${operation}`;
+function keyOf(group: string, operation: string): string {
+  return `${group} ${operation}`;
 }
 
 function namesVersion(versions: readonly string[], version: string): boolean {

@@ -1,4 +1,4 @@
-import { pino, type Logger } from 'pino';
+import { pino, type DestinationStream, type Logger } from 'pino';
 
 /** Names of fields that hold something to keep to oneself, on the top level and one below. */
 const SECRETS: ReadonlySet<string> = new Set([
@@ -28,14 +28,25 @@ export function createLog(level: string, identity: string, file?: string): Logge
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       serializers: { err: (error: Error) => withoutSecrets(pino.stdSerializers.err(error)) },
     },
-    pino.destination({
-      dest: file ?? process.stdout.fd,
-      sync: false,
-      minLength: FLUSH_BYTES,
-      maxWrite: 2 * FLUSH_BYTES,
-      periodicFlush: FLUSH_MS,
-    }),
+    createDestination(file),
   );
+}
+
+/** Lines are kept as bytes: of text the destination would count all that it holds again for each line. */
+function createDestination(
+  file: string | undefined,
+): DestinationStream & Pick<ReturnType<typeof pino.destination>, 'flush'> {
+  const bytes = pino.destination({
+    dest: file ?? process.stdout.fd,
+    sync: false,
+    contentMode: 'buffer',
+    minLength: FLUSH_BYTES,
+    maxWrite: 2 * FLUSH_BYTES,
+    periodicFlush: FLUSH_MS,
+  });
+  // Its types know of text alone, whatever its mode.
+  const write = bytes.write.bind(bytes) as unknown as (line: Buffer) => boolean;
+  return { write: (line) => write(Buffer.from(line)), flush: bytes.flush.bind(bytes) };
 }
 
 /** RFC 3339 with milliseconds, as part of a line. All but the milliseconds is the same for many lines. */

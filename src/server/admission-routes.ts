@@ -13,7 +13,7 @@ import {
 } from '../admission/review.ts';
 import { detailOf, toLogFields } from './admission-log.ts';
 import { abortInTime } from './answer-signal.ts';
-import { failure, INTERNAL_ERROR, okay, retry, send, type Answer } from './answer.ts';
+import { failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
 import type { Log } from './log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
 import type { Pressure } from './pressure.ts';
@@ -38,11 +38,15 @@ interface ReviewRoute {
   Querystring: { timeout?: string };
 }
 
-/** @param bodyLimit in bytes */
+/**
+ * @param bodyLimit in bytes
+ * @param isLast whether no further request should come over a connection that is answered now
+ */
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
   deps: AdmissionDeps,
   bodyLimit: number,
+  isLast: () => boolean,
 ): void {
   const onRequest = refuseUnderPressure(deps.pressure, bodyLimit);
   const answerTo = createAnswerer(deps);
@@ -52,12 +56,12 @@ export function addAdmissionRoutes(
       const { version, request: admission } = parseReview(request.body);
       const busy = deps.pressure.enter(entry);
       if (busy !== undefined) {
-        void send(reply, toBusy(busy));
+        sendAtOnce(reply, toBusy(busy), isLast());
         return;
       }
       const end = (answer: Answer): void => {
         deps.pressure.leave(entry);
-        void send(reply, answer);
+        sendAtOnce(reply, answer, isLast());
       };
       const answer = answerTo({ webhook, entry, version, request: admission }, (controller) => {
         abortInTime(controller, request.query.timeout, reply);

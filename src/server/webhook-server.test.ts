@@ -85,7 +85,7 @@ test('a denial is an answer, a metric and a line in the log', async () => {
     validate: () => Promise.resolve(DENIED),
   });
   const { status, type, body } = await ask('/validate/e');
-  expect([status, type]).toEqual([200, 'application/json; charset=utf-8']);
+  expect([status, type]).toEqual([200, 'application/json']);
   expect(body).toMatchObject({
     response: { allowed: false, status: { code: 403, message: 'spec.rack: is taken' } },
   });

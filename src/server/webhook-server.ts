@@ -82,7 +82,7 @@ export function buildWebhookServer(
   });
 
   readBodiesOurselves(app);
-  closeConnectionsAtTheEnd(app, deps, limits);
+  const isLast = closeConnectionsAtTheEnd(app, deps, limits);
   const reject = (reply: Reply, code: number, message: string) => {
     deps.metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
@@ -97,7 +97,7 @@ export function buildWebhookServer(
     return send(reply, INTERNAL_ERROR);
   });
 
-  addAdmissionRoutes(app, deps, BODY_LIMIT_BYTES);
+  addAdmissionRoutes(app, deps, BODY_LIMIT_BYTES, isLast);
   addConversionRoutes(app, deps.conversion);
   return app;
 }
@@ -120,21 +120,22 @@ function readBodiesOurselves(app: WebhookServer): void {
   });
 }
 
-/** Every answer at the end of the process says that no further request should come this way. */
+/** Every answer at the end of the process says that no further request should come this way. @returns whether it has come */
 function closeConnectionsAtTheEnd(
   app: WebhookServer,
   { draining }: WebhookDeps,
   { closeMs, lingerMs }: WebhookLimits,
-): void {
+): () => boolean {
   const cutOff = prepareClosing(app.server, closeMs);
   let closing = false;
+  const isLast = () => closing || draining();
   app.addHook('preClose', (done) => {
     closing = true;
     cutOff();
     done();
   });
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
-    if (closing || draining()) void reply.header('connection', 'close');
+    if (isLast()) void reply.header('connection', 'close');
     const hangsUp = !raw.complete && reply.getHeader('connection') === 'close';
     if (!hangsUp || typeof payload !== 'string') {
       done(null, payload);
@@ -144,6 +145,7 @@ function closeConnectionsAtTheEnd(
     void reply.header('content-length', Buffer.byteLength(payload));
     done(null, lingering(payload, raw, lingerMs));
   });
+  return isLast;
 }
 
 const pathOf = (request: FastifyRequest<RouteGenericInterface, Server>): string =>

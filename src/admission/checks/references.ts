@@ -46,17 +46,17 @@ export function checkReferences(
       ? readReferences(policy, oldObject, namespace)
       : undefined;
 
-  const named = new Set(before?.found.map(({ target }) => targetKey(target)));
-  const wasBroken = new Map(before?.broken.map((broken) => [broken.field, broken]));
+  const named = before && new Set(before.found.map(({ target }) => targetKey(target)));
+  const wasBroken = before && new Map(before.broken.map((broken) => [broken.field, broken]));
   return {
     violations: [
       ...now.broken
-        .filter((broken) => !isEqual(wasBroken.get(broken.field)?.value, broken.value))
+        .filter((broken) => !isEqual(wasBroken?.get(broken.field)?.value, broken.value))
         .map((broken) => toViolation(policy, broken)),
       ...missingFields(policy, now, before),
     ],
     unseen: now.found
-      .filter(({ target }) => !named.has(targetKey(target)) && find(target) === undefined)
+      .filter(({ target }) => named?.has(targetKey(target)) !== true && find(target) === undefined)
       .map((found) => ({ ...found, policy })),
   };
 }
@@ -79,7 +79,8 @@ function missingFields(
   before: ReadReferences | undefined,
 ): readonly Violation[] {
   const names = (read: ReadReferences, reference: CompiledReference) =>
-    [...read.found, ...read.broken].some((place) => place.reference.name === reference.name);
+    read.found.some((place) => place.reference.name === reference.name) ||
+    read.broken.some((place) => place.reference.name === reference.name);
   return policy.references
     .filter(
       (reference) =>
