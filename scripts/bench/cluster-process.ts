@@ -13,6 +13,8 @@ export interface ClusterProcess {
   /** Of a user who may do everything. */
   readonly client: KubeClient;
   readonly rest: Rest;
+  /** The path of that user's kubeconfig. */
+  readonly kubeconfig: string;
   /** `nodeArgs`: arguments of Node itself. */
   readonly startReplica: (name: string, nodeArgs?: readonly string[]) => Promise<Replica>;
   /** The requests of Gatehouse so far, oldest first. */
@@ -44,6 +46,7 @@ export async function startClusterProcess(
       version,
       client: createClient(rest),
       rest,
+      kubeconfig: kubeconfigs.admin,
       startReplica: (name, nodeArgs = []) =>
         startReplica({ folder, kubeconfig: () => kubeconfigs.gatehouse }, { name, port, nodeArgs }),
       audit: async () => (await child.ask({ kind: 'audit' }, 'audit')).events,

@@ -5,6 +5,7 @@ import { compileExceptions } from './compile-exceptions.ts';
 import { createExpressionCompiler } from './compile-expression.ts';
 import { compileMatch } from './compile-match.ts';
 import { compileMutations } from './compile-mutations.ts';
+import { compileOwners } from './compile-owners.ts';
 import { compileRestore } from './compile-restore.ts';
 import { compileAuditAnnotations, compileRules, compileWarnings } from './compile-rules.ts';
 import { compileParams, targetsOf } from './compile-targets.ts';
@@ -65,6 +66,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     warnings: compileWarnings(spec, expressions, problems),
     auditAnnotations: compileAuditAnnotations(spec, expressions, problems),
     exceptions: compileExceptions(spec, problems),
+    preservesOwners: compileOwners(spec, match, problems),
     ...compileRestore(spec, problems),
     spec,
   };

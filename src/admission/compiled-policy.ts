@@ -139,6 +139,8 @@ export interface CompiledPolicy {
   readonly exceptions: readonly CompiledException[];
   /** Whether what is stored already is checked too. */
   readonly audit: boolean;
+  /** Whether the owners of its objects are recorded, and linked again after a restore. */
+  readonly preservesOwners: boolean;
   /** What a restorer is let off. */
   readonly restore: CompiledRestore;
   /** Who may write objects before what they name, restore or not; undefined: nobody. */

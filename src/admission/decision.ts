@@ -25,6 +25,7 @@ export const RESERVED_AUDIT_KEYS = [
   'unchecked',
   'deferred',
   'restore-window',
+  'skipped',
   'exceptions',
   'expression-errors',
 ] as const;

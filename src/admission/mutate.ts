@@ -7,6 +7,9 @@ import { createEvaluate, type Reads } from './expression.ts';
 import { isEqual, type JsonObject } from './json.ts';
 import { verifiedDiff } from './json-diff.ts';
 import { MutationError } from './mutation-error.ts';
+import { keepsOwners } from '../api/owner-kinds.ts';
+import { keepOwners } from './owners/keep-owners.ts';
+import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from './request.ts';
 import { describeRef, gather, NO_SURROUNDINGS, readsCluster, type Surroundings } from './surroundings.ts';
 import type { Circumstances } from './world.ts';
@@ -30,18 +33,57 @@ export function mutate(
   // A change to an object on its way out helps nobody and could keep its finalizers from being removed.
   if (object === undefined || isBeingDeleted(object)) return ALLOWED;
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
-  if (!changing.some((policy) => readsCluster(clusterReads(policy)))) {
-    return decide(request, object, changing, () => NO_SURROUNDINGS);
-  }
-  return mutateInCluster(request, object, changing, circumstances);
+  const readsNothing = !changing.some((policy) => readsCluster(clusterReads(policy)));
+  const changed = readsNothing
+    ? change(request, object, changing, () => NO_SURROUNDINGS)
+    : changeInCluster(request, object, changing, circumstances);
+  // Last, because what it records is what the others have made of the object.
+  const finish = (made: Changed) =>
+    made.kind === 'changed' && preservesOwners(request, policies)
+      ? withOwnersKept(request, object, made.object, circumstances)
+      : toDecision(object, made);
+  return changed instanceof Promise ? changed.then(finish) : finish(changed);
 }
 
-async function mutateInCluster(
+/** What the policies have made of an object, or why they could not. */
+type Changed =
+  { readonly kind: 'changed'; readonly object: JsonObject } | Exclude<Decision, { kind: 'allow' }>;
+
+function toDecision(before: JsonObject, changed: Changed, warnings: readonly string[] = []): Decision {
+  if (changed.kind !== 'changed') return changed;
+  if (changed.object === before && warnings.length === 0) return ALLOWED;
+  return { ...ALLOWED, patch: verifiedDiff(before, changed.object), warnings };
+}
+
+function preservesOwners(
+  { resource, subResource }: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+): boolean {
+  // Of what comes through a subresource the API server takes no metadata.
+  return subResource === '' && keepsOwners(resource) && policies.some((policy) => policy.preservesOwners);
+}
+
+function withOwnersKept(
+  request: AdmissionRequest,
+  before: JsonObject,
+  object: JsonObject,
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Decision | Promise<Decision> {
+  const isOurs = circumstances.world.owners?.isOurs(request.userInfo.username) ?? false;
+  const kept = keepOwners(request, object, isOurs);
+  if (kept.kind === 'kept')
+    return toDecision(before, { kind: 'changed', object: kept.object }, kept.warnings);
+  return linkOwners(request, object, kept.record, circumstances).then((linked) =>
+    toDecision(before, { kind: 'changed', object: linked.object }, linked.warnings),
+  );
+}
+
+async function changeInCluster(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
   { world, signal }: Pick<Circumstances, 'world' | 'signal'>,
-): Promise<Decision> {
+): Promise<Changed> {
   const surroundings = new Map<CompiledPolicy, Surroundings>();
   for (const policy of policies) {
     try {
@@ -60,16 +102,16 @@ async function mutateInCluster(
     }
   }
   const able = policies.filter((policy) => surroundings.has(policy));
-  return decide(request, object, able, (policy) => surroundings.get(policy) ?? NO_SURROUNDINGS);
+  return change(request, object, able, (policy) => surroundings.get(policy) ?? NO_SURROUNDINGS);
 }
 
-function decide(
+function change(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
   surroundingsOf: (policy: CompiledPolicy) => Surroundings,
-): Decision {
-  const change = (before: JsonObject) =>
+): Changed {
+  const once = (before: JsonObject) =>
     policies.reduce((current, policy) => {
       const { inputs } = surroundingsOf(policy);
       const evaluateOn = (seen: JsonObject) =>
@@ -77,13 +119,12 @@ function decide(
       return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);
     }, before);
   try {
-    const changed = change(object);
-    if (changed === object) return ALLOWED;
+    const changed = once(object);
     const mutating = policies.find(({ mutations }) => mutations.length > 0);
-    if (mutating !== undefined && !isEqual(change(changed), changed)) {
+    if (changed !== object && mutating !== undefined && !isEqual(once(changed), changed)) {
       throw new MutationError(UNSTABLE, mutating.name);
     }
-    return { ...ALLOWED, patch: verifiedDiff(object, changed) };
+    return { kind: 'changed', object: changed };
   } catch (error) {
     if (!(error instanceof MutationError)) throw error;
     return refusal(error);
@@ -94,7 +135,7 @@ const UNSTABLE =
   'its mutations change their own result again, and the API server may ask twice: add a condition, or set values instead of adding to them';
 
 /** Nothing is changed by halves: without its changes the object is not what the policies promise. */
-function refusal({ message, policy }: MutationError): Decision {
+function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 'allow' }> {
   return {
     kind: 'deny',
     code: 403,

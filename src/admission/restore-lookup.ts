@@ -11,7 +11,7 @@ export type RestoreLookup = () => Promise<Restore>;
 
 export function createRestoreLookup(
   request: RestoreQuestion,
-  { world, signal }: Circumstances,
+  { world, signal }: Pick<Circumstances, 'world' | 'signal'>,
 ): RestoreLookup {
   let asked: Promise<Restore> | undefined;
   const ask = async (): Promise<Restore> => {

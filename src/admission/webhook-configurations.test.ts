@@ -35,6 +35,13 @@ describe('webhookConfigurations', () => {
     expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
   });
 
+  test('a policy that only preserves owners changes objects, and checks none', () => {
+    const owners = policy('owners', { owners: { preserve: true } });
+    const { mutating, validating } = webhookConfigurations([owners], target);
+    expect(mutating.webhooks.map(({ rules }) => rules[0]?.operations)).toEqual([['CREATE', 'UPDATE']]);
+    expect(validating.webhooks).toEqual([]);
+  });
+
   test('a webhook has every field that the API server would default', () => {
     const servers = policy('servers', { defaults: [{ path: 'spec.a', value: 1 }] });
     const { mutating, validating } = webhookConfigurations([servers], target);

@@ -1,5 +1,6 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../api/group.ts';
 import type { KubernetesObject } from '../api/meta.ts';
+import type { Principal } from '../api/restore-principal.ts';
 import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
 import { guardsOf } from './guard-entries.ts';
 import {
@@ -8,7 +9,9 @@ import {
   type CompiledHandler,
 } from './handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from './label-selector.ts';
+import { OWN_ENTRIES, type OwnEntry } from './own-entries.ts';
 import { writes, type Operation } from './request.ts';
+import { forRestorers } from './restorer-entries.ts';
 import type { MatchCondition } from './scope.ts';
 
 /** Where the API server finds Gatehouse. */
@@ -20,6 +23,10 @@ export interface WebhookTarget {
   readonly ownNamespace: string;
   /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
   readonly matchConditions: boolean;
+  /** Who restores backups, of tools that detectors know. */
+  readonly restorers?: readonly Principal[];
+  /** Whether Gatehouse's own kinds are guarded as well. */
+  readonly guardsOwnKinds?: boolean;
 }
 
 interface WebhookRule {
@@ -31,7 +38,7 @@ interface WebhookRule {
 }
 
 /** Every field that the API server would default is written out, so that a comparison with the live object finds no difference. */
-interface Webhook {
+export interface Webhook {
   readonly name: string;
   readonly clientConfig: {
     readonly service: WebhookTarget['service'] & { readonly path: string };
@@ -71,11 +78,13 @@ export function webhookConfigurations(
     mutating: configuration(
       'MutatingWebhookConfiguration',
       [
+        ...ownWebhooks('mutate', target),
         ...webhooks('mutate', policies, mutatedOperations, target),
         ...webhooks('mutate', handlers, mutatedByHandler, target),
       ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
     ),
     validating: configuration('ValidatingWebhookConfiguration', [
+      ...ownWebhooks('validate', target),
       ...webhooks('validate', policies, validatedOperations, target),
       ...webhooks('validate', handlers, validatedByHandler, target),
       ...webhooks('validate', policies.flatMap(guardsOf), ({ match }) => match.operations, target),
@@ -84,8 +93,13 @@ export function webhookConfigurations(
 }
 
 /** The operations of a policy on which it may change the object. */
-function mutatedOperations({ defaults, mutations, match }: CompiledPolicy): readonly Operation[] {
-  const changes = defaults.length > 0 || mutations.length > 0;
+function mutatedOperations({
+  defaults,
+  mutations,
+  preservesOwners,
+  match,
+}: CompiledPolicy): readonly Operation[] {
+  const changes = defaults.length > 0 || mutations.length > 0 || preservesOwners;
   return match.operations.filter((operation) => changes && writes(operation));
 }
 
@@ -134,8 +148,33 @@ function webhooks<T extends Governing>(
     const all = [first, ...others];
     const rules = uniqueRules(all.map((each) => ruleOf(each, operationsOf(each))));
     const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
-    return [{ ...webhook(phase, first, rules, target), ...(claims ? { sideEffects: 'NoneOnDryRun' } : {}) }];
+    const asksAll: Webhook = {
+      ...webhook(phase, first, rules, target),
+      ...(claims ? { sideEffects: 'NoneOnDryRun' } : {}),
+    };
+    return forRestorers(asksAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
   });
+}
+
+const OWN_TIMEOUT_SECONDS = 5;
+
+function ownWebhooks(
+  phase: OwnEntry['phase'],
+  { service, caBundle, guardsOwnKinds = false }: WebhookTarget,
+): readonly Webhook[] {
+  if (!guardsOwnKinds) return [];
+  return OWN_ENTRIES.filter((entry) => entry.phase === phase).map(({ entryId, failurePolicy, rules }) => ({
+    name: `${entryId}.${phase}.${GROUP}`,
+    clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+    rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
+    failurePolicy,
+    matchPolicy: 'Equivalent',
+    namespaceSelector: {},
+    objectSelector: {},
+    sideEffects: 'None',
+    timeoutSeconds: OWN_TIMEOUT_SECONDS,
+    admissionReviewVersions: ['v1', 'v1beta1'],
+  }));
 }
 
 /** All policies of an entry have the same scope: any of them speaks for it. */

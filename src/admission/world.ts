@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
+import type { KubernetesObject, ObjectMeta, ObjectRef, OwnerReference } from '../api/meta.ts';
 import type { UniqueClaim } from '../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AdmissionRequest, Operation } from './request.ts';
@@ -27,6 +27,33 @@ export interface World {
   readonly claims?: Claims;
   /** From the stores: what governed objects are known to name and to hold. Absent as `claims` is. */
   readonly governed?: GovernedIndex;
+  /** Absent as `claims` is: owners are recorded then, and not looked for. */
+  readonly owners?: Owners;
+}
+
+export interface Owners {
+  /**
+   * Live: who has the name of that owner now, in any version of its group that is served; undefined only when there certainly is
+   * nobody. Throws when it cannot tell.
+   *
+   * @param namespace of the object that it owns; undefined for cluster-scoped ones, which nothing in a namespace can own
+   */
+  readonly read: (
+    owner: Pick<OwnerReference, 'apiVersion' | 'kind' | 'name'>,
+    namespace: string | undefined,
+    signal: AbortSignal,
+  ) => Promise<LiveOwner | undefined>;
+  /** Whether this user is Gatehouse itself. */
+  readonly isOurs: (username: string) => boolean;
+}
+
+export interface LiveOwner {
+  readonly uid: string;
+  readonly creationTimestamp: string | undefined;
+  readonly deletionTimestamp: string | undefined;
+  readonly labels: ObjectMeta['labels'] | undefined;
+  /** The version of the reference if it is served, or the preferred one: the garbage collector has to find it. */
+  readonly apiVersion: string;
 }
 
 export type RestoreQuestion = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace'>;

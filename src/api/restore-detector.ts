@@ -8,11 +8,11 @@ const values = (description: string) =>
 
 const path = (description: string) => string({ description, minLength: 1, maxLength: 512 });
 
-const duration = (description: string, byDefault: string) =>
+const duration = (description: string, byDefault?: string) =>
   string({
-    description: `${description} As Go writes durations, e.g. ${byDefault}.`,
+    description: `${description} As Go writes durations, e.g. 6h or 1m30s.`,
     pattern: '^([0-9]+(h|m|s))+$',
-    default: byDefault,
+    ...(byDefault === undefined ? {} : { default: byDefault }),
   });
 
 const spec = object(
@@ -33,7 +33,7 @@ const spec = object(
     phasePath: path('Where the object says how far it is, e.g. `status.phase`.'),
     activeValues: values('While one of them stands there, objects are being written.'),
     settlingValues: optional(values('The restore goes on, but writes no objects of the backup any more.')),
-    terminalValues: optional(values('The restore is over.')),
+    terminalValues: optional(values('The restore is over. Absent: at any value that is not named.')),
     startPath: optional(path('Where the time of its start stands (RFC 3339). Absent: its creation.')),
     progress: optional(
       object(
@@ -96,7 +96,11 @@ const spec = object(
       object(
         {
           maxDuration: optional(duration('After that deferral ends, whatever the source says.', '6h')),
-          settle: optional(duration('How long after the end admitted writes may still arrive.', '65s')),
+          settle: optional(
+            duration(
+              'How long after the end admitted writes may still arrive. Absent: what --restore-settle says.',
+            ),
+          ),
           idle: optional(duration('After so long without a deferred request a first sweep is made.', '30s')),
           minInterval: optional(
             duration('For tools that restore again and again: full sweeps are at least so far apart.', '0s'),

@@ -17,11 +17,13 @@ import { createPressure, mostBodyBytes } from '../server/pressure.ts';
 import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
 import type { LoadedHandler } from './handlers/load.ts';
 import { createLog } from './log.ts';
+import { watchClockSkew } from './serve/clock-skew.ts';
 import { connect, type Connected } from './serve/connect.ts';
-import { startConversions, type Conversions } from './serve/conversions.ts';
+import { startConversions } from './serve/conversions.ts';
 import { openHandlers, startHandlers } from './serve/handlers.ts';
-import { lead } from './serve/leader.ts';
-import { startReplica, type ReplicaParts } from './serve/replica.ts';
+import { lead, type LeaderParts } from './serve/leader.ts';
+import { createOwnLease } from './serve/lease-notes.ts';
+import { startReplica } from './serve/replica.ts';
 import { followServingSecret } from './serve/serving-secret.ts';
 
 const LEASE = 'gatehouse';
@@ -89,6 +91,7 @@ async function run(
     },
     log,
   });
+  watchClockSkew(context, shutdown.signal);
   followServingSecret(context, listener, shutdown.signal);
   Object.assign(ready, {
     start: () => undefined,
@@ -112,24 +115,26 @@ async function run(
 function campaign(
   context: Connected['context'],
   client: Connected['urgent'],
-  { replica, conversions }: { readonly replica: ReplicaParts; readonly conversions: Conversions },
+  parts: Omit<LeaderParts, 'ownLease'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { config, identity, metrics, log } = context;
+  const { config, identity, metrics, serverClock, rollbacks, log } = context;
   const { namespace, lease } = config;
+  const ownLease = createOwnLease({ onRollback: rollbacks.tell, metrics, now: serverClock.now, log });
   const election = createElection({
     client,
     namespace,
     name: LEASE,
     identity,
     labels: ownStateLabels,
+    notes: ownLease.notes,
     ...lease,
     log,
   });
   const onStart = async (leading: AbortSignal) => {
     metrics.leader(true);
     try {
-      await lead(context, { replica, conversions }, election.isLeader, leading);
+      await lead(context, { ...parts, ownLease }, election.isLeader, leading);
     } finally {
       metrics.leader(false);
     }

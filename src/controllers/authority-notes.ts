@@ -61,17 +61,20 @@ export const writeRefusedNote = ({ message }: WriteRefused): RotationNote => ({
 /** Tells people who look at the Secret. */
 export type Say = (secret: Secret | undefined, note: RotationNote | undefined) => void;
 
+/** Reasons of notes about a write: the same words mean that it was made once more. */
+const WRITTEN: ReadonlySet<string> = new Set(['SignerRestored', 'AuthorityAdopted']);
+
 interface SpeakerDeps {
   readonly namespace: string;
   readonly record: RecordEvent;
   readonly log: Log;
 }
 
-/** Says each thing once until something else is said: a reconcile comes back every minute. */
+/** Says each state once until something else is said, for a reconcile comes back every minute; and each write. */
 export function createSpeaker({ namespace, record, log }: SpeakerDeps): Say {
   let last: string | undefined;
   return (secret, note) => {
-    if (note === undefined || note.message === last) return;
+    if (note === undefined || (note.message === last && !WRITTEN.has(note.reason))) return;
     last = note.message;
     const { type, reason, message } = note;
     const uid = secret?.metadata?.uid;

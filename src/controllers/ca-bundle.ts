@@ -23,7 +23,7 @@ export interface CaBundleDeps {
   readonly log: Log;
 }
 
-/** Nothing tells us when someone changes the ConfigMap: it is looked at this often, in milliseconds. */
+/** A watch tells when someone changes the ConfigMap; it is looked at all the same, this often, in milliseconds. */
 const RECHECK_MS = 60_000;
 
 export function createCaBundleReconciler(deps: CaBundleDeps): Reconcile {

@@ -204,8 +204,9 @@ async function unreadable(
   deps: PoliciesDeps,
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
-  const { references, unique } = policy;
-  const swept = references.length === 0 && unique.length === 0 ? [] : governed(policy);
+  const { references, unique, preservesOwners } = policy;
+  const looksAround = references.length > 0 || unique.length > 0 || preservesOwners;
+  const swept = looksAround ? governed(policy) : [];
   const needed = new Map(
     [...policy.targets, ...swept].map((resource) => [groupResourceName(resource), resource]),
   );

@@ -1,16 +1,22 @@
 /** On the leader: a RestoreWindow opens, closes and is swept; its status is the report. */
 import type { Condition } from '../api/meta.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
+import { relinkCondition, toRelinkStatus } from '../restore/relink-report.ts';
 import { toSweepStatus, type SweepResult } from '../restore/report.ts';
-import { planWindow, type SweepTimes } from '../restore/window-plan.ts';
+import { planWindow, type SourceState, type SweepTimes } from '../restore/window-plan.ts';
 import type { CloseReason } from '../restore/window.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
+import type { RelinkedStored } from './relink-stored.ts';
 
 export interface RestoreWindowsDeps {
   readonly window: (name: string) => RestoreWindow | undefined;
   /** Whether something that the last report depends on has changed since the last call for this window. */
   readonly takeChanged: (name: string) => boolean;
+  /** What the object does that the window was opened for; undefined where there is none, or nobody knows. */
+  readonly source: (window: RestoreWindow) => SourceState | undefined;
   readonly sweep: (interim: boolean, signal: AbortSignal) => Promise<SweepResult>;
+  /** Links lost owners again as the window wants it; undefined where it does not. */
+  readonly relink?: (window: RestoreWindow, signal: AbortSignal) => Promise<RelinkedStored | undefined>;
   readonly setCondition: (
     conditions: readonly Condition[],
     next: Omit<Condition, 'lastTransitionTime'>,
@@ -23,7 +29,7 @@ export interface RestoreWindowsDeps {
     signal: AbortSignal,
   ) => Promise<unknown>;
   readonly record: RecordEvent;
-  readonly times: SweepTimes;
+  readonly timesOf: (window: RestoreWindow) => SweepTimes;
   readonly now: () => Date;
   readonly log: Log;
 }
@@ -41,7 +47,9 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
       return AWAIT_CHANGE;
     }
     const now = deps.now();
-    const plan = planWindow(window, now, behind.has(name), deps.times);
+    const seen = { changed: behind.has(name), source: deps.source(window) };
+    const times = deps.timesOf(window);
+    const plan = planWindow(window, now, seen, times);
     switch (plan.kind) {
       case 'done':
         return AWAIT_CHANGE;
@@ -57,15 +65,21 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
         );
         return AWAIT_CHANGE;
       case 'open':
-        await open(window, now, deps, signal);
+        await open(window, now, seen.source, deps, signal);
         return { kind: 'requeue', at: plan.until };
       case 'close':
         await close(window, plan, deps, signal);
         return AWAIT_CHANGE; // the status that was written comes back as a change
       case 'sweep':
-        await report(window, await deps.sweep(plan.interim, signal), deps, signal);
+        await report(
+          window,
+          await deps.sweep(plan.interim, signal),
+          await deps.relink?.(window, signal),
+          deps,
+          signal,
+        );
         behind.delete(name); // a change during the sweep counts as a new one
-        return requeueIn(plan.interim ? deps.times.settleMs : deps.times.recheckMs, deps.now());
+        return requeueIn(plan.interim ? times.settleMs : times.recheckMs, deps.now());
     }
   };
 }
@@ -73,6 +87,7 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
 async function open(
   window: RestoreWindow,
   now: Date,
+  source: SourceState | undefined,
   deps: RestoreWindowsDeps,
   signal: AbortSignal,
 ): Promise<void> {
@@ -81,13 +96,29 @@ async function open(
   const message = `references are deferred for ${principalsOf(window)} until ${window.spec.expiresAt}`;
   await update(
     window,
-    { phase: 'Open', openedAt },
-    [condition('Open', 'True', 'Opened', message)],
+    { phase: 'Open', openedAt, ...(source?.kind === 'known' ? { sourcePhase: source.phase } : {}) },
+    [condition('Open', 'True', 'Opened', message), ...sourceCondition(source)],
     deps,
     signal,
   );
   if (isNew) announce(window, 'Normal', 'WindowOpened', message, deps);
 }
+
+function sourceCondition(source: SourceState | undefined): readonly ConditionUpdate[] {
+  if (source === undefined) return [];
+  return source.kind === 'gone'
+    ? [
+        condition(
+          'SourceActive',
+          'False',
+          'SourceDeleted',
+          'the object that the window was opened for is gone',
+        ),
+      ]
+    : [condition('SourceActive', 'True', 'Active', 'its objects are being written')];
+}
+
+const EXPIRED = 'the window was open until its end: if the restore goes on, open a new one';
 
 async function close(
   window: RestoreWindow,
@@ -97,16 +128,29 @@ async function close(
 ): Promise<void> {
   const message = 'every check is enforced again; what is stored will be swept';
   const change = { phase: 'Settling', closedAt: at.toISOString(), closeReason: reason } as const;
-  await update(window, change, [condition('Open', 'False', reason, message)], deps, signal);
+  const conditions = [
+    condition('Open', 'False', reason, message),
+    ...(reason === 'Expired' ? [condition('Expired', 'True', reason, EXPIRED)] : []),
+    ...(reason === 'SourceInactive' || reason === 'SourceDeleted'
+      ? [condition('SourceActive', 'False', reason, message)]
+      : []),
+  ];
+  await update(window, change, conditions, deps, signal);
   announce(window, 'Normal', 'WindowClosed', message, deps);
 }
 
 async function report(
   window: RestoreWindow,
-  result: SweepResult,
+  swept: SweepResult,
+  relinked: RelinkedStored | undefined,
   deps: RestoreWindowsDeps,
   signal: AbortSignal,
 ): Promise<void> {
+  const result = {
+    ...swept,
+    unreadable: [...new Set([...swept.unreadable, ...(relinked?.unreadable ?? [])])],
+  };
+  const relink = relinked && toRelinkStatus(window.status?.relink, relinked.items);
   const { violations, unreadable, objectsScanned, interim } = result;
   const complete =
     unreadable.length === 0
@@ -119,7 +163,13 @@ async function report(
       : condition('SweepComplete', 'False', 'KindUnreadable', unreadable.join('; '));
   const verified = verdict(result);
   const before = window.status?.conditions?.find(({ type }) => type === 'IntegrityVerified');
-  await update(window, toSweepStatus(result), [complete, verified], deps, signal);
+  await update(
+    window,
+    { ...toSweepStatus(result, window.status?.closedAt === undefined), ...(relink && { relink }) },
+    [complete, verified, ...(relink === undefined ? [] : [relinkCondition(relink)])],
+    deps,
+    signal,
+  );
   deps.log.info(
     { window: window.metadata.name, violations: violations.length, objectsScanned, interim },
     'swept',

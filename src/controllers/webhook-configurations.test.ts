@@ -57,7 +57,7 @@ const validating = () => live.validatingwebhookconfigurations;
 const writes = () => mutating().writes() + validating().writes();
 
 test('both configurations are made, and what they carry is told', async () => {
-  expect(await reconcile()).toEqual({ kind: 'await-change' });
+  expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:01:00Z') });
   expect(mutating().read(NAME)).toMatchObject({
     kind: 'MutatingWebhookConfiguration',
     metadata: { labels: { 'velero.io/exclude-from-backup': 'true' } },

@@ -5,7 +5,8 @@ import type { CompiledPolicy } from '../admission/compile.ts';
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { webhookConfigurations, type WebhookConfiguration } from '../admission/webhook-configurations.ts';
 import type { KubernetesObject } from '../api/meta.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
+import type { Principal } from '../api/restore-principal.ts';
+import { requeueIn, type Log, type Reconcile } from './reconcile.ts';
 
 export type WebhookResource = 'mutatingwebhookconfigurations' | 'validatingwebhookconfigurations';
 
@@ -23,7 +24,10 @@ export interface WebhookConfigurationsDeps {
     readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
     readonly ownNamespace: string;
     readonly matchConditions: boolean;
+    readonly guardsOwnKinds?: boolean;
   };
+  /** Whoever a detector names. */
+  readonly restorers?: () => readonly Principal[];
   readonly read: (
     resource: WebhookResource,
     signal: AbortSignal,
@@ -45,6 +49,9 @@ export interface WebhookConfigurationsDeps {
   readonly log: Log;
 }
 
+/** A watch tells when someone changes them; without them nothing is enforced, so they are read all the same. In milliseconds. */
+const RECHECK_MS = 60_000;
+
 export function createWebhookConfigurationsReconciler(deps: WebhookConfigurationsDeps): Reconcile {
   return async (_key, signal) => {
     const caBundle = deps.caBundle();
@@ -52,13 +59,13 @@ export function createWebhookConfigurationsReconciler(deps: WebhookConfiguration
     const policies = deps.policies();
     const { mutating, validating } = webhookConfigurations(
       policies,
-      { ...deps.target, caBundle },
+      { ...deps.target, caBundle, restorers: deps.restorers?.() ?? [] },
       deps.handlers,
     );
     await ensure('mutatingwebhookconfigurations', mutating, deps, signal);
     await ensure('validatingwebhookconfigurations', validating, deps, signal);
     deps.onInstalled(policies);
-    return AWAIT_CHANGE;
+    return requeueIn(RECHECK_MS, deps.now());
   };
 }
 

@@ -1,6 +1,6 @@
 import type { CallOptions, KubeClient } from './client.ts';
 import type { KubeObject } from './object.ts';
-import { selfSubjectAccessReviews } from './well-known.ts';
+import { selfSubjectAccessReviews, subjectAccessReviews } from './well-known.ts';
 
 export interface AccessQuestion {
   readonly verb: string;
@@ -27,6 +27,40 @@ export async function canI(
   const review = await client.create<SelfSubjectAccessReview>(
     selfSubjectAccessReviews,
     { metadata: {}, spec: { resourceAttributes: question } },
+    options,
+  );
+  return review.status?.allowed === true;
+}
+
+/** Who is asked about: as an API server knows them. */
+export interface AccessSubject {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+interface SubjectAccessReview extends KubeObject {
+  readonly spec: {
+    readonly user: string;
+    readonly uid: string;
+    readonly groups: readonly string[];
+    readonly extra: Readonly<Record<string, readonly string[]>>;
+    readonly resourceAttributes: AccessQuestion;
+  };
+  readonly status?: { readonly allowed: boolean };
+}
+
+/** Whether the API server would let this user do that. */
+export async function mayUser(
+  client: Pick<KubeClient, 'create'>,
+  { username, uid, groups, extra }: AccessSubject,
+  question: AccessQuestion,
+  options?: CallOptions,
+): Promise<boolean> {
+  const review = await client.create<SubjectAccessReview>(
+    subjectAccessReviews,
+    { metadata: {}, spec: { user: username, uid, groups, extra, resourceAttributes: question } },
     options,
   );
   return review.status?.allowed === true;

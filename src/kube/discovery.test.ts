@@ -98,3 +98,27 @@ test('the version of the server is two numbers', async () => {
   const { discovery } = await start();
   expect(await discovery.serverVersion()).toEqual({ major: 1, minor: 20, gitVersion: 'v1.20.2' });
 });
+
+test('a kind is found in the version that is asked for, or in the one that has it', async () => {
+  const { discovery, requests } = await start();
+  const wanted = { group: 'infra.example.com', kind: 'Kind' };
+  expect(await discovery.resolveKind({ ...wanted, version: 'v1' })).toMatchObject({
+    version: 'v1',
+    resource: 'servers',
+    namespaced: true,
+  });
+  // A version that is no longer served, as an old backup has it.
+  expect(await discovery.resolveKind({ ...wanted, version: 'v1alpha1' })).toMatchObject({ version: 'v2' });
+  expect(await discovery.resolveKind({ group: '', version: 'v1', kind: 'Kind' })).toMatchObject({
+    resource: 'secrets',
+  });
+  expect(await discovery.resolveKind({ ...wanted, version: 'v1', kind: 'X' })).toBeUndefined(); // of subresources alone
+  expect(await discovery.resolveKind({ group: 'none', version: 'v1', kind: 'Kind' })).toBeUndefined();
+
+  const before = requests.length;
+  await discovery.resolveKind({ ...wanted, version: 'v1' });
+  expect(requests).toHaveLength(before);
+  discovery.forget({ group: 'infra.example.com', resource: 'servers' });
+  await discovery.resolveKind({ ...wanted, version: 'v1' });
+  expect(requests.length).toBeGreaterThan(before);
+});

@@ -19,6 +19,14 @@ export interface Discovery {
     wanted: Pick<Resource, 'group' | 'resource'>,
     signal?: AbortSignal,
   ) => Promise<Resource | undefined>;
+  /**
+   * How the API server serves a kind: in this version if it can, otherwise in the preferred one that has it.
+   * @throws as `resolve`
+   */
+  readonly resolveKind: (
+    wanted: Pick<Resource, 'group' | 'version' | 'kind'>,
+    signal?: AbortSignal,
+  ) => Promise<Resource | undefined>;
   /** What was learnt of a resource no longer holds, e.g. because a request to it met a 404 or its CRD changed. */
   readonly forget: (resource: Pick<Resource, 'group' | 'resource'>) => void;
   readonly serverVersion: (signal?: AbortSignal) => Promise<ServerVersion>;
@@ -35,9 +43,16 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
     { readonly until: number; readonly answer: Promise<Resource | undefined> }
   >();
 
-  const ask = (name: string, wanted: Pick<Resource, 'group' | 'resource'>): Promise<Resource | undefined> => {
+  const ask = (
+    name: string,
+    lookUp: () => Promise<Resource | undefined>,
+    signal: AbortSignal | undefined,
+  ): Promise<Resource | undefined> => {
+    signal?.throwIfAborted();
+    const known = answers.get(name);
+    if (known !== undefined && now() < known.until) return known.answer;
     // Not with the signal of the first caller: others may wait for the same answer.
-    const answer = lookUp(rest, wanted);
+    const answer = lookUp();
     const entry = { until: now() + FOUND_MS, answer };
     answers.set(name, entry);
     const settle = (until: number | undefined): void => {
@@ -57,14 +72,11 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
   };
 
   return {
-    resolve: async (wanted, signal) => {
-      signal?.throwIfAborted();
-      const name = resourceName(wanted);
-      const known = answers.get(name);
-      return known !== undefined && now() < known.until ? known.answer : ask(name, wanted);
-    },
+    resolve: async (wanted, signal) => ask(resourceName(wanted), () => lookUp(rest, wanted), signal),
+    resolveKind: async (wanted, signal) => ask(kindName(wanted), () => lookUpKind(rest, wanted), signal),
     forget: (resource) => {
       answers.delete(resourceName(resource));
+      for (const name of answers.keys()) if (name.startsWith(kindsOf(resource))) answers.delete(name);
     },
     serverVersion: async (signal) => {
       const version = await rest.request<unknown>({ method: 'GET', path: '/version', signal });
@@ -74,20 +86,52 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
   };
 }
 
+/** No resource has a name that begins so: it is no part of a URL. */
+const kindsOf = ({ group }: Pick<Resource, 'group'>): string => `kind ${group}/`;
+const kindName = ({ group, version, kind }: Pick<Resource, 'group' | 'version' | 'kind'>): string =>
+  `${kindsOf({ group })}${version}/${kind}`;
+
 async function lookUp(
   rest: Rest,
   { group, resource }: Pick<Resource, 'group' | 'resource'>,
 ): Promise<Resource | undefined> {
   for (const version of await versionsOf(rest, group)) {
-    const path =
-      group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
-    const served = await getIfThere(rest, path);
-    for (const entry of listIn(served, 'resources')) {
-      if (!isRecord(entry) || entry.name !== resource) continue;
-      return { group, version, resource, kind: textOf(entry.kind), namespaced: entry.namespaced === true };
-    }
+    const found = (await servedIn(rest, group, version)).find((one) => one.resource === resource);
+    if (found !== undefined) return found;
   }
   return undefined;
+}
+
+async function lookUpKind(
+  rest: Rest,
+  { group, version: wanted, kind }: Pick<Resource, 'group' | 'version' | 'kind'>,
+): Promise<Resource | undefined> {
+  const versions = await versionsOf(rest, group);
+  const first = versions.includes(wanted) ? [wanted] : [];
+  for (const version of new Set([...first, ...versions])) {
+    const served = await servedIn(rest, group, version);
+    const found = served.find((one) => one.kind === kind && !one.resource.includes('/'));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Subresources too. */
+async function servedIn(rest: Rest, group: string, version: string): Promise<readonly Resource[]> {
+  const path = group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
+  return listIn(await getIfThere(rest, path), 'resources').flatMap((entry) =>
+    isRecord(entry) && typeof entry.name === 'string'
+      ? [
+          {
+            group,
+            version,
+            resource: entry.name,
+            kind: textOf(entry.kind),
+            namespaced: entry.namespaced === true,
+          },
+        ]
+      : [],
+  );
 }
 
 /** The preferred version first. */

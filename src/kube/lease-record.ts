@@ -21,6 +21,18 @@ export interface LeaseObject extends KubeObject {
 /** The Lease as read last; `lease` is undefined when there is none. */
 export interface Observed {
   readonly lease: LeaseObject | undefined;
+  readonly course: LeaseCourse;
+}
+
+/** How a Lease stands to those that were seen before it: written after them, no sign of that, or an older copy. */
+export type LeaseCourse = 'onward' | 'standing' | 'back';
+
+/** What the annotations of a Lease tell of its course, and who writes them. */
+export interface LeaseNotes {
+  /** Told each Lease that was read or written, one after the other. */
+  readonly judge: (lease: LeaseObject) => LeaseCourse;
+  /** What the annotations become with the next write, over `lease`. */
+  readonly annotations: (lease: LeaseObject | undefined) => Readonly<Record<string, string>> | undefined;
 }
 
 export type Judgement =
@@ -35,8 +47,15 @@ export interface LeaseRecordDeps {
   readonly identity: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly durationMs: number;
+  /** Default: a Lease without annotations, whose course is never in doubt. */
+  readonly notes?: LeaseNotes | undefined;
   readonly clock: Clock;
 }
+
+const NO_NOTES: LeaseNotes = {
+  judge: () => 'onward',
+  annotations: (lease) => lease?.metadata?.annotations,
+};
 
 /** What this process knows of a Lease, and how it writes it: always with the resourceVersion that it has read. */
 export interface LeaseRecord {
@@ -44,7 +63,8 @@ export interface LeaseRecord {
   readonly last: () => Observed | undefined;
   readonly forget: () => void;
   readonly read: (options: CallOptions) => Promise<Observed>;
-  readonly judge: (observed: Observed) => Judgement;
+  /** @param leading whether we lead now, by our own clock */
+  readonly judge: (observed: Observed, leading: boolean) => Judgement;
   /** Takes or renews. @throws a conflict when somebody else has written since */
   readonly write: (observed: Observed, options: CallOptions) => Promise<void>;
   /** Gives it back, if it is ours. */
@@ -52,8 +72,9 @@ export interface LeaseRecord {
 }
 
 export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: string) => void): LeaseRecord {
-  const { client, namespace, name, identity, labels = {}, durationMs, clock } = deps;
+  const { client, namespace, name, identity, labels = {}, durationMs, notes = NO_NOTES, clock } = deps;
   let last: Observed | undefined;
+  let everSeen = false;
   /** The last sign of life: what the record said, and when we first saw it say that. */
   let sign: { readonly spec: string; readonly seenAt: number } | undefined;
   let holder: string | undefined;
@@ -61,7 +82,8 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
   let acquiredAt: string | undefined;
 
   const observe = (lease: LeaseObject | undefined): Observed => {
-    last = { lease };
+    last = { lease, course: lease === undefined ? 'standing' : notes.judge(lease) };
+    everSeen ||= lease !== undefined;
     const spec = JSON.stringify(lease?.spec);
     if (sign?.spec !== spec) sign = { spec, seenAt: clock.monotonic() };
     const now = lease?.spec?.holderIdentity ?? '';
@@ -74,7 +96,12 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
     lease?.spec?.holderIdentity === identity && lease.spec.acquireTime === acquiredAt;
 
   const put = async (lease: LeaseObject, spec: LeaseSpec, options: CallOptions): Promise<void> => {
-    const metadata = { ...lease.metadata, labels: { ...lease.metadata?.labels, ...labels } };
+    const annotations = notes.annotations(lease);
+    const metadata = {
+      ...lease.metadata,
+      labels: { ...lease.metadata?.labels, ...labels },
+      ...(annotations === undefined ? {} : { annotations }),
+    };
     observe(await client.replace<LeaseObject>(leases, { ...lease, metadata, spec }, options));
   };
 
@@ -87,9 +114,16 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
       last = undefined;
     },
     read,
-    judge: (observed) => {
+    judge: (observed, leading) => {
       const { holderIdentity = '', leaseDurationSeconds } = observed.lease?.spec ?? {};
-      if (holderIdentity === '' || isOurs(observed)) return { kind: 'free' };
+      // One that was there a moment ago is its holder's to make again.
+      const isGone = observed.lease === undefined && everSeen;
+      if (holderIdentity === '' && !isGone) return { kind: 'free' };
+      // Whoever takes over waits until the leader before it has given up, and its Lease goes onward: what says otherwise while we
+      // lead is a copy from a backup or a snapshot.
+      if (leading && observed.course !== 'onward') return { kind: 'free' };
+      // A copy that names us does not make us the leader again: somebody else may be it now.
+      if (isOurs(observed) && observed.course !== 'back') return { kind: 'free' };
       const lifeMs = leaseDurationSeconds === undefined ? durationMs : leaseDurationSeconds * 1_000;
       const expiresInMs = (sign?.seenAt ?? clock.monotonic()) + lifeMs - clock.monotonic();
       return expiresInMs <= 0 ? { kind: 'free' } : { kind: 'taken', expiresInMs };
@@ -107,9 +141,9 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
         ...(ours ? {} : { acquireTime: now, leaseTransitions: transitionsAfter(lease) }),
       };
       if (lease !== undefined) return put(lease, spec, options);
-      observe(
-        await client.create<LeaseObject>(leases, { metadata: { namespace, name, labels }, spec }, options),
-      );
+      const annotations = notes.annotations(undefined);
+      const metadata = { namespace, name, labels, ...(annotations === undefined ? {} : { annotations }) };
+      observe(await client.create<LeaseObject>(leases, { metadata, spec }, options));
     },
     release: async (options) => {
       const observed = last ?? (await read(options));

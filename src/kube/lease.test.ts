@@ -1,8 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
 import { fenced, NotLeaderError } from './fence.ts';
 import { fakeObject, manualClock, settle, type FakeObject } from './fake-lease.test-support.ts';
-import type { LeaseObject } from './lease-record.ts';
+import type { LeaseNotes, LeaseObject } from './lease-record.ts';
 import { createElection, LeadershipLostError, type Election } from './lease.ts';
 import type { KubeClient } from './client.ts';
 import { secrets } from './well-known.ts';
@@ -29,6 +29,7 @@ function candidate(
   lease: FakeObject,
   clock: ManualClock,
   work?: (signal: AbortSignal) => Promise<void>,
+  notes?: LeaseNotes,
 ): Candidate {
   const terms: AbortSignal[] = [];
   const leaders: string[] = [];
@@ -41,6 +42,7 @@ function candidate(
     random: () => 0.5,
     log: quiet,
     labels: { 'velero.io/exclude-from-backup': 'true' },
+    ...(notes === undefined ? {} : { notes }),
   });
   const controller = new AbortController();
   const untilAborted = (signal: AbortSignal) =>
@@ -342,4 +344,109 @@ test('whatever fails when, and whoever sleeps for how long, two never lead at on
     }),
     { numRuns: 60 },
   );
+});
+
+/** As the composition root writes it: an epoch that only grows. */
+function epochNotes(): LeaseNotes {
+  let highest = 0;
+  const epochOf = (lease: LeaseObject | undefined) => Number(lease?.metadata?.annotations?.epoch ?? 0);
+  return {
+    judge: (lease) => {
+      const epoch = epochOf(lease);
+      const course = epoch > highest ? 'onward' : epoch < highest ? 'back' : 'standing';
+      highest = Math.max(highest, epoch);
+      return course;
+    },
+    annotations: (lease) => ({ ...lease?.metadata?.annotations, epoch: String(highest + 1) }),
+  };
+}
+
+async function leaderAndFollower() {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock, undefined, epochNotes());
+  await clock.advance(0);
+  const b = candidate('b', lease, clock, undefined, epochNotes());
+  await clock.advance(9_000);
+  const copy = structuredClone(lease.current());
+  await clock.advance(20_000);
+  return { clock, lease, a, b, copy };
+}
+
+/** Somebody who is not there. */
+const dead = (lease: FakeObject, change: object = {}) => {
+  const { metadata, ...current } = lease.current() as LeaseObject;
+  const spec = { ...current.spec, holderIdentity: 'dead', leaseDurationSeconds: 3_600, ...change };
+  return { metadata: { ...metadata }, spec };
+};
+
+describe('C3: a leader whose lease is overwritten takes it back within 5 s, in the same term', () => {
+  test.each([
+    ['with a holder that is gone', (scene: Scene) => dead(scene.lease)],
+    [
+      'with a holder that is gone, which looks alive',
+      (scene: Scene) => dead(scene.lease, { renewTime: new Date(scene.clock.now()).toISOString() }),
+    ],
+    ['with the other replica', (scene: Scene) => dead(scene.lease, { holderIdentity: 'b' })],
+    ['with its own older copy', (scene: Scene) => scene.copy],
+    [
+      'with nothing of ours on it',
+      (scene: Scene) => ({ ...dead(scene.lease), metadata: { name: 'gatehouse' } }),
+    ],
+    ['by being deleted', () => undefined],
+  ])('%s', async (_how, replacement) => {
+    const scene = await leaderAndFollower();
+    const { clock, lease, a, b } = scene;
+    lease.put(replacement(scene));
+    await clock.advance(5_000);
+    expect(specOf(lease)?.holderIdentity).toBe('a');
+    await clock.advance(60_000);
+    expect([a.election.isLeader(), b.election.isLeader()]).toEqual([true, false]);
+    expect([a.terms.length, a.terms[0]?.aborted, b.terms.length]).toEqual([1, false, 0]);
+    expect(lease.writes.filter(({ spec }: LeaseObject) => spec?.holderIdentity === 'b')).toEqual([]);
+  });
+});
+
+type Scene = Awaited<ReturnType<typeof leaderAndFollower>>;
+
+test('C3: a copy that names a leader of the past does not make it the leader again', async () => {
+  const { clock, lease, a, b, copy } = await leaderAndFollower();
+  // `a` loses the lease to `b`, and both live on.
+  lease.put({
+    ...lease.current(),
+    spec: { ...specOf(lease), holderIdentity: 'b' },
+    metadata: { ...lease.current()?.metadata, annotations: { epoch: '1000' } },
+  } as LeaseObject);
+  await clock.advance(40_000);
+  const leader = [a, b].find(({ election }) => election.isLeader());
+  const other = [a, b].find((one) => one !== leader);
+  if (leader === undefined || other === undefined) throw new Error('there is one leader');
+  const before = other.terms.length;
+  lease.put(copy);
+  await clock.advance(60_000);
+  expect([leader.election.isLeader(), other.election.isLeader()]).toEqual([true, false]);
+  expect(other.terms).toHaveLength(before);
+});
+
+test('a leader gives way to one that took over after it: the epoch went on', async () => {
+  const { clock, lease, a } = await leaderAndFollower();
+  const taken = dead(lease);
+  lease.put({ ...taken, metadata: { ...taken.metadata, annotations: { epoch: '1000' } } });
+  await clock.advance(5_000);
+  expect(a.election.isLeader()).toBe(false);
+  expect(a.terms[0]?.aborted).toBe(true);
+  expect(specOf(lease)?.holderIdentity).toBe('dead');
+});
+
+test('after a rollback in which nobody could renew, one leads again, with an epoch above all before', async () => {
+  const { clock, lease, a, b, copy } = await leaderAndFollower();
+  const epoch = Number((lease.current() as LeaseObject).metadata?.annotations?.epoch);
+  lease.fault = 'reject';
+  await clock.advance(60_000);
+  expect([a.election.isLeader(), b.election.isLeader()]).toEqual([false, false]);
+  lease.fault = 'none';
+  lease.put(copy);
+  await clock.advance(20_000);
+  expect([a.election.isLeader(), b.election.isLeader()].filter(Boolean)).toHaveLength(1);
+  expect(Number((lease.current() as LeaseObject).metadata?.annotations?.epoch)).toBeGreaterThan(epoch);
 });

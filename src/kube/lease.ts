@@ -1,7 +1,7 @@
-import { isAlreadyExists, isConflict } from './api-error.ts';
+import { isAlreadyExists, isConflict, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
-import { createLeaseRecord } from './lease-record.ts';
+import { createLeaseRecord, type LeaseNotes } from './lease-record.ts';
 import type { Log } from './log.ts';
 
 export interface ElectionOptions {
@@ -13,6 +13,8 @@ export interface ElectionOptions {
   readonly identity: string;
   /** Set on the Lease, also on one that is there already. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** Annotations of the Lease that tell a copy from what was there. Default: none. */
+  readonly notes?: LeaseNotes;
   /** How long others wait after the last sign of life, in milliseconds; whole seconds. Default: 15 s. */
   readonly durationMs?: number;
   /** How long the leader may act without having renewed, in milliseconds. Below `durationMs`. Default: 10 s. */
@@ -49,6 +51,12 @@ export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
 }
 
+/** What came of one try to get or keep the Lease: the wait is that until the next. */
+type Tried = 'held' | { readonly waitMs: number };
+
+/** Between two looks at a Lease that was not as we left it, in milliseconds. */
+const AGAIN_MS = 100;
+
 /** Two instants, because neither clock is good alone: one stops while a virtual machine sleeps, the other can be set. */
 interface Instant {
   readonly wall: number;
@@ -78,17 +86,20 @@ export function createElection(options: ElectionOptions): Election {
   const isLeader = (): boolean => leftMs() > 0;
 
   /** One try to get or keep the Lease. The wait is that until somebody else's Lease runs out, if that is known. */
-  const tryOnce = async (signal: AbortSignal): Promise<'held' | { readonly waitMs: number }> => {
+  const tryOnce = async (signal: AbortSignal): Promise<Tried> => {
     const leading = isLeader();
     // Half the deadline, so that one request that hangs leaves time for another.
     const timeoutMs = Math.min(renewDeadlineMs / 2, leading ? Math.max(1, leftMs()) : Infinity);
     // While we lead, what we wrote last is very likely what is there: one request instead of two.
     const observed = (leading ? record.last() : undefined) ?? (await record.read({ signal, timeoutMs }));
-    const judged = record.judge(observed);
+    const judged = record.judge(observed, leading);
     if (judged.kind === 'taken') {
       if (leading) renewedAt = undefined;
       return { waitMs: judged.expiresInMs };
     }
+    const holder = observed.lease?.spec?.holderIdentity ?? '';
+    if (leading && holder !== identity)
+      log.warn({ ...fields, holder }, 'somebody put another lease in the place of ours: taking it back');
     const sentAt = instant();
     await record.write(observed, { signal, timeoutMs });
     renewedAt = sentAt;
@@ -96,17 +107,18 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   /** As `tryOnce`, with failures as what they are here: not held, try again soon. */
-  const tryQuietly = async (signal: AbortSignal): Promise<'held' | { readonly waitMs: number }> => {
+  const tryQuietly = async (signal: AbortSignal): Promise<Tried> => {
     try {
       return await tryOnce(signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      if (isConflict(error) || isAlreadyExists(error)) {
+      if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
         log.debug({ ...fields, err: error }, 'the lease was written by somebody else');
-      } else {
-        log.warn({ ...fields, err: error }, 'could not reach the lease');
+        // A leader whose lease was overwritten looks at once: followers may be about to believe the copy.
+        return { waitMs: isLeader() ? AGAIN_MS : retryMs };
       }
+      log.warn({ ...fields, err: error }, 'could not reach the lease');
       return { waitMs: retryMs };
     }
   };
@@ -123,10 +135,11 @@ export function createElection(options: ElectionOptions): Election {
 
   /** Until the lease is lost or may be. */
   const keep = async (signal: AbortSignal): Promise<void> => {
+    let tried: Tried = 'held';
     while (isLeader()) {
-      await pause(retryMs, signal);
+      await pause(tried === 'held' ? retryMs : tried.waitMs, signal);
       if (!isLeader()) return;
-      await tryQuietly(signal);
+      tried = await tryQuietly(signal);
     }
   };
 

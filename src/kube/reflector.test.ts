@@ -461,3 +461,42 @@ test('managedFields do not reach the store, unless the transform keeps them', as
   await keeping.reflector.whenSynced(AbortSignal.timeout(1_000));
   expect(JSON.stringify(keeping.store.list())).toContain('kubectl');
 });
+
+test('C4: asked to list again, it does so although its watch looks healthy, and tells even what looks unchanged', async () => {
+  const after = [item('one', 5, 1), item('three', 6)];
+  const script = scripted({
+    list: (n, response) => {
+      // etcd went back: `one` was written again under the same resourceVersion, `two` is gone, `three` is back.
+      sendJson(response, n === 0 ? listOf(10, item('one', 5), item('two', 9)) : listOf(7, ...after));
+    },
+    watch: () => undefined, // silent for ever: what it waits for is still to come
+  });
+  const server = await startServer(script);
+  const { store, changes, reflector } = start(server);
+  await until(() => script.watches() === 1);
+  changes.length = 0;
+  reflector.relist();
+  await until(() => script.watches() === 2);
+  expect(changes).toEqual(['deleted a/two 9', 'changed a/one 5', 'added a/three 6']);
+  expect(store.get('a/one')?.spec?.n).toBe(1);
+  expect(server.requests.at(-1)?.url).toContain('resourceVersion=7');
+});
+
+test('asked to list again while it backs off, it does not wait any longer', async () => {
+  let down = true;
+  const script = scripted({
+    list: (_n, response) => {
+      if (down) sendJson(response, status(503, 'ServiceUnavailable'), 503);
+      else sendJson(response, listOf(10));
+    },
+  });
+  const server = await startServer(script);
+  const { reflector } = start(server, {
+    timing: { backoff: { baseMs: 3_600_000, maxMs: 3_600_000 } },
+    random: () => 0.5,
+  });
+  await until(() => reflector.state().kind === 'backing-off');
+  down = false;
+  reflector.relist();
+  await until(reflector.hasSynced);
+});

@@ -3,7 +3,7 @@ import { ApiError, isGone } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
 import { createChangeSink, dropManagedFields, type Change } from './change.ts';
 import { createReads } from './client-reads.ts';
-import { orAborted, sleep, systemClock, type Clock } from './clock.ts';
+import { linkedController, orAborted, sleep, systemClock, type Clock } from './clock.ts';
 import type { Log } from './log.ts';
 import { resourceName, type KubeObject } from './object.ts';
 import { watchOnce, type WatchScope, type WatchTiming } from './reflector-watch.ts';
@@ -55,6 +55,11 @@ export interface Reflector {
   /** @throws the reason of `signal` on abort */
   readonly whenSynced: (signal: AbortSignal) => Promise<void>;
   readonly state: () => ReflectorState;
+  /**
+   * Lists anew, whatever is under way, and tells each object even if it looks unchanged: for when etcd went back in time, where a
+   * watch stays silent and one resourceVersion may stand for two states. The store keeps what it has until the list is complete.
+   */
+  readonly relist: () => void;
   /** When the API server was last heard: a list, an event or a bookmark. */
   readonly lastActivity: () => Date | undefined;
 }
@@ -84,6 +89,8 @@ interface Progress {
   /** The last position, kept over lists: a list that is older shows a rollback. */
   lastSeen: string | undefined;
   failures: number;
+  /** Objects with the resourceVersion that is known are news all the same. */
+  everything: boolean;
   /** Lists under heavy compaction may never see their second page; then one request has to do. */
   paged: boolean;
 }
@@ -134,7 +141,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       throw new Error('the list has no resourceVersion to watch from');
     const wentBack = progress.lastSeen !== undefined && isOlder(version, progress.lastSeen);
     if (wentBack) reportRollback(progress.lastSeen ?? '', version);
-    sink.replaceAll(items, wentBack);
+    sink.replaceAll(items, wentBack || progress.everything);
+    progress.everything = false;
     progress.lastSeen = version;
     progress.paged = true;
     if (!hasSynced) log.debug({ ...fields, objects: items.length }, 'synced');
@@ -221,16 +229,35 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     await sleep(clock, ms, signal);
   };
 
+  /** One attempt, and the wait after one that failed. Ends early when the turn is over. */
+  const takeTurn = async (progress: Progress, signal: AbortSignal): Promise<void> => {
+    try {
+      const outcome = await attempt(progress, signal);
+      if (outcome !== 'go-on') await backOff(progress, outcome, signal);
+    } catch (error) {
+      if (!signal.aborted) await backOff(progress, error, signal).catch(() => undefined);
+    }
+  };
+
+  let endTurn: () => void = () => undefined;
   const run = async (signal: AbortSignal): Promise<void> => {
-    const progress: Progress = { position: undefined, lastSeen: undefined, failures: 0, paged: true };
-    const stopped = (): boolean => signal.aborted;
-    while (!stopped()) {
-      try {
-        const outcome = await attempt(progress, signal);
-        if (outcome !== 'go-on') await backOff(progress, outcome, signal);
-      } catch (error) {
-        if (!stopped()) await backOff(progress, error, signal).catch(() => undefined);
-      }
+    const progress: Progress = {
+      position: undefined,
+      lastSeen: undefined,
+      failures: 0,
+      everything: false,
+      paged: true,
+    };
+    while (!signal.aborted) {
+      const turn = linkedController(signal);
+      endTurn = () => {
+        turn.abort(new Error('asked to list again'));
+      };
+      await takeTurn(progress, turn.signal);
+      turn.release();
+      if (!turn.signal.aborted) continue;
+      progress.position = undefined;
+      progress.everything = true;
     }
   };
 
@@ -249,6 +276,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       await orAborted(synced.promise, signal);
     },
     state: () => state,
+    relist: () => {
+      endTurn();
+    },
     lastActivity: () => lastActivity,
   };
 }

@@ -55,3 +55,9 @@ export const selfSubjectAccessReviews = clusterScoped(
   'selfsubjectaccessreviews',
   'SelfSubjectAccessReview',
 );
+
+export const subjectAccessReviews = clusterScoped(
+  'authorization.k8s.io',
+  'subjectaccessreviews',
+  'SubjectAccessReview',
+);

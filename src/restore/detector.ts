@@ -29,26 +29,30 @@ export interface RestoreSource {
 /** The times of a detector's windows, in milliseconds. */
 export interface DetectorTimes {
   readonly maxDurationMs: number;
-  readonly settleMs: number;
+  /** Undefined: as for all windows. */
+  readonly settleMs: number | undefined;
   readonly idleMs: number;
   readonly minIntervalMs: number;
 }
 
-const DEFAULTS = { maxDuration: '6h', settle: '65s', idle: '30s', minInterval: '0s' } as const;
+const DEFAULTS = { maxDuration: '6h', idle: '30s', minInterval: '0s' } as const;
 
 /** @throws RangeError for a text that `detectorProblems` complains about */
 export function timesOf({ spec }: RestoreDetector): DetectorTimes {
-  const ms = (key: keyof typeof DEFAULTS): number => {
-    const parsed = parseDuration(spec.window?.[key] ?? DEFAULTS[key]);
-    if (parsed === undefined) throw new RangeError(`spec.window.${key} is not a duration`);
-    return parsed;
-  };
+  const ms = (key: keyof typeof DEFAULTS): number => toMs(spec.window?.[key] ?? DEFAULTS[key]);
+  const settle = spec.window?.settle;
   return {
     maxDurationMs: ms('maxDuration'),
-    settleMs: ms('settle'),
+    settleMs: settle === undefined ? undefined : toMs(settle),
     idleMs: ms('idle'),
     minIntervalMs: ms('minInterval'),
   };
+}
+
+function toMs(text: string): number {
+  const parsed = parseDuration(text);
+  if (parsed === undefined) throw new RangeError(`"${text}" is not a duration`);
+  return parsed;
 }
 
 /** Whether its objects open anything at all. */
@@ -89,7 +93,9 @@ function activityOf(spec: RestoreDetector['spec'], phase: string): SourceActivit
   if (spec.activeValues.includes(phase)) return 'active';
   if (spec.settlingValues?.includes(phase) === true) return 'settling';
   if (spec.terminalValues?.includes(phase) === true) return 'over';
-  return phase === '' || phase === 'New' ? 'new' : 'unknown';
+  if (phase === '' || phase === 'New') return 'new';
+  // Some tools write no word but the time of their end.
+  return spec.terminalValues === undefined ? 'over' : 'unknown';
 }
 
 function isAllWritten({ progress }: RestoreDetector['spec'], object: object): boolean {

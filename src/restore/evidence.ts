@@ -32,7 +32,11 @@ export function detectorsOf(
   );
 }
 
-/** @param objects of the detector's kind, in any namespace */
+/**
+ * @param objects of the detector's kind, in any namespace
+ * @param isClosed whether the source's window is known to be over: a source that goes on all the same speaks for nobody, and hides
+ *   no other one
+ */
 export function evidenceOfSources(
   detector: RestoreDetector,
   objects: Iterable<object>,
@@ -40,12 +44,14 @@ export function evidenceOfSources(
   place: Place,
   now: Date,
   digest: (text: string) => string,
+  isClosed: (window: string) => boolean = () => false,
 ): Evidence | undefined {
   for (const object of objects) {
     const source = readSource(detector, object);
     if (!isTrusted(detector, source.namespace)) continue;
-    if (isEvidence(detector, source, requester, place, now))
-      return toEvidence(detectedWindow(detector, source, digest));
+    if (!isEvidence(detector, source, requester, place, now)) continue;
+    const evidence = toEvidence(detectedWindow(detector, source, digest));
+    if (!isClosed(evidence.window)) return evidence;
   }
   return undefined;
 }

@@ -14,13 +14,15 @@ export interface SweepResult {
   readonly unreadable: readonly string[];
 }
 
+/** @param open whether the window was still open when the sweep was made */
 export function toSweepStatus(
   result: SweepResult,
+  open = false,
 ): Required<Pick<RestoreWindowStatus, 'phase' | 'lastSweep' | 'violations'>> {
   const { violations, interim, unreadable } = result;
   const clean = violations.length === 0 && unreadable.length === 0;
   return {
-    phase: interim ? 'Settling' : clean ? 'Completed' : 'CompletedWithViolations',
+    phase: open ? 'Open' : interim ? 'Settling' : clean ? 'Completed' : 'CompletedWithViolations',
     lastSweep: {
       startedAt: result.startedAt.toISOString(),
       finishedAt: result.finishedAt.toISOString(),

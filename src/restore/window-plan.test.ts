@@ -145,5 +145,5 @@ test.each<[string, RestoreWindow, Date, boolean, object]>([
     { kind: 'sweep', interim: true },
   ],
 ])('%s', (_name, object, now, changed, plan) => {
-  expect(planWindow(object, now, changed, times)).toMatchObject(plan);
+  expect(planWindow(object, now, { changed }, times)).toMatchObject(plan);
 });

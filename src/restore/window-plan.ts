@@ -1,5 +1,6 @@
 /** What comes next for a RestoreWindow: Open → Settling (interim sweep) → Completed or CompletedWithViolations (final sweep). */
 import type { RestoreWindow } from '../api/restore-window.ts';
+import type { SourceActivity } from './detector.ts';
 import { windowProblems, windowState, type CloseReason } from './window.ts';
 
 export interface SweepTimes {
@@ -12,6 +13,28 @@ export interface SweepTimes {
   readonly recheckMs: number;
 }
 
+/** What the source of a window is doing. Undefined for windows without one, and while nobody knows. */
+export type SourceState =
+  | {
+      readonly kind: 'known';
+      readonly activity: SourceActivity;
+      /** As it says itself. */
+      readonly phase: string;
+      /** Since when it has not changed, or has said that all is written; undefined while it is busy. */
+      readonly quietSince: Date | undefined;
+    }
+  | { readonly kind: 'gone'; readonly since: Date };
+
+/** What has been seen beside the window itself. */
+export interface Seen {
+  /** Whether something that the last report depends on has changed since: a target appeared, say. */
+  readonly changed: boolean;
+  readonly source?: SourceState | undefined;
+}
+
+/** A source that was deleted may still be writing for a moment, in milliseconds. */
+const GONE_MS = 60_000;
+
 export type WindowPlan =
   | { readonly kind: 'refuse'; readonly problems: readonly string[] }
   | { readonly kind: 'open'; readonly until: Date }
@@ -20,15 +43,7 @@ export type WindowPlan =
   | { readonly kind: 'wait'; readonly until: Date }
   | { readonly kind: 'done' };
 
-/**
- * @param changed whether something that the last report depends on has changed since: a target appeared, say.
- */
-export function planWindow(
-  window: RestoreWindow,
-  now: Date,
-  changed: boolean,
-  times: SweepTimes,
-): WindowPlan {
+export function planWindow(window: RestoreWindow, now: Date, seen: Seen, times: SweepTimes): WindowPlan {
   const { openedAt, closedAt } = window.status ?? {};
   const problems = windowProblems(window);
   if (problems.length > 0 && openedAt === undefined && closedAt === undefined)
@@ -37,14 +52,42 @@ export function planWindow(
   const state = windowState(window, now);
   if (state.kind === 'open') {
     // Spoilt by an edit while it was open: what it has let in by then is swept all the same.
-    return problems.length > 0
-      ? { kind: 'close', at: now, reason: 'Manual' }
-      : { kind: 'open', until: state.until };
+    if (problems.length > 0) return { kind: 'close', at: now, reason: 'Manual' };
+    return planOpen(window, now, state.until, seen.source);
   }
   // Not the time in its spec: that may have been moved into the past just now, and what was let in until then is under way.
   if (closedAt === undefined) return { kind: 'close', at: now, reason: state.reason };
-  return planSweep(window, new Date(closedAt), now, changed, times);
+  return planSweep(window, new Date(closedAt), now, seen.changed, times);
 }
+
+function planOpen(
+  { spec, status }: RestoreWindow,
+  now: Date,
+  until: Date,
+  source: SourceState | undefined,
+): WindowPlan {
+  if (source === undefined) return { kind: 'open', until };
+  const closes = spec.closeWithSource !== false;
+  if (source.kind === 'gone') {
+    const closeAt = new Date(source.since.getTime() + GONE_MS);
+    if (!closes) return { kind: 'open', until };
+    return now >= closeAt
+      ? { kind: 'close', at: now, reason: 'SourceDeleted' }
+      : { kind: 'open', until: earlier(closeAt, until) };
+  }
+  const { activity, quietSince } = source;
+  if (closes && (activity === 'settling' || activity === 'over'))
+    return { kind: 'close', at: now, reason: 'SourceInactive' };
+  // It may be busy with volumes for hours after the last object: what is there by then can be looked at.
+  if (status?.openedAt === undefined || quietSince === undefined) return { kind: 'open', until };
+  const last = status.lastSweep;
+  if (last !== undefined && new Date(last.startedAt) >= quietSince) return { kind: 'open', until };
+  return now >= quietSince
+    ? { kind: 'sweep', interim: true }
+    : { kind: 'open', until: earlier(quietSince, until) };
+}
+
+const earlier = (a: Date, b: Date): Date => (a < b ? a : b);
 
 function planSweep(
   { status }: RestoreWindow,

@@ -6,6 +6,7 @@ import { createCaBundleMetrics, type CaBundleMetrics } from './cabundle-metrics.
 import { createConversionMetrics, type ConversionMetrics } from './conversion-metrics.ts';
 import { createPolicyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { createHandlerMetrics, type HandlerMetrics } from './handler-metrics.ts';
+import { createOwnStateMetrics, type OwnStateMetrics } from './own-state-metrics.ts';
 import { createPressureMetrics, type PressureMetrics } from './pressure-metrics.ts';
 import { createServingCertMetrics, type ServingCertMetrics } from './serving-cert-metrics.ts';
 import { createUniqueMetrics, type UniqueMetrics } from './unique-metrics.ts';
@@ -33,6 +34,7 @@ export interface Metrics
     CaBundleMetrics,
     ConversionMetrics,
     HandlerMetrics,
+    OwnStateMetrics,
     PolicyMetrics,
     PressureMetrics,
     ServingCertMetrics,
@@ -112,6 +114,7 @@ export function createMetrics(): Metrics {
     ...createPolicyMetrics(registers),
     ...createUniqueMetrics(registers),
     ...createHandlerMetrics(registers),
+    ...createOwnStateMetrics(registers),
     ...createPressureMetrics(registers),
   };
 }

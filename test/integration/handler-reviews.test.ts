@@ -44,7 +44,12 @@ async function serving(definition: Partial<HandlerDefinition<Server>>) {
   const handlers = startHandlers(
     {
       ...{ metrics, log, config: resolveConfig({}, {}), capabilities: { matchConditions: true } },
-      ...{ client: nobody, discovery: nobody, exact: { client: nobody, rest: nobody } },
+      ...{
+        client: nobody,
+        discovery: nobody,
+        rollbacks: { add: () => undefined, tell: () => undefined },
+        exact: { client: nobody, rest: nobody },
+      },
     },
     [
       {

@@ -32,7 +32,20 @@ export interface ControlPlane {
   readonly kubeconfig: (user: User) => string;
   /** Every finished request so far, oldest first. */
   readonly auditLog: () => readonly AuditEvent[];
+  /** What only a real one has; undefined in the sandbox. */
+  readonly processes: ControlPlaneProcesses | undefined;
   readonly stop: () => Promise<void>;
+}
+
+/** etcd and kube-apiserver, to be stopped and started again as the same members on the same ports. */
+export interface ControlPlaneProcesses {
+  readonly stop: () => Promise<void>;
+  /** Resolves when the API server is ready. */
+  readonly start: () => Promise<void>;
+  /** etcd alone, while the API server is stopped. Gives its client URL. */
+  readonly startEtcd: () => Promise<string>;
+  /** The data of etcd: a snapshot of it may be taken and put back while it is stopped. */
+  readonly dataFolder: string;
 }
 
 /** The part of audit.k8s.io/v1 Event that tests look at. */
@@ -57,6 +70,8 @@ export interface AuditEvent {
 export interface ControlPlaneOptions {
   /** Names as kube-controller-manager's `--controllers` takes them. None: it is not started. The sandbox has its own, always. */
   readonly controllers?: readonly string[];
+  /** Names as kube-apiserver's `--enable-admission-plugins` takes them. The sandbox has none. */
+  readonly admissionPlugins?: readonly string[];
 }
 
 /** Which API server tests run against: a vitest project says so by this variable. Default: a real one. */
@@ -69,18 +84,27 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   return await startSandboxPlane(); // with all of its controllers
 }
 
-async function startRealControlPlane({ controllers = [] }: ControlPlaneOptions): Promise<ControlPlane> {
+async function startRealControlPlane({
+  controllers = [],
+  admissionPlugins = [],
+}: ControlPlaneOptions): Promise<ControlPlane> {
   const assets = await findAssets();
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
   const programs: Program[] = [];
+  mkdirSync(join(folder, 'certificates'));
   const stop = async () => {
     for (const program of programs.toReversed()) await program.stop(2_000);
     rmSync(folder, { recursive: true, force: true });
   };
   try {
     const tokens = writeTokens(folder);
-    const etcd = await startEtcd(assets, folder, programs);
-    const server = await startApiServer(assets, folder, etcd, programs);
+    const etcd = await etcdOf(assets, folder);
+    const apiServer = await apiServerOf(assets, folder, etcd.url, admissionPlugins);
+    const { server } = apiServer;
+    for (const one of [etcd, apiServer]) {
+      programs.push(one.launch());
+      await one.whenReady();
+    }
     const ca = readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
     const kubeconfigs = writeKubeconfigs(folder, server, ca, tokens);
     const version = await readVersion(server, ca, tokens.admin);
@@ -94,6 +118,25 @@ async function startRealControlPlane({ controllers = [] }: ControlPlaneOptions):
       token: (user) => tokens[user],
       kubeconfig: (user) => kubeconfigs[user],
       auditLog: () => readAuditLog(join(folder, 'audit.log')),
+      processes: {
+        stop: async () => {
+          await apiServer.stop();
+          await etcd.stop();
+        },
+        start: async () => {
+          for (const one of [etcd, apiServer]) {
+            if (one.isRunning()) continue;
+            programs.push(one.launch());
+            await one.whenReady();
+          }
+        },
+        startEtcd: async () => {
+          programs.push(etcd.launch());
+          await etcd.whenReady();
+          return etcd.url;
+        },
+        dataFolder: join(folder, 'etcd'),
+      },
       stop,
     };
   } catch (error) {
@@ -118,10 +161,42 @@ function writeTokens(folder: string): PerUser {
   return tokens;
 }
 
-async function startEtcd(assets: string, folder: string, programs: Program[]): Promise<string> {
+/** A server of the control plane, whose arguments stay the same however often it is started. */
+interface Launchable {
+  readonly launch: () => Program;
+  readonly whenReady: () => Promise<void>;
+  readonly isRunning: () => boolean;
+  readonly stop: () => Promise<void>;
+}
+
+function launchable(
+  name: string,
+  command: string,
+  args: readonly string[],
+  logFile: string,
+  probe: () => Promise<boolean>,
+): Launchable {
+  let program: Program | undefined;
+  return {
+    launch: () => {
+      program = startProgram(command, args, { logFile });
+      return program;
+    },
+    whenReady: async () => {
+      if (program !== undefined) await ready(name, program, probe);
+    },
+    isRunning: () => program?.isRunning() ?? false,
+    stop: async () => {
+      await program?.stop(5_000);
+    },
+  };
+}
+
+async function etcdOf(assets: string, folder: string): Promise<Launchable & { readonly url: string }> {
   const [client, peer] = await Promise.all([freePort(), freePort()]);
   const url = `http://127.0.0.1:${client}`;
-  const program = startProgram(
+  const etcd = launchable(
+    'etcd',
     join(assets, 'etcd'),
     [
       `--data-dir=${join(folder, 'etcd')}`,
@@ -132,11 +207,10 @@ async function startEtcd(assets: string, folder: string, programs: Program[]): P
       `--initial-cluster=default=http://127.0.0.1:${peer}`,
       '--unsafe-no-fsync', // a test's data need not survive a power cut
     ],
-    { logFile: join(folder, 'etcd.log') },
+    join(folder, 'etcd.log'),
+    async () => (await fetch(`${url}/health`)).ok,
   );
-  programs.push(program);
-  await ready('etcd', program, async () => (await fetch(`${url}/health`)).ok);
-  return url;
+  return { ...etcd, url };
 }
 
 const AUDIT_POLICY = {
@@ -146,19 +220,20 @@ const AUDIT_POLICY = {
   rules: [{ level: 'Metadata' }],
 };
 
-async function startApiServer(
+async function apiServerOf(
   assets: string,
   folder: string,
   etcd: string,
-  programs: Program[],
-): Promise<string> {
+  admissionPlugins: readonly string[],
+): Promise<Launchable & { readonly server: string }> {
   const port = await freePort();
   const serviceAccountKey = join(folder, 'service-account.key');
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   writeFileSync(serviceAccountKey, privateKey.export({ type: 'pkcs8', format: 'pem' }));
   writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
-  mkdirSync(join(folder, 'certificates'));
-  const program = startProgram(
+  const server = `https://127.0.0.1:${port}`;
+  const apiServer = launchable(
+    'kube-apiserver',
     join(assets, 'kube-apiserver'),
     [
       `--etcd-servers=${etcd}`,
@@ -174,18 +249,17 @@ async function startApiServer(
       `--service-account-key-file=${serviceAccountKey}`,
       `--service-account-signing-key-file=${serviceAccountKey}`,
       '--disable-admission-plugins=ServiceAccount', // nobody makes the default accounts that it would demand
+      ...(admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`]),
       `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
       `--audit-log-path=${join(folder, 'audit.log')}`,
     ],
-    { logFile: join(folder, 'kube-apiserver.log') },
+    join(folder, 'kube-apiserver.log'),
+    async () => {
+      const ca = readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
+      return (await get(`${server}/readyz`, ca)).status === 200;
+    },
   );
-  programs.push(program);
-  const server = `https://127.0.0.1:${port}`;
-  await ready('kube-apiserver', program, async () => {
-    const ca = readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
-    return (await get(`${server}/readyz`, ca)).status === 200;
-  });
-  return server;
+  return { ...apiServer, server };
 }
 
 async function startControllerManager(

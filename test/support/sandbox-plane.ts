@@ -43,6 +43,7 @@ export async function startSandboxPlane(): Promise<ControlPlane> {
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],
     auditLog: () => events,
+    processes: undefined,
     stop: async () => {
       await sandbox.stop();
       rmSync(folder, { recursive: true, force: true });

@@ -2,6 +2,7 @@
 import { ALLOWED, type Decision } from '../../admission/decision.ts';
 import { isGuardEntry } from '../../admission/guard-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/call-handler.ts';
+import { isOwnEntry } from '../../admission/own-entries.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import { mutate } from '../../admission/mutate.ts';
 import type { AdmissionRequest } from '../../admission/request.ts';
@@ -11,6 +12,10 @@ import type { World } from '../../admission/world.ts';
 import type { PolicyRegistry } from '../../controllers/policy-registry.ts';
 import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { NO_HANDLERS, type Handlers } from './handlers.ts';
+import type { OwnKinds } from './own-kinds.ts';
+
+/** Where nothing is restored: in a review of files, say. */
+const NO_OWN_KINDS: OwnKinds = { mutate: () => ALLOWED, validate: () => Promise.resolve(ALLOWED) };
 
 /** The API server asks again after this time, in seconds; the watch that is behind needs a fraction of it. */
 const CATCH_UP_SECONDS = 1;
@@ -21,6 +26,7 @@ export function createAdmission(
   handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
   /** In milliseconds since 1970; that of the API server, on which replicas agree. */
   now: () => number = Date.now,
+  ownKinds: OwnKinds = NO_OWN_KINDS,
 ): Pick<WebhookDeps, 'mutate' | 'validate'> {
   const governing = (entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
@@ -35,6 +41,7 @@ export function createAdmission(
   ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknown(name);
   return {
     mutate: (entry, request, signal) => {
+      if (isOwnEntry(entry)) return ownKinds.mutate(request);
       const handler = handlerOfEntry(entry);
       if (handler !== undefined) return ask('mutate', handler, request, signal);
       const policies = governing(entry, request);
@@ -45,6 +52,7 @@ export function createAdmission(
           : mutate(request, policies, { world, signal });
     },
     validate: (entry, request, signal) => {
+      if (isOwnEntry(entry)) return ownKinds.validate(request, signal);
       const handler = handlerOfEntry(entry);
       if (handler !== undefined) return ask('validate', handler, request, signal);
       const policies = governing(entry, request);

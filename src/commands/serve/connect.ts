@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
 import { parseJson } from '../../admission/json.ts';
+import { createListeners } from '../../controllers/listeners.ts';
 import { createClient, type KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import type { Connection } from '../../kube/connection.ts';
@@ -52,7 +53,10 @@ export async function connect(
   const exactRest = createRest({ ...options, parse: parseJson });
   const exact = { rest: exactRest, client: createClient(exactRest) };
   return {
-    context: { config, identity, rest, client, exact, discovery, capabilities, serverClock, metrics, log },
+    context: {
+      ...{ config, identity, rest, client, exact, discovery, capabilities, serverClock, metrics, log },
+      rollbacks: createListeners(),
+    },
     urgent: createClient(createRest({ ...options, urgent: true })),
     close: connection.close,
   };

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 
 import type { Config } from '../../config/config.ts';
+import type { Listeners } from '../../controllers/listeners.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Rest } from '../../kube/rest.ts';
@@ -19,6 +20,8 @@ export interface Context {
   readonly discovery: Discovery;
   readonly capabilities: Capabilities;
   readonly serverClock: ServerClock;
+  /** Told when the cluster went back in time: what was read before is to be read again. */
+  readonly rollbacks: Listeners<[]>;
   readonly metrics: Metrics;
   readonly log: Logger;
 }

@@ -30,14 +30,14 @@ const INDEXES = {
 };
 
 export function startFollower(
-  { rest, client, log, ownNamespace, onChange }: FollowerParts,
+  { rest, client, rollbacks, log, ownNamespace, onChange }: FollowerParts,
   resource: Resource,
   policies: readonly CompiledPolicy[],
   signal: AbortSignal,
 ): Follower {
   const own = new AbortController();
   const watched = watch<GovernedObject>(
-    { rest, client, log },
+    { rest, client, rollbacks, log },
     {
       resource,
       indexes: INDEXES,

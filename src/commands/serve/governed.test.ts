@@ -47,6 +47,7 @@ beforeEach(() => {
     {
       rest,
       client: createClient(rest),
+      rollbacks: { add: ignore },
       log,
       ownNamespace: 'gatehouse-system',
       resolve: ({ group, resource }) => {

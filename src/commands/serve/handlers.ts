@@ -66,7 +66,7 @@ export async function openHandlers(
 
 type HandlersContext = Pick<
   Context,
-  'client' | 'exact' | 'discovery' | 'config' | 'capabilities' | 'metrics' | 'log'
+  'client' | 'exact' | 'rollbacks' | 'discovery' | 'config' | 'capabilities' | 'metrics' | 'log'
 >;
 
 /** @throws InvalidHandlers with everything that keeps them from being used */
@@ -111,14 +111,14 @@ export function startHandlers(
 }
 
 function storesFor(
-  { client, exact, discovery, log }: HandlersContext,
+  { client, exact, discovery, rollbacks, log }: HandlersContext,
   all: readonly CompiledHandler[],
   signal: AbortSignal,
 ): HandlerStores {
   return createHandlerStores(
     {
       // What handlers read may be compared with what is asked for: the same integers have to be the same.
-      ...{ ...exact, log },
+      ...{ ...exact, rollbacks, log },
       resolve: (kind, waiting) => discovery.resolve(kind, waiting),
       canRead: async ({ group, resource }, waiting) => {
         const ask = (verb: string) => canI(client, { verb, group, resource }, { signal: waiting });

@@ -4,15 +4,23 @@ import { fenced } from '../../kube/fence.ts';
 import { startCertificates } from './certificates.ts';
 import type { Context } from './context.ts';
 import type { Conversions } from './conversions.ts';
+import type { OwnLease } from './lease-notes.ts';
+import { startOwnSweeps } from './own-sweeps.ts';
 import { startPolicies } from './policies.ts';
 import type { ReplicaParts } from './replica.ts';
 import { startRestores } from './restores.ts';
 import { startUniqueClaims } from './unique-claims.ts';
 
+export interface LeaderParts {
+  readonly replica: ReplicaParts;
+  readonly conversions: Conversions;
+  readonly ownLease: OwnLease;
+}
+
 /** Runs until the signal aborts and the last reconcile has ended. */
 export async function lead(
   context: Context,
-  { replica, conversions }: { readonly replica: ReplicaParts; readonly conversions: Conversions },
+  { replica, conversions, ownLease }: LeaderParts,
   isLeader: () => boolean,
   signal: AbortSignal,
 ): Promise<void> {
@@ -25,6 +33,7 @@ export async function lead(
     signal, // what still waits then would keep the process from ending, for minutes after a large rotation
   });
 
+  const ownSweeps = startOwnSweeps(leading, ownLease, signal);
   const certificates = startCertificates(leading, recorder.record, signal);
   const governing = async () => {
     // What the replica has not judged yet must not be taken out of the webhook configurations.
@@ -37,6 +46,7 @@ export async function lead(
   };
   await Promise.all([
     certificates.stopped,
+    ownSweeps.stopped,
     untilAborted(governing(), signal),
     conversions.lead(leading, signal),
   ]);

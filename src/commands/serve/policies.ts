@@ -10,6 +10,7 @@ import {
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf, type Resource } from '../../kube/object.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
+import { isEnabled } from '../../restore/detector.ts';
 import type { Certificates } from './certificates.ts';
 import type { Context } from './context.ts';
 import { startController, type RunningController } from './controller.ts';
@@ -30,7 +31,7 @@ export function startPolicies(
   record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  const { registry, policies, onPolicyChange } = replica;
+  const { registry, policies, onPolicyChange, onDetectorChange } = replica;
   const installed = new Map<string, number>();
   const audit = startPolicyAudit(
     context,
@@ -59,6 +60,7 @@ export function startPolicies(
   }, signal);
   onPolicyChange(status.add, signal);
   certificates.onAuthority(install);
+  onDetectorChange(install, signal);
   for (const resource of Object.values(CONFIGURATIONS)) watchOwn(context, resource, install, signal);
   for (const policy of policies.store.list()) status.add(keyOf(policy));
   install();
@@ -94,7 +96,7 @@ function startStatus(
 
 function startConfigurations(
   context: Context,
-  { registry, handlers }: ReplicaParts,
+  { registry, handlers, detectors }: ReplicaParts,
   certificates: Certificates,
   onInstalled: (inForce: readonly CompiledPolicy[]) => void,
   signal: AbortSignal,
@@ -116,7 +118,13 @@ function startConfigurations(
           service: { namespace, name: service, port: servicePort },
           ownNamespace: namespace,
           matchConditions: capabilities.matchConditions,
+          guardsOwnKinds: true,
         },
+        restorers: () =>
+          detectors.store
+            .list()
+            .filter(isEnabled)
+            .flatMap(({ spec }) => spec.principals),
         read: (resource, waiting) =>
           client.get<LiveWebhookConfiguration>(
             CONFIGURATIONS[resource],

@@ -13,6 +13,8 @@ import { createClaims } from './claims.ts';
 import type { Context } from './context.ts';
 import { createGoverned, type Governed } from './governed.ts';
 import type { Handlers } from './handlers.ts';
+import { createOwnKinds } from './own-kinds.ts';
+import { createOwners } from './owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './crd-schemas.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
@@ -43,13 +45,14 @@ export interface ReplicaParts {
 const POLICY_WORKERS = 4;
 
 export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
-  const { client, discovery, capabilities, config, serverClock, log } = context;
+  const { client, discovery, capabilities, config, serverClock, rollbacks, log } = context;
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
   const targets = createTargets(context, signal);
   const governed = createGoverned(
     {
       ...context.exact,
+      rollbacks,
       log,
       ownNamespace: config.namespace,
       resolve: (kind, waiting) => discovery.resolve(kind, waiting),
@@ -112,6 +115,12 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     governed.follow(registry.inForce());
   });
 
+  const owners = createOwners({
+    client,
+    discovery,
+    namespace: config.namespace,
+    now: () => performance.now(),
+  });
   const world = createWorld({
     client,
     exact: context.exact.client,
@@ -126,6 +135,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     }),
     governed,
     claims: createClaims(client, config.uniqueSettleMs),
+    owners,
   });
   const serverNow = () => serverClock.now().getTime();
   return {
@@ -137,7 +147,13 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     governed,
     handlers,
     world,
-    admission: createAdmission(registry, world, handlers, serverNow),
+    admission: createAdmission(
+      registry,
+      world,
+      handlers,
+      serverNow,
+      createOwnKinds({ client, windows, detectors, owners, now: () => serverClock.now() }),
+    ),
     checks: {
       policies: untilPassed(() => policiesProblem(policies, registry)),
       stores: untilPassed(() => {

@@ -1,7 +1,7 @@
 /** What speaks for a requester who seems to restore: windows that are known, windows that are new, restores without a window. */
 import { createHash } from 'node:crypto';
 
-import type { RestoreEvidence, World } from '../../admission/world.ts';
+import type { World } from '../../admission/world.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -39,8 +39,10 @@ export function createRestoreEvidence({
     if (opened !== undefined) return opened;
     for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
       const sources = await sourcesOf(detector, signal);
-      const evidence = evidenceOfSources(detector, sources, userInfo, place, now(), sha256);
-      if (evidence !== undefined && !isClosed(evidence, items)) return evidence;
+      const evidence = evidenceOfSources(detector, sources, userInfo, place, now(), sha256, (window) =>
+        isClosed(window, items),
+      );
+      if (evidence !== undefined) return evidence;
     }
     return undefined;
   };
@@ -62,6 +64,6 @@ export function createRestoreEvidence({
 }
 
 /** A window that somebody has closed stays closed, whatever its source still says. */
-function isClosed({ window }: RestoreEvidence, windows: readonly RestoreWindow[]): boolean {
+function isClosed(window: string, windows: readonly RestoreWindow[]): boolean {
   return windows.some(({ metadata }) => metadata.name === window);
 }

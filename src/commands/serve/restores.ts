@@ -9,7 +9,9 @@ import { setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/object.ts';
 import type { Context } from './context.ts';
 import { startController } from './controller.ts';
+import { startDetection } from './detectors.ts';
 import type { ReplicaParts } from './replica.ts';
+import { createRelinkOwners } from './relink.ts';
 import { RESTORE_WINDOWS } from './resources.ts';
 import { storedObjects } from './stored-objects.ts';
 
@@ -20,11 +22,13 @@ const SWEEP_MS = 10 * 60_000;
 
 export function startRestores(
   context: Context & { readonly client: KubeClient },
-  { registry, targets, windows, onWindowChange }: ReplicaParts,
+  replica: ReplicaParts,
   record: RecordEvent,
   signal: AbortSignal,
-): { readonly stopped: Promise<void> } {
-  const { client, log, config } = context;
+): { readonly stopped: Promise<unknown> } {
+  const { client, log, config, serverClock } = context;
+  const { registry, targets, windows, detectors, world, onWindowChange } = replica;
+  const detection = startDetection(context, replica, record, signal);
   const changed = new Set<string>();
   const controller = startController(
     context,
@@ -33,14 +37,24 @@ export function startRestores(
       timeoutMs: SWEEP_MS,
       reconcile: createRestoreWindowsReconciler({
         window: (name) => windows.store.get(name),
+        source: detection.source,
         takeChanged: (name) => changed.delete(name),
         sweep: createSweep({ ...storedObjects(context), policies: registry.inForce, now: () => new Date() }),
+        relink: createRelinkOwners({
+          ...{ client, world, discovery: context.discovery, policies: registry.inForce },
+          windows: windows.store.list,
+          detectors: detectors.store.list,
+          settleMs: config.restoreSettleMs,
+        }),
         setCondition,
         writeStatus: (window, status, waiting) =>
           client.replaceStatus(RESTORE_WINDOWS, { ...window, status }, { signal: waiting }),
         record,
-        times: { settleMs: config.restoreSettleMs, recheckMs: RECHECK_MS },
-        now: () => new Date(),
+        timesOf: (window) => ({
+          settleMs: detection.times(window)?.settleMs ?? config.restoreSettleMs,
+          recheckMs: RECHECK_MS,
+        }),
+        now: () => serverClock.now(),
         log,
       }),
     },
@@ -56,7 +70,11 @@ export function startRestores(
       controller.add(keyOf(window));
     }
   }, signal);
-  return { stopped: controller.stopped };
+  detection.onSourceChange(() => {
+    for (const window of windows.store.list())
+      if (window.status?.closedAt === undefined) controller.add(keyOf(window));
+  }, signal);
+  return { stopped: Promise.all([controller.stopped, detection.stopped]) };
 }
 
 /** Whether the report of a window would change with this target. Beyond the listed violations one cannot know. */

@@ -1,9 +1,14 @@
 /** Every replica: the Secret with Gatehouse's own serving certificate → the listener. No volume, so no delay. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { secrets } from '../../kube/well-known.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { Secret } from '../../pki/secret.ts';
 import type { Listener } from '../../server/listener.ts';
+import type { ServingCertificate } from '../../server/serving-certificate.ts';
+import { authorityAccess } from './certificates/authority-access.ts';
 import type { Context } from './context.ts';
+import { createPresenter } from './presenter.ts';
 import { watch } from './watch.ts';
 
 export function followServingSecret(
@@ -11,26 +16,34 @@ export function followServingSecret(
   listener: Pick<Listener, 'present'>,
   signal: AbortSignal,
 ): void {
-  const { namespace } = context.config;
-  const present = async (secret: Secret | undefined) => {
-    const [chain, key] = [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY].map((name) => decode(secret?.data?.[name]));
-    if (chain === undefined || key === undefined) return; // the leader is about to mend it; we go on with what we have
-    try {
-      await listener.present({ chain, key });
-    } catch (err) {
-      context.log.error({ err, secret: SERVING_SECRET }, 'could not present the serving certificate');
-    }
-  };
+  const { config, serverClock, log } = context;
+  const { readPublished } = authorityAccess(context);
+  const presenter = createPresenter({
+    present: listener.present,
+    readBundles: async (waiting) => (await readPublished(waiting)).flatMap(({ bundle }) => bundle ?? []),
+    sleep: (ms, waiting) => sleep(ms, undefined, { signal: waiting }),
+    now: serverClock.now,
+    log: log.child({ secret: SERVING_SECRET }),
+  });
   const watched = watch<Secret>(
     context,
     {
       resource: secrets,
-      namespace,
+      namespace: config.namespace,
       fieldSelector: `metadata.name=${SERVING_SECRET}`,
-      onChange: (key) => void present(watched.store.get(key)),
+      onChange: (key) => {
+        const certificate = certificateIn(watched.store.get(key));
+        // Nothing there: the leader is about to mend it; we go on with what we have.
+        if (certificate !== undefined) void presenter.offer(certificate, signal);
+      },
     },
     signal,
   );
+}
+
+function certificateIn(secret: Secret | undefined): ServingCertificate | undefined {
+  const [chain, key] = [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY].map((name) => decode(secret?.data?.[name]));
+  return chain === undefined || key === undefined ? undefined : { chain, key };
 }
 
 function decode(base64: string | undefined): string | undefined {

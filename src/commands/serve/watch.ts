@@ -1,4 +1,5 @@
 /** A store and the reflector that fills it, running until the signal aborts. */
+import type { Listeners } from '../../controllers/listeners.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../kube/log.ts';
 import type { KubeObject } from '../../kube/object.ts';
@@ -15,6 +16,7 @@ export interface Watched<T extends KubeObject> {
 export interface WatchContext {
   readonly rest: Rest;
   readonly client: KubeClient;
+  readonly rollbacks: Pick<Listeners<[]>, 'add'>;
   readonly log: Log;
 }
 
@@ -30,7 +32,9 @@ export function watch<T extends KubeObject>(
   signal: AbortSignal,
 ): Watched<T> {
   const store = createStore<T>({ ...(options.indexes === undefined ? {} : { indexes: options.indexes }) });
-  const reflector = createReflector<T>({ ...context, ...options, store });
+  const { rest, log, rollbacks } = context;
+  const reflector = createReflector<T>({ rest, log, ...options, store });
+  rollbacks.add(reflector.relist, signal);
   void reflector.run(signal);
   return { store, hasSynced: reflector.hasSynced, whenSynced: reflector.whenSynced };
 }

@@ -14,7 +14,7 @@ import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Targets } from './targets.ts';
 
-export interface WorldParts extends Pick<World, 'claims' | 'governed' | 'restoreEvidence'> {
+export interface WorldParts extends Pick<World, 'claims' | 'governed' | 'owners' | 'restoreEvidence'> {
   readonly client: Pick<KubeClient, 'get' | 'getMetadata'>;
   /** Reads integers without loss. Default: `client`. */
   readonly exact?: Pick<KubeClient, 'get'>;

@@ -63,7 +63,6 @@ export function startAuthority(
     },
     signal,
   );
-  metrics.clockSkew(serverClock.skewMs);
   signal.addEventListener('abort', metrics.authorityUnknown, { once: true });
   const published = startBundle(context, { bundle, onPublished: secret.reconsider }, signal);
   listeners.add(published.publish);
@@ -150,12 +149,12 @@ function startBundle(
     { name: 'ca-bundle', reconcile: inLocalTime(reconcile, serverClock.now) },
     signal,
   );
-  return {
-    publish: () => {
-      controller.add(CABUNDLE_CONFIGMAP);
-    },
-    stopped: controller.stopped,
+  const publish = () => {
+    controller.add(CABUNDLE_CONFIGMAP);
   };
+  const fieldSelector = `metadata.name=${CABUNDLE_CONFIGMAP}`;
+  watch<ConfigMap>(context, { resource: configMaps, namespace, fieldSelector, onChange: publish }, signal);
+  return { publish, stopped: controller.stopped };
 }
 
 const toMetrics = ({ phase, broken, authority }: AuthorityReport): AuthorityState => ({

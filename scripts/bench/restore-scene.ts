@@ -1,0 +1,110 @@
+/** A cluster of its own for the restore of many objects: the kinds, the policy, Velero. */
+import { readFileSync } from 'node:fs';
+
+import { applyManifests } from '../../src/commands/sandbox/manifests.ts';
+import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import { createDiscovery } from '../../src/kube/discovery.ts';
+import { systemClock } from '../../src/kube/clock.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { USERS, type ControlPlane } from '../../test/support/control-plane.ts';
+import { eventually } from '../../test/support/processes.ts';
+import {
+  application,
+  applicationPolicy,
+  APPLICATIONS,
+  kindManifests,
+  zone,
+  ZONES,
+} from '../../test/support/restore-kinds.ts';
+import { asReturned, verdictOf } from '../../test/support/restore-scene.ts';
+import { VELERO } from '../../test/support/velero-client.ts';
+import { restoreDefinition, RESTORES } from '../../test/support/velero-crd.ts';
+import type { BackupObject } from '../../test/support/velero-objects.ts';
+import type { ClusterProcess } from './cluster-process.ts';
+
+const NAMESPACES = 10;
+/** One in so many objects is a Zone; the others name one. */
+const SHARE_OF_ZONES = 10;
+
+export const namespaceFor = (index: number): string => `restored-${index % NAMESPACES}`;
+
+/** Everything but the policy. */
+export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
+  await apply(
+    cluster,
+    ...kindManifests,
+    restoreDefinition,
+    clusterAdmin('velero', VELERO.user),
+    ...['velero', ...Array.from({ length: NAMESPACES }, (_, index) => namespaceFor(index))].map((name) => ({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name },
+    })),
+    readerBinding,
+  );
+  await Promise.all(
+    [APPLICATIONS, ZONES, RESTORES].map((resource) =>
+      eventually(`${resource.resource} are served`, async () => {
+        await cluster.client.list(resource, { limit: 1 });
+        return true;
+      }),
+    ),
+  );
+}
+
+/** Resolves when the API server asks about Applications. */
+export async function enforcePolicy(cluster: ClusterProcess): Promise<void> {
+  await apply(cluster, applicationPolicy);
+  const probe = application(namespaceFor(0), 'probe', { zone: 'nowhere' });
+  await eventually(
+    'the policy is enforced',
+    async () => (await verdictOf(cluster.client, probe, { dryRun: true })).includes('spec.zone'),
+    { timeoutMs: 60_000 },
+  );
+}
+
+/** In the order that costs most: each Application is written before the Zone that it names. */
+export function backupOf(count: number): readonly BackupObject[] {
+  const zones = count / SHARE_OF_ZONES;
+  return Array.from({ length: count }, (_, index) =>
+    index < zones
+      ? asReturned(zone(`zone-${index}`))
+      : asReturned(application(namespaceFor(index), `app-${index}`, { zone: `zone-${index % zones}` })),
+  );
+}
+
+async function apply({ client, rest }: ClusterProcess, ...manifests: readonly KubeObject[]): Promise<void> {
+  const discovery = createDiscovery(rest, systemClock);
+  await applyManifests({ client, discovery, namespace: 'default' }, manifests);
+}
+
+/** No controller fills aggregated ClusterRoles where only kube-apiserver runs. */
+const readerBinding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'gatehouse-references-restore' },
+  roleRef: {
+    apiGroup: 'rbac.authorization.k8s.io',
+    kind: 'ClusterRole',
+    name: 'gatehouse-references-restore',
+  },
+  subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: USERS.gatehouse.name }],
+};
+
+interface Kubeconfig {
+  readonly clusters: readonly [
+    { readonly cluster: { readonly server: string; readonly 'certificate-authority-data': string } },
+  ];
+  readonly users: readonly [{ readonly user: { readonly token: string } }];
+}
+
+/** What a backup tool needs to find the API server and to be let in. */
+export function planeOf({ kubeconfig }: ClusterProcess): Pick<ControlPlane, 'server' | 'ca' | 'token'> {
+  const { clusters, users } = JSON.parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig; // written by the tests' support
+  const [{ cluster }] = clusters;
+  return {
+    server: cluster.server,
+    ca: Buffer.from(cluster['certificate-authority-data'], 'base64').toString('utf8'),
+    token: () => users[0].user.token,
+  };
+}

@@ -1,0 +1,204 @@
+/**
+ * What a restore of 10,000 objects costs: `npm run bench:restore`, with `-- --check` to fail when a target is missed. API server,
+ * Gatehouse and the imitator of Velero share one machine, so times mean little while it has other work.
+ */
+import { cpus, loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import { RESTORE_WINDOWS } from '../../src/commands/sandbox/tour-objects.ts';
+import { eventually } from '../../test/support/processes.ts';
+import { createVelero, type Velero } from '../../test/support/velero.ts';
+import { VELERO, type Sent } from '../../test/support/velero-client.ts';
+import { APPLICATIONS } from '../../test/support/restore-kinds.ts';
+import type { BackupObject } from '../../test/support/velero-objects.ts';
+import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
+import { atMost, percentile, printFigures, type Figure } from './figures.ts';
+import { mostOf } from './most-memory.ts';
+import { backupOf, enforcePolicy, namespaceFor, planeOf, prepareRestores } from './restore-scene.ts';
+import { mebibytes, whole } from './table.ts';
+
+const OBJECTS = 10_000;
+/** Written without a policy, to know what the API server takes by itself; the first of them warm it up. */
+const BASELINE = 2_500;
+const WARM_UP = 500;
+const LONGEST_ADDED_MS = 10;
+const LONGEST_SWEEP_MS = 60_000;
+const MOST_BYTES = 300 * 2 ** 20;
+/** As in a container of 512 MiB, the limit in deploy/base: see memory.ts. */
+const HEAP = ['--max-old-space-size=256', '--max-semi-space-size=4'];
+
+/** The baseline lives in namespaces of its own, for its objects have the same names. */
+const elsewhere = Object.fromEntries(
+  Array.from({ length: 10 }, (_, index) => [namespaceFor(index), `baseline-${index}`]),
+);
+
+const window: RestoreWindow = {
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'RestoreWindow',
+  metadata: { name: 'bench' },
+  spec: {
+    principals: [{ user: VELERO.user }],
+    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+  },
+};
+
+const onlyApplications = (backup: readonly BackupObject[]) =>
+  backup.filter(({ kind }) => kind === APPLICATIONS.kind);
+const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
+
+const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+
+const before = loadavg()[0]?.toFixed(1) ?? '';
+const figures = await measure();
+printFigures(figures);
+console.log(
+  `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
+    `load ${before} before it, ${loadavg()[0]?.toFixed(1) ?? ''} at the end, of which this is a part`,
+);
+
+const missed = figures.filter(({ target }) => target?.met === false);
+if (flags.check && missed.length > 0) {
+  for (const { what, measured, target } of missed)
+    console.error(`${what.trim()}: ${measured}, and ${target?.wanted ?? ''} is asked for`);
+  process.exitCode = 1;
+}
+
+async function measure(): Promise<readonly Figure[]> {
+  const { cluster, on } = await startCluster();
+  const velero = createVelero(planeOf(cluster));
+  try {
+    await prepareRestores(cluster);
+    const replica = await cluster.startReplica('one', HEAP);
+    await replica.whenReady(60_000);
+    const backup = backupOf(OBJECTS);
+    const alone = await writes(velero, () =>
+      velero.restore({
+        name: 'baseline',
+        backup: onlyApplications(backupOf(BASELINE)),
+        spec: { namespaceMapping: elsewhere },
+      }),
+    );
+    await enforcePolicy(cluster);
+    const memory = mostOf(replica);
+    await openWindow(cluster);
+    const restored = await writes(velero, () => velero.restore({ name: 'bench', backup }));
+    const { status } = await closeWindow(cluster);
+    const most = await memory.stop();
+    const calls = await callsBetween(cluster, status?.lastSweep?.startedAt, status?.lastSweep?.finishedAt);
+    await replica.program.stop(30_000);
+    return [
+      ...latency(on, alone.slice(WARM_UP * 2), restored),
+      ...sweepFigures(status, calls),
+      {
+        what: 'memory (RSS) of the leader, the most during restore and sweep',
+        measured: mebibytes(most),
+        target: atMost(most, MOST_BYTES, mebibytes),
+      },
+    ];
+  } finally {
+    await velero.stop();
+    await cluster.stop();
+  }
+}
+
+async function startCluster(): Promise<{ readonly cluster: ClusterProcess; readonly on: string }> {
+  try {
+    const cluster = await startClusterProcess('kube-apiserver');
+    return { cluster, on: `kube-apiserver ${cluster.version}` };
+  } catch (error) {
+    console.warn('no kube-apiserver here, so this is measured on the sandbox:', error);
+    const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=4096']);
+    return { cluster, on: `sandbox ${cluster.version}` };
+  }
+}
+
+/** Creates and the patches after them, in their order. @throws Error when something was refused */
+async function writes(
+  velero: Velero,
+  restore: () => ReturnType<Velero['restore']>,
+): Promise<readonly Sent[]> {
+  const first = velero.client.sent().length;
+  const { errors } = await restore();
+  if (errors.length > 0) throw new Error(`${errors.length} objects were refused: ${errors[0] ?? ''}`);
+  return velero.client
+    .sent()
+    .slice(first)
+    .filter(({ method, path }) => method !== 'GET' && path.includes('/applications'));
+}
+
+async function openWindow({ client }: ClusterProcess): Promise<void> {
+  await client.create(RESTORE_WINDOWS, window);
+  await eventually('the window is open', async () => {
+    const found = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name: 'bench' });
+    return found?.status?.phase === 'Open';
+  });
+}
+
+/** The window with its final report. */
+async function closeWindow({ client }: ClusterProcess): Promise<RestoreWindow> {
+  await client.patchMerge(RESTORE_WINDOWS, { name: 'bench' }, { spec: { close: true } });
+  return await eventually(
+    'the final sweep',
+    async () => {
+      const found = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name: 'bench' });
+      return found?.status?.lastSweep?.interim === false ? found : undefined;
+    },
+    { timeoutMs: 300_000, everyMs: 250 },
+  );
+}
+
+function latency(on: string, alone: readonly Sent[], restored: readonly Sent[]): readonly Figure[] {
+  return (['POST', 'PATCH'] as const).flatMap((method) => {
+    const what = method === 'POST' ? 'creates' : 'patches of managedFields';
+    const timesOf = (all: readonly Sent[]) =>
+      all.filter((one) => one.method === method).map((one) => one.milliseconds);
+    const at = (share: number) => ({
+      alone: percentile(timesOf(alone), share),
+      restored: percentile(timesOf(restored), share),
+    });
+    const [p50, p99] = [at(0.5), at(0.99)];
+    const added = p99.restored - p99.alone;
+    return [
+      {
+        what: `${whole(timesOf(restored).length)} ${what} in a window, ${on}: added at p99`,
+        measured: milliseconds(added),
+        target: atMost(added, LONGEST_ADDED_MS, milliseconds),
+      },
+      { what: '  added at p50', measured: milliseconds(p50.restored - p50.alone) },
+      {
+        what: '  p50 and p99 in the window',
+        measured: `${milliseconds(p50.restored)}, ${milliseconds(p99.restored)}`,
+      },
+      {
+        what: '  p50 and p99 without a policy',
+        measured: `${milliseconds(p50.alone)}, ${milliseconds(p99.alone)}`,
+      },
+    ];
+  });
+}
+
+function sweepFigures(status: RestoreWindow['status'], calls: number): readonly Figure[] {
+  const { startedAt = '', finishedAt = '', objectsScanned = 0 } = status?.lastSweep ?? {};
+  const took = Date.parse(finishedAt) - Date.parse(startedAt);
+  const violations = status?.violations?.total ?? 0;
+  return [
+    {
+      what: `sweep of ${whole(objectsScanned)} objects, ${violations} violations`,
+      measured: `${(took / 1_000).toFixed(2)} s`,
+      target: atMost(took, LONGEST_SWEEP_MS, (ms) => `${ms / 1_000} s`),
+    },
+    { what: '  requests to the API server', measured: whole(calls) },
+  ];
+}
+
+/** Requests of Gatehouse that ended in this time, but for its lease and its watches. */
+async function callsBetween(cluster: ClusterProcess, from = '', to = ''): Promise<number> {
+  const events = await cluster.audit();
+  return events.filter(({ stageTimestamp, verb, objectRef }) => {
+    const at = Date.parse(stageTimestamp);
+    return (
+      at >= Date.parse(from) && at <= Date.parse(to) && verb !== 'watch' && objectRef?.resource !== 'leases'
+    );
+  }).length;
+}

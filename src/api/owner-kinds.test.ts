@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+
+import { keepsOwners, mayOwnAgain } from './owner-kinds.ts';
+
+test.each([
+  ['', 'pods', false],
+  ['apps', 'replicasets', false],
+  ['apps', 'controllerrevisions', false],
+  ['discovery.k8s.io', 'endpointslices', false],
+  ['coordination.k8s.io', 'leases', false],
+  ['', 'events', false],
+  ['events.k8s.io', 'events', false],
+  ['', 'secrets', true],
+  ['apps', 'deployments', true],
+  ['infra.example.com', 'pods', true],
+])('in group "%s", the owners of %s come back: %s', (group, resource, expected) => {
+  expect(keepsOwners({ group, resource })).toBe(expected);
+});
+
+test('a Job gets its owner back unless that is a CronJob', () => {
+  const jobs = { group: 'batch', resource: 'jobs' };
+  expect(mayOwnAgain(jobs, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(false);
+  expect(mayOwnAgain(jobs, { apiVersion: 'example.com/v1', kind: 'CronJob' })).toBe(true);
+  expect(mayOwnAgain({ group: '', resource: 'secrets' }, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(
+    true,
+  );
+  expect(mayOwnAgain({ group: '', resource: 'pods' }, { apiVersion: 'batch/v1', kind: 'Job' })).toBe(false);
+});

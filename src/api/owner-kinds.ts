@@ -1,0 +1,28 @@
+/** Objects whose owner references are never linked again: their controllers adopt them by labels, and delete what they did not expect. */
+import { groupOf } from './owner-record.ts';
+import type { GroupResource, OwnerReference } from './meta.ts';
+
+const ADOPTED: readonly GroupResource[] = [
+  { group: '', resource: 'pods' },
+  { group: '', resource: 'events' },
+  { group: 'events.k8s.io', resource: 'events' },
+  { group: 'apps', resource: 'replicasets' },
+  { group: 'apps', resource: 'controllerrevisions' },
+  { group: 'discovery.k8s.io', resource: 'endpointslices' },
+  { group: 'coordination.k8s.io', resource: 'leases' },
+];
+
+/** Whether owners of such objects may be recorded and linked. */
+export function keepsOwners({ group, resource }: GroupResource): boolean {
+  return !ADOPTED.some((one) => one.group === group && one.resource === resource);
+}
+
+/** Whether this one of its owners may be linked again: a CronJob counts the Jobs that it owns, and deletes the oldest. */
+export function mayOwnAgain(
+  child: GroupResource,
+  owner: Pick<OwnerReference, 'apiVersion' | 'kind'>,
+): boolean {
+  if (!keepsOwners(child)) return false;
+  const isJob = child.group === 'batch' && child.resource === 'jobs';
+  return !(isJob && groupOf(owner.apiVersion) === 'batch' && owner.kind === 'CronJob');
+}

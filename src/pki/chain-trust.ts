@@ -1,0 +1,46 @@
+import type { X509Certificate } from 'node:crypto';
+import { splitCertificates } from './pem.ts';
+
+/**
+ * Whether a client that trusts `bundle` takes this chain, leaf first, as far as signatures and times go; names are the caller's
+ * matter. Text that cannot be read is trusted by nobody, and trusts nothing.
+ */
+export function isTrustedBy(chain: string, bundle: string, now: Date): boolean {
+  const [leaf, ...others] = readable(chain);
+  return leaf !== undefined && leadsTo(readable(bundle), leaf, others, now);
+}
+
+/** @param others what may stand between; each is used once, so a loop of certificates ends */
+function leadsTo(
+  roots: readonly X509Certificate[],
+  certificate: X509Certificate,
+  others: readonly X509Certificate[],
+  now: Date,
+): boolean {
+  if (!isValidAt(certificate, now)) return false;
+  if (roots.some((root) => isValidAt(root, now) && hasIssued(root, certificate))) return true;
+  return others.some(
+    (issuer) =>
+      hasIssued(issuer, certificate) &&
+      leadsTo(
+        roots,
+        issuer,
+        others.filter((other) => other !== issuer),
+        now,
+      ),
+  );
+}
+
+const hasIssued = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
+  certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+
+const isValidAt = ({ validFromDate, validToDate }: X509Certificate, now: Date): boolean =>
+  validFromDate <= now && now < validToDate;
+
+function readable(pem: string): readonly X509Certificate[] {
+  try {
+    return splitCertificates(pem);
+  } catch {
+    return [];
+  }
+}

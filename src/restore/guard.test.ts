@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest';
+
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
+import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
+import { completeWindow, objectionsTo, OPENED_BY, type GuardWorld, type OwnRequest } from './guard.ts';
+
+const NOW = new Date('2026-11-21T12:00:00Z');
+const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
+const ALICE = { username: 'alice', groups: ['system:authenticated'] };
+const OURS = { username: 'system:serviceaccount:gatehouse-system:gatehouse', groups: [] };
+
+const SPEC: RestoreWindowSpec = {
+  principals: [{ user: 'restorer' }],
+  expiresAt: '2026-11-21T13:00:00Z',
+};
+const window = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}): RestoreWindow => ({
+  metadata: { name: 'drill', ...metadata },
+  spec: { ...SPEC, ...spec },
+});
+
+/** What is asked of the cluster, and the answer: whether the user has the verb `open`. */
+const worldOf = (mayOpen: boolean, asked: string[] = []): GuardWorld => ({
+  restorers: [{ group: 'system:serviceaccounts:velero' }],
+  isOurs: ({ username }) => username === OURS.username,
+  mayOpen: (name, namespaces) => {
+    asked.push([name ?? '', ...namespaces].join(' '));
+    return Promise.resolve(mayOpen);
+  },
+  now: NOW,
+});
+
+const creation = (object: RestoreWindow, user = ALICE): OwnRequest => ({
+  operation: 'CREATE',
+  resource: 'restorewindows',
+  user,
+  object,
+  oldObject: undefined,
+});
+const change = (before: RestoreWindow, after: RestoreWindow, user = ALICE): OwnRequest => ({
+  ...creation(after, user),
+  operation: 'UPDATE',
+  oldObject: before,
+});
+const said = async (request: OwnRequest, mayOpen = true, asked: string[] = []) =>
+  (await objectionsTo(request, worldOf(mayOpen, asked)))
+    .map(({ field, message }) => `${field}: ${message}`)
+    .join('\n');
+
+describe('S2: a window is opened', () => {
+  test('by whoever has the verb, for all of the cluster', async () => {
+    const asked: string[] = [];
+    expect(await said(creation(window()), true, asked)).toBe('');
+    expect(asked).toEqual(['drill']);
+    expect(await said(creation(window()), false)).toContain('the verb "open"');
+  });
+
+  test('or in the namespaces that it names', async () => {
+    const asked: string[] = [];
+    const narrow = window({ match: { namespaces: { include: ['shop', 'store'] } } });
+    expect(await said(creation(narrow), false, asked)).toContain('in shop, store');
+    expect(asked).toEqual(['drill shop store']);
+  });
+
+  test('by Gatehouse itself, which is not asked', async () => {
+    const detected = window({ source: { type: 'Detector', detector: 'velero' } });
+    const asked: string[] = [];
+    expect(await said(creation(detected, OURS), false, asked)).toBe('');
+    expect(asked).toEqual([]);
+    expect(await said(creation(detected))).toContain('only Gatehouse itself opens windows of type Detector');
+  });
+});
+
+describe('S3: a restorer', () => {
+  test.each(['restorewindows', 'restoredetectors', 'admissionpolicies', 'uniqueclaims'])(
+    'may neither create, change nor delete %s',
+    async (resource) => {
+      for (const operation of ['CREATE', 'UPDATE', 'DELETE'] as const) {
+        const object = operation === 'DELETE' ? undefined : window();
+        const request = { operation, resource, user: VELERO, object, oldObject: window({ reason: 'old' }) };
+        expect(await said(request)).toContain(`may not write ${resource}.gatehouse.dev`);
+      }
+    },
+  );
+
+  test('may end a window sooner', async () => {
+    expect(await said(change(window(), window({ close: true }), VELERO))).toBe('');
+    expect(await said(change(window(), window({ expiresAt: '2026-11-21T12:30:00Z' }), VELERO))).toBe('');
+    const approval = window({ sweep: { approved: true } });
+    expect(await said(change(window({ sweep: {} }), approval, VELERO))).toContain('may not write');
+  });
+});
+
+test.each(['velero.io/restore-name', 'velero.io/backup-name'])(
+  'S4: a window with the label %s comes from a backup and is refused',
+  async (label) => {
+    expect(await said(creation(window({}, { labels: { [label]: 'nightly' } })))).toContain(
+      'a window that comes from a backup stays closed',
+    );
+  },
+);
+
+describe('S5: a window', () => {
+  test.each<[string, Partial<RestoreWindowSpec>, string]>([
+    ['in the past', { expiresAt: '2026-11-21T11:59:59Z' }, 'is in the past'],
+    ['of more than a day', { expiresAt: '2026-11-22T12:02:00Z' }, 'no window is open for more than 24 hours'],
+    ['without a restorer', { principals: [] }, 'name who restores'],
+    ...['system:authenticated', 'system:serviceaccounts', 'system:masters'].map(
+      (group): [string, Partial<RestoreWindowSpec>, string] => [
+        `for ${group}`,
+        { principals: [{ group }] },
+        'is not one restorer but everybody',
+      ],
+    ),
+  ])('%s is refused', async (_which, spec, message) => {
+    expect(await said(creation(window(spec)))).toContain(message);
+  });
+
+  test.each<[string, Partial<RestoreWindowSpec>]>([
+    ['spec.principals', { principals: [{ user: 'mallory' }] }],
+    ['spec.expiresAt', { expiresAt: '2026-11-21T14:00:00Z' }],
+    ['spec.match', { match: { operations: ['DELETE'] } }],
+    ['spec.reason', { reason: 'another' }],
+    ['spec.sweep', { sweep: { relinkOwners: 'Off' } }],
+  ])('keeps %s as it was opened', async (field, spec) => {
+    expect(await said(change(window(), window(spec)))).toContain(`${field}: `);
+  });
+
+  test('stays closed', async () => {
+    expect(await said(change(window({ close: true }), window()))).toContain('stays closed');
+    expect(await said(change(window(), window({ close: true })))).toBe('');
+  });
+
+  test('has its links approved by whoever may open one', async () => {
+    const before = window({ sweep: { requireApprovalToLink: true } });
+    const after = window({ sweep: { requireApprovalToLink: true, approved: true } });
+    expect(await said(change(before, after), false)).toContain('the verb "open"');
+    expect(await said(change(before, after))).toBe('');
+    expect(await said(change(after, before))).toContain('spec.sweep');
+  });
+});
+
+test('a detector is made and changed by whoever may open windows; what is wrong with it is said', async () => {
+  const spec = {
+    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
+    namespaces: ['velero'],
+    phasePath: 'status.phase',
+    activeValues: ['InProgress'],
+    principals: [{ group: 'system:serviceaccounts:velero' }],
+  };
+  const request = (change: object): OwnRequest => ({
+    operation: 'CREATE',
+    resource: 'restoredetectors',
+    user: ALICE,
+    object: { metadata: { name: 'velero' }, spec: { ...spec, ...change } } as OwnRequest['object'],
+    oldObject: undefined,
+  });
+  expect(await said(request({}))).toBe('');
+  expect(await said(request({}), false)).toContain('the verb "open"');
+  expect(await said(request({ namespaces: ['*'] }))).toContain('spec.namespaces: ');
+  expect(await said(request({ phasePath: 'status[0' }))).toContain('spec.phasePath: ');
+});
+
+describe('a window is stored', () => {
+  test('left out of backups and signed by whoever opened it, whatever it says itself', () => {
+    const forged = window({}, { annotations: { [OPENED_BY]: 'root', a: 'b' } });
+    expect(completeWindow(creation(forged))?.metadata).toMatchObject({
+      labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+      annotations: { [OPENED_BY]: 'alice', a: 'b' },
+    });
+  });
+
+  test('with the same signature for good', () => {
+    const opened = completeWindow(creation(window())) as RestoreWindow; // of a window comes a window
+    const stripped = { ...opened, metadata: { name: 'drill' } };
+    expect(completeWindow(change(opened, stripped, VELERO))?.metadata).toEqual(opened.metadata);
+    expect(completeWindow(change(opened, opened, VELERO))).toBe(opened);
+  });
+});

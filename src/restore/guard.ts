@@ -1,0 +1,195 @@
+/** Who may open a RestoreWindow, and what nobody may do to one. Never subject to a window itself. */
+import { isDeepStrictEqual } from 'node:util';
+
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
+import type { KubernetesObject } from '../api/meta.ts';
+import { isAmong, type Requester } from '../api/principals.ts';
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { Principal } from '../api/restore-principal.ts';
+import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
+import { detectorProblems } from './detector.ts';
+import { LONGEST_WINDOW_MS, windowProblems } from './window.ts';
+
+/** Who opened a window: the user name, by the webhook that saw the request. */
+export const OPENED_BY = 'gatehouse.dev/opened-by';
+
+/** A request about one of our own kinds. */
+export interface OwnRequest {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  /** Plural. */
+  readonly resource: string;
+  readonly user: Requester;
+  /** Absent on DELETE. */
+  readonly object: KubernetesObject | undefined;
+  readonly oldObject: KubernetesObject | undefined;
+}
+
+export interface GuardWorld {
+  /** Whoever a detector or an open window names. */
+  readonly restorers: readonly Principal[];
+  /** Whether this is Gatehouse itself. */
+  readonly isOurs: (user: Requester) => boolean;
+  /** Whether the requester has the verb `open`, for all of the cluster or in each of these namespaces. Throws when nobody can tell. */
+  readonly mayOpen: (window: string | undefined, namespaces: readonly string[]) => Promise<boolean>;
+  readonly now: Date;
+}
+
+export interface Objection {
+  /** Empty: the request as such. */
+  readonly field: string;
+  readonly message: string;
+}
+
+/** What speaks against the request; empty: nothing. Throws when the API server does not say who may. */
+export async function objectionsTo(request: OwnRequest, world: GuardWorld): Promise<readonly Objection[]> {
+  if (world.isOurs(request.user)) return [];
+  if (isAmong(world.restorers, request.user) && !onlyEnds(request)) return [restored(request)];
+  if (request.operation === 'DELETE') return [];
+  switch (request.resource) {
+    case 'restorewindows':
+      return await toWindow(request, world);
+    case 'restoredetectors':
+      return await toDetector(request, world);
+    default:
+      return [];
+  }
+}
+
+/** A backup holds whatever was there: what opens windows and what judges must not come out of one. */
+function restored({ resource }: OwnRequest): Objection {
+  return {
+    field: '',
+    message:
+      `whoever restores may not write ${resource}.gatehouse.dev: they are left out of restores by design. ` +
+      `Leave them out of the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`,
+  };
+}
+
+async function toWindow(request: OwnRequest, world: GuardWorld): Promise<readonly Objection[]> {
+  const window = request.object as RestoreWindow | undefined; // the API server has held it to its schema
+  if (window === undefined) return [];
+  const before = request.oldObject as RestoreWindow | undefined; // as above
+  if (request.operation === 'UPDATE' && before !== undefined) {
+    const changes = changesOf(before.spec, window.spec);
+    if (changes.length > 0) return changes;
+    const approves = window.spec.sweep?.approved === true && before.spec.sweep?.approved !== true;
+    return approves ? await permission(window, world) : [];
+  }
+  const problems = [...windowProblems(window).map(toObjection), ...timeProblems(window.spec, world.now)];
+  if (problems.length > 0) return problems;
+  const { type = 'Manual' } = window.spec.source ?? {};
+  if (type !== 'Manual')
+    return [{ field: 'spec.source.type', message: `only Gatehouse itself opens windows of type ${type}` }];
+  return await permission(window, world);
+}
+
+async function permission(
+  { metadata, spec }: RestoreWindow,
+  { mayOpen }: GuardWorld,
+): Promise<readonly Objection[]> {
+  const namespaces = spec.match?.namespaces?.include ?? [];
+  if (await mayOpen(metadata.name, namespaces)) return [];
+  const where = namespaces.length === 0 ? 'for the whole cluster' : `in ${namespaces.join(', ')}`;
+  const message =
+    `you may not open RestoreWindows ${where}: ask for the verb "open" on restorewindows.gatehouse.dev` +
+    (namespaces.length === 0 ? ', or name the namespaces in spec.match.namespaces.include' : '');
+  return [{ field: '', message }];
+}
+
+async function toDetector(
+  { object, oldObject }: OwnRequest,
+  { mayOpen }: GuardWorld,
+): Promise<readonly Objection[]> {
+  const detector = object as RestoreDetector | undefined; // the API server has held it to its schema
+  if (detector === undefined) return [];
+  const problems = detectorProblems(detector).map(toObjection);
+  if (problems.length > 0) return problems;
+  const before = oldObject as RestoreDetector | undefined; // as above
+  if (isDeepStrictEqual(before?.spec, detector.spec) || (await mayOpen(undefined, []))) return [];
+  const message =
+    'a RestoreDetector opens windows for the whole cluster: ask for the verb "open" on restorewindows.gatehouse.dev';
+  return [{ field: '', message }];
+}
+
+function toObjection(problem: string): Objection {
+  const at = problem.indexOf(': ');
+  return at < 0
+    ? { field: '', message: problem }
+    : { field: problem.slice(0, at), message: problem.slice(at + 2) };
+}
+
+function timeProblems({ expiresAt, close }: RestoreWindowSpec, now: Date): readonly Objection[] {
+  const left = new Date(expiresAt).getTime() - now.getTime();
+  const field = 'spec.expiresAt';
+  if (left <= 0 && close !== true)
+    return [
+      { field, message: `${expiresAt} is in the past; a window of yesterday stays closed: create a new one` },
+    ];
+  // A minute for clocks that differ.
+  return left > LONGEST_WINDOW_MS + 60_000
+    ? [{ field, message: 'no window is open for more than 24 hours: name an earlier time' }]
+    : [];
+}
+
+/** A window may be closed, ended earlier, and its links approved; all else is as it was opened. */
+function changesOf(before: RestoreWindowSpec, after: RestoreWindowSpec): readonly Objection[] {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...fields].flatMap((key): readonly Objection[] => {
+    const [was, is] = [ownValue(before, key), ownValue(after, key)];
+    if (isDeepStrictEqual(was, is)) return [];
+    const objection = (message: string) => [{ field: `spec.${key}`, message }];
+    switch (key) {
+      case 'close':
+        return after.close === true ? [] : objection('a closed window stays closed: create a new one');
+      case 'expiresAt':
+        return new Date(after.expiresAt) <= new Date(before.expiresAt)
+          ? []
+          : objection('it can only be moved to an earlier time: create a new window');
+      case 'sweep':
+        return onlyApproves(before.sweep, after.sweep)
+          ? []
+          : objection('only sweep.approved can be changed, from false to true');
+      default:
+        return objection('it cannot be changed once the window is there: create a new one');
+    }
+  });
+}
+
+const ownValue = (spec: RestoreWindowSpec, key: string): unknown =>
+  Object.entries(spec).find(([name]) => name === key)?.[1];
+
+function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSpec['sweep']): boolean {
+  return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
+}
+
+/** Also a restorer may end its own window sooner. */
+function onlyEnds({ operation, resource, object, oldObject }: OwnRequest): boolean {
+  if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
+  const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // see toWindow
+  if (before === undefined || after === undefined) return false;
+  const { close, expiresAt } = after.spec;
+  const ended = { ...before.spec, expiresAt, ...(close === undefined ? {} : { close }) };
+  return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);
+}
+
+/** The window as it is to be stored: left out of backups, and signed by whoever opened it. @returns the same if nothing is to change */
+export function completeWindow({
+  operation,
+  user,
+  object,
+  oldObject,
+}: OwnRequest): KubernetesObject | undefined {
+  if (object === undefined) return undefined;
+  const opener = operation === 'CREATE' ? user.username : oldObject?.metadata?.annotations?.[OPENED_BY];
+  const { labels, annotations } = object.metadata ?? {};
+  if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && annotations?.[OPENED_BY] === opener) return object;
+  const others = Object.fromEntries(Object.entries(annotations ?? {}).filter(([key]) => key !== OPENED_BY));
+  return {
+    ...object,
+    metadata: {
+      ...object.metadata,
+      labels: { ...labels, [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+      annotations: opener === undefined ? others : { ...others, [OPENED_BY]: opener },
+    },
+  };
+}

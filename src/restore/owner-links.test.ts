@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest';
+
+import type { KubernetesObject, ObjectMeta, OwnerReference } from '../api/meta.ts';
+import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../api/owner-record.ts';
+import { linkPatch, lostOwners, NO_LIMITS, planLinks, type OwnerState } from './owner-links.ts';
+
+const SERVERS = { group: 'infra.example.com', resource: 'servers' };
+const rack: OwnerReference = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1', uid: 'old' };
+const shelf: OwnerReference = { ...rack, kind: 'Shelf', name: 's1', uid: 'old-shelf' };
+const other: OwnerReference = { ...rack, name: 'other', uid: 'other', controller: true };
+
+function restored(refs: readonly OwnerReference[], metadata: ObjectMeta = {}, self = 'a'): KubernetesObject {
+  return {
+    metadata: {
+      name: 'a',
+      uid: 'child',
+      resourceVersion: '7',
+      annotations: { [OWNER_RECORD_ANNOTATION]: encodeOwnerRecord({ self, refs }) ?? '' },
+      ...metadata,
+    },
+  };
+}
+
+const found = (uid = 'new', rest: Partial<Extract<OwnerState, { kind: 'found' }>> = {}): OwnerState => ({
+  kind: 'found',
+  uid,
+  apiVersion: 'infra.example.com/v1',
+  isTerminating: false,
+  isDoubtful: false,
+  ...rest,
+});
+const MISSING: OwnerState = { kind: 'missing' };
+const plan = (
+  object: KubernetesObject,
+  state: OwnerState | ((ref: OwnerReference) => OwnerState),
+  limits = NO_LIMITS,
+) => planLinks(SERVERS, object, typeof state === 'function' ? state : () => state, limits);
+
+describe('what was lost', () => {
+  test.each<[what: string, object: KubernetesObject, kinds: readonly string[]]>([
+    ['is what is recorded and not there', restored([rack, shelf], { ownerReferences: [shelf] }), ['Rack']],
+    ['is nothing where all is there', restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }), []],
+    ['is nothing without a record', { metadata: { name: 'a' } }, []],
+    ['is nothing in a copy', restored([rack], {}, 'b'), []],
+    [
+      'is nothing where the record is none',
+      restored([], { annotations: { [OWNER_RECORD_ANNOTATION]: '{' } }),
+      [],
+    ],
+  ])('%s', (_what, object, kinds) => {
+    expect(lostOwners(object).map(({ kind }) => kind)).toEqual(kinds);
+  });
+});
+
+describe('an owner', () => {
+  test.each<[what: string, state: OwnerState, result: string]>([
+    ['that is there is linked', found(), 'Linked'],
+    ['that never went is linked', found('old', { isDoubtful: true }), 'Linked'],
+    ['that is missing is not', MISSING, 'OwnerMissing'],
+    ['on its way out is not', found('new', { isTerminating: true }), 'OwnerTerminating'],
+    ['that may be somebody else is not', found('new', { isDoubtful: true }), 'OwnerAmbiguous'],
+    ['that could not be read is not', { kind: 'unknown', message: 'no' }, 'Failed'],
+  ])('%s', (_what, state, result) => {
+    const made = plan(restored([rack]), state);
+    expect(made.verdicts.map((verdict) => verdict.result)).toEqual([result]);
+    expect(made.changes).toBe(result === 'Linked');
+    expect(made.ownerReferences).toEqual(
+      result === 'Linked' ? [{ ...rack, uid: state.kind === 'found' ? state.uid : '' }] : [],
+    );
+  });
+
+  test('comes with its flags, in the version that is served', () => {
+    const ref = { ...rack, controller: true, blockOwnerDeletion: true };
+    const made = plan(restored([ref]), found('new', { apiVersion: 'infra.example.com/v2' }));
+    expect(made.ownerReferences).toEqual([{ ...ref, uid: 'new', apiVersion: 'infra.example.com/v2' }]);
+    expect(parseOwnerRecord(made.record)?.refs).toEqual(made.ownerReferences);
+  });
+
+  test('that a CronJob would be is never linked', () => {
+    const job = { ...rack, apiVersion: 'batch/v1', kind: 'CronJob' };
+    const made = planLinks({ group: 'batch', resource: 'jobs' }, restored([job]), () => found());
+    expect(made).toMatchObject({ changes: false, verdicts: [{ result: 'NotAllowed' }] });
+  });
+
+  test('that controls does not take an object from another controller, and is given up; others are linked', () => {
+    const object = restored([{ ...rack, controller: true }, shelf], { ownerReferences: [other] });
+    const made = plan(object, ({ kind }) => found(`new-${kind}`));
+    expect(made.verdicts.map(({ result }) => result)).toEqual(['AlreadyControlled', 'Linked']);
+    expect(made.ownerReferences.map(({ uid }) => uid)).toEqual(['other', 'new-Shelf']);
+    expect(made.record).not.toContain('r1');
+  });
+
+  test('that waits stays recorded beside those that are linked', () => {
+    const made = plan(restored([rack, shelf]), ({ kind }) => (kind === 'Rack' ? found() : MISSING));
+    expect(parseOwnerRecord(made.record)?.refs).toEqual([{ ...rack, uid: 'new' }, shelf]);
+  });
+
+  test('is referred to once, however often it was recorded', () => {
+    const made = plan(restored([rack, { ...rack, uid: 'older' }]), found());
+    expect(made.ownerReferences).toHaveLength(1);
+  });
+
+  test('does not block its deletion where the API server forbids us to say so', () => {
+    const object = restored([{ ...rack, blockOwnerDeletion: true }, shelf]);
+    const made = plan(object, found(), { ...NO_LIMITS, mayBlock: false });
+    expect(made.ownerReferences).toMatchObject([{ blockOwnerDeletion: false }]);
+  });
+
+  test('that was replaced while it was linked is taken back, or replaced in the same write', () => {
+    const limits = { ...NO_LIMITS, stale: new Set(['wrong']) };
+    const object = restored([{ ...rack, uid: 'wrong' }], { ownerReferences: [{ ...rack, uid: 'wrong' }] });
+    const back = plan(object, MISSING, limits);
+    expect(back).toMatchObject({
+      changes: true,
+      ownerReferences: [],
+      verdicts: [{ result: 'OwnerMissing' }],
+    });
+    expect(parseOwnerRecord(back.record)?.refs).toHaveLength(1);
+    expect(plan(object, found('right'), limits).ownerReferences).toMatchObject([{ uid: 'right' }]);
+  });
+});
+
+describe('the patch', () => {
+  const guards = [
+    { op: 'test', path: '/metadata/uid', value: 'child' },
+    { op: 'test', path: '/metadata/resourceVersion', value: '7' },
+  ];
+  const annotation = '/metadata/annotations/gatehouse.dev~1owner-references';
+
+  test('fails unless the object is the one that was judged', () => {
+    const object = restored([rack]);
+    const made = plan(object, found());
+    expect(linkPatch(object, made)).toEqual([
+      ...guards,
+      { op: 'add', path: '/metadata/ownerReferences', value: [{ ...rack, uid: 'new' }] },
+      { op: 'add', path: annotation, value: made.record },
+    ]);
+  });
+
+  test('removes what is to go, and only what is there', () => {
+    const nothing = { ownerReferences: [], record: undefined };
+    expect(linkPatch(restored([rack], { ownerReferences: [rack] }), nothing)).toEqual([
+      ...guards,
+      { op: 'remove', path: '/metadata/ownerReferences' },
+      { op: 'remove', path: annotation },
+    ]);
+    expect(linkPatch({ metadata: { uid: 'child', resourceVersion: '7' } }, nothing)).toEqual(guards);
+  });
+});

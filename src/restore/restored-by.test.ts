@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { RestoreWindow } from '../api/restore-window.ts';
+import { restoredBy, veleroName } from './restored-by.ts';
+
+const digest = () => 'c0ffee00';
+const window = (
+  status: RestoreWindow['status'] = {},
+  spec: Partial<RestoreWindow['spec']> = {},
+): RestoreWindow => ({
+  metadata: { name: 'w', creationTimestamp: '2026-11-21T12:00:10Z' },
+  spec: { principals: [], expiresAt: '2026-11-21T18:00:00Z', ...spec },
+  status,
+});
+const velero: RestoreDetector = {
+  metadata: { name: 'velero' },
+  spec: {
+    attributionLabel: { key: 'velero.io/restore-name', value: 'VeleroName' },
+  } as RestoreDetector['spec'], // all that is looked at
+};
+const created = (time: string) => ({ creationTimestamp: `2026-11-21T${time}Z` });
+
+test.each([
+  ['before the window', '12:00:09', false],
+  ['within its first second', '12:00:10', true],
+  ['while it is open', '13:00:00', true],
+  ['while its last writes arrive', '14:01:05', true],
+  ['after that', '14:01:06', false],
+])('what was created %s (%s) counts as restored: %s', (_when, time, expected) => {
+  const windows = [window({ openedAt: '2026-11-21T12:00:10.700Z', closedAt: '2026-11-21T14:00:00Z' })];
+  expect(restoredBy(windows, [], 65_000, digest)(created(time))).toBe(expected);
+});
+
+test('an open window has no end yet, and without a window nothing is restored', () => {
+  expect(restoredBy([window()], [], 0, digest)(created('23:59:59'))).toBe(true);
+  expect(restoredBy([], [], 0, digest)(created('23:59:59'))).toBe(false);
+  expect(restoredBy([window()], [], 0, digest)({})).toBe(false);
+});
+
+test('A10: the label of the restore tells, shortened as Velero does it', () => {
+  const name = 'r'.repeat(80);
+  const ref = { apiVersion: 'velero.io/v1', kind: 'Restore', resource: 'restores', name, uid: 'u' };
+  const source = { type: 'Detector', detector: 'velero', ref } as const;
+  const isRestored = restoredBy([window({}, { source })], [velero], 0, digest);
+  const labelled = (value: string) => ({
+    ...created('01:00:00'),
+    labels: { 'velero.io/restore-name': value },
+  });
+  expect(isRestored(labelled(`${'r'.repeat(57)}c0ffee`))).toBe(true);
+  expect(isRestored(labelled(name))).toBe(false);
+  expect(veleroName('short', digest)).toBe('short');
+});

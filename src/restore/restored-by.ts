@@ -1,0 +1,69 @@
+/** Which objects a restore has made, as far as that shows in the objects themselves. */
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { ObjectMeta } from '../api/meta.ts';
+import type { RestoreWindow } from '../api/restore-window.ts';
+
+/** What shows when an object was made, and by which restore it says it was. */
+export interface Made {
+  readonly creationTimestamp?: string | undefined;
+  readonly labels?: ObjectMeta['labels'] | undefined;
+}
+
+/** How long the value of a label may be. */
+const LONGEST_LABEL = 63;
+
+/**
+ * Whether an object was created while one of the windows was open, or carries the label of its restore. That is attribution, not
+ * proof: everybody can set a label, and other users create objects in a window too.
+ *
+ * @param settleMs how long after it was let in a write may still be stored
+ * @param digest hexadecimal SHA-256
+ */
+export function restoredBy(
+  windows: readonly RestoreWindow[],
+  detectors: readonly RestoreDetector[],
+  settleMs: number,
+  digest: (text: string) => string,
+): (made: Made) => boolean {
+  const spans = windows.map((window) => spanOf(window, settleMs));
+  const labels = windows.flatMap((window) => labelOf(window, detectors, digest) ?? []);
+  return ({ creationTimestamp = '', labels: own = {} }) => {
+    const created = Date.parse(creationTimestamp);
+    return (
+      spans.some(({ from, until }) => created >= from && created <= until) ||
+      labels.some(({ key, value }) => Object.hasOwn(own, key) && own[key] === value)
+    );
+  };
+}
+
+function spanOf(
+  { metadata, status }: RestoreWindow,
+  settleMs: number,
+): { readonly from: number; readonly until: number } {
+  const starts = [metadata.creationTimestamp, status?.openedAt]
+    .map((time) => Date.parse(time ?? ''))
+    .filter((time) => !Number.isNaN(time));
+  const closed = Date.parse(status?.closedAt ?? '');
+  // Times of creation have whole seconds.
+  const from = Math.floor(Math.min(...starts) / 1_000) * 1_000;
+  return { from, until: Number.isNaN(closed) ? Infinity : closed + settleMs };
+}
+
+function labelOf(
+  { spec }: RestoreWindow,
+  detectors: readonly RestoreDetector[],
+  digest: (text: string) => string,
+): { readonly key: string; readonly value: string } | undefined {
+  const detector = detectors.find(({ metadata }) => metadata.name === spec.source?.detector);
+  const { attributionLabel: label } = detector?.spec ?? {};
+  const name = spec.source?.ref?.name;
+  if (label === undefined || name === undefined) return undefined;
+  return { key: label.key, value: label.value === 'VeleroName' ? veleroName(name, digest) : name };
+}
+
+/** Velero cuts a name that is too long for a label, and puts the first of its digest behind it (pkg/label GetValidName). */
+export function veleroName(name: string, digest: (text: string) => string): string {
+  return name.length <= LONGEST_LABEL
+    ? name
+    : `${name.slice(0, LONGEST_LABEL - 6)}${digest(name).slice(0, 6)}`;
+}

@@ -1,0 +1,485 @@
+/** C1–C3: a restore overwrites what Gatehouse keeps in the cluster for itself, as a backup tool would: without asking. */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import type { KubeObject, NamedRef, Resource } from '../../src/kube/object.ts';
+import {
+  configMaps,
+  events,
+  leases,
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { createAuthority } from '../../src/pki/authority.ts';
+import { withAuthority } from '../../src/pki/authority-secret.ts';
+import { generateKeyPair, randomSerial } from '../../src/pki/keys.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  RESTORE_WINDOWS,
+  SERVERS,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { writesOf } from '../support/gatehouse-audit.ts';
+import { enforceExamples } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startLoad, type Load } from '../support/load.ts';
+import {
+  server,
+  text,
+  type Conditioned,
+  type SecretObject,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+import { presentedSerial } from '../support/tls.ts';
+
+const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
+const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
+const BUNDLE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
+const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' };
+const CONFIGURATION = { name: 'gatehouse' };
+const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+const REPAIRED_MS = 5_000;
+const PER_SECOND = 40;
+const LANES = 8;
+
+interface LeaseObject extends KubeObject {
+  readonly spec?: { readonly holderIdentity?: string; readonly acquireTime?: string };
+}
+
+interface EventObject extends KubeObject {
+  readonly reason?: string;
+  readonly count?: number;
+  readonly series?: { readonly count?: number };
+}
+
+let balancer: Balancer;
+let cluster: Cluster;
+let replicas: readonly Replica[] = [];
+let pool: Pool;
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  replicas = await Promise.all(
+    ['one', 'two'].map((name) =>
+      startReplica(cluster.plane, { name, servicePort: balancer.port, settings: SETTINGS }),
+    ),
+  );
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await Promise.all(replicas.map((replica) => replica.whenReady(60_000)));
+  pool = new Pool(cluster.plane.server, { connections: LANES, connect: { ca: cluster.plane.ca } });
+  await enforceExamples(cluster);
+});
+
+afterAll(async () => {
+  await pool.destroy();
+  await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+/** Once: a client that asks again would hide what this test is about. */
+async function admit(n: number): Promise<void> {
+  const { statusCode, body } = await pool.request({
+    method: 'POST',
+    path: `/apis/${SERVERS.group}/${SERVERS.version}/namespaces/shop/${SERVERS.resource}?dryRun=All`,
+    headers: { authorization: `Bearer ${cluster.plane.token('admin')}`, 'content-type': 'application/json' },
+    body: JSON.stringify(server('shop', `load-${n}`, 'fra1')),
+  });
+  const answer = await body.text();
+  if (statusCode !== 201) throw new Error(`${statusCode} ${answer}`);
+}
+
+/** A restore with `existingResourcePolicy: update`: what is in the backup goes over what is there. */
+const overwrite = (resource: Resource, ref: NamedRef, part: object) =>
+  cluster.admin.patchMerge(resource, ref, part);
+
+const read = async <T extends KubeObject>(resource: Resource, ref: NamedRef): Promise<T> => {
+  const found = await cluster.admin.get<T>(resource, ref);
+  if (found === undefined) throw new Error(`there is no ${resource.kind} ${ref.name}`);
+  return found;
+};
+
+/** Keys do not belong into the output of a test that fails. */
+const digest = (data: Readonly<Record<string, string>>) =>
+  createHash('sha256').update(JSON.stringify(data)).digest('hex');
+
+const dataOf = async (ref: NamedRef) => (await read<SecretObject>(secrets, ref)).data ?? {};
+
+const repaired = (what: string, probe: () => Promise<boolean>) =>
+  eventually(`${what} is repaired`, probe, { timeoutMs: REPAIRED_MS, everyMs: 50 });
+
+const isLeading = async (replica: Replica) =>
+  /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics());
+
+async function leaderAndOther(): Promise<readonly [Replica, Replica]> {
+  const [one, two] = replicas;
+  if (one === undefined || two === undefined) throw new Error('there are two replicas');
+  return (await isLeading(one)) ? [one, two] : [two, one];
+}
+
+/** Of the replica that leads; a counter that is not there yet is 0. */
+async function counter(name: string): Promise<number> {
+  const [leader] = await leaderAndOther();
+  const metrics = await leader.metrics();
+  return Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'm').exec(metrics)?.[1] ?? 0);
+}
+
+async function timesTold(reason: string): Promise<number> {
+  const { items } = await cluster.admin.list<EventObject>(events, { namespace: SYSTEM_NAMESPACE });
+  return items
+    .filter((event) => event.reason === reason)
+    .reduce((sum, { count = 1, series }) => sum + Math.max(count, series?.count ?? 0), 0);
+}
+
+async function generationIds(): Promise<string> {
+  const secret = await read<SecretObject>(secrets, AUTHORITY);
+  const generations = JSON.parse(text(secret, 'generations.json')) as readonly { readonly id: string }[];
+  return generations.map(({ id }) => id).join();
+}
+
+interface Before {
+  readonly authority: Readonly<Record<string, string>>;
+  readonly serving: Readonly<Record<string, string>>;
+  readonly bundle: string;
+  readonly configurations: readonly WebhookConfigurationObject[];
+}
+
+const CONFIGURATIONS = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
+
+async function snapshot(): Promise<Before> {
+  const map = await read<SecretObject>(configMaps, BUNDLE);
+  return {
+    authority: await dataOf(AUTHORITY),
+    serving: await dataOf(SERVING),
+    bundle: map.data?.['ca.crt'] ?? '',
+    configurations: await Promise.all(
+      CONFIGURATIONS.map((kind) => read<WebhookConfigurationObject>(kind, CONFIGURATION)),
+    ),
+  };
+}
+
+/** Until the authority that a backup holds is of the past: its CA is gone everywhere. */
+async function rotate(reason: string): Promise<void> {
+  const before = await generationIds();
+  await overwrite(secrets, AUTHORITY, { metadata: { annotations: { 'gatehouse.dev/rotate': reason } } });
+  await eventually(
+    `the rotation ${reason}`,
+    async () => {
+      const after = await generationIds();
+      return after !== before && !after.includes(',');
+    },
+    { timeoutMs: 90_000, everyMs: 100 },
+  );
+  await eventually('only the new CA is published', async () => {
+    const { bundle, configurations } = await snapshot();
+    const all = [bundle, ...configurations.flatMap(bundlesOf)];
+    return all.every((one) => one === bundle && one.split('BEGIN CERTIFICATE').length === 2);
+  });
+}
+
+const bundlesOf = ({ webhooks = [] }: WebhookConfigurationObject) =>
+  webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString());
+
+test('S: state of ours is left out of backups', async () => {
+  const own: readonly (readonly [Resource, NamedRef])[] = [
+    [secrets, AUTHORITY],
+    [secrets, SERVING],
+    [configMaps, BUNDLE],
+    [leases, LEASE],
+    ...CONFIGURATIONS.map((kind) => [kind, CONFIGURATION] as const),
+  ];
+  for (const [resource, ref] of own) {
+    const { metadata } = await read(resource, ref);
+    expect(metadata?.labels, resource.kind).toMatchObject({ 'velero.io/exclude-from-backup': 'true' });
+  }
+});
+
+describe('C1: an older authority that is valid takes the place of the one in use', () => {
+  let load: Load;
+  let cutting: NodeJS.Timeout;
+
+  beforeEach(() => {
+    load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
+    // The API server keeps its connections: without new ones nobody would notice which certificate is presented.
+    cutting = setInterval(() => void load.between(() => balancer.cut(1)), 300);
+  });
+  afterEach(async () => {
+    clearInterval(cutting);
+    await load.stop();
+  });
+
+  const rounds: readonly (readonly [string, (before: Before) => Promise<unknown>])[] = [
+    ['alone', (before) => overwrite(secrets, AUTHORITY, { data: before.authority })],
+    [
+      'with the serving certificate that it signed',
+      async (before) => {
+        await overwrite(secrets, AUTHORITY, { data: before.authority });
+        await overwrite(secrets, SERVING, { data: before.serving });
+      },
+    ],
+    [
+      'with the serving certificate and the published bundle',
+      async (before) => {
+        await overwrite(secrets, AUTHORITY, { data: before.authority });
+        await overwrite(secrets, SERVING, { data: before.serving });
+        await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': before.bundle } });
+      },
+    ],
+  ];
+
+  test.each(rounds)('%s: no admission fails, and what clients trust is what it was', async (how, restore) => {
+    const before = await snapshot();
+    await rotate(how);
+    const now = await snapshot();
+    const [restored, told] = [
+      await counter('gatehouse_authority_restored_total'),
+      await timesTold('SignerRestored'),
+    ];
+
+    await restore(before);
+    await repaired('the authority', async () => {
+      const { authority, bundle } = await snapshot();
+      return authority['generations.json'] === now.authority['generations.json'] && bundle === now.bundle;
+    });
+    await repaired('the serving certificate', async () => {
+      const { serving } = await snapshot();
+      return serving['tls.crt'] !== before.serving['tls.crt'];
+    });
+    await sleep(2_000); // what could still go wrong does
+    clearInterval(cutting);
+    const { sent, failures } = await load.stop();
+    expect(sent).toBeGreaterThan(PER_SECOND);
+    expect(failures).toEqual([]);
+    const { bundle, configurations } = await snapshot();
+    expect(bundle).toBe(now.bundle);
+    for (const one of configurations.flatMap(bundlesOf)) expect(one).toBe(now.bundle);
+    expect(await counter('gatehouse_authority_restored_total')).toBe(restored + 1);
+    await eventually('it is told', async () => (await timesTold('SignerRestored')) > told);
+  });
+
+  test('only its serving certificate, while the leader cannot mend it: nobody presents what nobody trusts', async () => {
+    const before = await snapshot();
+    await rotate('frozen');
+    const [leader, other] = await leaderAndOther();
+    balancer.setBackends([other.port]);
+    await load.between(() => balancer.cut(1));
+    const serial = await presentedSerial(other.port);
+
+    leader.program.kill('SIGSTOP');
+    try {
+      await overwrite(secrets, SERVING, { data: before.serving });
+      await sleep(3_000); // less than a lease lives
+      expect(await presentedSerial(other.port)).toBe(serial);
+    } finally {
+      leader.program.kill('SIGCONT');
+      balancer.setBackends(replicas.map(({ port }) => port));
+    }
+    await repaired('the serving certificate', async () => {
+      const { serving } = await snapshot();
+      return serving['tls.crt'] !== before.serving['tls.crt'];
+    });
+    clearInterval(cutting);
+    expect((await load.stop()).failures).toEqual([]);
+  });
+});
+
+test('C1: everything at once, the webhook configurations too: all of it is as it was within 5 s', async () => {
+  const before = await snapshot();
+  await rotate('everything');
+  const now = await snapshot();
+  await overwrite(secrets, AUTHORITY, { data: before.authority });
+  await overwrite(secrets, SERVING, { data: before.serving });
+  await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': before.bundle } });
+  for (const [index, kind] of CONFIGURATIONS.entries())
+    await overwrite(kind, CONFIGURATION, { webhooks: before.configurations[index]?.webhooks ?? [] });
+  const started = performance.now();
+  await repaired('everything', async () => {
+    const after = await snapshot();
+    return (
+      after.bundle === now.bundle &&
+      after.authority['generations.json'] === now.authority['generations.json'] &&
+      after.configurations.flatMap(bundlesOf).every((one) => one === now.bundle)
+    );
+  });
+  await repaired('admission', () => admit(0).then(() => true));
+  console.log(
+    `admissions pass ${Math.round(performance.now() - started)} ms after everything was overwritten`,
+  );
+});
+
+describe('C2: an authority that cannot be used takes the place of the one in use', () => {
+  const stranger = async (now: Date) =>
+    createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
+
+  const kinds: readonly (readonly [string, () => Promise<unknown>])[] = [
+    [
+      'one that has expired',
+      async () => {
+        const old = withAuthority({}, await stranger(new Date('2010-01-01T00:00:00Z')));
+        await overwrite(secrets, AUTHORITY, { data: old });
+      },
+    ],
+    [
+      'one of another cluster',
+      async () => overwrite(secrets, AUTHORITY, { data: withAuthority({}, await stranger(new Date())) }),
+    ],
+    [
+      'one whose key is of another CA',
+      async () => {
+        const other = Object.entries(withAuthority({}, await stranger(new Date())));
+        const key = other.find(([name]) => name.endsWith('.key'))?.[1];
+        await overwrite(secrets, AUTHORITY, { data: { [`${await generationIds()}.key`]: key } });
+      },
+    ],
+    ['garbage', () => overwrite(secrets, AUTHORITY, { data: { 'generations.json': 'eA==' } })],
+    ['nothing', () => overwrite(secrets, AUTHORITY, { data: null })],
+    ['its deletion', () => cluster.admin.delete(secrets, AUTHORITY)],
+  ];
+
+  test.each(kinds)('%s: the leader writes back what it knows, and says so', async (_what, spoil) => {
+    const before = await snapshot();
+    const [restored, told] = [
+      await counter('gatehouse_authority_restored_total'),
+      await timesTold('SignerRestored'),
+    ];
+    const load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
+    await spoil();
+    await repaired(
+      'the authority',
+      async () => (await counter('gatehouse_authority_restored_total')) > restored,
+    );
+    const { failures } = await load.stop();
+    expect(failures).toEqual([]);
+    const after = await snapshot();
+    expect(digest(after.authority)).toBe(digest(before.authority));
+    expect(digest(after.serving)).toBe(digest(before.serving));
+    expect(after.bundle).toBe(before.bundle);
+    for (const one of after.configurations.flatMap(bundlesOf)) expect(one).toBe(before.bundle);
+    await eventually('it is told', async () => (await timesTold('SignerRestored')) > told);
+  });
+});
+
+describe('C3: what the API server calls us by is overwritten', () => {
+  const mended = (kind: Resource, before: WebhookConfigurationObject) =>
+    repaired(kind.kind, async () => {
+      const now = await cluster.admin.get<WebhookConfigurationObject>(kind, CONFIGURATION);
+      return JSON.stringify(now?.webhooks) === JSON.stringify(before.webhooks);
+    });
+  const edits: readonly (readonly [string, (kind: Resource, own: WebhookConfigurationObject) => unknown])[] =
+    [
+      [
+        'the caBundle of another CA',
+        (kind, own) => {
+          const other = Buffer.from(cluster.plane.ca).toString('base64');
+          const stale = (own.webhooks ?? []).map((entry) => ({
+            ...entry,
+            clientConfig: { ...entry.clientConfig, caBundle: other },
+          }));
+          return overwrite(kind, CONFIGURATION, { webhooks: stale });
+        },
+      ],
+      [
+        'an entry that is gone',
+        (kind, { webhooks = [] }) => overwrite(kind, CONFIGURATION, { webhooks: webhooks.slice(1) }),
+      ],
+      ['no entry at all', (kind) => overwrite(kind, CONFIGURATION, { webhooks: [] })],
+      ['its deletion', (kind) => cluster.admin.delete(kind, CONFIGURATION)],
+    ];
+
+  test.each(
+    CONFIGURATIONS.flatMap((kind) => edits.map(([what, edit]) => [kind.kind, what, kind, edit] as const)),
+  )('%s, %s: as it was within 5 s', async (_kind, _what, kind, edit) => {
+    const before = await read<WebhookConfigurationObject>(kind, CONFIGURATION);
+    await edit(kind, before);
+    await mended(kind, before);
+    await repaired('admission', () => admit(0).then(() => true));
+  });
+
+  test('the published bundle: as it was within 5 s', async () => {
+    const { bundle } = await snapshot();
+    await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': cluster.plane.ca } });
+    await repaired('the ConfigMap', async () => (await snapshot()).bundle === bundle);
+    await cluster.admin.delete(configMaps, BUNDLE);
+    await repaired('the ConfigMap', () => snapshot().then((now) => now.bundle === bundle));
+  });
+});
+
+describe('C3: the lease is overwritten', () => {
+  const ways: readonly (readonly [string, (lease: LeaseObject, other: string) => Promise<unknown>])[] = [
+    ['with a holder that is gone', () => overwrite(leases, LEASE, { spec: { holderIdentity: 'gone' } })],
+    [
+      'with a holder that is gone and its own long life',
+      () => overwrite(leases, LEASE, { spec: { holderIdentity: 'gone', leaseDurationSeconds: 3_600 } }),
+    ],
+    [
+      'with the other replica',
+      (_lease, other) => overwrite(leases, LEASE, { spec: { holderIdentity: other } }),
+    ],
+    [
+      'with an older copy',
+      ({ metadata, spec }, other) =>
+        overwrite(leases, LEASE, {
+          metadata: { annotations: { ...metadata?.annotations, 'gatehouse.dev/epoch': '0' } },
+          spec: { ...spec, holderIdentity: other, renewTime: '2026-01-01T00:00:00.000000Z' },
+        }),
+    ],
+    ['by its deletion', () => cluster.admin.delete(leases, LEASE)],
+  ];
+
+  test.each(ways)(
+    '%s: its leader has it back within 5 s and leads on, and the other writes nothing',
+    async (_how, spoil) => {
+      const [leader, other] = await leaderAndOther();
+      const written = writesOf(cluster.plane, other.name).length;
+      const lease = await read<LeaseObject>(leases, LEASE);
+      await spoil(lease, other.name);
+      await repaired('the lease', async () => {
+        const now = await cluster.admin.get<LeaseObject>(leases, LEASE);
+        return now?.spec?.holderIdentity === leader.name && Number(epochOf(now)) > Number(epochOf(lease));
+      });
+      await sleep(3_000); // the other one looks at it every two seconds
+      expect([await isLeading(leader), await isLeading(other)]).toEqual([true, false]);
+      expect(writesOf(cluster.plane, other.name)).toHaveLength(written);
+    },
+  );
+
+  const epochOf = ({ metadata }: KubeObject) => metadata?.annotations?.['gatehouse.dev/epoch'];
+
+  test('the older copy might have been a rollback, so everything was swept; nothing else was', async () => {
+    const { items } = await cluster.admin.list<KubeObject>(RESTORE_WINDOWS);
+    expect(items.map(({ metadata }) => metadata?.name?.replace(/\d+$/, 'N'))).toEqual(['rollback-N']);
+  });
+});
+
+test('F2: a leader that starts after nobody led for more than ten minutes has everything swept, once', async () => {
+  await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
+  const left = Math.floor(Date.now() / 1_000) - 1_200;
+  await overwrite(leases, LEASE, {
+    spec: { renewTime: new Date(left * 1_000).toISOString().replace('Z', '000Z') },
+  });
+  const heir = await startReplica(cluster.plane, {
+    ...{ name: 'three', servicePort: balancer.port, settings: SETTINGS },
+  });
+  replicas = [heir];
+  balancer.setBackends([heir.port]);
+  const swept = ({ status }: Conditioned) =>
+    status?.conditions?.some(({ type, status: is }) => type === 'SweepComplete' && is === 'True') ?? false;
+  await cluster.see<Conditioned>(
+    'the sweep at start',
+    RESTORE_WINDOWS,
+    { name: `startup-${left}` },
+    swept,
+    30_000,
+  );
+  await eventually('it is no longer due', async () => {
+    const { metadata } = await read(leases, LEASE);
+    return metadata?.annotations?.['gatehouse.dev/sweep-due'] === undefined;
+  });
+});

@@ -1,0 +1,58 @@
+/** Owner references where the API server asks who may write them, as OpenShift has it: OwnerReferencesPermissionEnforcement. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { DATACENTERS, SERVERS } from '../../src/commands/sandbox/tour-objects.ts';
+import type { Cluster } from '../support/cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { condition, datacenter } from '../support/objects.ts';
+import { createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
+
+let cluster: Cluster | undefined;
+let replica: Replica | undefined;
+let scene: OwnerScene;
+
+const SANDBOX = 'the sandbox has no admission plugins';
+
+beforeAll(async () => {
+  if (testsSandbox()) return;
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['clusterrole-aggregation'],
+    admissionPlugins: ['OwnerReferencesPermissionEnforcement'],
+  }));
+  scene = await createOwnerScene(cluster, { finalizers: false });
+});
+
+afterAll(async () => {
+  await replica?.program.stop(15_000);
+  await cluster?.stop();
+});
+
+test('G8: without the right to finalizers, owners are linked without blockOwnerDeletion, and the report says so', async (context) => {
+  context.skip(testsSandbox(), SANDBOX);
+  const backup = await scene.backUp('child', 'owner', { blockOwnerDeletion: true });
+  await scene.open('g8');
+  await scene.restorer.create(SERVERS, backup);
+  const owner = await scene.restorer.create(DATACENTERS, datacenter('owner'));
+  const report = await scene.close('g8');
+  const child = await scene.find('child');
+  expect(ownersOf(child)).toMatchObject([{ uid: owner.metadata?.uid, blockOwnerDeletion: false }]);
+  expect(recordOf(child)).toContain('"blockOwnerDeletion":false');
+  expect(report.status?.relink).toMatchObject({
+    linked: 1,
+    failed: 0,
+    items: [{ result: 'Linked', message: expect.stringContaining('blockOwnerDeletion') as string }],
+  });
+  expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
+});
+
+test('at admission the API server asks about the restorer, who may do it', async (context) => {
+  context.skip(testsSandbox(), SANDBOX);
+  const backup = await scene.backUp('prompt', 'present', { blockOwnerDeletion: true });
+  await scene.open('prompt');
+  await scene.restorer.create(DATACENTERS, datacenter('present'));
+  const child = await scene.restorer.create(SERVERS, backup);
+  expect(ownersOf(child)).toMatchObject([{ name: 'present', blockOwnerDeletion: true }]);
+  await scene.close('prompt');
+});

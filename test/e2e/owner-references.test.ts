@@ -1,0 +1,245 @@
+/** Owner references come back after a restore, and nothing is linked that would have an object deleted. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
+import { DATACENTERS, SERVERS, type Server } from '../../src/commands/sandbox/tour-objects.ts';
+import type { Cluster } from '../support/cluster.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { condition, datacenter } from '../support/objects.ts';
+import { backupOf, createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
+import { eventually } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let scene: OwnerScene;
+
+/** How long an object with a wrong owner lives at most, and then some. */
+const SURVIVES_MS = 5_000;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  }));
+  scene = await createOwnerScene(cluster);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+test('G1: the garbage collector deletes an object whose owner has another uid', async () => {
+  const stale = { ...(await scene.ownerNamed('fra1')), uid: '00000000-0000-0000-0000-000000000001' };
+  await scene.create('doomed', [stale]);
+  await scene.untilGone('doomed');
+});
+
+test('what owns an object is recorded, follows every change, and outlives whatever users do to the record', async () => {
+  const first = await scene.create('recorded', [await scene.ownerNamed('fra1')]);
+  expect(JSON.parse(recordOf(first) ?? '')).toMatchObject({
+    v: 1,
+    self: 'recorded',
+    refs: [{ kind: 'Datacenter', name: 'fra1', uid: ownersOf(first)[0]?.uid }],
+  });
+  await cluster.admin.create(DATACENTERS, datacenter('second'));
+  const both = await cluster.admin.patchMerge<Server>(SERVERS, scene.place('recorded'), {
+    metadata: {
+      ownerReferences: [...ownersOf(first), await scene.ownerNamed('second')],
+      annotations: { [OWNER_RECORD_ANNOTATION]: null },
+    },
+  });
+  expect(recordOf(both)).toContain('"name":"second"');
+});
+
+test('G2: a child that is restored before its owner is linked by the sweep, survives, and dies with its owner', async () => {
+  const early = await scene.backUp('early', 'later', { controller: true, blockOwnerDeletion: true });
+  await scene.open('g2');
+  const restored = await scene.restorer.create(SERVERS, early);
+  expect(ownersOf(restored)).toEqual([]);
+  expect(recordOf(restored)).toBe(recordOf(early));
+  // As Velero does after each creation.
+  const patched = await scene.restorer.patchMerge<Server>(SERVERS, scene.place('early'), {
+    metadata: { managedFields: [] },
+  });
+  expect(recordOf(patched)).toBe(recordOf(early));
+  const owner = await scene.restorer.create(DATACENTERS, datacenter('later'));
+
+  const report = await scene.close('g2');
+  expect(report.status?.relink).toMatchObject({ found: 1, linked: 1, skipped: 0, failed: 0, items: [] });
+  expect(condition(report, 'OwnersRelinked')).toMatchObject({ status: 'True', reason: 'Linked' });
+  const linked = await scene.find('early');
+  expect(ownersOf(linked)).toEqual([
+    {
+      apiVersion: 'infra.example.com/v1',
+      kind: 'Datacenter',
+      name: 'later',
+      uid: owner.metadata?.uid,
+      controller: true,
+      blockOwnerDeletion: true,
+    },
+  ]);
+  expect(recordOf(linked)).toContain(owner.metadata?.uid);
+  await sleep(SURVIVES_MS);
+  expect(ownersOf(await scene.find('early'))).toHaveLength(1);
+
+  // A foreground deletion waits for children that block it.
+  const hold = 'test.example.com/hold';
+  await cluster.admin.patchMerge(SERVERS, scene.place('early'), { metadata: { finalizers: [hold] } });
+  await cluster.admin.delete(DATACENTERS, { name: 'later' }, { propagationPolicy: 'Foreground' });
+  await eventually(
+    'the child is being deleted',
+    async () => (await scene.find('early'))?.metadata?.deletionTimestamp !== undefined,
+    { timeoutMs: 30_000 },
+  );
+  expect(await cluster.admin.get(DATACENTERS, { name: 'later' })).toBeDefined();
+  await cluster.admin.patchMerge(SERVERS, scene.place('early'), { metadata: { finalizers: null } });
+  await scene.untilGone('early');
+  await eventually(
+    'the owner is gone',
+    async () => (await cluster.admin.get(DATACENTERS, { name: 'later' })) === undefined,
+  );
+});
+
+test('G3: a child whose owner is there is created with it, as it is now', async () => {
+  const backup = await scene.backUp('prompt', 'present', { blockOwnerDeletion: true });
+  await scene.open('g3');
+  const owner = await scene.restorer.create(DATACENTERS, datacenter('present'));
+  expect(ownersOf(await scene.restorer.create(SERVERS, backup, { dryRun: true }))).toHaveLength(1);
+  const restored = await scene.restorer.create(SERVERS, backup);
+  expect(ownersOf(restored)).toEqual([
+    {
+      apiVersion: 'infra.example.com/v1',
+      kind: 'Datacenter',
+      name: 'present',
+      uid: owner.metadata?.uid,
+      blockOwnerDeletion: true,
+    },
+  ]);
+  expect(recordOf(restored)).toContain(owner.metadata?.uid);
+  const report = await scene.close('g3');
+  expect(report.status?.relink).toMatchObject({ found: 0, linked: 0 });
+  expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
+});
+
+test('G4: a child that somebody else controls by now keeps that controller, and gets its other owners', async () => {
+  await cluster.admin.create(DATACENTERS, datacenter('other-owner'));
+  const other = await scene.ownerNamed('other-owner');
+  await cluster.admin.create(DATACENTERS, datacenter('old-controller'));
+  const stored = await scene.create('adopted', [
+    await scene.ownerNamed('old-controller', { controller: true }),
+    other,
+  ]);
+  await cluster.admin.delete(SERVERS, scene.place('adopted'));
+  await cluster.admin.delete(DATACENTERS, { name: 'old-controller' });
+  await cluster.admin.create(DATACENTERS, datacenter('new-controller'));
+  await scene.open('g4');
+  await scene.restorer.create(SERVERS, backupOf(stored));
+  await scene.restorer.create(DATACENTERS, datacenter('old-controller'));
+  await cluster.admin.patchMerge(SERVERS, scene.place('adopted'), {
+    metadata: { ownerReferences: [await scene.ownerNamed('new-controller', { controller: true })] },
+  });
+
+  const report = await scene.close('g4');
+  const child = await scene.find('adopted');
+  expect(ownersOf(child).map(({ name, controller }) => [name, controller ?? false])).toEqual([
+    ['new-controller', true],
+    ['other-owner', false],
+  ]);
+  expect(recordOf(child)).not.toContain('old-controller');
+  expect(report.status?.relink).toMatchObject({ failed: 0 });
+});
+
+test('G5: an owner that was deleted and made anew before the sweep is linked by its new uid, and the child lives', async () => {
+  const backup = await scene.backUp('replaced', 'phoenix');
+  await scene.open('g5');
+  await scene.restorer.create(SERVERS, backup);
+  const first = await scene.restorer.create(DATACENTERS, datacenter('phoenix'));
+  await cluster.admin.delete(DATACENTERS, { name: 'phoenix' });
+  const second = await scene.restorer.create(DATACENTERS, datacenter('phoenix'));
+  await scene.close('g5');
+  const linked = await scene.find('replaced');
+  expect(ownersOf(linked).map(({ uid }) => uid)).toEqual([second.metadata?.uid]);
+  expect(JSON.stringify(linked)).not.toContain(first.metadata?.uid);
+  await sleep(SURVIVES_MS);
+  expect(ownersOf(await scene.find('replaced'))).toHaveLength(1);
+});
+
+test('G6: an object that is orphaned on purpose stays an orphan', async () => {
+  await cluster.admin.create(DATACENTERS, datacenter('leaving'));
+  await scene.create('orphan', [await scene.ownerNamed('leaving')]);
+  await cluster.admin.delete(DATACENTERS, { name: 'leaving' }, { propagationPolicy: 'Orphan' });
+  const orphan = await eventually(
+    'the child is an orphan',
+    async () => {
+      const child = await scene.find('orphan');
+      return child !== undefined && ownersOf(child).length === 0 ? child : undefined;
+    },
+    { timeoutMs: 30_000 },
+  );
+  expect(recordOf(orphan)).toBeUndefined();
+  await cluster.admin.delete(SERVERS, scene.place('orphan'));
+  await scene.open('g6');
+  await scene.restorer.create(DATACENTERS, datacenter('leaving'));
+  expect(ownersOf(await scene.restorer.create(SERVERS, backupOf(orphan)))).toEqual([]);
+  await scene.close('g6');
+  expect(ownersOf(await scene.find('orphan'))).toEqual([]);
+});
+
+test('G7: a copy of a manifest gains no owners, and a record that a user writes has no effect', async () => {
+  const owned = await scene.create('original', [await scene.ownerNamed('fra1')]);
+  await scene.open('g7');
+  const copy = await scene.alice.create(SERVERS, backupOf(owned, 'copy'));
+  expect([ownersOf(copy), recordOf(copy)]).toEqual([[], undefined]);
+  // Not even under the name that it speaks of.
+  await cluster.admin.delete(SERVERS, scene.place('original'));
+  const forged = await scene.alice.create(SERVERS, backupOf(owned));
+  expect([ownersOf(forged), recordOf(forged)]).toEqual([[], undefined]);
+  const patched = await scene.alice.patchMerge<Server>(SERVERS, scene.place('original'), {
+    metadata: { annotations: { [OWNER_RECORD_ANNOTATION]: recordOf(owned) } },
+  });
+  expect(recordOf(patched)).toBeUndefined();
+  // A copy by the restorer is one too.
+  const twin = await scene.restorer.create(SERVERS, backupOf(owned, 'twin'));
+  expect([ownersOf(twin), recordOf(twin)]).toEqual([[], undefined]);
+  await scene.close('g7');
+  for (const name of ['copy', 'original', 'twin']) expect(ownersOf(await scene.find(name))).toEqual([]);
+});
+
+test('G9: what the backup tool has linked itself stays as it is, and nothing is left to do', async () => {
+  const backup = await scene.backUp('linked-by-tool', 'known');
+  await scene.open('g9');
+  await scene.restorer.create(SERVERS, backup);
+  await scene.restorer.create(DATACENTERS, datacenter('known'));
+  const refs = [await scene.ownerNamed('known')];
+  const linked = await scene.restorer.patchMerge<Server>(SERVERS, scene.place('linked-by-tool'), {
+    metadata: { ownerReferences: refs },
+  });
+  const report = await scene.close('g9');
+  const after = await scene.find('linked-by-tool');
+  expect(ownersOf(after)).toEqual(refs);
+  expect(after?.metadata?.resourceVersion).toBe(linked.metadata?.resourceVersion);
+  expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
+});
+
+test('what cannot be linked is said, and a window can ask that nothing is linked at all', async () => {
+  const missing = await scene.backUp('half', 'never-restored');
+  const there = await scene.backUp('whole', 'restored-late');
+  await scene.open('listed', { relinkOwners: 'Report' });
+  await scene.restorer.create(SERVERS, missing);
+  await scene.restorer.create(SERVERS, there);
+  await scene.restorer.create(DATACENTERS, datacenter('restored-late'));
+  const report = await scene.close('listed');
+  expect(report.status?.relink).toMatchObject({
+    found: 2,
+    linked: 0,
+    skipped: 2,
+    items: [
+      { object: { kind: 'Server', name: 'half' }, owner: { name: 'never-restored' }, result: 'OwnerMissing' },
+      { object: { kind: 'Server', name: 'whole' }, owner: { name: 'restored-late' }, result: 'WouldLink' },
+    ],
+  });
+  expect(condition(report, 'OwnersRelinked')).toMatchObject({ status: 'False', reason: 'NotAllLinked' });
+  expect(ownersOf(await scene.find('whole'))).toEqual([]);
+});

@@ -1,0 +1,336 @@
+/** Restores on bad days: of Gatehouse, of Velero, of the network between. The ids are those of research/restore.md. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+
+import type { KubeClient } from '../../src/kube/client.ts';
+import { startApiProxy, type OwnAnswer } from '../support/api-proxy.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import { createNamespace, RESTORE_WINDOWS, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { USERS } from '../support/control-plane.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+import { application, APPLICATIONS, zone, ZONES } from '../support/restore-kinds.ts';
+import {
+  asReturned,
+  enforceApplications,
+  installKinds,
+  isVerified,
+  seeReportOf,
+  seeWindowOf,
+  trustVelero,
+  untilDetectorCounts,
+  verdictOf,
+  windowNameOf,
+} from '../support/restore-scene.ts';
+import { createSeeded } from '../support/seeded.ts';
+import { startSlowWebhook } from '../support/slow-webhook.ts';
+import { createVelero, installVelero, type Velero } from '../support/velero.ts';
+import { createToolClient, VELERO } from '../support/velero-client.ts';
+import { RESTORES } from '../support/velero-crd.ts';
+import type { BackupObject } from '../support/velero-objects.ts';
+
+let balancer: Balancer;
+let cluster: Cluster;
+let velero: Velero;
+let restorer: KubeClient;
+const replicas = new Map<string, Replica>();
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, {
+    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
+  });
+  await installKinds(cluster);
+  await installVelero(cluster);
+  await Promise.all(['prod', 'other'].map((name) => createNamespace(cluster, name)));
+  await serve('one');
+  await enforceApplications(cluster);
+  await trustVelero(cluster);
+  velero = createVelero(cluster.plane, { seed: 11 });
+  restorer = cluster.impersonate(VELERO);
+  await warmUp();
+});
+
+afterAll(async () => {
+  await velero.stop();
+  await Promise.all([...replicas.values()].map(({ program }) => program.stop(15_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+/** What dangles would be in every report after it, for a sweep looks at the whole cluster. */
+afterEach(async () => {
+  const { items } = await cluster.admin.listAll(APPLICATIONS);
+  for (const { metadata } of items)
+    await cluster.admin.delete(APPLICATIONS, { namespace: metadata?.namespace, name: metadata?.name ?? '' });
+});
+
+/** From here on the API server asks this replica, and no other. */
+async function serve(name: string, kubeconfig?: string): Promise<Replica> {
+  const replica = await startReplica(cluster.plane, {
+    name,
+    servicePort: balancer.port,
+    ...(kubeconfig === undefined ? {} : { settings: { kubeconfig } }),
+  });
+  replicas.set(name, replica);
+  await replica.whenReady();
+  await route(replica);
+  return replica;
+}
+
+async function route(...to: readonly Replica[]): Promise<void> {
+  balancer.setBackends(to.map(({ port }) => port));
+  await balancer.cut(1);
+}
+
+/** Until the replica knows the detector. */
+async function warmUp(): Promise<void> {
+  const run = await velero.begin({ name: `warm-${Date.now()}`, backup: [] });
+  await untilDetectorCounts(() =>
+    verdictOf(restorer, application('prod', 'warm', { zone: 'no' }), { dryRun: true }),
+  );
+  await run.write();
+  await run.finish();
+}
+
+const refusedForAll = (name: string) =>
+  verdictOf(restorer, application('prod', name, { zone: 'no' }), { dryRun: true });
+
+/** Applications in the order that hurts: each names a Zone that comes after all of them. */
+const backupOf = (prefix: string, count: number): readonly BackupObject[] =>
+  Array.from({ length: count }, (_, index) => [
+    asReturned(
+      application(index % 2 === 0 ? 'prod' : 'other', `${prefix}-${index}`, { zone: `${prefix}-${index}` }),
+    ),
+    asReturned(zone(`${prefix}-${index}`)),
+  ]).flat();
+
+const withoutZones = (backup: readonly BackupObject[]) => backup.filter(({ kind }) => kind !== ZONES.kind);
+
+/** Holds every request that fits for ever, as a watch that has stopped telling anything. */
+const holding =
+  (fits: (method: string, path: string) => boolean): OwnAnswer =>
+  (method, path) =>
+    fits(method, path) ? new Promise(() => undefined) : undefined;
+
+test('B1: a replica that hears of no restore lets its first object in all the same', async () => {
+  const proxy = await startApiProxy(
+    cluster.plane,
+    'deaf',
+    holding((_method, path) => /(restorewindows|restores)\?.*watch=/.test(path)),
+  );
+  const deaf = await serve('deaf', proxy.kubeconfig('gatehouse'));
+  expect((await velero.restore({ name: 'b1', backup: backupOf('b1', 6) })).errors).toEqual([]);
+  const one = replicas.get('one');
+  if (one !== undefined) await route(one);
+  await deaf.program.stop(15_000);
+  await proxy.stop();
+  expect(isVerified(await seeReportOf(cluster, 'b1'))).toBe(true);
+});
+
+test('B2: a restore that no leader saw gets its window and its report when there is one again', async () => {
+  const never: OwnAnswer = (method, path) =>
+    method !== 'GET' && path.includes('/leases')
+      ? { code: 409, body: { kind: 'Status', status: 'Failure', reason: 'Conflict', code: 409 } }
+      : undefined;
+  const proxy = await startApiProxy(cluster.plane, 'follower', never);
+  const follower = await serve('follower', proxy.kubeconfig('gatehouse'));
+  const leader = replicas.get('one');
+  leader?.program.kill('SIGKILL');
+  await leader?.program.exited;
+
+  const backup = withoutZones(backupOf('b2', 3));
+  expect((await velero.restore({ name: 'b2', backup })).errors).toEqual([]);
+  const name = await windowNameOf(cluster, 'b2');
+  expect(await cluster.admin.get(RESTORE_WINDOWS, { name })).toBeUndefined();
+
+  await serve('two');
+  await follower.program.stop(15_000);
+  await proxy.stop();
+  const report = await seeWindowOf(
+    cluster,
+    'b2',
+    'the report of a restore that was over before',
+    ({ status }) => status?.phase === 'CompletedWithViolations',
+    60_000,
+  );
+  expect(report.status?.violations?.total).toBe(3);
+});
+
+test('B5: a Restore that never ends is enforced again when its time is over, and swept', async () => {
+  await trustVelero(cluster, { settle: '2s', idle: '1s', maxDuration: '6s' });
+  await sleep(1_000); // for the watch of the detector
+  const run = await velero.begin({ name: 'b5', backup: withoutZones(backupOf('b5', 1)) });
+  const began = Date.now();
+  await run.write();
+  await eventually('the restorer is refused', async () => (await refusedForAll('b5-late')) !== 'allowed', {
+    timeoutMs: 15_000,
+    everyMs: 100,
+  });
+  expect(Math.abs(Date.now() - began - 6_000)).toBeLessThan(5_000);
+  const report = await seeReportOf(cluster, 'b5');
+  expect(report.status?.closeReason).toBe('Expired');
+  expect(report.status?.conditions).toContainEqual(
+    expect.objectContaining({ type: 'Expired', status: 'True' }),
+  );
+  expect(report.status?.violations?.total).toBe(1);
+  await run.fail();
+  await trustVelero(cluster);
+});
+
+test('B6: what is let in before the end and stored after it is in the final report', async () => {
+  await trustVelero(cluster, { settle: '6s', idle: '1s' });
+  await sleep(1_000);
+  const slow = await startSlowWebhook(cluster.admin);
+  const other = createToolClient(cluster.plane, VELERO);
+  const run = await velero.begin({ name: 'b6', backup: [] });
+  const late = application('prod', 'b6-late', { zone: 'b6-late' }, { labels: { slow: 'yes' } });
+  const [posted] = [other.send('POST', '/apis/restore.example.com/v1/namespaces/prod/applications', late)];
+  await slow.asked;
+  await sleep(1_000); // Gatehouse is asked at the same time, and answers
+  await run.write();
+  await run.finish();
+  await seeWindowOf(
+    cluster,
+    'b6',
+    'a first sweep without it',
+    ({ status }) => status?.lastSweep?.interim === true && status.violations?.total === 0,
+  );
+  slow.release();
+  expect((await posted).code).toBe(201);
+  const report = await seeReportOf(cluster, 'b6');
+  expect(report.status?.violations?.items.map(({ object }) => object.name)).toContain('b6-late');
+  await other.stop();
+  await slow.stop();
+  await trustVelero(cluster);
+});
+
+test('B7: a Restore that is deleted while it writes is a restore until it ends, and is swept then', async () => {
+  const backup = backupOf('b7d', 4);
+  let name = '';
+  const { errors } = await velero.restore({
+    name: 'b7d',
+    backup,
+    beforeItem: async (written) => {
+      if (written !== 2) return;
+      name = await windowNameOf(cluster, 'b7d');
+      await cluster.admin.delete(RESTORES, { namespace: 'velero', name: 'b7d' });
+    },
+  });
+  expect(errors).toEqual([]);
+  await eventually(
+    'its Restore is gone',
+    async () => (await cluster.admin.get(RESTORES, { namespace: 'velero', name: 'b7d' })) === undefined,
+  );
+  await cluster.see('its report', RESTORE_WINDOWS, { name }, isVerified, 90_000);
+});
+
+test('B7: of two Restores that overlap each has its window, and the end of one is not the end of the other', async () => {
+  const first = await velero.begin({ name: 'b7-first', backup: backupOf('b7f', 2) });
+  const second = await velero.begin({ name: 'b7-second', backup: backupOf('b7s', 2) });
+  await first.write();
+  expect((await first.finish()).errors).toEqual([]);
+  await seeWindowOf(
+    cluster,
+    'b7-first',
+    'the first is closed',
+    ({ status }) => status?.closedAt !== undefined,
+  );
+  await second.write();
+  expect((await second.finish()).errors).toEqual([]);
+  expect(isVerified(await seeReportOf(cluster, 'b7-first'))).toBe(true);
+  expect(isVerified(await seeReportOf(cluster, 'b7-second'))).toBe(true);
+});
+
+test('B7: twenty restores one after the other are not twenty times two sweeps', async () => {
+  const sweeps = () =>
+    cluster.plane
+      .auditLog()
+      .filter(
+        ({ user, verb, objectRef, requestURI }) =>
+          user.username === USERS.gatehouse.name &&
+          verb === 'list' &&
+          objectRef?.resource === 'zones' &&
+          !requestURI.includes('watch='),
+      ).length;
+  const before = sweeps();
+  for (let index = 0; index < 20; index++) {
+    const { errors } = await velero.restore({ name: `b7-sync-${index}`, backup: backupOf(`b7l${index}`, 1) });
+    expect(errors).toEqual([]);
+  }
+  for (let index = 0; index < 20; index++)
+    expect(isVerified(await seeReportOf(cluster, `b7-sync-${index}`))).toBe(true);
+  expect(sweeps() - before).toBeLessThan(20);
+});
+
+test('B8: when all is written a first sweep reports, though the phase does not change; the last one comes after it', async () => {
+  const run = await velero.begin({ name: 'b8', backup: withoutZones(backupOf('b8', 2)) });
+  await run.write();
+  const interim = await seeWindowOf(
+    cluster,
+    'b8',
+    'an interim sweep',
+    ({ status }) => status?.lastSweep?.interim === true && (status.violations?.total ?? 0) > 0,
+  );
+  expect(interim.status?.phase).toBe('Open');
+  expect(await refusedForAll('b8-more')).toBe('allowed');
+  await run.finish();
+  const report = await seeReportOf(cluster, 'b8');
+  expect(report.status?.lastSweep?.interim).toBe(false);
+  const names = report.status?.violations?.items.map(({ object }) => object.name) ?? [];
+  expect(names).toEqual(expect.arrayContaining(['b8-0', 'b8-1']));
+});
+
+test('B4: while nobody answers the restorer passes and others are blocked; what it wrote is found afterwards', async ({
+  skip,
+}) => {
+  const { minor, gitVersion } = cluster.plane.version;
+  if (minor < 28) skip(`${gitVersion} has no matchConditions: its one webhook entry blocks the restorer too`);
+  const two = replicas.get('two');
+  if (two === undefined) throw new Error('two serves');
+  two.program.kill('SIGKILL');
+  await two.program.exited;
+  const result = await velero.restore({ name: 'b4', backup: withoutZones(backupOf('b4', 2)) });
+  expect(result.errors).toEqual([]);
+  const alice = await cluster.as('alice');
+  expect(await verdictOf(alice, application('prod', 'b4-user', {}))).toContain('webhook');
+  await serve('three');
+  const report = await seeReportOf(cluster, 'b4');
+  const names = report.status?.violations?.items.map(({ object }) => object.name) ?? [];
+  expect(names).toEqual(expect.arrayContaining(['b4-0', 'b4-1']));
+});
+
+test('B3: three replicas that are killed at any time cost no object and no line of the report', async ({
+  skip,
+}) => {
+  const { minor, gitVersion } = cluster.plane.version;
+  if (minor < 28)
+    skip(`${gitVersion} has no matchConditions: a request that dies with its replica is refused`);
+  const seed = Date.now() % 2 ** 31;
+  console.log(`B3: seed ${seed}`);
+  const seeded = createSeeded(seed);
+  const trio: Replica[] = await Promise.all(['x-0', 'x-1', 'x-2'].map((name) => serve(name)));
+  await route(...trio);
+  const backup = [...backupOf('b3', 20), ...withoutZones(backupOf('b3-lost', 3))];
+  const killAt = new Set([seeded.below(10), 10 + seeded.below(10), 20 + seeded.below(10)]);
+  let generation = 0;
+  const { errors } = await velero.restore({
+    name: 'b3',
+    backup,
+    beforeItem: async (written) => {
+      if (!killAt.has(written)) return;
+      const index = seeded.below(trio.length);
+      trio[index]?.program.kill('SIGKILL');
+      trio[index] = await serve(`y-${generation++}`);
+      balancer.setBackends(trio.map(({ port }) => port));
+    },
+  });
+  expect(errors).toEqual([]);
+  const report = await seeReportOf(cluster, 'b3');
+  const names = report.status?.violations?.items.map(({ object }) => object.name) ?? [];
+  expect(names.filter((one) => one.startsWith('b3')).toSorted()).toEqual([
+    'b3-lost-0',
+    'b3-lost-1',
+    'b3-lost-2',
+  ]);
+});

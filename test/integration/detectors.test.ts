@@ -1,0 +1,114 @@
+/** The RestoreDetectors in deploy/: those who apply one need only name a namespace. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+import { parseJson } from '../../src/admission/json.ts';
+import { restoreDetectorSchema, type RestoreDetector } from '../../src/api/restore-detector.ts';
+import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { detectorProblems, isEnabled, readSource } from '../../src/restore/detector.ts';
+import { prune } from '../../src/sandbox/schema/prune.ts';
+import type { Schema } from '../../src/sandbox/schema/schema.ts';
+import { validateSchema } from '../../src/sandbox/schema/validate.ts';
+
+interface Role extends KubeObject {
+  readonly rules: readonly {
+    readonly apiGroups: readonly string[];
+    readonly resources: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
+}
+
+const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'detectors');
+const tools = readdirSync(FOLDER);
+const manifestsOf = (tool: string) => readManifests(join(FOLDER, tool));
+const isDetector = (object: KubeObject): object is RestoreDetector => object.kind === 'RestoreDetector';
+const isRole = (object: KubeObject): object is Role => object.kind === 'ClusterRole';
+const detectors = tools.flatMap((tool) => manifestsOf(tool).filter(isDetector));
+const named = (wanted: string) => {
+  const found = detectors.find(({ metadata }) => metadata.name === wanted);
+  if (found === undefined) throw new Error(`deploy/detectors has no ${wanted}`);
+  return found;
+};
+const trusting = (detector: RestoreDetector): RestoreDetector => ({
+  ...detector,
+  spec: { ...detector.spec, namespaces: ['backup-tool'] },
+});
+
+/** As the API server has it: TypeBox's own notes are no part of its JSON. */
+const schema = JSON.parse(JSON.stringify(restoreDetectorSchema)) as Schema;
+
+test('there is one for each backup tool that is known to restore objects', () => {
+  expect(detectors.map(({ metadata }) => metadata.name)).toEqual([
+    'k10',
+    'oadp',
+    'rancher-backup',
+    'stash',
+    'kubestash',
+    'trilio',
+    'trilio-cluster',
+    'velero',
+  ]);
+});
+
+test.each(detectors.map((detector) => [detector.metadata.name, detector] as const))(
+  '%s is held by the schema, with no field that it does not know',
+  (_name, { spec }) => {
+    const value = parseJson(JSON.stringify({ spec }));
+    expect(validateSchema(value, schema)).toEqual([]);
+    expect(prune(value, schema).unknown).toEqual([]);
+  },
+);
+
+test.each(detectors.map((detector) => [detector.metadata.name, detector] as const))(
+  '%s can be used as soon as a namespace is trusted, and does nothing until then',
+  (_name, detector) => {
+    expect(detectorProblems(detector)).toEqual([]);
+    expect(isEnabled(detector)).toBe(false);
+    expect(isEnabled(trusting(detector))).toBe(true);
+  },
+);
+
+test.each(tools)(
+  '%s: its ClusterRole lets Gatehouse read what the detectors watch, and nothing else',
+  (tool) => {
+    const roles = manifestsOf(tool).filter(isRole);
+    expect(roles.map(({ metadata }) => metadata?.labels)).toEqual([
+      { 'gatehouse.dev/aggregate-to-references': 'true' },
+    ]);
+    const rules = roles.flatMap((role) => role.rules);
+    expect(rules.every(({ verbs }) => verbs.join() === 'get,list,watch')).toBe(true);
+    const readable = rules.flatMap(({ apiGroups, resources }) =>
+      apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),
+    );
+    const watched = manifestsOf(tool)
+      .filter(isDetector)
+      .map(({ spec: { watch } }) => `${watch.resource}.${watch.apiGroup}`);
+    expect(readable.toSorted()).toEqual(watched.toSorted());
+  },
+);
+
+test.each(tools)('%s: its kustomization lists all of its files', (tool) => {
+  const kustomization = parse(readFileSync(join(FOLDER, tool, 'kustomization.yaml'), 'utf8')) as {
+    readonly resources: readonly string[];
+  };
+  const files = readdirSync(join(FOLDER, tool)).filter((file) => file !== 'kustomization.yaml');
+  expect(kustomization.resources.toSorted()).toEqual(files.toSorted());
+});
+
+test.each<[string, object, string]>([
+  ['velero', { status: { phase: 'InProgress' } }, 'active'],
+  ['velero', { status: { phase: 'FinalizingPartiallyFailed' } }, 'settling'],
+  ['velero', { status: { phase: 'FailedValidation' } }, 'over'],
+  ['velero', {}, 'new'],
+  ['k10', { status: { state: 'Running' } }, 'active'],
+  ['k10', { status: { state: 'Complete' } }, 'over'],
+  ['stash', { status: { phase: 'Running' } }, 'active'],
+  ['rancher-backup', { status: { conditions: [] } }, 'active'],
+  ['rancher-backup', { status: { restoreCompletionTs: '' } }, 'active'],
+  ['rancher-backup', { status: { restoreCompletionTs: '2026-11-21T12:00:00Z' } }, 'over'],
+])('%s takes %j for %s', (name, object, activity) => {
+  expect(readSource(named(name), object).activity).toBe(activity);
+});

@@ -1,0 +1,44 @@
+/** etcd while nobody else talks to it: its data as a snapshot, and its revision moved on as `etcdutl --bump-revision` would. */
+import { cpSync, rmSync } from 'node:fs';
+
+import type { ControlPlaneProcesses } from './control-plane.ts';
+
+/** A copy of the data of a member that is stopped is a snapshot of it. */
+export function takeSnapshot({ dataFolder }: ControlPlaneProcesses, to: string): void {
+  cpSync(dataFolder, to, { recursive: true });
+}
+
+export function restoreSnapshot({ dataFolder }: ControlPlaneProcesses, from: string): void {
+  rmSync(dataFolder, { recursive: true, force: true });
+  cpSync(from, dataFolder, { recursive: true });
+}
+
+const AT_A_TIME = 100;
+const KEY = Buffer.from('/gatehouse-test/bump').toString('base64');
+
+/**
+ * Writes until the revision is `by` higher, and compacts what was before: whoever watches from an earlier one is told so.
+ * @param url the client URL of etcd
+ */
+export async function bumpRevision(url: string, by: number): Promise<void> {
+  for (let written = 0; written < by; written += AT_A_TIME)
+    await Promise.all(
+      Array.from({ length: Math.min(AT_A_TIME, by - written) }, () =>
+        call(url, 'kv/put', { key: KEY, value: '' }),
+      ),
+    );
+  const { header } = await call(url, 'kv/deleterange', { key: KEY });
+  await call(url, 'kv/compaction', { revision: header.revision, physical: true });
+}
+
+interface Answer {
+  readonly header: { readonly revision: string };
+}
+
+/** The JSON form of etcd's API. */
+async function call(url: string, path: string, body: object): Promise<Answer> {
+  const response = await fetch(`${url}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`etcd: ${path}: ${response.status} ${text}`);
+  return JSON.parse(text) as Answer; // every answer of etcd has a header
+}

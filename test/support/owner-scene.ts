@@ -1,0 +1,150 @@
+/** A cluster in which the owners of Servers are preserved, and somebody who restores them. */
+import {
+  clusterAdmin,
+  DATACENTERS,
+  RESTORE_WINDOWS,
+  SERVERS,
+  type Server,
+} from '../../src/commands/sandbox/tour-objects.ts';
+import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
+import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject, KubeOwnerReference, Resource } from '../../src/kube/object.ts';
+import type { Cluster } from './cluster.ts';
+import { enforceExamples, seeInForce } from './gatehouse-cluster.ts';
+import { datacenter, server, type Conditioned } from './objects.ts';
+import { eventually } from './processes.ts';
+
+const RESTORER = {
+  user: 'system:serviceaccount:velero:velero',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'],
+};
+
+export type OwnerFlags = Pick<KubeOwnerReference, 'controller' | 'blockOwnerDeletion'>;
+
+export interface SweptWindow extends Conditioned {
+  readonly status?: RestoreWindowStatus & NonNullable<Conditioned['status']>;
+}
+
+export interface OwnerScene {
+  readonly restorer: KubeClient;
+  /** May do everything, and restores nothing. */
+  readonly alice: KubeClient;
+  readonly place: (name: string) => { readonly namespace: string; readonly name: string };
+  readonly find: (name: string) => Promise<Server | undefined>;
+  /** To that Datacenter as it is now. */
+  readonly ownerNamed: (name: string, flags?: OwnerFlags) => Promise<KubeOwnerReference>;
+  readonly create: (name: string, owners: readonly KubeOwnerReference[], dryRun?: boolean) => Promise<Server>;
+  /** A Server with an owner of that name as a backup has it; neither of the two is there any more. */
+  readonly backUp: (name: string, owner: string, flags?: OwnerFlags) => Promise<Server>;
+  readonly open: (name: string, sweep?: RestoreWindow['spec']['sweep']) => Promise<void>;
+  /** Closes the window, and waits for the report of the last sweep. */
+  readonly close: (name: string) => Promise<SweptWindow>;
+  readonly untilGone: (name: string) => Promise<void>;
+}
+
+/**
+ * Resolves when owners are recorded.
+ * @param finalizers whether Gatehouse may say that an owner may not go before its child, where the API server asks
+ */
+export async function createOwnerScene(
+  cluster: Cluster,
+  { finalizers }: { readonly finalizers: boolean } = { finalizers: true },
+): Promise<OwnerScene> {
+  const { admin } = cluster;
+  await enforceExamples(cluster);
+  await cluster.applyFolder('examples/owners');
+  if (!finalizers) await withoutFinalizers(cluster);
+  await cluster.apply(clusterAdmin('test-restorer', RESTORER.user), clusterAdmin('test-alice', 'alice'));
+  await seeInForce(cluster, 'server-owners');
+  const place = (name: string) => ({ namespace: 'shop', name });
+  const find: OwnerScene['find'] = (name) => admin.get<Server>(SERVERS, place(name));
+  const ownerNamed: OwnerScene['ownerNamed'] = async (name, flags = {}) => {
+    const owner = await admin.get(DATACENTERS, { name });
+    const uid = owner?.metadata?.uid ?? '';
+    return { apiVersion: 'infra.example.com/v1', kind: 'Datacenter', name, uid, ...flags };
+  };
+  const create: OwnerScene['create'] = (name, ownerReferences, dryRun = false) =>
+    admin.create(SERVERS, server('shop', name, 'fra1', { ownerReferences }), { dryRun });
+  await eventually('owners are recorded', async () => {
+    const probe = await create('probe', [await ownerNamed('fra1')], true);
+    return recordOf(probe) !== undefined;
+  });
+
+  return {
+    restorer: cluster.impersonate(RESTORER),
+    alice: await cluster.as('alice'),
+    place,
+    find,
+    ownerNamed,
+    create,
+    backUp: async (name, owner, flags) => {
+      await admin.create(DATACENTERS, datacenter(owner));
+      const stored = await create(name, [await ownerNamed(owner, flags)]);
+      await admin.delete(SERVERS, place(name));
+      await admin.delete(DATACENTERS, { name: owner });
+      return backupOf(stored);
+    },
+    open: async (name, sweep = {}) => {
+      const spec = {
+        principals: [{ user: RESTORER.user }],
+        expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+        sweep,
+      };
+      const window: KubeObject & { readonly spec: object } = { metadata: { name }, spec };
+      await admin.create(RESTORE_WINDOWS, window);
+      await seeWindow(cluster, name, 'Open');
+    },
+    close: async (name) => {
+      await admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
+      return await seeWindow(cluster, name, 'Completed');
+    },
+    untilGone: async (name) => {
+      const isGone = async () => (await find(name)) === undefined;
+      // The garbage collector looks for new kinds every half a minute.
+      await eventually(`${name} is gone`, isGone, { timeoutMs: 50_000 });
+    },
+  };
+}
+
+export const recordOf = (object: KubeObject | undefined): string | undefined =>
+  object?.metadata?.annotations?.[OWNER_RECORD_ANNOTATION];
+
+export const ownersOf = (object: KubeObject | undefined): readonly KubeOwnerReference[] =>
+  object?.metadata?.ownerReferences ?? [];
+
+/** What a backup tool creates: without what the API server gives, and without owners. */
+export function backupOf({ metadata = {}, ...rest }: Server, name = metadata.name): Server {
+  const { namespace, annotations } = metadata;
+  const kept = {
+    ...(name && { name }),
+    ...(namespace && { namespace }),
+    ...(annotations && { annotations }),
+  };
+  return { ...rest, metadata: kept };
+}
+
+const seeWindow = (cluster: Cluster, name: string, phase: string): Promise<SweptWindow> =>
+  cluster.see<SweptWindow>(
+    `${name} is ${phase}`,
+    RESTORE_WINDOWS,
+    { name },
+    ({ status }) => status?.phase === phase,
+    20_000,
+  );
+
+const CLUSTER_ROLES: Resource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  resource: 'clusterroles',
+  kind: 'ClusterRole',
+  namespaced: false,
+};
+
+/** Takes the last rule of the example away. */
+async function withoutFinalizers({ admin }: Cluster): Promise<void> {
+  await admin.patchJson(CLUSTER_ROLES, { name: 'gatehouse-owners-infra' }, [
+    { op: 'test', path: '/rules/2/resources', value: ['datacenters/finalizers'] },
+    { op: 'remove', path: '/rules/2' },
+  ]);
+}

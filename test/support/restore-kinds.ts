@@ -1,0 +1,127 @@
+/** Kinds whose alphabet is the wrong way round for a backup tool: `applications` name `zones`, and one another. */
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+
+const GROUP = 'restore.example.com';
+
+const kind = (resource: string, name: string, namespaced: boolean): Resource => ({
+  group: GROUP,
+  version: 'v1',
+  resource,
+  kind: name,
+  namespaced,
+});
+
+export const APPLICATIONS = kind('applications', 'Application', true);
+export const ZONES = kind('zones', 'Zone', false);
+
+export interface ApplicationSpec {
+  readonly zone?: string;
+  /** Another one of the same namespace. */
+  readonly parent?: string;
+  /** One of any namespace. */
+  readonly peer?: { readonly namespace: string; readonly name: string };
+  /** Cannot be changed. */
+  readonly slug?: string;
+}
+
+export interface Application extends KubeObject {
+  readonly spec: ApplicationSpec;
+  readonly status?: object;
+}
+
+export const application = (
+  namespace: string,
+  name: string,
+  spec: ApplicationSpec,
+  metadata: object = {},
+): Application => ({
+  apiVersion: `${GROUP}/v1`,
+  kind: APPLICATIONS.kind,
+  metadata: { namespace, name, ...metadata },
+  spec,
+});
+
+export const zone = (name: string): KubeObject => ({
+  apiVersion: `${GROUP}/v1`,
+  kind: ZONES.kind,
+  metadata: { name },
+});
+
+const text = { type: 'string' };
+
+const definition = (
+  { resource, kind: name, namespaced }: Resource,
+  spec: object,
+): KubeObject & { readonly spec: object } => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${resource}.${GROUP}` },
+  spec: {
+    group: GROUP,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    names: { plural: resource, singular: name.toLowerCase(), kind: name },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: {
+              spec: { type: 'object', properties: spec },
+              status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+            },
+          },
+        },
+      },
+    ],
+  },
+});
+
+const role: KubeObject & { readonly rules: readonly object[] } = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: {
+    name: 'gatehouse-references-restore',
+    labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+  },
+  rules: [{ apiGroups: [GROUP], resources: ['applications', 'zones'], verbs: ['get', 'list', 'watch'] }],
+};
+
+/** The kinds, and the ClusterRole with which Gatehouse may read them. */
+export const kindManifests: readonly KubeObject[] = [
+  definition(ZONES, {}),
+  definition(APPLICATIONS, {
+    zone: text,
+    parent: text,
+    peer: { type: 'object', properties: { namespace: text, name: text } },
+    slug: text,
+  }),
+  role,
+];
+
+const target = (resource: string) => ({ apiGroup: GROUP, resource });
+
+export const applicationPolicy: KubeObject & { readonly spec: object } = {
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'applications' },
+  spec: {
+    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['applications'] },
+    validate: {
+      immutable: ['spec.slug'],
+      references: [
+        { name: 'zone', path: 'spec.zone', target: target('zones') },
+        { name: 'parent', path: 'spec.parent', target: target('applications') },
+        {
+          name: 'peer',
+          path: 'spec.peer.name',
+          namespacePath: 'spec.peer.namespace',
+          target: target('applications'),
+        },
+      ],
+    },
+  },
+};

@@ -1,0 +1,43 @@
+/** What a report has to say, worked out from what is stored, without a line of the product. */
+import type { Violation } from '../../src/api/restore-window.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { APPLICATIONS, ZONES, type Application } from './restore-kinds.ts';
+
+/** One violation as a line: `east/cart spec.zone TargetMissing zones/red`. */
+export type Line = string;
+
+/** The references of Applications in these namespaces that name nothing. */
+export async function danglingIn(client: KubeClient, among: ReadonlySet<string>): Promise<readonly Line[]> {
+  const [zones, apps] = await Promise.all([client.listAll(ZONES), client.listAll<Application>(APPLICATIONS)]);
+  const there = new Set([
+    ...zones.items.map(({ metadata }) => `zones/${metadata?.name ?? ''}`),
+    ...apps.items.map(({ metadata }) => `applications/${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`),
+  ]);
+  return apps.items
+    .filter(({ metadata }) => among.has(metadata?.namespace ?? ''))
+    .flatMap(({ metadata, spec: { zone, parent, peer } }) => {
+      const { namespace = '', name = '' } = metadata ?? {};
+      const named: readonly (readonly [string, string])[] = [
+        ...(zone === undefined ? [] : [['spec.zone', `zones/${zone}`] as const]),
+        ...(parent === undefined ? [] : [['spec.parent', `applications/${namespace}/${parent}`] as const]),
+        ...(peer === undefined
+          ? []
+          : [['spec.peer.name', `applications/${peer.namespace}/${peer.name}`] as const]),
+      ];
+      return named
+        .filter(([, target]) => !there.has(target))
+        .map(([field, target]) => `${namespace}/${name} ${field} TargetMissing ${target}`);
+    })
+    .toSorted();
+}
+
+/** The same out of a report. */
+export function linesOf(violations: readonly Violation[], among: ReadonlySet<string>): readonly Line[] {
+  return violations
+    .filter(({ object }) => among.has(object.namespace ?? ''))
+    .map(({ object: { namespace = '', name }, field, reason, target }) => {
+      const place = target?.namespace === undefined ? '' : `${target.namespace}/`;
+      return `${namespace}/${name} ${field} ${reason} ${target?.resource ?? ''}/${place}${target?.name ?? ''}`;
+    })
+    .toSorted();
+}

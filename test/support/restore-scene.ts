@@ -1,0 +1,139 @@
+/** A cluster with Gatehouse, a policy on kinds in the wrong order, and Velero: where tests of restores begin. */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+import type { RestoreDetector } from '../../src/api/restore-detector.ts';
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import { established, RESTORE_WINDOWS, type Cluster } from './cluster.ts';
+import { seeInForce, untilRefused } from './gatehouse-cluster.ts';
+import { createNamespace } from './cluster.ts';
+import { eventually } from './processes.ts';
+import {
+  application,
+  applicationPolicy,
+  APPLICATIONS,
+  kindManifests,
+  type Application,
+} from './restore-kinds.ts';
+import { RESTORES } from './velero-crd.ts';
+import { backupObject, type BackupObject } from './velero-objects.ts';
+
+const VELERO_FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'detectors', 'velero');
+
+/** The kinds, served; and alice, an ordinary user who may write everything. */
+export async function installKinds(cluster: Cluster): Promise<void> {
+  await cluster.apply(...kindManifests, clusterAdmin('alice', 'alice'));
+  await established(cluster, 'applications.restore.example.com');
+  await established(cluster, 'zones.restore.example.com');
+}
+
+/** Resolves when the API server asks about Applications. */
+export async function enforceApplications(cluster: Cluster): Promise<void> {
+  await cluster.apply(applicationPolicy);
+  await seeInForce(cluster, 'applications');
+  await createNamespace(cluster, 'probe');
+  await untilRefused('an Application without its zone', 'spec.zone', () =>
+    cluster.admin.create(APPLICATIONS, application('probe', 'probe', { zone: 'nowhere' }), { dryRun: true }),
+  );
+}
+
+/** The detector that is shipped for Velero, trusting its namespace, with the patience of a test. */
+export async function trustVelero(
+  cluster: Cluster,
+  window: RestoreDetector['spec']['window'] = { settle: '2s', idle: '1s' },
+): Promise<void> {
+  await cluster.apply(
+    ...readManifests(VELERO_FOLDER).map((manifest) =>
+      isDetector(manifest)
+        ? { ...manifest, spec: { ...manifest.spec, namespaces: ['velero'], window } }
+        : manifest,
+    ),
+  );
+}
+
+const isDetector = (manifest: KubeObject): manifest is RestoreDetector => manifest.kind === 'RestoreDetector';
+
+/** An object as a cluster returns it after a while: with everything that a restore has to strip. */
+export function asReturned(object: KubeObject & { readonly status?: object }): BackupObject {
+  const { namespace = '', name = '' } = object.metadata ?? {};
+  const digest = createHash('sha256')
+    .update(`${object.kind ?? ''} ${namespace}/${name}`)
+    .digest('hex');
+  return backupObject({
+    ...object,
+    metadata: {
+      ...object.metadata,
+      uid: `${digest.slice(0, 8)}-${digest.slice(8, 12)}-4${digest.slice(12, 15)}-8${digest.slice(15, 18)}-${digest.slice(18, 30)}`,
+      resourceVersion: '4711',
+      generation: 3,
+      creationTimestamp: '2026-11-01T08:00:00Z',
+      managedFields: [
+        {
+          manager: 'kubectl',
+          operation: 'Apply',
+          apiVersion: object.apiVersion,
+          time: '2026-11-01T08:00:00Z',
+          fieldsType: 'FieldsV1',
+          fieldsV1: { 'f:spec': {} },
+        },
+      ],
+    },
+    status: object.status ?? { ready: true },
+  } as KubeObject);
+}
+
+/** What becomes of an Application when somebody creates it: `allowed`, or the refusal. */
+export async function verdictOf(
+  client: KubeClient,
+  object: Application,
+  options: { readonly dryRun?: boolean } = {},
+): Promise<string> {
+  try {
+    await client.create(APPLICATIONS, object, options);
+    return 'allowed';
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+/** The name of the window that Gatehouse makes of a Restore: whoever sees the Restore knows it. */
+export async function windowNameOf(cluster: Cluster, restore: string, namespace = 'velero'): Promise<string> {
+  const found = await cluster.admin.get(RESTORES, { namespace, name: restore });
+  const uid = found?.metadata?.uid;
+  if (uid === undefined) throw new Error(`there is no Restore ${restore}`);
+  return `velero-${createHash('sha256').update(uid).digest('hex').slice(0, 12)}`;
+}
+
+/** The window of a Restore, once it is as `accept` wants it. */
+export async function seeWindowOf(
+  cluster: Cluster,
+  restore: string,
+  what: string,
+  accept: (window: RestoreWindow) => boolean,
+  timeoutMs = 30_000,
+): Promise<RestoreWindow> {
+  const name = await windowNameOf(cluster, restore);
+  return await cluster.see<RestoreWindow>(what, RESTORE_WINDOWS, { name }, accept, timeoutMs);
+}
+
+/** The report on a Restore that is over. */
+export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreWindow> =>
+  seeWindowOf(
+    cluster,
+    restore,
+    `the report on ${restore}`,
+    ({ status }) => status?.phase === 'Completed' || status?.phase === 'CompletedWithViolations',
+  );
+
+export const isVerified = ({ status }: RestoreWindow): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'IntegrityVerified' && is === 'True') ?? false;
+
+/** Until the replica knows the detector: what a restorer sends before is anybody's request. */
+export const untilDetectorCounts = (probe: () => Promise<string>): Promise<true> =>
+  eventually('the detector counts', async () => (await probe()) === 'allowed' && (true as const));

@@ -1,0 +1,38 @@
+/** Chance that can be had again: what a test prints as its seed gives the same numbers. */
+export interface Seeded {
+  /** In [0, 1). */
+  readonly next: () => number;
+  /** A whole number from 0 to below `end`. */
+  readonly below: (end: number) => number;
+  readonly chance: (share: number) => boolean;
+  /** @throws Error when there is nothing to choose from */
+  readonly pick: <T>(items: readonly T[]) => T;
+  readonly shuffle: <T>(items: readonly T[]) => readonly T[];
+}
+
+/** mulberry32 */
+export function createSeeded(seed: number): Seeded {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (end: number) => Math.floor(next() * end);
+  return {
+    next,
+    below,
+    chance: (share) => next() < share,
+    pick: (items) => {
+      const item = items[below(items.length)];
+      if (item === undefined) throw new Error('there is nothing to choose from');
+      return item;
+    },
+    shuffle: (items) =>
+      items
+        .map((item) => ({ item, rank: next() }))
+        .toSorted((a, b) => a.rank - b.rank)
+        .map(({ item }) => item),
+  };
+}

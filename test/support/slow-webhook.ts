@@ -1,0 +1,81 @@
+/** A validating webhook of somebody else that takes its time: what it looks at is stored long after others have let it in. */
+import { createServer } from 'node:https';
+import { json } from 'node:stream/consumers';
+
+import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { isRecord, type KubeObject } from '../../src/kube/object.ts';
+import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { listen } from './tls.ts';
+
+export interface SlowWebhook {
+  /** Resolves when it is asked for the first time. */
+  readonly asked: Promise<void>;
+  /** Lets everything go on. */
+  readonly release: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+/** It is asked about creates of Applications with the label `slow`. */
+export async function startSlowWebhook(client: KubeClient): Promise<SlowWebhook> {
+  const { ca, cert, key } = await createSandboxTls(new Date());
+  const asked = Promise.withResolvers<undefined>();
+  const released = Promise.withResolvers<undefined>();
+  const server = createServer({ cert, key }, (request, response) => {
+    void (async () => {
+      const review = await json(request);
+      asked.resolve(undefined);
+      await released.promise;
+      const uid = isRecord(review) && isRecord(review.request) ? review.request.uid : undefined;
+      response.setHeader('content-type', 'application/json');
+      response.end(
+        JSON.stringify({
+          apiVersion: 'admission.k8s.io/v1',
+          kind: 'AdmissionReview',
+          response: { uid, allowed: true },
+        }),
+      );
+    })();
+  });
+  const port = await listen(server);
+  await client.create(validatingWebhookConfigurations, configuration(port, ca));
+  return {
+    asked: asked.promise,
+    release: () => {
+      released.resolve(undefined);
+    },
+    stop: async () => {
+      await client.delete(validatingWebhookConfigurations, { name: 'slow' });
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const configuration = (port: number, ca: string): KubeObject & { readonly webhooks: readonly object[] } => ({
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind: 'ValidatingWebhookConfiguration',
+  metadata: { name: 'slow' },
+  webhooks: [
+    {
+      name: 'slow.example.com',
+      clientConfig: {
+        url: `https://localhost:${port}/`,
+        caBundle: Buffer.from(ca).toString('base64'),
+      },
+      rules: [
+        {
+          apiGroups: ['restore.example.com'],
+          apiVersions: ['v1'],
+          resources: ['applications'],
+          operations: ['CREATE'],
+        },
+      ],
+      objectSelector: { matchExpressions: [{ key: 'slow', operator: 'Exists' }] },
+      sideEffects: 'None',
+      timeoutSeconds: 30,
+      failurePolicy: 'Fail',
+      admissionReviewVersions: ['v1'],
+    },
+  ],
+});

@@ -1,0 +1,103 @@
+/** Requests as client-go sends them for a backup tool: one after the other, repeated only when the server asks for it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+
+import type { ControlPlane } from './control-plane.ts';
+
+export interface Identity {
+  readonly user: string;
+  readonly groups: readonly string[];
+  readonly userAgent: string;
+}
+
+/** Velero, as `velero install` sets it up. */
+export const VELERO: Identity = {
+  user: 'system:serviceaccount:velero:velero',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'],
+  userAgent: 'velero-server/v1.18.2 (linux/amd64) abc',
+};
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface Answer {
+  readonly code: number;
+  /** The object, or the Status of a refusal. */
+  readonly body: Json;
+  readonly warnings: readonly string[];
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface Sent {
+  readonly method: Method;
+  readonly path: string;
+  /** How long the answer took. */
+  readonly milliseconds: number;
+}
+
+export interface ToolClient {
+  readonly send: (method: Method, path: string, body?: object) => Promise<Answer>;
+  /** What has been sent so far, repeats as well, in its order. */
+  readonly sent: () => readonly Sent[];
+  readonly stop: () => Promise<void>;
+}
+
+/** client-go gives up after so many repeats, whatever the server asks for. */
+const MOST_REPEATS = 10;
+
+/** Patches are merge patches: a backup tool sends no others. */
+export function createToolClient(
+  plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
+  { user, groups, userAgent }: Identity,
+): ToolClient {
+  // The self-made certificates name the machine, not always the address that we dial.
+  const connect = { ca: plane.ca, checkServerIdentity: () => undefined };
+  const pool = new Pool(plane.server, { connections: 1, connect });
+  const sent: Sent[] = [];
+  const once = async (method: Method, path: string, body?: object) => {
+    const start = performance.now();
+    const response = await pool.request({
+      method,
+      path,
+      headers: {
+        authorization: `Bearer ${plane.token('admin')}`,
+        accept: 'application/json',
+        'user-agent': userAgent,
+        'impersonate-user': user,
+        'impersonate-group': [...groups],
+        ...(body === undefined
+          ? {}
+          : { 'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.body.text();
+    sent.push({ method, path, milliseconds: performance.now() - start });
+    const { 'retry-after': retryAfter, warning = [] } = response.headers;
+    return {
+      code: response.statusCode,
+      body: JSON.parse(text) as Json, // the API server answers with objects
+      warnings: [warning].flat(),
+      retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
+    };
+  };
+  return {
+    send: async (method, path, body) => {
+      for (let repeats = 0; ; repeats++) {
+        const answer = await once(method, path, body);
+        const { code, retryAfterSeconds } = answer;
+        const asked = (code === 429 || code >= 500) && retryAfterSeconds !== undefined;
+        if (!asked || repeats === MOST_REPEATS) return answer;
+        await sleep(retryAfterSeconds * 1_000);
+      }
+    },
+    sent: () => sent,
+    stop: () => pool.close(),
+  };
+}
+
+export const isRefusal = ({ code }: Answer): boolean => code >= 400;
+
+/** What the server said, for a list of errors. */
+export const sayOf = ({ code, body }: Answer): string =>
+  `${code} ${typeof body.message === 'string' ? body.message : ''}`;

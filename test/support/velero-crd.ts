@@ -1,0 +1,30 @@
+/** The kind in which Velero keeps its restores, as far as one needs it to follow them. */
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+
+export const RESTORES: Resource = {
+  group: 'velero.io',
+  version: 'v1',
+  resource: 'restores',
+  kind: 'Restore',
+  namespaced: true,
+};
+
+/** As in Velero's own, there is no subresource for the status: who may write a Restore may write its phase. */
+export const restoreDefinition: KubeObject & { readonly spec: object } = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'restores.velero.io' },
+  spec: {
+    group: RESTORES.group,
+    scope: 'Namespaced',
+    names: { plural: RESTORES.resource, singular: 'restore', kind: RESTORES.kind },
+    versions: [
+      {
+        name: RESTORES.version,
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+};

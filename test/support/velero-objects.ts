@@ -1,0 +1,68 @@
+/** What Velero makes of an object of a backup before it sends it. */
+import { createHash } from 'node:crypto';
+
+import { isRecord, type KubeMeta, type KubeObject } from '../../src/kube/object.ts';
+
+/** An object as a cluster returned it, and so as it stands in a backup. */
+export type BackupObject = KubeObject & {
+  readonly metadata: KubeMeta & { readonly name: string; readonly managedFields?: readonly object[] };
+  readonly status?: unknown;
+};
+
+/** What a cluster returned. @throws Error when it is no object with a name */
+export function backupObject(object: KubeObject): BackupObject {
+  if (object.metadata?.name === undefined) throw new Error('what is backed up has a name');
+  return object as BackupObject; // just checked; the API server gives managedFields as a list
+}
+
+const STRIPPED = new Set([
+  'generateName',
+  'selfLink',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'ownerReferences',
+]);
+
+/** Without what belongs to its former life. Labels, annotations, finalizers and managedFields stay. */
+export function stripped(object: BackupObject): BackupObject {
+  const metadata = Object.fromEntries(Object.entries(object.metadata).filter(([key]) => !STRIPPED.has(key)));
+  const rest = Object.fromEntries(Object.entries(object).filter(([key]) => key !== 'status'));
+  return { ...rest, metadata: metadata as BackupObject['metadata'] }; // its name is not among those
+}
+
+const LONGEST_LABEL = 63;
+
+/** Longer names end with a piece of their digest. */
+export function validName(name: string): string {
+  if (name.length <= LONGEST_LABEL) return name;
+  const digest = createHash('sha256').update(name).digest('hex');
+  return name.slice(0, LONGEST_LABEL - 6) + digest.slice(0, 6);
+}
+
+export function restoreLabels(backup: string, restore: string): Readonly<Record<string, string>> {
+  return { 'velero.io/backup-name': validName(backup), 'velero.io/restore-name': validName(restore) };
+}
+
+export function withMetadata(object: BackupObject, metadata: Partial<KubeMeta>): BackupObject {
+  return { ...object, metadata: { ...object.metadata, ...metadata } };
+}
+
+/** The merge patch that makes `before` into `after`; undefined when they are the same. */
+export function mergeDiff(before: object, after: object): object | undefined {
+  const [from, to] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  const changes: [string, unknown][] = [...from.keys()]
+    .filter((key) => !to.has(key))
+    .map((key) => [key, null]);
+  for (const [key, value] of to) {
+    const current: unknown = from.get(key);
+    if (isRecord(current) && isRecord(value)) {
+      const deeper = mergeDiff(current, value);
+      if (deeper !== undefined) changes.push([key, deeper]);
+    } else if (JSON.stringify(current) !== JSON.stringify(value)) changes.push([key, value]);
+  }
+  return changes.length === 0 ? undefined : Object.fromEntries(changes);
+}

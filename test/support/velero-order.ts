@@ -1,0 +1,53 @@
+/** In which order Velero restores. */
+import type { Resource } from '../../src/kube/object.ts';
+import { resourceName } from '../../src/kube/object.ts';
+import type { Seeded } from './seeded.ts';
+import type { BackupObject } from './velero-objects.ts';
+
+/** CustomResourceDefinitions and Namespaces go before all of them, in passes of their own. */
+const FIRST = [
+  'storageclasses.storage.k8s.io',
+  'persistentvolumes',
+  'persistentvolumeclaims',
+  'clusterroles.rbac.authorization.k8s.io',
+  'roles.rbac.authorization.k8s.io',
+  'serviceaccounts',
+  'clusterrolebindings.rbac.authorization.k8s.io',
+  'rolebindings.rbac.authorization.k8s.io',
+  'secrets',
+  'configmaps',
+  'limitranges',
+  'priorityclasses.scheduling.k8s.io',
+  'pods',
+  'replicasets.apps',
+  'clusterclasses.cluster.x-k8s.io',
+  'endpoints',
+  'services',
+];
+const LAST = ['clusters.cluster.x-k8s.io', 'clusterresourcesets.addons.cluster.x-k8s.io'];
+
+export interface Item {
+  readonly resource: Resource;
+  readonly object: BackupObject;
+}
+
+/**
+ * By kind: the ones that others need, then the alphabet. The namespaces of a kind come as chance has it, as the keys of a Go
+ * map do, and the objects of a namespace by name.
+ */
+export function veleroOrder(items: readonly Item[], seeded: Seeded): readonly Item[] {
+  const kinds = Map.groupBy(items, ({ resource }) => resourceName(resource));
+  const names = [...kinds.keys()].toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return names.flatMap((name) => {
+    const places = Map.groupBy(kinds.get(name) ?? [], ({ object }) => object.metadata.namespace ?? '');
+    return seeded.shuffle([...places.keys()]).flatMap((place) => (places.get(place) ?? []).toSorted(byName));
+  });
+}
+
+function rank(name: string): number {
+  const first = FIRST.indexOf(name);
+  if (first >= 0) return first;
+  return FIRST.length + (LAST.includes(name) ? 1 + LAST.indexOf(name) : 0);
+}
+
+const byName = (a: Item, b: Item): number => (a.object.metadata.name < b.object.metadata.name ? -1 : 1);
