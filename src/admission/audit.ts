@@ -54,7 +54,8 @@ export async function auditObject(
   return { kind: 'judged', violations: [...violations, ...shared, ...looked.missing.map(missingTarget)] };
 }
 
-function asCreated({ group, resource }: GroupResource, object: KubernetesObject): AdmissionRequest {
+/** A request that would create a stored object as it is, by nobody. */
+export function asCreated({ group, resource }: GroupResource, object: KubernetesObject): AdmissionRequest {
   const { apiVersion = '', kind = '', metadata } = object;
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
   const gvk = { group, version, kind };

@@ -6,7 +6,14 @@ import type { AdmissionRequest } from './request.ts';
 import { applyPatch } from './json-patch.ts';
 import { parseJson, stringifyJson, type JsonObject } from './json.ts';
 import { mutate } from './mutate.ts';
-import { clusterOf, compileSpec, createRequest, policyOf, updateRequest } from './policy.test-support.ts';
+import {
+  clusterOf,
+  compileSpec,
+  createRequest,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from './policy.test-support.ts';
 
 async function mutated(
   spec: Partial<AdmissionPolicySpec>,
@@ -155,5 +162,34 @@ describe('what changes read of the cluster', () => {
     const cluster = clusterOf({ live: { 'configmaps/store/defaults': 'connection refused' } });
     const decision = await mutate(createRequest({}), [policyOf(spec)], cluster);
     expect(decision).toMatchObject({ kind: 'retry' });
+  });
+});
+
+describe('what a restorer writes', () => {
+  const counting = { name: 'count', expression: "{'spec': {'edits': 1}}" };
+  const policy = (restore: AdmissionPolicySpec['restore'] = {}) =>
+    policyOf({ mutations: [counting], defaults: [{ path: 'spec.tier', value: 'standard' }], restore });
+  const patched = async (restore?: AdmissionPolicySpec['restore'], evidence = true, mayRestore = true) => {
+    const cluster = clusterOf();
+    const world = {
+      ...cluster.world,
+      mayRestore: () => mayRestore,
+      restoreEvidence: () => Promise.resolve(evidence ? NIGHTLY : undefined),
+    };
+    const decision = await mutate(createRequest({}), [policy(restore)], { ...cluster, world });
+    return decision.kind === 'allow' ? decision.patch.map(({ path }) => path) : decision.kind;
+  };
+
+  test('is filled, and not changed: the backup is what is wanted', async () => {
+    expect(await patched()).toEqual(['/spec/tier']);
+  });
+
+  test('is changed where the policy says so', async () => {
+    expect(await patched({ mutations: 'Apply' })).toEqual(expect.arrayContaining(['/spec/edits']));
+  });
+
+  test('is changed as that of all others while nothing is restored', async () => {
+    expect(await patched({}, false)).toEqual(expect.arrayContaining(['/spec/edits']));
+    expect(await patched({}, true, false)).toEqual(expect.arrayContaining(['/spec/edits']));
   });
 });

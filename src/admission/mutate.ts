@@ -11,6 +11,7 @@ import { keepsOwners } from '../api/owner-kinds.ts';
 import { keepOwners } from './owners/keep-owners.ts';
 import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from './request.ts';
+import { createRestoreLookup } from './restore-lookup.ts';
 import { describeRef, gather, NO_SURROUNDINGS, readsCluster, type Surroundings } from './surroundings.ts';
 import type { Circumstances } from './world.ts';
 
@@ -32,6 +33,40 @@ export function mutate(
   if (!writes(operation)) return ALLOWED;
   // A change to an object on its way out helps nobody and could keep its finalizers from being removed.
   if (object === undefined || isBeingDeleted(object)) return ALLOWED;
+  const mayRestore = circumstances.world.mayRestore?.(request.userInfo) ?? false;
+  return mayRestore && policies.some(isSkipped)
+    ? mutateForRestorer(request, object, policies, circumstances)
+    : mutateObject(request, object, policies, circumstances);
+}
+
+/** Whether its mutations leave alone what a restorer writes: what a backup holds has been through them. */
+const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
+  mutations.length > 0 && restore.skipsMutations;
+
+async function mutateForRestorer(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Promise<Decision> {
+  const restore = await createRestoreLookup(request, circumstances)();
+  if (restore.kind === 'unknown') {
+    const message = 'could not find out whether a backup is being restored: try again';
+    return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: restore.cause };
+  }
+  const restoring = restore.kind === 'restoring' && restore.operations.includes(request.operation);
+  const applied = restoring
+    ? policies.map((policy) => (isSkipped(policy) ? { ...policy, mutations: [] } : policy))
+    : policies;
+  return await mutateObject(request, object, applied, circumstances);
+}
+
+function mutateObject(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Decision | Promise<Decision> {
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
   const readsNothing = !changing.some((policy) => readsCluster(clusterReads(policy)));
   const changed = readsNothing

@@ -1,4 +1,5 @@
 import type { KubernetesObject, ObjectMeta, ObjectRef, OwnerReference } from '../api/meta.ts';
+import type { Requester } from '../api/principals.ts';
 import type { UniqueClaim } from '../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AdmissionRequest, Operation } from './request.ts';
@@ -18,6 +19,11 @@ export interface World {
     signal: AbortSignal,
     versions?: readonly string[],
   ) => Promise<KubernetesObject | undefined>;
+  /**
+   * From the stores: whether this user may be one who restores, so that it is worth while to ask. Absent: nobody is. A window that is
+   * not known yet is no reason.
+   */
+  readonly mayRestore?: (user: Requester) => boolean;
   /** What lets this user restore there; undefined when there certainly is nothing. Throws when it cannot tell. */
   readonly restoreEvidence: (
     request: RestoreQuestion,

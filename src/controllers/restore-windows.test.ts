@@ -41,12 +41,13 @@ function leader(change: Partial<RestoreWindowsDeps> = {}) {
   const run = createRestoreWindowsReconciler({
     window: windows.read,
     takeChanged: (name) => changed.delete(name),
-    sweep: (interim) => {
+    sweep: ({ interim }) => {
       sweeps.push(interim);
       return Promise.resolve({ ...found, interim, startedAt: now, finishedAt: now, objectsScanned: 3 });
     },
     setCondition,
     writeStatus: (window, status) => windows.replace({ ...window, status }),
+    writeReports: () => Promise.resolve(),
     record: events.record,
     timesOf: () => times,
     source: () => undefined,
@@ -300,7 +301,7 @@ describe('what is still broken', () => {
     now = at('12:02:05');
     found = { violations: [violation, { ...violation, field: 'spec.other' }], unreadable: [] };
     await reconcile();
-    expect(events.all.at(-1)?.message).toContain('2 references');
+    expect(events.all.at(-1)?.message).toContain('2 violations');
     expect(condition('IntegrityVerified')?.lastTransitionTime).toBe('2026-11-21T12:00:00Z');
   });
 });

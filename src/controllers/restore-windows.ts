@@ -1,12 +1,14 @@
 /** On the leader: a RestoreWindow opens, closes and is swept; its status is the report. */
 import type { Condition } from '../api/meta.ts';
+import type { RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
 import { relinkCondition, toRelinkStatus } from '../restore/relink-report.ts';
-import { toSweepStatus, type SweepResult } from '../restore/report.ts';
+import { dated, toReports, toSweepStatus, type SweepResult } from '../restore/report.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../restore/window-plan.ts';
 import type { CloseReason } from '../restore/window.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 import type { RelinkedStored } from './relink-stored.ts';
+import type { SweepOptions } from './sweep.ts';
 
 export interface RestoreWindowsDeps {
   readonly window: (name: string) => RestoreWindow | undefined;
@@ -14,7 +16,7 @@ export interface RestoreWindowsDeps {
   readonly takeChanged: (name: string) => boolean;
   /** What the object does that the window was opened for; undefined where there is none, or nobody knows. */
   readonly source: (window: RestoreWindow) => SourceState | undefined;
-  readonly sweep: (interim: boolean, signal: AbortSignal) => Promise<SweepResult>;
+  readonly sweep: (options: SweepOptions, signal: AbortSignal) => Promise<SweepResult>;
   /** Links lost owners again as the window wants it; undefined where it does not. */
   readonly relink?: (window: RestoreWindow, signal: AbortSignal) => Promise<RelinkedStored | undefined>;
   readonly setCondition: (
@@ -26,6 +28,12 @@ export interface RestoreWindowsDeps {
   readonly writeStatus: (
     window: RestoreWindow,
     status: RestoreWindowStatus,
+    signal: AbortSignal,
+  ) => Promise<unknown>;
+  /** Makes these all RestoreReports of the window. */
+  readonly writeReports: (
+    window: RestoreWindow,
+    reports: readonly RestoreReportSpec[],
     signal: AbortSignal,
   ) => Promise<unknown>;
   readonly record: RecordEvent;
@@ -73,7 +81,7 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
       case 'sweep':
         await report(
           window,
-          await deps.sweep(plan.interim, signal),
+          await deps.sweep(optionsOf(window, plan.interim, now), signal),
           await deps.relink?.(window, signal),
           deps,
           signal,
@@ -82,6 +90,12 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, deps.now());
     }
   };
+}
+
+function optionsOf({ metadata, spec, status }: RestoreWindow, interim: boolean, now: Date): SweepOptions {
+  // A restore that nobody saw began before its window.
+  const since = new Date(status?.openedAt ?? metadata.creationTimestamp ?? now);
+  return { interim, since, namespaceMapping: spec.namespaceMapping ?? {} };
 }
 
 async function open(
@@ -163,9 +177,12 @@ async function report(
       : condition('SweepComplete', 'False', 'KindUnreadable', unreadable.join('; '));
   const verified = verdict(result);
   const before = window.status?.conditions?.find(({ type }) => type === 'IntegrityVerified');
+  const known = window.status?.violations?.items ?? [];
+  const reports = toReports(window.metadata.name ?? '', dated(result, known), relinked?.items ?? []);
+  await deps.writeReports(window, reports, signal);
   await update(
     window,
-    { ...toSweepStatus(result, window.status?.closedAt === undefined), ...(relink && { relink }) },
+    { ...toSweepStatus(result, window.status?.closedAt === undefined, known), ...(relink && { relink }) },
     [complete, verified, ...(relink === undefined ? [] : [relinkCondition(relink)])],
     deps,
     signal,
@@ -184,7 +201,7 @@ function verdict({ violations, unreadable, interim }: SweepResult): ConditionUpd
   const verified = (status: Condition['status'], reason: string, message: string) =>
     condition('IntegrityVerified', status, reason, message);
   if (violations.length > 0) {
-    const message = `${violations.length} references name nothing; see status.violations`;
+    const message = `${violations.length} violations; see status.violations`;
     return verified('False', 'ViolationsFound', message);
   }
   if (unreadable.length > 0)
@@ -194,7 +211,7 @@ function verdict({ violations, unreadable, interim }: SweepResult): ConditionUpd
       `no violation so far, but could not read ${unreadable.join('; ')}`,
     );
   if (interim) return verified('Unknown', 'Settling', 'no violation so far');
-  return verified('True', 'Clean', 'every reference has its target');
+  return verified('True', 'Clean', 'nothing violates a policy that waited for the restore');
 }
 
 async function update(

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../admission/compile.ts';
+import type { World } from '../admission/world.ts';
 import { objectKey, type GroupResource, type KubernetesObject, type ObjectRef } from '../api/meta.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from './fixtures.ts';
 import { createSweep, type SweepDeps } from './sweep.ts';
@@ -43,7 +44,14 @@ function put(resource: string, ...objects: KubernetesObject[]): void {
 }
 const datacenter = (name: string): KubernetesObject => ({ metadata: { name } });
 
-const sweep = (change: Partial<SweepDeps> = {}, interim = false) =>
+const EMPTY_WORLD: World = {
+  find: () => undefined,
+  confirm: read,
+  read,
+  restoreEvidence: () => Promise.resolve(undefined),
+};
+
+const sweep = (change: Partial<SweepDeps> = {}, interim = false, namespaceMapping = {}) =>
   createSweep({
     policies: () => policies,
     pages: ({ resource }) => pagesOf([...(stored[resource]?.values() ?? [])]),
@@ -53,9 +61,11 @@ const sweep = (change: Partial<SweepDeps> = {}, interim = false) =>
     },
     read,
     namespaceLabels: () => Promise.resolve(namespaces),
+    world: EMPTY_WORLD,
+    pause: () => Promise.resolve(),
     now: () => startedAt,
     ...change,
-  })(interim, NEVER);
+  })({ interim, since: startedAt, namespaceMapping }, NEVER);
 
 function read(ref: ObjectRef): Promise<KubernetesObject | undefined> {
   reads.push(`${ref.resource} ${objectKey(ref)}`);
@@ -296,7 +306,84 @@ test('a sweep that is told to stop fails, instead of calling everything unreadab
     keys: () => Promise.resolve(new Set()),
     read,
     namespaceLabels: () => Promise.resolve(namespaces),
+    world: EMPTY_WORLD,
+    pause: () => Promise.resolve(),
     now: () => startedAt,
   });
-  await expect(stopped(false, stop.signal)).rejects.toThrow('no longer leading');
+  const options = { interim: false, since: startedAt, namespaceMapping: {} };
+  await expect(stopped(options, stop.signal)).rejects.toThrow('no longer leading');
+});
+
+describe('beside references', () => {
+  const reasons = async (...asked: Parameters<typeof sweep>) =>
+    (await sweep(...asked)).violations.map(
+      ({ object, reason, field }) => `${object.name} ${reason} ${field}`,
+    );
+
+  test('a value that two objects hold is reported of both, and only while they do', async () => {
+    policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
+    put(
+      'servers',
+      server('s1', { serial: 'a' }),
+      server('s2', { serial: 'a' }),
+      server('s3', { serial: 'b' }),
+    );
+    expect(await reasons()).toEqual(['s1 Duplicate spec.serial', 's2 Duplicate spec.serial']);
+    const changed = (ref: ObjectRef) =>
+      ref.name === 's2' ? Promise.resolve(server('s2', { serial: 'c' })) : read(ref);
+    expect(await reasons({ read: changed })).toEqual([]);
+  });
+
+  test('a check that waited is made up for, and no other', async () => {
+    const schema = { properties: { spec: { properties: { units: { maximum: 4 } } } } };
+    put('servers', server('s1', { units: 9 }), server('s2', { units: 1 }));
+    policies = [compiled({ validate: { schema }, restore: { schema: 'Defer' } })];
+    expect(await reasons()).toEqual(['s1 CheckFailed spec.units']);
+    policies = [compiled({ validate: { schema } })];
+    expect(await reasons()).toEqual([]);
+  });
+
+  test('a default is lacking where the restore wrote an object while nobody filled it', async () => {
+    policies = [compiled({ validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] })];
+    put(
+      'servers',
+      server('new', {}, { creationTimestamp: '2026-11-21T12:00:00Z' }),
+      server('filled', { tier: 'x' }, { creationTimestamp: '2026-11-21T12:00:00Z' }),
+      server('old', {}, { creationTimestamp: '2026-11-21T11:00:00Z' }),
+    );
+    expect(await reasons()).toEqual(['new DefaultWouldChange spec.tier']);
+  });
+
+  test('A9: a copy that names something where it was copied from is reported', async () => {
+    const rack = {
+      name: 'rack',
+      path: 'spec.rack',
+      namespacePath: 'spec.rackNamespace',
+      target: { apiGroup: GROUP, resource: 'racks' },
+    };
+    policies = [compiled({ validate: { references: [rack] } })];
+    const copy = { namespace: 'prod-copy' };
+    put(
+      'racks',
+      { metadata: { namespace: 'prod', name: 'r1' } },
+      { metadata: { namespace: 'prod-copy', name: 'r1' } },
+    );
+    put(
+      'servers',
+      server('s1', { rack: 'r1', rackNamespace: 'prod' }, copy),
+      server('s2', { rack: 'r1', rackNamespace: 'prod-copy' }, copy),
+    );
+    const mapping = { prod: 'prod-copy' };
+    expect(await reasons({}, false, mapping)).toEqual(['s1 CrossesNamespaceMapping spec.rack']);
+    expect(await reasons()).toEqual([]);
+  });
+
+  test('a target that comes between the two looks is not missing', async () => {
+    put('servers', server('s1', { datacenter: 'late' }));
+    const pause = () => {
+      put('datacenters', datacenter('late'));
+      return Promise.resolve();
+    };
+    expect(await reasons({ pause })).toEqual([]);
+  });
 });

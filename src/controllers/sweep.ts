@@ -12,9 +12,18 @@ import {
   type KubernetesObject,
   type ObjectRef,
 } from '../api/meta.ts';
+import type { World } from '../admission/world.ts';
 import type { Violation } from '../api/restore-window.ts';
 import type { SweepResult } from '../restore/report.ts';
 import { governed } from './policies.ts';
+import {
+  about,
+  createDuplicates,
+  crossesMapping,
+  lackingDefaults,
+  refOf,
+  waitingViolations,
+} from './sweep-checks.ts';
 
 export interface SweepDeps {
   readonly policies: () => readonly CompiledPolicy[];
@@ -28,7 +37,20 @@ export interface SweepDeps {
   readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
   /** The labels of each namespace. */
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
+  /** What checks see of the cluster. */
+  readonly world: World;
+  /** Between the two looks at what seems wrong: controllers may still be making targets. */
+  readonly pause: (signal: AbortSignal) => Promise<void>;
   readonly now: () => Date;
+}
+
+/** What a sweep has to know of the restore before it. */
+export interface SweepOptions {
+  /** Whether writes may still arrive after it. */
+  readonly interim: boolean;
+  /** When the restore began. */
+  readonly since: Date;
+  readonly namespaceMapping: Readonly<Record<string, string>>;
 }
 
 /** An object that seemed to name a target that is not there. */
@@ -42,10 +64,12 @@ type Exists = (ref: ObjectRef) => Promise<boolean>;
 
 export function createSweep(
   deps: SweepDeps,
-): (interim: boolean, signal: AbortSignal) => Promise<SweepResult> {
-  return async (interim, signal) => {
+): (options: SweepOptions, signal: AbortSignal) => Promise<SweepResult> {
+  return async (options, signal) => {
+    const { interim } = options;
     const startedAt = deps.now();
-    const policies = deps.policies().filter((policy) => policy.references.length > 0);
+    const policies = deps.policies().filter(isSwept);
+    const duplicates = createDuplicates(deps);
     const exists = createTargets(deps, signal);
     const namespaces = await deps.namespaceLabels(signal);
     const unreadable: string[] = [];
@@ -56,8 +80,22 @@ export function createSweep(
       try {
         for await (const page of deps.pages(resource, signal)) {
           objectsScanned += page.length;
-          const suspects = await suspectsOf(page, resource, governing, namespaces, exists);
-          violations.push(...(await confirm(suspects, exists, deps, signal)));
+          const inScope = page.flatMap((object) =>
+            object.metadata?.deletionTimestamp !== undefined
+              ? []
+              : governing
+                  .filter((policy) => isInScope(policy, object, namespaces))
+                  .map((policy) => ({ policy, object })),
+          );
+          const suspects = await suspectsOf(inScope, resource, exists, options);
+          violations.push(...(await confirm(suspects, exists, options, deps, signal)));
+          for (const { policy, object } of inScope) {
+            duplicates.see(policy, resource, object);
+            violations.push(
+              ...(await waitingViolations(policy, resource, object, deps, signal)),
+              ...(await lackingDefaults(policy, resource, object, options.since, deps, signal)),
+            );
+          }
         }
       } catch (error) {
         signal.throwIfAborted();
@@ -66,9 +104,14 @@ export function createSweep(
         );
       }
     }
-    return { startedAt, finishedAt: deps.now(), interim, objectsScanned, violations, unreadable };
+    violations.push(...(await duplicates.confirmed(signal)));
+    const standing = interim ? violations : await lookAgain(violations, deps, signal);
+    return { startedAt, finishedAt: deps.now(), interim, objectsScanned, violations: standing, unreadable };
   };
 }
+
+const isSwept = ({ references, unique, defaults, restore }: CompiledPolicy): boolean =>
+  references.length + unique.length + defaults.length > 0 || restore.defers.schema || restore.defers.rules;
 
 function byResource(
   policies: readonly CompiledPolicy[],
@@ -97,22 +140,29 @@ function createTargets({ keys }: SweepDeps, signal: AbortSignal): Exists {
 }
 
 async function suspectsOf(
-  page: readonly KubernetesObject[],
+  governed: readonly { readonly policy: CompiledPolicy; readonly object: KubernetesObject }[],
   resource: GroupResource,
-  policies: readonly CompiledPolicy[],
-  namespaces: NamespaceLabels,
   exists: Exists,
+  options: SweepOptions,
 ): Promise<readonly Suspect[]> {
   const suspects: Suspect[] = [];
-  for (const object of page) {
-    if (object.metadata?.deletionTimestamp !== undefined) continue;
-    for (const policy of policies.filter((candidate) => isInScope(candidate, object, namespaces))) {
-      if ((await dangling(policy, object, exists)).length === 0) continue;
-      const { name = '', namespace } = object.metadata ?? {};
-      suspects.push({ policy, self: { ...resource, name, namespace } });
-    }
+  for (const { policy, object } of governed) {
+    const crosses = crossing(policy, object, options).length > 0;
+    if (crosses || (await dangling(policy, object, exists)).length > 0)
+      suspects.push({ policy, self: refOf(resource, object) });
   }
   return suspects;
+}
+
+/** References of a copy into the namespace that it was copied from. */
+function crossing(
+  policy: CompiledPolicy,
+  object: KubernetesObject,
+  { namespaceMapping }: SweepOptions,
+): readonly FoundReference[] {
+  return referencesOf(policy, object).filter(({ target }) =>
+    crossesMapping(namespaceMapping, object.metadata?.namespace, target.namespace),
+  );
 }
 
 async function dangling(
@@ -129,6 +179,7 @@ async function dangling(
 async function confirm(
   suspects: readonly Suspect[],
   exists: Exists,
+  options: SweepOptions,
   { read }: SweepDeps,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
@@ -137,30 +188,49 @@ async function confirm(
     const live = await read(self, signal);
     if (live === undefined || live.metadata?.deletionTimestamp !== undefined) continue;
     for (const found of await dangling(policy, live, exists)) {
-      if ((await read(found.target, signal)) === undefined) confirmed.push(toViolation(policy, live, found));
+      const target = await read(found.target, signal);
+      if (target === undefined) confirmed.push(toViolation(policy, live, found, 'TargetMissing'));
     }
+    for (const found of crossing(policy, live, options))
+      confirmed.push(toViolation(policy, live, found, 'CrossesNamespaceMapping'));
   }
   return confirmed;
+}
+
+/** What was wrong with references may have been a moment between two writes: what is wrong after a pause too is reported. */
+async function lookAgain(
+  violations: readonly Violation[],
+  deps: SweepDeps,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const missing = violations.filter(({ reason }) => reason === 'TargetMissing');
+  if (missing.length === 0) return violations;
+  await deps.pause(signal);
+  const gone = new Map<string, Promise<boolean>>();
+  const isMissing = ({ target }: Violation): Promise<boolean> => {
+    if (target === undefined) return Promise.resolve(true);
+    const ref = { ...target, group: target.group ?? '', namespace: target.namespace };
+    const key = `${groupResourceName(ref)} ${objectKey(ref)}`;
+    const answer = gone.get(key) ?? deps.read(ref, signal).then((found) => found === undefined);
+    gone.set(key, answer);
+    return answer;
+  };
+  const still = await Promise.all(
+    violations.map(async (one) => one.reason !== 'TargetMissing' || (await isMissing(one))),
+  );
+  return violations.filter((_, index) => still[index]);
 }
 
 function toViolation(
   policy: CompiledPolicy,
   object: KubernetesObject,
   { reference, field, target }: FoundReference,
+  reason: 'TargetMissing' | 'CrossesNamespaceMapping',
 ): Violation {
-  const { name = '', namespace, uid } = object.metadata ?? {};
   return {
-    policy: policy.name,
+    ...about(policy, object, field),
     reference: reference.name,
-    object: {
-      apiVersion: object.apiVersion ?? '',
-      kind: object.kind ?? '',
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    },
-    field,
-    reason: 'TargetMissing',
+    reason,
     target: {
       group: target.group,
       resource: target.resource,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import type { Violation } from '../api/restore-window.ts';
-import { toSweepStatus, type SweepResult } from './report.ts';
+import { dated, toReports, toSweepStatus, type SweepResult } from './report.ts';
 
 const clean: SweepResult = {
   startedAt: new Date('2026-11-21T12:00:00.250Z'),
@@ -53,7 +53,8 @@ test('the first fifty violations are listed, and all are counted', () => {
   );
   const { total, items } = toSweepStatus({ ...clean, violations: violations.toReversed() }).violations;
   expect(total).toBe(120);
-  expect(items).toEqual(violations.slice(0, 50));
+  const seen = { firstSeen: '2026-11-21T12:00:03.000Z', lastSeen: '2026-11-21T12:00:03.000Z' };
+  expect(items).toEqual(violations.slice(0, 50).map((one) => ({ ...one, ...seen })));
 });
 
 test('violations are listed in one order, whatever the order in which they were found', () => {
@@ -68,8 +69,37 @@ test('violations are listed in one order, whatever the order in which they were 
   ];
   fc.assert(
     fc.property(fc.shuffledSubarray(ordered, { minLength: ordered.length }), (violations) => {
-      expect(toSweepStatus({ ...clean, violations }).violations.items).toEqual(ordered);
+      const { items } = toSweepStatus({ ...clean, violations }).violations;
+      expect(items).toMatchObject(ordered);
     }),
     { numRuns: 50 },
+  );
+});
+
+test('a violation keeps the time at which it was found first, for as long as it is found', () => {
+  const first = dated({ ...clean, violations: [violation('s1')] }, []);
+  const finishedAt = new Date('2026-11-21T13:00:00Z');
+  expect(dated({ violations: [violation('s1'), violation('s2')], finishedAt }, first)).toMatchObject([
+    { firstSeen: '2026-11-21T12:00:03.000Z', lastSeen: '2026-11-21T13:00:00.000Z' },
+    { firstSeen: '2026-11-21T13:00:00.000Z', lastSeen: '2026-11-21T13:00:00.000Z' },
+  ]);
+});
+
+test('violations are counted by policy', () => {
+  const violations = [violation('s1'), violation('s2'), violation('s1', { policy: 'disks' })];
+  expect(toSweepStatus({ ...clean, violations }).violations.byPolicy).toEqual({ servers: 2, disks: 1 });
+});
+
+test.each([
+  [50, []],
+  [51, [51]],
+  [1_200, [500, 500, 200]],
+])('of %i violations the RestoreReports hold %j', (count, parts) => {
+  const violations = Array.from({ length: count }, (_, index) => violation(`s${index}`));
+  const reports = toReports('drill', violations, []);
+  expect(reports.map((report) => report.violations?.length)).toEqual(parts);
+  expect(reports.flatMap((report) => report.violations)).toEqual(parts.length === 0 ? [] : violations);
+  expect(reports.map(({ window, part, parts: all }) => [window, part, all])).toEqual(
+    parts.map((_, part) => ['drill', part, parts.length]),
   );
 });

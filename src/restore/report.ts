@@ -1,4 +1,6 @@
 /** The report of a sweep as it stands in a RestoreWindow's status. */
+import type { RelinkItem } from '../api/restore-findings.ts';
+import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 
 /** An object in etcd is limited to 1.5 MiB, and a person reads the first page: the rest is a number. */
@@ -14,12 +16,17 @@ export interface SweepResult {
   readonly unreadable: readonly string[];
 }
 
-/** @param open whether the window was still open when the sweep was made */
+/**
+ * @param open whether the window was still open when the sweep was made
+ * @param before what the sweep before it found, as far as that is known
+ */
 export function toSweepStatus(
   result: SweepResult,
   open = false,
+  before: readonly Violation[] = [],
 ): Required<Pick<RestoreWindowStatus, 'phase' | 'lastSweep' | 'violations'>> {
-  const { violations, interim, unreadable } = result;
+  const { interim, unreadable } = result;
+  const violations = dated(result, before);
   const clean = violations.length === 0 && unreadable.length === 0;
   return {
     phase: open ? 'Open' : interim ? 'Settling' : clean ? 'Completed' : 'CompletedWithViolations',
@@ -29,13 +36,55 @@ export function toSweepStatus(
       objectsScanned: result.objectsScanned,
       interim,
     },
-    violations: { total: violations.length, items: violations.toSorted(byPlace).slice(0, LISTED) },
+    violations: {
+      total: violations.length,
+      byPolicy: countByPolicy(violations),
+      items: violations.slice(0, LISTED),
+    },
   };
 }
 
+/** In the order of their places, each with the time since which it is known. */
+export function dated(
+  { violations, finishedAt }: Pick<SweepResult, 'violations' | 'finishedAt'>,
+  before: readonly Violation[],
+): readonly Violation[] {
+  const known = new Map(before.map((one) => [placeOf(one), one.firstSeen]));
+  const now = finishedAt.toISOString();
+  return violations
+    .toSorted(byPlace)
+    .map((one) => ({ ...one, firstSeen: known.get(placeOf(one)) ?? now, lastSeen: now }));
+}
+
+/** What the status has no room for, in parts that an object can hold. Empty when the status holds all. */
+export function toReports(
+  window: string,
+  violations: readonly Violation[],
+  relink: readonly RelinkItem[],
+): readonly RestoreReportSpec[] {
+  if (violations.length <= LISTED && relink.length <= LISTED) return [];
+  const parts = Math.max(
+    1,
+    Math.ceil(violations.length / REPORT_ITEMS),
+    Math.ceil(relink.length / REPORT_ITEMS),
+  );
+  return Array.from({ length: parts }, (_, part) => {
+    const slice = <T>(all: readonly T[]) => all.slice(part * REPORT_ITEMS, (part + 1) * REPORT_ITEMS);
+    return { window, part, parts, violations: slice(violations), relink: slice(relink) };
+  });
+}
+
+function countByPolicy(violations: readonly Violation[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    [...Map.groupBy(violations, ({ policy }) => policy)].map(([policy, all]) => [policy, all.length]),
+  );
+}
+
 function byPlace(a: Violation, b: Violation): number {
-  const place = ({ policy, object, field }: Violation) =>
-    [policy, object.kind, object.namespace ?? '', object.name, field].join('\u0000');
-  const [first, second] = [place(a), place(b)];
+  const [first, second] = [placeOf(a), placeOf(b)];
   return first < second ? -1 : first > second ? 1 : 0;
+}
+
+function placeOf({ policy, object, field, reason }: Violation): string {
+  return [policy, object.kind, object.namespace ?? '', object.name, field, reason].join('\u0000');
 }

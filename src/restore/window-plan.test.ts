@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
-import { planWindow } from './window-plan.ts';
+import { planWindow, type SourceState } from './window-plan.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
 const at = (time: string) => new Date(`2026-11-21T${time}Z`);
@@ -146,4 +146,120 @@ test.each<[string, RestoreWindow, Date, boolean, object]>([
   ],
 ])('%s', (_name, object, now, changed, plan) => {
   expect(planWindow(object, now, { changed }, times)).toMatchObject(plan);
+});
+
+describe('a window with a source', () => {
+  const since = at('12:00:00');
+  const opened = { openedAt: '2026-11-21T11:00:00.000Z' } as const;
+  const known = (activity: 'active' | 'settling' | 'over', quietSince?: Date): SourceState => ({
+    kind: 'known',
+    activity,
+    phase: activity,
+    quietSince,
+  });
+  test.each<[string, RestoreWindow, Date, SourceState | undefined, object]>([
+    ['stays open while it writes', window(opened), at('12:00:00'), known('active'), { kind: 'open' }],
+    ['stays open while nobody knows', window(opened), at('12:00:00'), undefined, { kind: 'open' }],
+    [
+      'closes when all is written',
+      window(opened),
+      at('12:00:00'),
+      known('settling'),
+      { kind: 'close', reason: 'SourceInactive' },
+    ],
+    ['closes when it is over', window(opened), at('12:00:00'), known('over'), { kind: 'close' }],
+    [
+      'stays open when it need not close with it',
+      window(opened, { closeWithSource: false }),
+      at('12:00:00'),
+      known('over'),
+      { kind: 'open', until: at('13:00:00') },
+    ],
+    [
+      'B7: waits a minute for what a deleted one still writes',
+      window(opened),
+      at('12:00:59'),
+      { kind: 'gone', since },
+      { kind: 'open', until: at('12:01:00') },
+    ],
+    [
+      'B7: closes a minute after it was deleted',
+      window(opened),
+      at('12:01:00'),
+      { kind: 'gone', since },
+      { kind: 'close', reason: 'SourceDeleted' },
+    ],
+    [
+      'B8: is swept when it has become quiet',
+      window(opened),
+      at('12:00:00'),
+      known('active', since),
+      { kind: 'sweep', interim: true },
+    ],
+    [
+      'B8: once',
+      window({ ...opened, ...sweep(true) }),
+      at('12:00:10'),
+      known('active', since),
+      { kind: 'open' },
+    ],
+    [
+      'B5: closes at its end, whatever the source says',
+      window(opened),
+      at('13:00:00'),
+      known('active'),
+      { kind: 'close', reason: 'Expired' },
+    ],
+  ])('%s', (_name, object, now, source, plan) => {
+    expect(planWindow(object, now, { changed: false, source }, times)).toMatchObject(plan);
+  });
+});
+
+describe('a window with a clean report is looked at again', () => {
+  const swept = { ...closed, ...sweep(false), ...clean };
+  const item = (result: 'OwnerMissing' | 'WouldLink' | 'NotAllowed') => ({
+    relink: {
+      ...{ found: 1, linked: 0, skipped: 1, failed: 0 },
+      items: [
+        {
+          object: { apiVersion: 'v1', kind: 'A', name: 'a' },
+          owner: { apiVersion: 'v1', kind: 'B', name: 'b' },
+          result,
+        },
+      ],
+    },
+  });
+  test.each<[string, RestoreWindow, string]>([
+    ['while an owner is missing', window({ ...swept, ...item('OwnerMissing') }), 'sweep'],
+    [
+      'when links were approved',
+      window({ ...swept, ...item('WouldLink') }, { sweep: { approved: true } }),
+      'sweep',
+    ],
+    ['not while they are not', window({ ...swept, ...item('WouldLink') }), 'done'],
+    ['not for what is never linked', window({ ...swept, ...item('NotAllowed') }), 'done'],
+  ])('%s', (_case, object, kind) => {
+    expect(planWindow(object, at('15:00:00'), { changed: false }, times).kind).toBe(kind);
+  });
+});
+
+test('violations that nobody mends are looked at less and less often, once an hour in the end', () => {
+  const finishedAt = (time: string) => ({
+    ...dirty,
+    ...closed,
+    lastSweep: {
+      startedAt: `2026-11-21T${time}Z`,
+      finishedAt: `2026-11-21T${time}Z`,
+      objectsScanned: 1,
+      interim: false,
+    },
+  });
+  expect(planWindow(window(finishedAt('14:00:00')), at('14:00:00'), { changed: false }, times)).toEqual({
+    kind: 'wait',
+    until: at('14:12:00'),
+  });
+  expect(planWindow(window(finishedAt('23:30:00')), at('23:30:00'), { changed: false }, times)).toEqual({
+    kind: 'wait',
+    until: new Date('2026-11-22T00:30:00Z'),
+  });
 });

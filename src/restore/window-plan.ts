@@ -89,8 +89,22 @@ function planOpen(
 
 const earlier = (a: Date, b: Date): Date => (a < b ? a : b);
 
+const MOST_RECHECK_MS = 3_600_000;
+
+/** Whether owners may have come since, or a person has approved what was only shown. */
+function hasLinksToMake({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>): boolean {
+  const items = status?.relink?.items ?? [];
+  return items.some(
+    ({ result }) =>
+      result === 'OwnerMissing' ||
+      result === 'OwnerTerminating' ||
+      result === 'Failed' ||
+      (result === 'WouldLink' && spec.sweep?.approved === true),
+  );
+}
+
 function planSweep(
-  { status }: RestoreWindow,
+  { spec, status }: RestoreWindow,
   closedAt: Date,
   now: Date,
   changed: boolean,
@@ -104,7 +118,13 @@ function planSweep(
     if (now >= settledAt) return { kind: 'sweep', interim: false };
     return changed ? { kind: 'sweep', interim: true } : { kind: 'wait', until: settledAt };
   }
-  if (status?.phase === 'Completed') return { kind: 'done' };
-  const recheckAt = new Date(new Date(last.finishedAt).getTime() + recheckMs);
+  if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
+  const finishedAt = new Date(last.finishedAt);
+  // What nobody has mended for long is looked at less often.
+  const wait = Math.min(
+    MOST_RECHECK_MS,
+    Math.max(recheckMs, (finishedAt.getTime() - closedAt.getTime()) / 10),
+  );
+  const recheckAt = new Date(finishedAt.getTime() + wait);
   return changed || now >= recheckAt ? { kind: 'sweep', interim: false } : { kind: 'wait', until: recheckAt };
 }

@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto';
 
 import type { World } from '../../admission/world.ts';
+import { isAmong } from '../../api/principals.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
-import type { Place } from '../../restore/window.ts';
+import { windowState, type Place } from '../../restore/window.ts';
 import { RESTORE_WINDOWS } from './resources.ts';
 import type { Watched } from './watch.ts';
 
@@ -21,6 +22,19 @@ export interface RestoreEvidenceParts {
 }
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Whoever an open window or a detector names. */
+export function createMayRestore({
+  windows,
+  detectors,
+  now,
+}: Pick<RestoreEvidenceParts, 'windows' | 'detectors' | 'now'>): NonNullable<World['mayRestore']> {
+  return (user) =>
+    detectorsOf(detectors.store.list(), user).length > 0 ||
+    windows.store
+      .list()
+      .some((window) => isAmong(window.spec.principals, user) && windowState(window, now()).kind === 'open');
+}
 
 /** A backup tool does not ask again: what no store knows yet is looked up, so that a watch that is behind costs no object. */
 export function createRestoreEvidence({

@@ -1,5 +1,7 @@
 /** Leader: restore windows and the sweep after them. */
 import type { RecordEvent } from '../../controllers/reconcile.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { createRestoreWindowsReconciler } from '../../controllers/restore-windows.ts';
 import { createSweep } from '../../controllers/sweep.ts';
 import { objectKey, type GroupResource } from '../../api/meta.ts';
@@ -12,11 +14,14 @@ import { startController } from './controller.ts';
 import { startDetection } from './detectors.ts';
 import type { ReplicaParts } from './replica.ts';
 import { createRelinkOwners } from './relink.ts';
+import { createWriteReports } from './restore-reports.ts';
 import { RESTORE_WINDOWS } from './resources.ts';
 import { storedObjects } from './stored-objects.ts';
 
 /** How often an unclean report is looked at again when no watch says that something changed, in milliseconds. */
 const RECHECK_MS = 60_000;
+/** Between the two looks at what seems wrong. */
+const SECOND_LOOK_MS = 1_000;
 /** A sweep reads everything that is governed: 100,000 objects take a minute or two. */
 const SWEEP_MS = 10 * 60_000;
 
@@ -39,7 +44,13 @@ export function startRestores(
         window: (name) => windows.store.get(name),
         source: detection.source,
         takeChanged: (name) => changed.delete(name),
-        sweep: createSweep({ ...storedObjects(context), policies: registry.inForce, now: () => new Date() }),
+        sweep: createSweep({
+          ...storedObjects(context),
+          policies: registry.inForce,
+          world,
+          pause: (waiting) => sleep(SECOND_LOOK_MS, undefined, { signal: waiting }),
+          now: () => serverClock.now(),
+        }),
         relink: createRelinkOwners({
           ...{ client, world, discovery: context.discovery, policies: registry.inForce },
           windows: windows.store.list,
@@ -49,6 +60,7 @@ export function startRestores(
         setCondition,
         writeStatus: (window, status, waiting) =>
           client.replaceStatus(RESTORE_WINDOWS, { ...window, status }, { signal: waiting }),
+        writeReports: createWriteReports(client),
         record,
         timesOf: (window) => ({
           settleMs: detection.times(window)?.settleMs ?? config.restoreSettleMs,

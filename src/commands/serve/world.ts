@@ -14,7 +14,10 @@ import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Targets } from './targets.ts';
 
-export interface WorldParts extends Pick<World, 'claims' | 'governed' | 'owners' | 'restoreEvidence'> {
+export interface WorldParts extends Pick<
+  World,
+  'claims' | 'governed' | 'owners' | 'mayRestore' | 'restoreEvidence'
+> {
   readonly client: Pick<KubeClient, 'get' | 'getMetadata'>;
   /** Reads integers without loss. Default: `client`. */
   readonly exact?: Pick<KubeClient, 'get'>;
