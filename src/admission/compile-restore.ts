@@ -7,9 +7,13 @@ import type { Problem } from './problem.ts';
 const DEFAULT_GRACE = '5m';
 
 export function compileRestore(
-  { restore = {}, initiallyDeferred }: AdmissionPolicySpec,
+  { restore = {}, initiallyDeferred, audit }: AdmissionPolicySpec,
   problems: Problem[],
 ): Pick<CompiledPolicy, 'restore' | 'initiallyDeferred'> {
+  if (initiallyDeferred !== undefined && audit === false) {
+    const message = 'references that are deferred are looked at by the audit: leave it on';
+    problems.push({ where: 'spec.audit', message, reason: 'InvalidPolicy' });
+  }
   const { references, unique, schema, rules, onTargetDelete, immutable, mutations } = restore;
   return {
     restore: {

@@ -53,7 +53,7 @@ export async function scanStored(
           checked += 1;
           const audited = await auditObject(policy, resource, object, circumstances);
           if (audited.kind === 'unknown') throw audited.cause;
-          const { violations } = audited;
+          const violations = withoutGrace(audited.violations, inForce, object, circumstances.now);
           if (violations.length === 0) continue;
           total += violations.length;
           objects += 1;
@@ -74,6 +74,19 @@ export async function scanStored(
   const message =
     problems.length === 0 ? {} : { message: `not all was checked: ${problems.join('; ')}`.slice(0, 1024) };
   return { total, objects, checked, checkedAt, generation, ...message };
+}
+
+/** References of an object so young that what they name may still come. */
+function withoutGrace(
+  violations: readonly Violation[],
+  { initiallyDeferred, references }: CompiledPolicy,
+  { metadata }: KubernetesObject,
+  now: number,
+): readonly Violation[] {
+  if (initiallyDeferred === undefined) return violations;
+  const createdAt = new Date(metadata?.creationTimestamp ?? 0).getTime();
+  if (now - createdAt >= initiallyDeferred.graceMs) return violations;
+  return violations.filter(({ check }) => !references.some(({ name }) => name === check));
 }
 
 /** In the version in which the policy is asked; any will do where it takes all. */

@@ -168,3 +168,16 @@ test('a policy that does not want it is not audited', async () => {
   expect(await audit()).toEqual({ kind: 'await-change' });
   expect(reports).toEqual([]);
 });
+
+test('a reference that is deferred counts once its time is over, and is looked at then', async () => {
+  govern({
+    validate: { references: [datacenter] },
+    initiallyDeferred: { principals: [{ user: 'flux' }], grace: '5m' },
+  });
+  stored = [
+    server('young', { datacenter: 'gone' }, { creationTimestamp: '2026-11-21T11:55:01Z' }),
+    server('old', { datacenter: 'gone' }, { creationTimestamp: '2026-11-21T11:55:00Z' }),
+  ];
+  expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
+  expect(reports).toMatchObject([{ total: 1, checked: 2 }]);
+});

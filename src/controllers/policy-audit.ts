@@ -24,6 +24,8 @@ export interface PolicyAuditDeps extends AuditScanDeps {
 
 /** How often what did not change is looked at again, in milliseconds; up to a tenth is added, so that policies take turns. */
 const EVERY_MS = 60 * 60_000;
+/** However soon deferred references are to be looked at, in milliseconds: each time all objects of the kind are read. */
+const LEAST_MS = 60_000;
 /** A kind that could not be read may be readable now. */
 const RETRY_MS = 5 * 60_000;
 /** Objects that get an Event of their own in one audit. */
@@ -41,20 +43,29 @@ export function createPolicyAuditReconciler(deps: PolicyAuditDeps): Reconcile {
     const found = await audit(inForce, deps, signal);
     deps.report(name, found.result);
     tell(policy, found, deps);
-    return requeueIn(found.result.message === undefined ? withJitter(deps) : RETRY_MS, deps.now());
+    const next = found.result.message === undefined ? withJitter(everyMs(inForce), deps) : RETRY_MS;
+    return requeueIn(next, deps.now());
   };
 }
 
 /** A leader that has just begun need not repeat what the one before it did a moment ago. */
-function dueAt({ status }: AdmissionPolicy, { generation }: CompiledPolicy, deps: PolicyAuditDeps): number {
+function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, deps: PolicyAuditDeps): number {
   const last = status?.violations;
-  if (last?.checkedAt === undefined || last.generation !== generation || last.message !== undefined) return 0;
-  return Date.parse(last.checkedAt) + EVERY_MS * (1 + 0.1 * deps.random()) - SLACK_MS;
+  if (last?.checkedAt === undefined || last.message !== undefined) return 0;
+  if (last.generation !== inForce.generation) return 0;
+  const every = everyMs(inForce);
+  return Date.parse(last.checkedAt) + withJitter(every, deps) - Math.min(SLACK_MS, every / 10);
+}
+
+/** What was let in on the promise that it will be looked at is looked at when its time is over. */
+function everyMs({ initiallyDeferred }: CompiledPolicy): number {
+  if (initiallyDeferred === undefined) return EVERY_MS;
+  return Math.min(EVERY_MS, Math.max(LEAST_MS, initiallyDeferred.graceMs));
 }
 
 /** A requeue may come a moment early by the clock that wrote `checkedAt`. */
 const SLACK_MS = 60_000;
-const withJitter = ({ random }: PolicyAuditDeps): number => EVERY_MS * (1 + 0.1 * random());
+const withJitter = (ms: number, { random }: PolicyAuditDeps): number => ms * (1 + 0.1 * random());
 
 interface Found {
   readonly result: AuditResult;
