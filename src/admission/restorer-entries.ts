@@ -15,7 +15,7 @@ export function forRestorers(
 ): readonly Webhook[] {
   if (!matchConditions || restorers.length === 0 || webhook.failurePolicy === 'Ignore') return [webhook];
   const { matchConditions: own = [] } = webhook;
-  const isRestorer = restorers.map(expressionFor).join(' || ');
+  const isRestorer = isAmongExpression(restorers);
   return [
     { ...webhook, matchConditions: [...own, { name: 'not-restorer', expression: `!(${isRestorer})` }] },
     {
@@ -25,6 +25,11 @@ export function forRestorers(
       matchConditions: [...own, { name: 'restorer', expression: isRestorer }],
     },
   ];
+}
+
+/** CEL that is true for requests of one of these. @param principals at least one */
+export function isAmongExpression(principals: readonly Principal[]): string {
+  return principals.map(expressionFor).join(' || ');
 }
 
 function expressionFor({ user, group }: Principal): string {

@@ -37,6 +37,17 @@ export const mutatingWebhookConfigurations = clusterScoped(
   'mutatingwebhookconfigurations',
   'MutatingWebhookConfiguration',
 );
+/** From Kubernetes 1.30. */
+export const validatingAdmissionPolicies = clusterScoped(
+  'admissionregistration.k8s.io',
+  'validatingadmissionpolicies',
+  'ValidatingAdmissionPolicy',
+);
+export const validatingAdmissionPolicyBindings = clusterScoped(
+  'admissionregistration.k8s.io',
+  'validatingadmissionpolicybindings',
+  'ValidatingAdmissionPolicyBinding',
+);
 export const validatingWebhookConfigurations = clusterScoped(
   'admissionregistration.k8s.io',
   'validatingwebhookconfigurations',

@@ -4,6 +4,7 @@ import { fenced } from '../../kube/fence.ts';
 import { startCertificates } from './certificates.ts';
 import type { Context } from './context.ts';
 import type { Conversions } from './conversions.ts';
+import { startGuardPolicy } from './guard-policy.ts';
 import type { OwnLease } from './lease-notes.ts';
 import { startOwnSweeps } from './own-sweeps.ts';
 import { startPolicies } from './policies.ts';
@@ -38,11 +39,12 @@ export async function lead(
   const governing = async () => {
     // What the replica has not judged yet must not be taken out of the webhook configurations.
     await whenJudged(replica, signal);
-    await replica.windows.whenSynced(signal);
+    await Promise.all([replica.windows.whenSynced(signal), replica.detectors.whenSynced(signal)]);
     const policies = startPolicies(leading, replica, certificates, recorder.record, signal);
     const restores = startRestores(leading, replica, recorder.record, signal);
     const uniqueClaims = startUniqueClaims(leading, replica, recorder.record, signal);
-    await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped]);
+    const guard = startGuardPolicy(leading, replica, signal);
+    await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped, guard.stopped]);
   };
   await Promise.all([
     certificates.stopped,
