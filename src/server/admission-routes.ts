@@ -28,7 +28,7 @@ export interface AdmissionDeps {
   readonly validate: Decide;
   readonly pressure: Pressure;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, 'admission'>;
+  readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
 }
 
 type Webhook = 'mutate' | 'validate';
@@ -125,10 +125,22 @@ function createEnds(question: Question, { log, metrics }: AdmissionDeps) {
     } catch (error) {
       return fail(error);
     }
+    countDeferred(question, decision, metrics);
     log.info(Object.assign(report(decision.kind), detailOf(decision)), 'admission');
     return answer;
   };
   return { conclude, fail };
+}
+
+/** A dry run lets nothing in. */
+function countDeferred(
+  { request: { dryRun } }: Question,
+  decision: Decision,
+  metrics: Pick<Metrics, 'deferred'>,
+): void {
+  const deferred = decision.kind === 'allow' ? decision.auditAnnotations['deferred'] : undefined;
+  if (deferred === undefined || dryRun) return;
+  for (const spelled of deferred.split(',')) metrics.deferred(spelled.split('/', 1)[0] ?? '');
 }
 
 function toAnswer({ webhook, version, request }: Question, decision: Decision): Answer {

@@ -45,7 +45,7 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
       draining: () => false,
       pressure: pressureOf(),
       log: quiet,
-      metrics: { admission: () => undefined, rejectedRequest },
+      metrics: { admission: () => undefined, deferred: () => undefined, rejectedRequest },
       conversion: {
         ...noConversions,
         lookUp: () => found,

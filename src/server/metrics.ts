@@ -8,6 +8,7 @@ import { createPolicyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { createHandlerMetrics, type HandlerMetrics } from './handler-metrics.ts';
 import { createOwnStateMetrics, type OwnStateMetrics } from './own-state-metrics.ts';
 import { createPressureMetrics, type PressureMetrics } from './pressure-metrics.ts';
+import { createRestoreMetrics, type RestoreMetrics } from './restore-metrics.ts';
 import { createServingCertMetrics, type ServingCertMetrics } from './serving-cert-metrics.ts';
 import { createUniqueMetrics, type UniqueMetrics } from './unique-metrics.ts';
 
@@ -37,6 +38,7 @@ export interface Metrics
     OwnStateMetrics,
     PolicyMetrics,
     PressureMetrics,
+    RestoreMetrics,
     ServingCertMetrics,
     UniqueMetrics {
   readonly contentType: string;
@@ -116,6 +118,7 @@ export function createMetrics(): Metrics {
     ...createHandlerMetrics(registers),
     ...createOwnStateMetrics(registers),
     ...createPressureMetrics(registers),
+    ...createRestoreMetrics(registers),
   };
 }
 

@@ -39,6 +39,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
   const info = vi.fn<Log['info']>();
   const error = vi.fn<Log['error']>();
   const admission = vi.fn<WebhookDeps['metrics']['admission']>();
+  const deferred = vi.fn<WebhookDeps['metrics']['deferred']>();
   const rejectedRequest = vi.fn<WebhookDeps['metrics']['rejectedRequest']>();
   const all: WebhookDeps = {
     mutate: () => ALLOWED,
@@ -47,7 +48,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     pressure: pressureOf(),
     conversion: noConversions,
     log: { info, error, warn: () => undefined },
-    metrics: { admission, rejectedRequest },
+    metrics: { admission, deferred, rejectedRequest },
     ...deps,
   };
   const app = buildWebhookServer({ chain, key: keyPair.privateKey }, all);
@@ -56,7 +57,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     const { statusCode, headers, body } = await app.inject({ method: 'POST', url, payload });
     return { status: statusCode, type: headers['content-type'], body: JSON.parse(body) as unknown };
   };
-  return { ask, info, error, admission, rejectedRequest };
+  return { ask, info, error, admission, deferred, rejectedRequest };
 }
 
 test('the entry is the last segment of the path', async () => {
@@ -78,6 +79,15 @@ test('a patch is sent by the mutating webhook, and by no other', async () => {
   expect((await ask('/mutate/e')).body).toMatchObject({ response: { patch, patchType: 'JSONPatch' } });
   expect((await ask('/validate/e')).body).toMatchObject({ response: { uid: 'a-uid', allowed: true } });
   expect((await ask('/validate/e')).body).not.toHaveProperty('response.patch');
+});
+
+test('S6: each check that is left for later is counted, but for dry runs', async () => {
+  const auditAnnotations = { deferred: 'servers/dc=a,disks/rack=b', 'restore-window': 'w' };
+  const { ask, deferred } = await start({ validate: () => ({ ...ALLOWED, auditAnnotations }) });
+  await ask('/validate/e');
+  expect(deferred.mock.calls).toEqual([['servers'], ['disks']]);
+  await ask('/validate/e', review({ dryRun: true }));
+  expect(deferred).toHaveBeenCalledTimes(2);
 });
 
 test('a denial is an answer, a metric and a line in the log', async () => {

@@ -23,7 +23,7 @@ export type WebhookServer = FastifyInstance<Server>;
 export interface WebhookDeps extends AdmissionDeps {
   readonly draining: () => boolean;
   readonly conversion: ConversionServing;
-  readonly metrics: Pick<Metrics, 'admission' | 'rejectedRequest'>;
+  readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'>;
 }
 
 /** A review carries the object twice, as it was and as it will be; the API server takes writes of up to 3 MiB. */

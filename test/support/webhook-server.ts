@@ -60,6 +60,7 @@ export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
     log,
     metrics: {
       admission: (labels) => admissions.push(labels),
+      deferred: () => undefined,
       rejectedRequest: (status) => rejected.push(status),
     },
     ...deps,

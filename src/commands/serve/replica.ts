@@ -1,5 +1,7 @@
 /** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing but UniqueClaims. */
 import type { WebhookDeps } from '../../server/webhook-server.ts';
+import type { RestoreWindowFigures } from '../../server/restore-metrics.ts';
+import { windowState } from '../../restore/window.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
@@ -45,7 +47,7 @@ export interface ReplicaParts {
 const POLICY_WORKERS = 4;
 
 export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
-  const { client, discovery, capabilities, config, serverClock, rollbacks, log } = context;
+  const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
   const targets = createTargets(context, signal);
@@ -138,6 +140,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     claims: createClaims(client, config.uniqueSettleMs),
     owners,
   });
+  metrics.restoreWindows(() => windows.store.list().map((window) => figuresOf(window, serverClock.now())));
   const serverNow = () => serverClock.now().getTime();
   return {
     registry,
@@ -170,6 +173,17 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     onPolicyChange: policyListeners.add,
     onWindowChange: windowListeners.add,
     onDetectorChange: detectorListeners.add,
+  };
+}
+
+function figuresOf(window: RestoreWindow, now: Date): RestoreWindowFigures {
+  const { metadata, spec, status } = window;
+  return {
+    window: metadata.name ?? '',
+    source: spec.source?.type ?? 'Manual',
+    open: windowState(window, now).kind === 'open',
+    expiresAt: new Date(spec.expiresAt).getTime() / 1_000,
+    violations: status?.violations?.total ?? 0,
   };
 }
 
