@@ -14,6 +14,7 @@ import {
   type SettingName,
   type Source,
 } from '../config/config.ts';
+import { addRestore } from './restore/command.ts';
 import { addReview } from './review/command.ts';
 import { sentenceOf } from './sentence-of.ts';
 
@@ -37,6 +38,7 @@ export async function run(argv: readonly string[]): Promise<void> {
     await serve(config);
   });
   addManifests(program);
+  addRestore(program);
   addReview(program);
   addSandbox(program);
   try {

@@ -163,16 +163,27 @@ test('a detector is made and changed by whoever may open windows; what is wrong 
 describe('a window is stored', () => {
   test('left out of backups and signed by whoever opened it, whatever it says itself', () => {
     const forged = window({}, { annotations: { [OPENED_BY]: 'root', a: 'b' } });
-    expect(completeWindow(creation(forged))?.metadata).toMatchObject({
+    expect(completeWindow(creation(forged), NOW)?.metadata).toMatchObject({
       labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
       annotations: { [OPENED_BY]: 'alice', a: 'b' },
     });
   });
 
   test('with the same signature for good', () => {
-    const opened = completeWindow(creation(window())) as RestoreWindow; // of a window comes a window
+    const opened = completeWindow(creation(window()), NOW) as RestoreWindow; // of a window comes a window
     const stripped = { ...opened, metadata: { name: 'drill' } };
-    expect(completeWindow(change(opened, stripped, VELERO))?.metadata).toEqual(opened.metadata);
-    expect(completeWindow(change(opened, opened, VELERO))).toBe(opened);
+    expect(completeWindow(change(opened, stripped, VELERO), NOW)?.metadata).toEqual(opened.metadata);
+    expect(completeWindow(change(opened, opened, VELERO), NOW)).toBe(opened);
+  });
+
+  test.each([
+    ['two hours where nobody names one', undefined, '2026-11-21T14:00:00Z'],
+    ['that which is named', '2026-11-21T12:30:00Z', '2026-11-21T12:30:00Z'],
+    ['no later than in a day', '2027-11-21T12:00:00Z', '2026-11-22T12:00:00Z'],
+  ])('S5: with an end: %s', (_which, expiresAt, stored) => {
+    const spec = { principals: SPEC.principals };
+    const object = { metadata: { name: 'drill' }, spec: { ...spec, ...(expiresAt && { expiresAt }) } };
+    const request = { ...creation(window()), object };
+    expect(completeWindow(request, NOW)).toMatchObject({ spec: { ...spec, expiresAt: stored } });
   });
 });

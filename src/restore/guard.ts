@@ -172,13 +172,36 @@ function onlyEnds({ operation, resource, object, oldObject }: OwnRequest): boole
   return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);
 }
 
-/** The window as it is to be stored: left out of backups, and signed by whoever opened it. @returns the same if nothing is to change */
-export function completeWindow({
-  operation,
-  user,
-  object,
-  oldObject,
-}: OwnRequest): KubernetesObject | undefined {
+/**
+ * The window as it is to be stored: with an end, left out of backups, and signed by whoever opened it.
+ *
+ * @returns the same if nothing is to change
+ */
+export function completeWindow(request: OwnRequest, now: Date): KubernetesObject | undefined {
+  const { object, operation } = request;
+  const ended = operation === 'CREATE' && object !== undefined ? withEnd(object, now) : object;
+  return signed({ ...request, object: ended });
+}
+
+/** What a window lasts whose end nobody has named, in milliseconds. */
+const DEFAULT_WINDOW_MS = 2 * 3_600_000;
+
+function withEnd(object: KubernetesObject, now: Date): KubernetesObject {
+  const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet held to its schema
+  if (typeof spec !== 'object' || spec === null) return object;
+  const { expiresAt } = spec;
+  const latest = now.getTime() + LONGEST_WINDOW_MS;
+  const end =
+    expiresAt === undefined ? now.getTime() + DEFAULT_WINDOW_MS : Math.min(latest, Date.parse(expiresAt));
+  if (Number.isNaN(end) || (expiresAt !== undefined && end === Date.parse(expiresAt))) return object;
+  const window = {
+    ...object,
+    spec: { ...spec, expiresAt: new Date(end).toISOString().replace(/\.\d+Z$/, 'Z') },
+  };
+  return window;
+}
+
+function signed({ operation, user, object, oldObject }: OwnRequest): KubernetesObject | undefined {
   if (object === undefined) return undefined;
   const opener = operation === 'CREATE' ? user.username : oldObject?.metadata?.annotations?.[OPENED_BY];
   const { labels, annotations } = object.metadata ?? {};

@@ -138,7 +138,7 @@ function countDeferred(
   decision: Decision,
   metrics: Pick<Metrics, 'deferred'>,
 ): void {
-  const deferred = decision.kind === 'allow' ? decision.auditAnnotations['deferred'] : undefined;
+  const deferred = decision.kind === 'allow' ? decision.auditAnnotations.deferred : undefined;
   if (deferred === undefined || dryRun) return;
   for (const spelled of deferred.split(',')) metrics.deferred(spelled.split('/', 1)[0] ?? '');
 }

@@ -13,12 +13,10 @@ import {
   seeReportOf,
   trustVelero,
   untilDetectorCounts,
-  verdictOf,
 } from '../support/restore-scene.ts';
-import { application, APPLICATIONS, type Application } from '../support/restore-kinds.ts';
+import { APPLICATIONS, type Application } from '../support/restore-kinds.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
-import { VELERO } from '../support/velero-client.ts';
 
 /** A failure is had again with `GATEHOUSE_SEED`. */
 const SEED = Number(process.env.GATEHOUSE_SEED ?? Date.now() % 2 ** 31);
@@ -43,13 +41,7 @@ beforeAll(async () => {
   await enforceApplications(cluster);
   await trustVelero(cluster, { settle: '1s', idle: '1s' });
   velero = createVelero(cluster.plane, { seed: SEED });
-  const run = await velero.begin({ name: 'warm', backup: [] });
-  const restorer = cluster.impersonate(VELERO);
-  await untilDetectorCounts(() =>
-    verdictOf(restorer, application('probe', 'warm', { zone: 'none' }), { dryRun: true }),
-  );
-  await run.write();
-  await run.finish();
+  await untilDetectorCounts(cluster, velero);
 });
 
 afterAll(async () => {

@@ -113,16 +113,12 @@ async function attempt(work: Promise<unknown>): Promise<string> {
 }
 
 test('S1: a Restore in a namespace that nobody trusts opens nothing', async () => {
-  // That the detector counts is seen where it is trusted: else this test could not fail.
-  const trusted = await velero.begin({ name: 's1', backup: [] });
-  await untilDetectorCounts(() => verdictOf(restorer, child('team-a', 's1'), { dryRun: true }));
-  await trusted.write();
-  await trusted.finish();
+  // It counts where it is trusted: else this test could not fail.
+  await untilDetectorCounts(cluster, velero);
   await eventually(
     'the trusted one is over',
     async () => (await verdictOf(restorer, child('team-a', 's1'), { dryRun: true })) !== 'allowed',
   );
-
   await cluster.admin.create(RESTORES, {
     apiVersion: 'velero.io/v1',
     kind: 'Restore',
@@ -133,7 +129,7 @@ test('S1: a Restore in a namespace that nobody trusts opens nothing', async () =
   expect(await verdictOf(restorer, child('team-a', 's1'))).toContain('spec.zone');
 });
 
-test.todo('S1: it is told so by an Event', async () => {
+test('S1: it is told so by an Event', async () => {
   await eventually('the Event', async () => {
     const { items } = await cluster.admin.listAll<KubeObject & { involvedObject?: { name?: string } }>(
       events,
@@ -284,7 +280,9 @@ test('S6: each deferred request is in the audit log with its window, its policy 
     expect(impersonatedUser?.username).toBe(VELERO.user);
 });
 
-test.todo('S6: the counters say the same, and the report names them', async () => {
+test('S6: the report names each of them', async () => {
   const report = await seeReportOf(cluster, 's6');
   expect(report.status?.violations?.total).toBe(3);
 });
+
+test.todo('S6: the counters say the same');

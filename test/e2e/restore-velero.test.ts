@@ -17,6 +17,7 @@ import {
   seeReportOf,
   seeWindowOf,
   trustVelero,
+  untilDetectorCounts,
   verdictOf,
 } from '../support/restore-scene.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
@@ -97,6 +98,9 @@ describe('without a detector', () => {
 describe('with the detector for Velero', () => {
   beforeAll(async () => {
     await trustVelero(cluster);
+    const started = performance.now();
+    await untilDetectorCounts(cluster, velero);
+    console.log(`the detector counts after ${Math.round(performance.now() - started)} ms`);
   });
 
   test('A2: the restore is Completed without an error, and is reported clean; afterwards every check holds again', async () => {
@@ -240,6 +244,11 @@ describe('with the detector for Velero', () => {
     expect(named?.spec.slug).toBe('new');
     expect(named?.metadata?.labels).toMatchObject({ 'velero.io/restore-name': 'a8' });
   });
+
+  test.todo(
+    'A9: a copy that still names what is in the namespace it was copied from is reported (CrossesNamespaceMapping)',
+  );
+  test.todo('A9: owners are linked within the copy');
 
   test('A10: a Restore with a long name is found by its uid, and its label is what Velero makes of the name', async () => {
     const name = `drill-${'x'.repeat(74)}`;

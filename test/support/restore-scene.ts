@@ -20,6 +20,8 @@ import {
   kindManifests,
   type Application,
 } from './restore-kinds.ts';
+import type { Velero } from './velero.ts';
+import { VELERO } from './velero-client.ts';
 import { RESTORES } from './velero-crd.ts';
 import { backupObject, type BackupObject } from './velero-objects.ts';
 
@@ -134,6 +136,16 @@ export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreW
 export const isVerified = ({ status }: RestoreWindow): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'IntegrityVerified' && is === 'True') ?? false;
 
-/** Until the replica knows the detector: what a restorer sends before is anybody's request. */
-export const untilDetectorCounts = (probe: () => Promise<string>): Promise<true> =>
-  eventually('the detector counts', async () => (await probe()) === 'allowed' && (true as const));
+/** Until the replicas know the detector; those who install one wait that long too. */
+export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Promise<void> {
+  const run = await velero.begin({ name: `warm-up-${Date.now()}`, backup: [] });
+  const restorer = cluster.impersonate(VELERO);
+  const probe = application('probe', 'warm-up', { zone: 'none' });
+  await eventually(
+    'the detector counts',
+    async () => (await verdictOf(restorer, probe, { dryRun: true })) === 'allowed',
+    { timeoutMs: 30_000 },
+  );
+  await run.write();
+  await run.finish();
+}

@@ -1,4 +1,4 @@
-/** `gatehouse review` as a person or a pipeline runs it. */
+/** `gatehouse review` and its like, as a person or a pipeline runs them. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,11 +18,14 @@ export interface RunOptions {
   readonly standardInput?: string;
 }
 
-export async function runReview(
+export const runReview = (args: readonly string[], options: RunOptions = {}): Promise<Ran> =>
+  runGatehouse(['review', ...args], options);
+
+export async function runGatehouse(
   args: readonly string[],
   { cwd = ROOT, standardInput = '' }: RunOptions = {},
 ): Promise<Ran> {
-  const child = spawn(process.execPath, [MAIN, 'review', ...args], { cwd, stdio: 'pipe' });
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd, stdio: 'pipe' });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {

@@ -50,7 +50,7 @@ export function createOwnKinds({ client, windows, detectors, owners, now }: OwnK
   };
   return {
     mutate: (request) => {
-      const completed = completeWindow(toOwnRequest(request));
+      const completed = completeWindow(toOwnRequest(request), now());
       const { object } = request;
       if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
       return { ...ALLOWED, patch: verifiedDiff(object, completed) };

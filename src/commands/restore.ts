@@ -1,0 +1,58 @@
+/** `gatehouse restore`: windows are opened, closed, looked at and approved, as the user of the kubeconfig. */
+import { approveWindow, closeWindow } from './restore/close.ts';
+import type { ExitCode, Say } from './restore/outcome.ts';
+import type { RestoreCommand } from './restore/command.ts';
+import { connectToCluster, type RestoreCluster } from './restore/connect.ts';
+import { hintFor } from './restore/failure.ts';
+import { newWindow, readTimeout, WrongUsage } from './restore/new-window.ts';
+import { openWindow } from './restore/open.ts';
+import { showStatus } from './restore/status.ts';
+import { sentenceOf } from './sentence-of.ts';
+
+/** Prints what has become of it; what keeps it from being done is told in sentences. */
+export async function restore(command: RestoreCommand): Promise<ExitCode> {
+  const say: Say = {
+    result: (text) =>
+      new Promise<void>((done) => {
+        process.stdout.write(text, () => {
+          done();
+        });
+      }),
+    note: (text) => {
+      console.error(text);
+    },
+  };
+  try {
+    checkUsage(command);
+    const cluster = await connectToCluster(command.flags);
+    try {
+      return await run(command, cluster, say);
+    } finally {
+      await cluster.close();
+    }
+  } catch (error) {
+    for (const line of sentenceOf(error).split('\n')) console.error(`error: ${line}`);
+    const hint = hintFor(error);
+    if (hint !== undefined) console.error(`hint: ${hint}`);
+    return error instanceof WrongUsage ? 2 : 1;
+  }
+}
+
+/** Before anybody waits for a cluster. @throws WrongUsage */
+function checkUsage(command: RestoreCommand): void {
+  if (command.kind === 'open' || command.kind === 'close') readTimeout(command.flags.timeout);
+  if (command.kind === 'open') newWindow(command.name, command.flags, new Date());
+}
+
+async function run(command: RestoreCommand, cluster: RestoreCluster, say: Say): Promise<ExitCode> {
+  switch (command.kind) {
+    case 'open':
+      return await openWindow(cluster, command.name, command.flags, say);
+    case 'close':
+      return await closeWindow(cluster, command.name, command.flags, say);
+    case 'approve':
+      return await approveWindow(cluster, command.name, say);
+    case 'status':
+      return await showStatus(cluster, command.name, command.flags.output, say);
+  }
+}

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+
+import { newWindow, readTimeout, WrongUsage, type OpenFlags } from './new-window.ts';
+
+const NOW = new Date('2026-11-21T23:44:57.250Z');
+const VELERO = 'system:serviceaccount:velero:velero';
+
+const flags = (change: Partial<OpenFlags> = {}): OpenFlags => ({
+  user: [VELERO],
+  group: [],
+  namespace: [],
+  operation: [],
+  for: '2h',
+  ...change,
+});
+
+function problemsOf(change: Partial<OpenFlags>): readonly string[] {
+  try {
+    newWindow('drill', flags(change), NOW);
+    return [];
+  } catch (error) {
+    if (error instanceof WrongUsage) return error.message.split('\n');
+    throw error;
+  }
+}
+
+test('a window says who restores and until when, by the clock that is handed in, and stays out of backups', () => {
+  expect(newWindow('drill', flags(), NOW)).toEqual({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name: 'drill', labels: { 'velero.io/exclude-from-backup': 'true' } },
+    spec: {
+      source: { type: 'Manual' },
+      principals: [{ user: VELERO }],
+      expiresAt: '2026-11-22T01:44:57Z',
+    },
+  });
+});
+
+test('a window without a name is called after the time', () => {
+  expect(newWindow(undefined, flags(), NOW).metadata.name).toBe('manual-20261121-234457');
+});
+
+test('what is said once or more often goes into the window once', () => {
+  const { spec } = newWindow(
+    'drill',
+    flags({
+      group: ['restorers'],
+      namespace: ['a', 'b', 'a'],
+      operation: ['DELETE', 'CREATE', 'DELETE'],
+      reason: 'drill of March',
+      requireApproval: true,
+      for: '24h',
+    }),
+    NOW,
+  );
+  expect(spec).toMatchObject({
+    principals: [{ user: VELERO }, { group: 'restorers' }],
+    match: { operations: ['DELETE', 'CREATE'], namespaces: { include: ['a', 'b'] } },
+    sweep: { requireApprovalToLink: true },
+    reason: 'drill of March',
+    expiresAt: '2026-11-22T23:44:57Z',
+  });
+});
+
+test.each([
+  ['nobody restores', { user: [] }, ['say who restores: --user system:serviceaccount:']],
+  ['everybody restores', { group: ['system:authenticated'] }, ['--group: system:authenticated is not one']],
+  ['an operation cannot be deferred', { operation: ['create'] }, ['--operation create: only CREATE, UPDATE']],
+  ['the time is none', { for: 'soon' }, ['--for soon: write a duration']],
+  ['the time is over at once', { for: '0s' }, ['--for 0s: write a duration']],
+  ['the time is too long', { for: '25h' }, ['--for 25h: no window is open for more than 24h']],
+  ['a namespace is empty', { namespace: [''] }, ['--namespace: name one']],
+  ['several things are wrong', { user: [], for: '2d' }, ['say who restores', '--for 2d: no window']],
+])('it is wrong usage when %s', (_when, change, beginnings) => {
+  const problems = problemsOf(change);
+  expect(problems).toHaveLength(beginnings.length);
+  for (const [index, beginning] of beginnings.entries()) expect(problems[index]).toContain(beginning);
+});
+
+test('a time limit is a duration', () => {
+  expect(readTimeout('1m30s')).toBe(90_000);
+  expect(() => readTimeout('long')).toThrow(WrongUsage);
+});

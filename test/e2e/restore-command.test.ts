@@ -1,0 +1,143 @@
+/** `gatehouse restore`, as somebody runs it on the day of a restore. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { DATACENTERS, RESTORE_WINDOWS, SERVERS, type Cluster } from '../support/cluster.ts';
+import type { User } from '../support/control-plane.ts';
+import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import { datacenter, server } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+import { runGatehouse, type Ran } from '../support/review-command.ts';
+import { VELERO } from '../support/velero-client.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let restorer: KubeClient;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  }));
+  await enforceExamples(cluster);
+  await cluster.apply(clusterAdmin('test-velero', VELERO.user));
+  restorer = cluster.impersonate(VELERO);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const restoreAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
+  runGatehouse(['restore', ...args, '--kubeconfig', cluster.plane.kubeconfig(user)]);
+
+const read = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
+
+/** RBAC for alice on RestoreWindows. */
+async function grant(name: string, verbs: readonly string[]): Promise<void> {
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const role: KubeObject & { readonly rules: readonly object[] } = {
+    apiVersion,
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: [{ apiGroups: ['gatehouse.dev'], resources: ['restorewindows'], verbs }],
+  };
+  const { roleRef, ...binding } = clusterAdmin(name, 'alice') as KubeObject & { readonly roleRef: object };
+  await cluster.apply(role, { ...binding, ...{ roleRef: { ...roleRef, name } } });
+}
+
+test('wrong usage is told before any cluster is asked, and ends with 2', async () => {
+  const { code, stderr } = await runGatehouse([
+    ...['restore', 'open', '--for', '30h', '--kubeconfig', '/nowhere'],
+  ]);
+  expect(stderr.split('\n')).toEqual([
+    expect.stringContaining('error: say who restores') as string,
+    'error: --for 30h: no window is open for more than 24h',
+    '',
+  ]);
+  expect(code).toBe(2);
+});
+
+test('somebody who may not open a window is told what to ask for', async () => {
+  const open = () => restoreAs('alice', 'open', 'alices', '--user', VELERO.user, '--no-wait');
+  const stranger = await open();
+  expect(stranger.stderr).toContain('could not open RestoreWindow "alices"');
+  expect(stranger.stderr).toContain('hint: ask for the verb "create" on restorewindows.gatehouse.dev');
+  expect(stranger.code).toBe(1);
+
+  await grant('test-alice-creates', ['create', 'get']);
+  // The authorizer learns of it by a watch.
+  await eventually('the webhook refuses her instead', async () => {
+    const { code, stderr } = await open();
+    expect(code).toBe(1);
+    return stderr.includes('ask for the verb "open"');
+  });
+  expect(await read('alices')).toBeUndefined();
+});
+
+test('a window is opened, looked at, and closed with the report of what is broken', async () => {
+  const opened = await restoreAs('admin', ...['open', 'drill', '--user', VELERO.user, '--for', '1h']);
+  expect(opened.stderr).toBe('');
+  expect(opened.stdout).toMatch(/^RestoreWindow "drill" is open, until \d{4}-.*Z\.$/m);
+  expect(opened.stdout).toContain(`CREATE, UPDATE by ${VELERO.user}, everywhere`);
+  expect(opened.code).toBe(0);
+  expect((await read('drill'))?.metadata).toMatchObject({
+    labels: { 'velero.io/exclude-from-backup': 'true' },
+    annotations: { 'gatehouse.dev/opened-by': 'admin' },
+  });
+  await restorer.create(SERVERS, server('shop', 'restored', 'muc1'));
+
+  const listed = await restoreAs('admin', 'status', '-o', 'json');
+  expect(JSON.parse(listed.stdout)).toMatchObject({
+    windows: [{ name: 'drill', source: 'Manual', phase: 'Open' }],
+  });
+
+  const closed = await restoreAs('admin', 'close', 'drill', '--wait');
+  expect(closed.stderr).toContain('"drill" is closed: every check is enforced again');
+  expect(closed.stdout).toContain('RestoreWindow drill: CompletedWithViolations');
+  expect(closed.stdout).toMatch(
+    /^Server shop\/restored +spec\.datacenter +servers +TargetMissing: .*"muc1"/m,
+  );
+  expect(closed.code).toBe(1);
+});
+
+test('a window that is clean in the end is a success, and its name is used up', async () => {
+  await cluster.admin.create(DATACENTERS, datacenter('muc1'));
+  await cluster.see<RestoreWindow>(
+    'a clean report',
+    RESTORE_WINDOWS,
+    { name: 'drill' },
+    ({ status }) => status?.phase === 'Completed',
+    15_000,
+  );
+  const again = await restoreAs('admin', 'close', 'drill', '--wait');
+  expect(again.stderr).toContain('"drill" was closed at');
+  expect(again.code).toBe(0);
+
+  const reopened = await restoreAs('admin', 'open', 'drill', '--user', VELERO.user);
+  expect(reopened.stderr).toContain('hint: choose another name');
+  expect(reopened.code).toBe(1);
+});
+
+test('links are approved where a window waits for it, and nowhere else', async () => {
+  const opening = ['open', 'careful', '--user', VELERO.user, '--require-approval', '--namespace', 'shop'];
+  expect((await restoreAs('admin', ...opening)).code).toBe(0);
+  const approved = await restoreAs('admin', 'approve', 'careful');
+  expect(approved.stderr).toBe('');
+  expect(approved.code).toBe(0);
+  expect((await read('careful'))?.spec).toMatchObject({
+    match: { namespaces: { include: ['shop'] } },
+    sweep: { requireApprovalToLink: true, approved: true },
+  });
+
+  const refused = await restoreAs('admin', 'approve', 'drill');
+  expect(refused.stderr).toContain('"drill" waits for no approval: it links lost owners without being asked');
+  expect(refused.code).toBe(1);
+  const missing = await restoreAs('admin', 'status', 'nothing');
+  expect(missing.stderr).toContain('there is no RestoreWindow "nothing"');
+  expect(missing.code).toBe(1);
+});
