@@ -8,6 +8,7 @@ import { planWindow, type SourceState, type SweepTimes } from '../restore/window
 import type { CloseReason } from '../restore/window.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 import type { RelinkedStored } from './relink-stored.ts';
+import { createSharedSweep } from './shared-sweep.ts';
 import type { SweepOptions } from './sweep.ts';
 
 export interface RestoreWindowsDeps {
@@ -47,6 +48,7 @@ type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconcile {
   /** Windows whose report is behind a change: until it is written, for a sweep may fail and is then due again. */
   const behind = new Set<string>();
+  const sweep = createSharedSweep(deps.sweep, deps.now);
   return async (name, signal) => {
     if (deps.takeChanged(name)) behind.add(name);
     const window = deps.window(name);
@@ -78,16 +80,13 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
       case 'close':
         await close(window, plan, deps, signal);
         return AWAIT_CHANGE; // the status that was written comes back as a change
-      case 'sweep':
-        await report(
-          window,
-          await deps.sweep(optionsOf(window, plan.interim, now), signal),
-          await deps.relink?.(window, signal),
-          deps,
-          signal,
-        );
+      case 'sweep': {
+        const swept = await sweep(optionsOf(window, plan.interim, now), plan.notBefore, signal);
+        if (swept.kind === 'later') return { kind: 'requeue', at: swept.at };
+        await report(window, swept.result, await deps.relink?.(window, signal), deps, signal);
         behind.delete(name); // a change during the sweep counts as a new one
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, deps.now());
+      }
     }
   };
 }

@@ -39,7 +39,8 @@ export type WindowPlan =
   | { readonly kind: 'refuse'; readonly problems: readonly string[] }
   | { readonly kind: 'open'; readonly until: Date }
   | { readonly kind: 'close'; readonly at: Date; readonly reason: CloseReason }
-  | { readonly kind: 'sweep'; readonly interim: boolean }
+  /** A sweep that began before `notBefore` tells nothing. */
+  | { readonly kind: 'sweep'; readonly interim: boolean; readonly notBefore: Date }
   | { readonly kind: 'wait'; readonly until: Date }
   | { readonly kind: 'done' };
 
@@ -83,7 +84,7 @@ function planOpen(
   const last = status.lastSweep;
   if (last !== undefined && new Date(last.startedAt) >= quietSince) return { kind: 'open', until };
   return now >= quietSince
-    ? { kind: 'sweep', interim: true }
+    ? { kind: 'sweep', interim: true, notBefore: quietSince }
     : { kind: 'open', until: earlier(quietSince, until) };
 }
 
@@ -112,12 +113,12 @@ function planSweep(
 ): WindowPlan {
   const settledAt = new Date(closedAt.getTime() + settleMs);
   const last = status?.lastSweep;
+  if (now >= settledAt && (last === undefined || last.interim || new Date(last.startedAt) < closedAt))
+    return { kind: 'sweep', interim: false, notBefore: settledAt };
   if (last === undefined || new Date(last.startedAt) < closedAt)
-    return { kind: 'sweep', interim: now < settledAt };
-  if (last.interim) {
-    if (now >= settledAt) return { kind: 'sweep', interim: false };
-    return changed ? { kind: 'sweep', interim: true } : { kind: 'wait', until: settledAt };
-  }
+    return { kind: 'sweep', interim: true, notBefore: closedAt };
+  if (last.interim)
+    return changed ? { kind: 'sweep', interim: true, notBefore: now } : { kind: 'wait', until: settledAt };
   if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
   const finishedAt = new Date(last.finishedAt);
   // What nobody has mended for long is looked at less often.
@@ -126,5 +127,8 @@ function planSweep(
     Math.max(recheckMs, (finishedAt.getTime() - closedAt.getTime()) / 10),
   );
   const recheckAt = new Date(finishedAt.getTime() + wait);
-  return changed || now >= recheckAt ? { kind: 'sweep', interim: false } : { kind: 'wait', until: recheckAt };
+  if (changed) return { kind: 'sweep', interim: false, notBefore: now };
+  return now >= recheckAt
+    ? { kind: 'sweep', interim: false, notBefore: recheckAt }
+    : { kind: 'wait', until: recheckAt };
 }

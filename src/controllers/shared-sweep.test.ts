@@ -1,0 +1,69 @@
+import { beforeEach, expect, test } from 'vitest';
+
+import { createSharedSweep, type SharedSweep } from './shared-sweep.ts';
+import type { SweepOptions } from './sweep.ts';
+
+const NEVER = new AbortController().signal;
+const at = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 12, 0, seconds));
+const options = (change: Partial<SweepOptions> = {}): SweepOptions => ({
+  interim: false,
+  since: at(0),
+  namespaceMapping: {},
+  ...change,
+});
+
+let now: Date;
+let sweeps: number;
+let shared: SharedSweep;
+
+/** Each takes two seconds. */
+beforeEach(() => {
+  now = at(0);
+  sweeps = 0;
+  shared = createSharedSweep(
+    ({ interim }) => {
+      const startedAt = now;
+      now = new Date(now.getTime() + 2_000);
+      sweeps += 1;
+      const found = { objectsScanned: sweeps, violations: [], unreadable: [] };
+      return Promise.resolve({ startedAt, finishedAt: now, interim, ...found });
+    },
+    () => now,
+  );
+});
+
+test('F16: windows that wait share a sweep that began late enough', async () => {
+  now = at(10);
+  expect(await shared(options(), at(9), NEVER)).toMatchObject({
+    kind: 'swept',
+    result: { objectsScanned: 1 },
+  });
+  expect(await shared(options({ since: at(5) }), at(10), NEVER)).toMatchObject({
+    result: { objectsScanned: 1 },
+  });
+  expect(await shared(options({ interim: true }), at(8), NEVER)).toMatchObject({
+    result: { objectsScanned: 1, interim: true },
+  });
+});
+
+test.each<[string, Partial<SweepOptions>, number]>([
+  ['began too early', {}, 11],
+  ['did not look so far back', { since: at(-1) }, 9],
+  ['knew nothing of the mapping', { namespaceMapping: { prod: 'copy' } }, 9],
+])(
+  'a sweep that %s is not shared; the next one waits, so that sweeps take a fifth of the time',
+  async (_why, change, from) => {
+    now = at(10);
+    await shared(options(), at(9), NEVER);
+    expect(await shared(options(change), at(from), NEVER)).toEqual({ kind: 'later', at: at(20) });
+    now = at(20);
+    expect(await shared(options(change), at(from), NEVER)).toMatchObject({ kind: 'swept' });
+    expect(sweeps).toBe(2);
+  },
+);
+
+test('an interim sweep does not stand for a final one', async () => {
+  now = at(10);
+  await shared(options({ interim: true }), at(9), NEVER);
+  expect(await shared(options(), at(9), NEVER)).toMatchObject({ kind: 'later' });
+});
