@@ -82,11 +82,19 @@ describe('S3: a restorer', () => {
     },
   );
 
-  test('may end a window sooner', async () => {
-    expect(await said(change(window(), window({ close: true }), VELERO))).toBe('');
-    expect(await said(change(window(), window({ expiresAt: '2026-11-21T12:30:00Z' }), VELERO))).toBe('');
-    const approval = window({ sweep: { approved: true } });
-    expect(await said(change(window({ sweep: {} }), approval, VELERO))).toContain('may not write');
+  test('may end its own window sooner, and do nothing else to it', async () => {
+    const own = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}) =>
+      window({ principals: [{ group: 'system:serviceaccounts:velero' }], ...spec }, metadata);
+    expect(await said(change(own(), own({ close: true }), VELERO))).toBe('');
+    expect(await said(change(own(), own({ expiresAt: '2026-11-21T12:30:00Z' }), VELERO))).toBe('');
+    const approval = own({ sweep: { approved: true } });
+    expect(await said(change(own({ sweep: {} }), approval, VELERO))).toContain('may not write');
+    const labelled = own({}, { labels: { 'velero.io/restore-name': 'nightly' } });
+    expect(await said(change(own(), labelled, VELERO))).toContain('may not write');
+  });
+
+  test("may not end somebody else's", async () => {
+    expect(await said(change(window(), window({ close: true }), VELERO))).toContain('may not write');
   });
 });
 

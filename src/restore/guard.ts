@@ -162,11 +162,12 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
   return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
 }
 
-/** Also a restorer may end its own window sooner. */
-function onlyEnds({ operation, resource, object, oldObject }: OwnRequest): boolean {
+/** Also a restorer may end its own window sooner. Without an end it is a restore of the window: its labels would close it. */
+function onlyEnds({ operation, resource, user, object, oldObject }: OwnRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
   const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // see toWindow
-  if (before === undefined || after === undefined) return false;
+  if (before === undefined || after === undefined || !isAmong(before.spec.principals, user)) return false;
+  if (isDeepStrictEqual(before.spec, after.spec)) return false;
   const { close, expiresAt } = after.spec;
   const ended = { ...before.spec, expiresAt, ...(close === undefined ? {} : { close }) };
   return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);

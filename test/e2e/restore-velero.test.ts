@@ -245,9 +245,33 @@ describe('with the detector for Velero', () => {
     expect(named?.metadata?.labels).toMatchObject({ 'velero.io/restore-name': 'a8' });
   });
 
-  test.todo(
-    'A9: a copy that still names what is in the namespace it was copied from is reported (CrossesNamespaceMapping)',
-  );
+  test('A9: a copy that still names what is in the namespace it was copied from is reported', async () => {
+    await createNamespace(cluster, 'prod');
+    const db = application('prod', 'db', {});
+    const shop = application('prod', 'shop', { parent: 'db', peer: { namespace: 'prod', name: 'db' } });
+    for (const original of [db, shop]) await cluster.admin.create(APPLICATIONS, original);
+    const { errors } = await velero.restore({
+      name: 'a9',
+      backup: [db, shop].map(asReturned),
+      spec: { namespaceMapping: { prod: 'prod-copy' } },
+    });
+    expect(errors).toEqual([]);
+    expect((await stored('prod-copy', 'shop'))?.spec).toEqual(shop.spec);
+    const report = await seeReportOf(cluster, 'a9');
+    expect(report.spec.namespaceMapping).toEqual({ prod: 'prod-copy' });
+    const items = report.status?.violations?.items ?? [];
+    expect(items.filter(({ object }) => object.namespace?.startsWith('prod'))).toMatchObject([
+      {
+        policy: 'applications',
+        reference: 'peer',
+        field: 'spec.peer.name',
+        reason: 'CrossesNamespaceMapping',
+        object: { kind: 'Application', namespace: 'prod-copy', name: 'shop' },
+        target: { resource: 'applications', namespace: 'prod', name: 'db' },
+      },
+    ]);
+  });
+
   test.todo('A9: owners are linked within the copy');
 
   test('A10: a Restore with a long name is found by its uid, and its label is what Velero makes of the name', async () => {

@@ -6,8 +6,12 @@ import { APPLICATIONS, ZONES, type Application } from './restore-kinds.ts';
 /** One violation as a line: `east/cart spec.zone TargetMissing zones/red`. */
 export type Line = string;
 
-/** The references of Applications in these namespaces that name nothing. */
-export async function danglingIn(client: KubeClient, among: ReadonlySet<string>): Promise<readonly Line[]> {
+/** The references of Applications in these namespaces that name nothing, or what their namespace is a copy of. */
+export async function brokenIn(
+  client: KubeClient,
+  among: ReadonlySet<string>,
+  mapping: Readonly<Record<string, string>> = {},
+): Promise<readonly Line[]> {
   const [zones, apps] = await Promise.all([client.listAll(ZONES), client.listAll<Application>(APPLICATIONS)]);
   const there = new Set([
     ...zones.items.map(({ metadata }) => `zones/${metadata?.name ?? ''}`),
@@ -24,9 +28,14 @@ export async function danglingIn(client: KubeClient, among: ReadonlySet<string>)
           ? []
           : [['spec.peer.name', `applications/${peer.namespace}/${peer.name}`] as const]),
       ];
-      return named
-        .filter(([, target]) => !there.has(target))
-        .map(([field, target]) => `${namespace}/${name} ${field} TargetMissing ${target}`);
+      const line = (field: string, reason: string, target: string) =>
+        `${namespace}/${name} ${field} ${reason} ${target}`;
+      const crosses =
+        Object.values(mapping).includes(namespace) && Object.hasOwn(mapping, peer?.namespace ?? '');
+      return named.flatMap(([field, target]) => [
+        ...(there.has(target) ? [] : [line(field, 'TargetMissing', target)]),
+        ...(crosses && field === 'spec.peer.name' ? [line(field, 'CrossesNamespaceMapping', target)] : []),
+      ]);
     })
     .toSorted();
 }
