@@ -85,4 +85,3 @@ export const relinkItem = object(
 
 export type Violation = TypeOf<typeof violation>;
 export type RelinkItem = TypeOf<typeof relinkItem>;
-export type Subject = TypeOf<typeof subject>;

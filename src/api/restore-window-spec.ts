@@ -154,4 +154,3 @@ export const restoreWindowSpec = object(
 );
 
 export type RestoreWindowSpec = TypeOf<typeof restoreWindowSpec>;
-export type RestoreSource = TypeOf<typeof source>;
