@@ -7,7 +7,12 @@ import { secrets, validatingWebhookConfigurations } from '../../src/kube/well-kn
 import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
+import {
+  entriesOfPolicies,
+  text,
+  type SecretObject,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 /** Of the replica, so that nobody waits for the two minutes that slow clients get by default. */
@@ -32,7 +37,7 @@ beforeAll(async () => {
   const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
     name: 'gatehouse',
   });
-  path = `${live?.webhooks?.[0]?.clientConfig.service?.path ?? ''}?timeout=5s`;
+  path = `${entriesOfPolicies(live)[0]?.clientConfig.service?.path ?? ''}?timeout=5s`;
 });
 
 afterAll(async () => {

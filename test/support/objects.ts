@@ -35,3 +35,10 @@ export const isTrue =
   (type: string) =>
   (object: Conditioned): boolean =>
     condition(object, type)?.status === 'True';
+
+/** The webhooks that ask about what policies govern, without those about Gatehouse's own kinds. */
+export function entriesOfPolicies(
+  configuration: WebhookConfigurationObject | undefined,
+): NonNullable<WebhookConfigurationObject['webhooks']> {
+  return (configuration?.webhooks ?? []).filter(({ name }) => !name.startsWith('own-'));
+}
