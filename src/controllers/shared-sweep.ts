@@ -23,7 +23,11 @@ export function createSharedSweep(
   now: () => Date,
 ): SharedSweep {
   let last: { readonly options: SweepOptions; readonly result: SweepResult } | undefined;
-  return async (options, notBefore, signal) => {
+  let earliest: Date | undefined;
+  return async (wanted, notBefore, signal) => {
+    // As far back as any window asks for: otherwise each of those that are looked at again and again would need its own.
+    earliest = earliest === undefined || wanted.since < earliest ? wanted.since : earliest;
+    const options = { ...wanted, since: earliest };
     if (last !== undefined) {
       const { result } = last;
       if (result.startedAt >= notBefore && covers(last.options, options))
