@@ -65,33 +65,45 @@ async function decide(
   const judgements = await Promise.all(judging.map(async (judgement) => await judgement));
   const unseen = judgements.flatMap((judgement) => judgement.unseen);
   const looked = unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances);
+  const isAnyWaiting = judgements.some(({ violations }) => violations.some(isWaiting));
+  const restore = isAnyWaiting || doubtful(looked.deferrable).length > 0 ? await restoring() : NO_RESTORE;
+  const findings = findingsOf(request, judgements, looked, restore);
+  const decision = toDecision(findings);
+  const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
+  // Last of all: a request that is refused claims nothing.
+  if (decision.kind !== 'allow' || keys.length === 0) return decision;
+  return toDecision(withClaims(findings, await claimKeys(keys, request, circumstances, restoring)));
+}
+
+function findingsOf(
+  { operation }: AdmissionRequest,
+  judgements: readonly Judgement[],
+  looked: Looked,
+  restore: Restore,
+): Findings {
   const found = judgements.flatMap(({ violations }) => violations);
   const waiting = found.filter(isWaiting);
-  const asks = doubtful(looked.deferrable).length + waiting.length > 0;
-  const restore = asks ? await restoring() : NO_RESTORE;
-  const isDeferred = (check: DeferrableCheck) => defers(restore, request.operation, check);
-  const enforced =
-    restore.kind === 'unknown' || isDeferred('references')
-      ? [looked.strict]
-      : [looked.strict, looked.deferrable];
+  const isUnknown = restore.kind === 'unknown';
+  const isDeferred = (check: DeferrableCheck) => defers(restore, operation, check);
+  const strict = isUnknown || isDeferred('references') ? [looked.strict] : [looked.strict, looked.deferrable];
   const spared = waiting.filter(({ deferrable }) => deferrable !== undefined && isDeferred(deferrable));
-  const doubted = restore.kind === 'unknown' ? waiting : [];
+  const doubted = isUnknown ? waiting : [];
+  const references = doubtful(looked.deferrable);
   const deferred: readonly Deferral[] = [
-    ...(isDeferred('references') ? doubtful(looked.deferrable) : []).map((one) => deferredReference(one)),
+    ...(isDeferred('references') ? references : []).map((one) => deferredReference(one)),
     ...spared.map(deferredViolation),
-    ...doubtful(looked.standing).map((one) =>
-      deferredReference(one, { kind: 'grace', ms: one.policy.initiallyDeferred?.graceMs ?? 0 }),
-    ),
+    ...doubtful(looked.standing).map(standingReference),
   ];
+  const isPartOfRestore = deferred.some(({ again }) => again.kind !== 'grace');
   const unreadable = judgements.filter((judgement) => judgement.unreadable !== undefined);
-  const findings: Findings = {
+  return {
     violations: [
       ...found.filter((one) => !spared.includes(one) && !doubted.includes(one)),
-      ...[...enforced, looked.lenient].flatMap(({ missing }) => missing.map(missingTarget)),
+      ...[...strict, looked.lenient].flatMap(({ missing }) => missing.map(missingTarget)),
     ],
     undecided: [
-      ...enforced.flatMap(({ unknown }) => unknown.map(undecidedReference)),
-      ...(restore.kind === 'unknown' ? doubtful(looked.deferrable).map(undecidedReference) : []),
+      ...strict.flatMap(({ unknown }) => unknown.map(undecidedReference)),
+      ...(isUnknown ? references : []).map(undecidedReference),
       ...doubted.map(undecidedViolation),
       ...unreadable.filter(({ policy }) => policy.enforcement === 'Deny').map(unreadableRules),
     ],
@@ -100,21 +112,18 @@ async function decide(
       ...unreadable.filter(({ policy }) => policy.enforcement !== 'Deny').map(unreadableRules),
     ],
     deferred,
-    window:
-      restore.kind === 'restoring' && deferred.some(({ again }) => again.kind !== 'grace')
-        ? restore.window
-        : undefined,
+    window: restore.kind === 'restoring' && isPartOfRestore ? restore.window : undefined,
     cause: looked.strict.cause ?? looked.deferrable.cause ?? causeOf(restore) ?? unreadable[0]?.unreadable,
     remarks: together(judgements),
     exceptions: judgements.flatMap(({ policy, exemption }) =>
       exemption.names.map((name) => `${policy.name}/${name}`),
     ),
   };
-  const decision = toDecision(findings);
-  const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
-  // Last of all: a request that is refused claims nothing.
-  if (decision.kind !== 'allow' || keys.length === 0) return decision;
-  return toDecision(withClaims(findings, await claimKeys(keys, request, circumstances, restoring)));
+}
+
+/** Its target may come at any time; the audit looks when the time for that is over. */
+function standingReference(unseen: UnseenReference): Deferral {
+  return deferredReference(unseen, { kind: 'grace', ms: unseen.policy.initiallyDeferred?.graceMs ?? 0 });
 }
 
 function withClaims(findings: Findings, claimed: ClaimFindings): Findings {

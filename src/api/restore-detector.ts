@@ -102,9 +102,6 @@ const spec = object(
             ),
           ),
           idle: optional(duration('After so long without a deferred request a first sweep is made.', '30s')),
-          minInterval: optional(
-            duration('For tools that restore again and again: full sweeps are at least so far apart.', '0s'),
-          ),
         },
         { description: 'The RestoreWindows that come of it.' },
       ),

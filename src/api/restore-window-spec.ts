@@ -76,12 +76,6 @@ const match = object(
 
 const sweep = object(
   {
-    scope: optional(
-      oneOf(['Full', 'Namespaces'], {
-        description: 'What is swept: everything that is governed, or only the namespaces of the window.',
-        default: 'Full',
-      }),
-    ),
     relinkOwners: optional(
       oneOf(['Link', 'Report', 'Off'], {
         description: 'Whether owner references are linked again, only listed, or left alone.',

@@ -34,7 +34,7 @@ const relink = object(
 const status = object(
   {
     phase: optional(
-      oneOf(['Pending', 'Open', 'Settling', 'Sweeping', 'Completed', 'CompletedWithViolations', 'Refused'], {
+      oneOf(['Open', 'Settling', 'Completed', 'CompletedWithViolations', 'Refused'], {
         description:
           'Where the restore stands: Open, Settling (closed; writes under way may still arrive), then the result. Refused: the ' +
           'window never opened.',

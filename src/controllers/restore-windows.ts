@@ -68,7 +68,7 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
       case 'refuse':
         await update(
           window,
-          {},
+          { phase: 'Refused' },
           [condition('Open', 'False', 'InvalidSpec', plan.problems.join('; '))],
           deps,
           signal,

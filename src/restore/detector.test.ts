@@ -132,7 +132,6 @@ describe('a detector', () => {
       maxDurationMs: 5_400_000,
       settleMs: undefined,
       idleMs: 5_000,
-      minIntervalMs: 0,
     });
   });
 

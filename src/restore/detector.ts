@@ -32,10 +32,9 @@ export interface DetectorTimes {
   /** Undefined: as for all windows. */
   readonly settleMs: number | undefined;
   readonly idleMs: number;
-  readonly minIntervalMs: number;
 }
 
-const DEFAULTS = { maxDuration: '6h', idle: '30s', minInterval: '0s' } as const;
+const DEFAULTS = { maxDuration: '6h', idle: '30s' } as const;
 
 /** @throws RangeError for a text that `detectorProblems` complains about */
 export function timesOf({ spec }: RestoreDetector): DetectorTimes {
@@ -45,7 +44,6 @@ export function timesOf({ spec }: RestoreDetector): DetectorTimes {
     maxDurationMs: ms('maxDuration'),
     settleMs: settle === undefined ? undefined : toMs(settle),
     idleMs: ms('idle'),
-    minIntervalMs: ms('minInterval'),
   };
 }
 

@@ -8,7 +8,7 @@ export function adviceFor(window: RestoreWindow): readonly string[] {
   const refused = conditionOf(window, 'Open', 'InvalidSpec');
   if (refused !== undefined)
     return [`it never opened, and never will: ${refused.message}. Open another one: gatehouse restore open`];
-  if (status?.phase === undefined || status.phase === 'Pending')
+  if (status?.phase === undefined)
     return [
       'Gatehouse has not looked at it yet: if that lasts, look at its pods, in gatehouse-system by default',
     ];

@@ -76,7 +76,7 @@ drill | Manual | Pending | 2026-11-21T10:00:00Z | 2026-11-21T12:00:00Z | â€“ | â
     windows: [{ name: 'drill', source: 'Manual' }],
   });
   expect(formatList([], 'table')).toContain('no RestoreWindows');
-  expect(detailsOf(drill(conditioned('Open', 'InvalidSpec', 'too broad')), []).phase).toBe('Refused');
+  expect(detailsOf(drill(), []).phase).toBe('Pending');
 });
 
 test('a window is told with its conditions, what is broken, and what to do', () => {
@@ -154,7 +154,11 @@ const conditioned = (
 
 test.each<readonly [string, RestoreWindowStatus | undefined, string]>([
   ['nobody has looked at it', undefined, 'look at its pods'],
-  ['it never opened', conditioned('Open', 'InvalidSpec', 'too broad'), 'never will: too broad'],
+  [
+    'it never opened',
+    { phase: 'Refused', ...conditioned('Open', 'InvalidSpec', 'too broad') },
+    'never will: too broad',
+  ],
   ['it is open', { phase: 'Open' }, 'gatehouse restore close drill --wait'],
   ['it is over', { phase: 'Settling' }, 'every check is enforced again'],
   ['it expired', { ...swept(0, []), closeReason: 'Expired' }, 'restore again what was refused'],

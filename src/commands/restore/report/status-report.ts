@@ -49,7 +49,7 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow): WindowSumm
   return {
     name: metadata.name ?? '',
     source: ref === undefined ? type : `${detector ?? type}: ${ref.kind} ${place}${ref.name}`,
-    phase: status?.phase ?? (isRefused(status) ? 'Refused' : 'Pending'),
+    phase: status?.phase ?? 'Pending',
     since: status?.openedAt ?? metadata.creationTimestamp,
     expiresAt: spec.expiresAt,
     closedAt: status?.closedAt,
@@ -57,11 +57,6 @@ export function summaryOf({ metadata, spec, status }: RestoreWindow): WindowSumm
     violations: status?.violations?.total,
     relinked: status?.relink?.linked,
   };
-}
-
-/** One that never opened has no phase. */
-function isRefused(status: RestoreWindow['status']): boolean {
-  return status?.conditions?.some(({ type, status: is }) => type === 'Open' && is === 'False') ?? false;
 }
 
 /** @param reports of this window */
