@@ -33,8 +33,8 @@ export function mutate(
   if (!writes(operation)) return ALLOWED;
   // A change to an object on its way out helps nobody and could keep its finalizers from being removed.
   if (object === undefined || isBeingDeleted(object)) return ALLOWED;
-  const mayRestore = circumstances.world.mayRestore?.(request.userInfo) ?? false;
-  return mayRestore && policies.some(isSkipped)
+  const mayRestore = () => circumstances.world.mayRestore?.(request.userInfo) ?? false;
+  return policies.some(isSkipped) && mayRestore()
     ? mutateForRestorer(request, object, policies, circumstances)
     : mutateObject(request, object, policies, circumstances);
 }
