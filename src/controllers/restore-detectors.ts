@@ -44,7 +44,7 @@ export interface RestoreDetectorsDeps {
 type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 /** How often a kind is looked for that is not served or may not be read, in milliseconds. */
-const LOOK_AGAIN_MS = 30_000;
+const LOOK_AGAIN_MS = 10_000;
 const LISTING_MS = 1_000;
 
 export function createRestoreDetectorsReconciler(deps: RestoreDetectorsDeps): Reconcile {

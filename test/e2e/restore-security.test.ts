@@ -160,16 +160,23 @@ test('S1: a Restore in a namespace that nobody trusts opens nothing', async () =
   expect(await verdictOf(restorer, child('team-a', 's1'))).toContain('spec.zone');
 });
 
+/** The leader may have looked for the kind just before it was served, and does so every ten seconds. */
+const LOOKS_AGAIN = { timeoutMs: 45_000 };
+
 test('S1: it is told so by an Event', async () => {
-  await eventually('the Event', async () => {
-    const { items } = await cluster.admin.listAll<KubeObject & { involvedObject?: { name?: string } }>(
-      events,
-      {
-        namespace: 'team-a',
-      },
-    );
-    return items.some(({ involvedObject }) => involvedObject?.name === 'forged');
-  });
+  await eventually(
+    'the Event',
+    async () => {
+      const { items } = await cluster.admin.listAll<KubeObject & { involvedObject?: { name?: string } }>(
+        events,
+        {
+          namespace: 'team-a',
+        },
+      );
+      return items.some(({ involvedObject }) => involvedObject?.name === 'forged');
+    },
+    LOOKS_AGAIN,
+  );
 });
 
 describe('S2: opening a window', () => {
