@@ -93,10 +93,10 @@ const definitions: readonly Definition[] = [
     shortNames: ['rw'],
     schema: restoreWindowSchema,
     columns: [
-      { name: 'Source', type: 'string', jsonPath: '.spec.source.ref.name' },
+      { name: 'Source', type: 'string', jsonPath: '.spec.source.ref.name', priority: 1 },
       { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
       { name: 'Violations', type: 'integer', jsonPath: '.status.violations.total' },
-      { name: 'Relinked', type: 'integer', jsonPath: '.status.relink.linked' },
+      { name: 'Relinked', type: 'integer', jsonPath: '.status.relink.linked', priority: 1 },
       { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
       { name: 'Reason', type: 'string', jsonPath: '.spec.reason', priority: 1 },
       AGE,
