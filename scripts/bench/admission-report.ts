@@ -3,7 +3,7 @@ import { atLeast, atMost, percentile, type Figure } from './figures.ts';
 import { mebibytes, printTable, whole } from './table.ts';
 
 /** A round is the turns of the servers that are compared: first the one to compare with. */
-type Rounds = readonly (readonly Turn[])[];
+export type Rounds = readonly (readonly Turn[])[];
 
 const FLOOR = 0;
 const OTHER = 1;

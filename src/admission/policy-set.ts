@@ -1,6 +1,6 @@
 import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
 import { guardsOf, isGuardEntry } from './guard-entries.ts';
-import { patternsFor } from './resource-pattern.ts';
+import { hasWildcard, patternsFor } from './resource-pattern.ts';
 import type { AdmissionRequest } from './request.ts';
 
 type Selection =
@@ -18,57 +18,79 @@ export interface PolicySet {
   ) => Selection;
 }
 
-type ByPattern = Map<string, CompiledPolicy[]>;
-/** `group operation` → pattern of resources → policies. */
-type Index = Map<string, ByPattern>;
+/** The policies of one entry for one group and operation. */
+interface ByPattern {
+  readonly lists: Map<string, CompiledPolicy[]>;
+  /** Whether a pattern of them stands for more than one resource: nearly none does, and then there is but one place to look. */
+  hasWildcards: boolean;
+}
+
+/** Group → operation → pattern of resources → policies. Nested, for a key of several parts would be made for each request. */
+type Index = Map<string, Map<string, ByPattern>>;
 
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   const entries = new Map<string, Index>();
   for (const policy of [...policies].sort(byName)) {
     for (const { entryId, match } of [policy, ...guardsOf(policy)]) {
-      const index: Index = entries.get(entryId) ?? new Map<string, ByPattern>();
-      entries.set(entryId, index);
-      for (const key of keysOf(match)) {
-        const byPattern: ByPattern = index.get(key) ?? new Map<string, CompiledPolicy[]>();
-        index.set(key, byPattern);
-        for (const pattern of match.resources) {
-          const listed = byPattern.get(pattern);
-          if (listed === undefined) byPattern.set(pattern, [policy]);
-          else listed.push(policy);
-        }
-      }
+      addTo(
+        emplace(entries, entryId, () => new Map()),
+        policy,
+        match,
+      );
     }
   }
   return {
-    select: (entryId, { resource, subResource, operation }) => {
+    select: (entryId, { resource: { group, version, resource }, subResource, operation }) => {
       const index = entries.get(entryId);
-      if (index === undefined) return { kind: 'unknown-entry' };
-      const byPattern = index.get(keyOf(resource.group, operation));
-      if (byPattern === undefined) return { kind: 'ungoverned' };
-      const lists = patternsFor(resource.resource, subResource)
-        .map((pattern) => byPattern.get(pattern))
-        .filter((list) => list !== undefined);
-      const [first = []] = lists;
-      const found = lists.length > 1 ? [...new Set(lists.flat())].sort(byName) : first;
+      if (index === undefined) return UNKNOWN_ENTRY;
+      const byPattern = index.get(group)?.get(operation);
+      const found = byPattern === undefined ? [] : find(byPattern, resource, subResource);
       // Targets are deleted in any version: those of the policy are about the objects that refer to them.
-      const governing = isGuardEntry(entryId)
-        ? found
-        : found.filter(({ match }) => namesVersion(match.apiVersions, resource.version));
-      return governing.length === 0 ? { kind: 'ungoverned' } : { kind: 'governed', policies: governing };
+      const governing =
+        isGuardEntry(entryId) || found.every((policy) => namesVersion(policy, version))
+          ? found
+          : found.filter((policy) => namesVersion(policy, version));
+      return governing.length === 0 ? UNGOVERNED : { kind: 'governed', policies: governing };
     },
   };
 }
 
-function keysOf({ apiGroups, operations }: CompiledMatch): readonly string[] {
-  return apiGroups.flatMap((group) => operations.map((operation) => keyOf(group, operation)));
+const UNKNOWN_ENTRY: Selection = { kind: 'unknown-entry' };
+const UNGOVERNED: Selection = { kind: 'ungoverned' };
+
+function addTo(index: Index, policy: CompiledPolicy, match: CompiledMatch): void {
+  for (const group of match.apiGroups) {
+    const byOperation = emplace(index, group, () => new Map<string, ByPattern>());
+    for (const operation of match.operations) {
+      const byPattern = emplace(byOperation, operation, () => ({ lists: new Map(), hasWildcards: false }));
+      for (const pattern of match.resources) {
+        emplace(byPattern.lists, pattern, () => []).push(policy);
+        byPattern.hasWildcards ||= hasWildcard(pattern);
+      }
+    }
+  }
 }
 
-function keyOf(group: string, operation: string): string {
-  return `${group} ${operation}`;
+function find(
+  { lists, hasWildcards }: ByPattern,
+  resource: string,
+  subResource: string,
+): readonly CompiledPolicy[] {
+  if (!hasWildcards) return lists.get(subResource === '' ? resource : `${resource}/${subResource}`) ?? [];
+  const found = patternsFor(resource, subResource).flatMap((pattern) => lists.get(pattern) ?? []);
+  return [...new Set(found)].sort(byName);
 }
 
-function namesVersion(versions: readonly string[], version: string): boolean {
-  return versions.includes('*') || versions.includes(version);
+function emplace<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const there = map.get(key);
+  if (there !== undefined) return there;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+function namesVersion({ match: { apiVersions } }: CompiledPolicy, version: string): boolean {
+  return apiVersions.includes(version) || apiVersions.includes('*');
 }
 
 function byName(a: CompiledPolicy, b: CompiledPolicy): number {

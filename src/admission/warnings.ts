@@ -12,6 +12,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
  * @see k8s.io/apimachinery/pkg/util/net NewWarningHeader, k8s.io/apiserver/pkg/endpoints/filters/warning.go
  */
 export function sanitiseWarnings(warnings: readonly string[]): readonly string[] {
+  if (warnings.length === 0) return warnings;
   const lines = new Set(warnings.flatMap((warning) => warning.split(/[\r\n]+/)).map(toLine));
   lines.delete('');
   const kept: string[] = [];

@@ -63,7 +63,8 @@ export function addAdmissionRoutes(
         deps.pressure.leave(entry);
         sendAtOnce(reply, answer, isLast());
       };
-      const answer = answerTo({ webhook, entry, version, request: admission }, (controller) => {
+      const question = { webhook, entry, version, request: admission, started: performance.now() };
+      const answer = answerTo(question, (controller) => {
         abortInTime(controller, request.query.timeout, reply);
       });
       // What need not wait is answered in this turn of the event loop: a later one costs.
@@ -78,6 +79,8 @@ interface Question {
   readonly entry: string;
   readonly version: ReviewVersion;
   readonly request: AdmissionRequest;
+  /** By the clock of `performance`. */
+  readonly started: number;
 }
 
 /** Never fails. `onWait` is told what to abort in time, if the answer has to be waited for. */
@@ -90,46 +93,51 @@ function createAnswerer(deps: AdmissionDeps): Answerer {
   // Nobody holds on to the signal of what was decided at once, which is nearly everything: the next one has it too.
   let controller = new AbortController();
   return (question, onWait) => {
-    const { conclude, fail } = createEnds(question, deps);
     try {
       const { webhook, entry, request } = question;
       const decision = deps[webhook](entry, request, controller.signal);
-      if (!(decision instanceof Promise)) return conclude(decision);
+      if (!(decision instanceof Promise)) return conclude(question, decision, deps);
       onWait(controller);
       controller = new AbortController();
-      return decision.then(conclude).catch(fail);
+      return decision.then(
+        (decided) => conclude(question, decided, deps),
+        (error: unknown) => fail(question, error, deps),
+      );
     } catch (error) {
-      return fail(error);
+      return fail(question, error, deps);
     }
   };
 }
 
 /** How a question ends: with an answer, a metric and a line in the log. */
-function createEnds(question: Question, { log, metrics }: AdmissionDeps) {
-  const { webhook, entry, request } = question;
-  const started = performance.now();
-  const report = (outcome: Outcome): object => {
-    const seconds = (performance.now() - started) / 1_000;
-    metrics.admission({ webhook, operation: request.operation, outcome }, seconds);
-    return toLogFields({ webhook, entry, request, outcome, seconds });
-  };
-  const fail = (err: unknown): Answer => {
-    log.error({ ...report('error'), err }, 'admission');
-    // Which handler it was helps its user; why is for the log.
-    return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
-  };
-  const conclude = (decision: Decision): Answer => {
-    let answer: Answer;
-    try {
-      answer = toAnswer(question, decision); // before it is reported: this too can fail
-    } catch (error) {
-      return fail(error);
-    }
-    countDeferred(question, decision, metrics);
-    log.info(Object.assign(report(decision.kind), detailOf(decision)), 'admission');
-    return answer;
-  };
-  return { conclude, fail };
+function conclude(question: Question, decision: Decision, deps: AdmissionDeps): Answer {
+  let answer: Answer;
+  try {
+    answer = toAnswer(question, decision); // before it is reported: this too can fail
+  } catch (error) {
+    return fail(question, error, deps);
+  }
+  countDeferred(question, decision, deps.metrics);
+  const fields = report(question, decision.kind, deps.metrics);
+  deps.log.info(Object.assign(fields, detailOf(decision)), 'admission');
+  return answer;
+}
+
+function fail(question: Question, err: unknown, { log, metrics }: AdmissionDeps): Answer {
+  log.error({ ...report(question, 'error', metrics), err }, 'admission');
+  // Which handler it was helps its user; why is for the log.
+  return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
+}
+
+/** @returns what the log is to say of it */
+function report(
+  { webhook, entry, request, started }: Question,
+  outcome: Outcome,
+  metrics: Pick<Metrics, 'admission'>,
+): object {
+  const seconds = (performance.now() - started) / 1_000;
+  metrics.admission({ webhook, operation: request.operation, outcome }, seconds);
+  return toLogFields({ webhook, entry, request, outcome, seconds });
 }
 
 /** A dry run lets nothing in. */
