@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
-import { createLog } from '../../src/commands/log.ts';
+import { createLog, withDebugIfHeard } from '../../src/commands/log.ts';
 import { createAdmission } from '../../src/commands/serve/admission.ts';
 import { createTargets } from '../../src/commands/serve/targets.ts';
 import { createWorld } from '../../src/commands/serve/world.ts';
@@ -59,7 +59,7 @@ export async function buildGatehouse(
     draining: () => false,
     pressure,
     metrics,
-    log,
+    log: withDebugIfHeard(log),
   });
   return { app, entry: compiled[0]?.entryId ?? '' };
 }

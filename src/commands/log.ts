@@ -32,6 +32,21 @@ export function createLog(level: string, identity: string, file?: string): Logge
   );
 }
 
+/** Its `debug` is there only where somebody listens, so that nobody gathers what is not written. */
+export function withDebugIfHeard(log: Logger): Pick<Logger, 'info' | 'warn' | 'error'> & {
+  readonly debug: ((fields: object, message: string) => void) | undefined;
+} {
+  const debug = (fields: object, message: string) => {
+    log.debug(fields, message);
+  };
+  return {
+    info: log.info.bind(log),
+    warn: log.warn.bind(log),
+    error: log.error.bind(log),
+    debug: log.isLevelEnabled('debug') ? debug : undefined,
+  };
+}
+
 /** Lines are kept as bytes: of text the destination would count all that it holds again for each line. */
 function createDestination(
   file: string | undefined,

@@ -16,7 +16,7 @@ import { buildOperationsServer } from '../server/operations-server.ts';
 import { createPressure, mostBodyBytes } from '../server/pressure.ts';
 import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
 import type { LoadedHandler } from './handlers/load.ts';
-import { createLog } from './log.ts';
+import { createLog, withDebugIfHeard } from './log.ts';
 import { watchClockSkew } from './serve/clock-skew.ts';
 import { connect, type Connected } from './serve/connect.ts';
 import { startConversions } from './serve/conversions.ts';
@@ -87,7 +87,7 @@ async function run(
       ...replica.admission,
       conversion: conversions.serving,
       draining: () => draining.aborted,
-      ...{ pressure, metrics, log },
+      ...{ pressure, metrics, log: withDebugIfHeard(log) },
     },
     log,
   });

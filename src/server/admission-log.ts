@@ -7,11 +7,13 @@ export interface Answered {
   readonly webhook: 'mutate' | 'validate';
   readonly entry: string;
   readonly request: AdmissionRequest;
-  readonly outcome: Outcome;
-  readonly seconds: number;
 }
 
-export function toLogFields({ webhook, entry, request, outcome, seconds }: Answered): object {
+export function toLogFields(
+  { webhook, entry, request }: Answered,
+  outcome: Outcome,
+  seconds: number,
+): object {
   const { uid, operation, resource, subResource, namespace, name, userInfo, dryRun } = request;
   const fields = {
     webhook,
@@ -29,13 +31,18 @@ export function toLogFields({ webhook, entry, request, outcome, seconds }: Answe
   return dryRun ? { ...fields, dryRun } : fields;
 }
 
-/** What only some decisions have to say. */
+/** What a decision has to say beside its outcome; undefined when that is all, as of most that allow. */
 export function detailOf(decision: Decision): object | undefined {
   switch (decision.kind) {
     case 'allow': {
-      const { patch, auditAnnotations } = decision;
-      const audit = Object.keys(auditAnnotations).length > 0 ? { audit: auditAnnotations } : undefined;
-      return patch.length > 0 ? { patched: patch.map(({ path }) => path), ...audit } : audit;
+      const { patch, warnings, auditAnnotations } = decision;
+      const hasAudit = Object.keys(auditAnnotations).length > 0;
+      if (patch.length + warnings.length === 0 && !hasAudit) return undefined;
+      return {
+        ...(patch.length > 0 ? { patched: patch.map(({ path }) => path) } : {}),
+        ...(warnings.length > 0 ? { warnings } : {}),
+        ...(hasAudit ? { audit: auditAnnotations } : {}),
+      };
     }
     case 'deny':
       return { reason: decision.reason, message: decision.message };

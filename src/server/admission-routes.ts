@@ -27,7 +27,8 @@ export interface AdmissionDeps {
   readonly mutate: Decide;
   readonly validate: Decide;
   readonly pressure: Pressure;
-  readonly log: Log;
+  /** Without `debug` nothing is said of requests that are let in as they are. */
+  readonly log: Log & { readonly debug?: Log['info'] | undefined };
   readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
 }
 
@@ -118,26 +119,31 @@ function conclude(question: Question, decision: Decision, deps: AdmissionDeps): 
     return fail(question, error, deps);
   }
   countDeferred(question, decision, deps.metrics);
-  const fields = report(question, decision.kind, deps.metrics);
-  deps.log.info(Object.assign(fields, detailOf(decision)), 'admission');
+  const seconds = measure(question, decision.kind, deps.metrics);
+  const detail = detailOf(decision);
+  const fields = () => ({ ...toLogFields(question, decision.kind, seconds), ...detail });
+  // One for each write to the cluster that passes as it is.
+  if (decision.kind === 'allow' && detail === undefined) deps.log.debug?.(fields(), 'admission');
+  else deps.log.info(fields(), 'admission');
   return answer;
 }
 
 function fail(question: Question, err: unknown, { log, metrics }: AdmissionDeps): Answer {
-  log.error({ ...report(question, 'error', metrics), err }, 'admission');
+  const seconds = measure(question, 'error', metrics);
+  log.error({ ...toLogFields(question, 'error', seconds), err }, 'admission');
   // Which handler it was helps its user; why is for the log.
   return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
 }
 
-/** @returns what the log is to say of it */
-function report(
-  { webhook, entry, request, started }: Question,
+/** @returns how long it took, in seconds */
+function measure(
+  { webhook, request: { operation }, started }: Question,
   outcome: Outcome,
   metrics: Pick<Metrics, 'admission'>,
-): object {
+): number {
   const seconds = (performance.now() - started) / 1_000;
-  metrics.admission({ webhook, operation: request.operation, outcome }, seconds);
-  return toLogFields({ webhook, entry, request, outcome, seconds });
+  metrics.admission({ webhook, operation, outcome }, seconds);
+  return seconds;
 }
 
 /** A dry run lets nothing in. */

@@ -36,6 +36,7 @@ const review = (fields: object = {}) => ({
 async function start(deps: Partial<WebhookDeps> = {}) {
   const now = new Date();
   const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
+  const debug = vi.fn<Log['info']>();
   const info = vi.fn<Log['info']>();
   const error = vi.fn<Log['error']>();
   const admission = vi.fn<WebhookDeps['metrics']['admission']>();
@@ -47,7 +48,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     draining: () => false,
     pressure: pressureOf(),
     conversion: noConversions,
-    log: { info, error, warn: () => undefined },
+    log: { debug, info, error, warn: () => undefined },
     metrics: { admission, deferred, rejectedRequest },
     ...deps,
   };
@@ -57,7 +58,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     const { statusCode, headers, body } = await app.inject({ method: 'POST', url, payload });
     return { status: statusCode, type: headers['content-type'], body: JSON.parse(body) as unknown };
   };
-  return { ask, info, error, admission, deferred, rejectedRequest };
+  return { ask, debug, info, error, admission, deferred, rejectedRequest };
 }
 
 test('the entry is the last segment of the path', async () => {
@@ -133,9 +134,25 @@ test.each([
     { name: 'b' },
   ],
 ])('the log names %s', async (_what, fields, expected) => {
-  const { ask, info } = await start();
+  const { ask, debug, info } = await start();
   await ask('/mutate/e', review(fields));
-  expect(info.mock.calls).toMatchObject([[expected, 'admission']]);
+  expect(debug.mock.calls).toMatchObject([[expected, 'admission']]);
+  expect(info.mock.calls).toEqual([]);
+});
+
+test('the log passes over what is let in as it is, unless somebody wants to know', async () => {
+  const info = vi.fn<Log['info']>();
+  const { ask } = await start({ log: { info, warn: info, error: info } });
+  expect(await ask('/validate/e')).toMatchObject({ status: 200 });
+  expect(info.mock.calls).toEqual([]);
+});
+
+test('the log holds the warnings that are given', async () => {
+  const { ask, info } = await start({ validate: () => ({ ...ALLOWED, warnings: ['spec.rack: is old'] }) });
+  await ask('/validate/e');
+  expect(info.mock.calls).toMatchObject([
+    [{ outcome: 'allow', warnings: ['spec.rack: is old'] }, 'admission'],
+  ]);
 });
 
 test('the log says which fields were patched and what the audit log holds', async () => {

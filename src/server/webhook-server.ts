@@ -108,8 +108,8 @@ export function buildWebhookServer(
  */
 function readBodiesOurselves(app: WebhookServer): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-    const text = String(body);
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    const text = body.toString('utf8');
     try {
       if (isDeeperThan(DEEPEST, text)) throw new Error('it is nested more than 10,000 levels deep');
       done(null, parseJson(text));

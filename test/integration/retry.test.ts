@@ -199,7 +199,7 @@ describe('the log', () => {
       'a permission',
       VALIDATE,
       about.allowed,
-      { webhook: 'validate', operation: 'CREATE', outcome: 'allow', user: 'jane' },
+      { level: 'debug', webhook: 'validate', operation: 'CREATE', outcome: 'allow', user: 'jane' },
     ],
     ['a denial', VALIDATE, about.denied, { operation: 'CREATE', outcome: 'deny', reason: 'Forbidden' }],
     ['a patch to a Secret', MUTATE, ofSecret, { operation: 'UPDATE', outcome: 'allow', resource: 'secrets' }],

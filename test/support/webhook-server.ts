@@ -73,7 +73,10 @@ export function recordingLog(): { readonly log: Log; readonly lines: Record<stri
   const destination = {
     write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>), // pino writes objects
   };
-  const log = pino({ base: null, formatters: { level: (label) => ({ level: label }) } }, destination);
+  const log = pino(
+    { base: null, level: 'debug', formatters: { level: (label) => ({ level: label }) } },
+    destination,
+  );
   return { log, lines };
 }
 
