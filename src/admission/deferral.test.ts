@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { Decision } from './decision.ts';
 import { clusterOf, createRequest, NIGHTLY, policyOf, updateRequest } from './policy.test-support.ts';
 import type { AdmissionRequest } from './request.ts';
 import { validate } from './validate.ts';
-import type { RestoreEvidence } from './world.ts';
+import type { RestoreEvidence, World } from './world.ts';
 
 const CHECKS = {
   schema: { properties: { spec: { properties: { units: { maximum: 4 } } } } },
@@ -91,6 +91,28 @@ describe('in a restore', () => {
       warnings: [expect.stringContaining('it cannot be checked later')],
       auditAnnotations: { skipped: 'servers/immutable=spec.serial', 'restore-window': 'nightly' },
     });
+  });
+
+  test('with a window that is known nobody looks for targets: the sweep does', async () => {
+    const { world, ...rest } = clusterOf();
+    const confirm = vi.fn(world.confirm);
+    const judge = (knownRestore: World['knownRestore']) =>
+      validate(ORPHAN, [policyOf({ validate: CHECKS })], {
+        ...rest,
+        world: { ...world, confirm, ...(knownRestore === undefined ? {} : { knownRestore }) },
+      });
+    expect(await judge(undefined)).toMatchObject({ kind: 'deny' });
+    expect(confirm).toHaveBeenCalledOnce();
+    confirm.mockClear();
+    expect(await judge(() => ({ ...NIGHTLY, enforced: ['references'] }))).toMatchObject({ kind: 'deny' });
+    expect(confirm).toHaveBeenCalledOnce();
+    confirm.mockClear();
+    // Also if it has closed when it is asked for again.
+    expect(await judge(() => NIGHTLY)).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { 'restore-window': 'nightly' },
+    });
+    expect(confirm).not.toHaveBeenCalled();
   });
 
   test('a policy that only warns goes on to warn', async () => {

@@ -33,7 +33,7 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   for (const policy of [...policies].sort(byName)) {
     for (const { entryId, match } of [policy, ...guardsOf(policy)]) {
       addTo(
-        emplace(entries, entryId, () => new Map()),
+        emplace(entries, entryId, () => new Map<string, Map<string, ByPattern>>()),
         policy,
         match,
       );
@@ -64,7 +64,7 @@ function addTo(index: Index, policy: CompiledPolicy, match: CompiledMatch): void
     for (const operation of match.operations) {
       const byPattern = emplace(byOperation, operation, () => ({ lists: new Map(), hasWildcards: false }));
       for (const pattern of match.resources) {
-        emplace(byPattern.lists, pattern, () => []).push(policy);
+        emplace(byPattern.lists, pattern, (): CompiledPolicy[] => []).push(policy);
         byPattern.hasWildcards ||= hasWildcard(pattern);
       }
     }

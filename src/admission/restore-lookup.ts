@@ -9,6 +9,15 @@ export type Restore =
 /** Asks for the user of the request: once at most, and only when something depends on it. */
 export type RestoreLookup = () => Promise<Restore>;
 
+/** What the stores know without asking. */
+export function knownRestore(
+  request: RestoreQuestion,
+  { knownRestore: find }: Circumstances['world'],
+): Restore {
+  const evidence = find?.(request);
+  return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
+}
+
 export function createRestoreLookup(
   request: RestoreQuestion,
   { world, signal }: Pick<Circumstances, 'world' | 'signal'>,

@@ -17,7 +17,7 @@ import {
   type DeferrableCheck,
   type Deferral,
 } from './deferral.ts';
-import { createRestoreLookup, type Restore } from './restore-lookup.ts';
+import { createRestoreLookup, knownRestore, type Restore } from './restore-lookup.ts';
 import {
   deferredReference,
   toDecision,
@@ -64,9 +64,14 @@ async function decide(
   const restoring = createRestoreLookup(request, circumstances);
   const judgements = await Promise.all(judging.map(async (judgement) => await judgement));
   const unseen = judgements.flatMap((judgement) => judgement.unseen);
-  const looked = unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances);
+  const known = knownRestore(request, circumstances.world);
+  const mayWait = defers(known, request.operation, 'references');
+  const looked =
+    unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances, mayWait);
   const isAnyWaiting = judgements.some(({ violations }) => violations.some(isWaiting));
-  const restore = isAnyWaiting || doubtful(looked.deferrable).length > 0 ? await restoring() : NO_RESTORE;
+  const asks = isAnyWaiting || doubtful(looked.deferrable).length > 0;
+  // Once it has spared reads, what is known counts, also if the window has closed meanwhile.
+  const restore = !asks ? NO_RESTORE : mayWait ? known : await restoring();
   const findings = findingsOf(request, judgements, looked, restore);
   const decision = toDecision(findings);
   const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
@@ -154,6 +159,8 @@ async function lookAll(
   unseen: readonly UnseenReference[],
   request: AdmissionRequest,
   { world, signal }: Circumstances,
+  /** Whether those that a restore lets wait are let wait: then they need no answer, for the sweep asks for them all. */
+  mayWait: boolean,
 ): Promise<Looked> {
   const lookUp: LiveLookup = createLiveLookup(world, signal);
   const kindOf = ({ policy }: UnseenReference): keyof Looked => {
@@ -164,7 +171,7 @@ async function lookAll(
   const kinds = Map.groupBy(unseen, kindOf);
   const [strict, deferrable, standing, lenient] = await Promise.all([
     lookUp(kinds.get('strict') ?? []),
-    lookUp(kinds.get('deferrable') ?? []),
+    mayWait ? { ...NOTHING, unread: kinds.get('deferrable') ?? [] } : lookUp(kinds.get('deferrable') ?? []),
     lookUp(kinds.get('standing') ?? []),
     lookUp(kinds.get('lenient') ?? []),
   ]);

@@ -24,6 +24,8 @@ export interface World {
    * not known yet is no reason.
    */
   readonly mayRestore?: (user: Requester) => boolean;
+  /** What lets this user restore there, as far as the stores know; they may be behind. Absent: they know of nothing. */
+  readonly knownRestore?: (request: RestoreQuestion) => RestoreEvidence | undefined;
   /** What lets this user restore there; undefined when there certainly is nothing. Throws when it cannot tell. */
   readonly restoreEvidence: (
     request: RestoreQuestion,

@@ -24,6 +24,7 @@ import {
   type OwnerVerdict,
 } from '../restore/owner-links.ts';
 import type { Made } from '../restore/restored-by.ts';
+import { subjectOf } from '../restore/subject.ts';
 
 export interface RelinkDeps {
   readonly readOwner: Owners['read'];
@@ -240,20 +241,9 @@ const refusedBy =
         }
       : verdict;
 
-function toItem(
-  { apiVersion = '', kind = '', metadata = {} }: KubernetesObject,
-  verdict: OwnerVerdict,
-): RelinkItem {
-  const { name = '', namespace, uid } = metadata;
-  const { ref, result, message } = verdict;
+function toItem(object: KubernetesObject, { ref, result, message }: OwnerVerdict): RelinkItem {
   return {
-    object: {
-      apiVersion,
-      kind,
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    },
+    object: subjectOf(object),
     owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },
     result,
     ...(message === undefined ? {} : { message }),

@@ -48,13 +48,12 @@ const LOOK_AGAIN_MS = 10_000;
 const LISTING_MS = 1_000;
 
 export function createRestoreDetectorsReconciler(deps: RestoreDetectorsDeps): Reconcile {
-  /** Sources whose window has been seen to, by uid: who deletes a window does not want it back. */
-  const done = new Set<string>();
-  const untrusted = new Set<string>();
+  const memories = new Map<string, Memory>();
   return async (name, signal) => {
     const detector = deps.detector(name);
     if (detector === undefined) {
       deps.unfollow(name);
+      memories.delete(name);
       return AWAIT_CHANGE;
     }
     const idle = whyIdle(detector);
@@ -69,9 +68,11 @@ export function createRestoreDetectorsReconciler(deps: RestoreDetectorsDeps): Re
       return requeueIn(followed.kind === 'listing' ? LISTING_MS : LOOK_AGAIN_MS, deps.now());
     }
     const sources = followed.objects.map((object) => readSource(detector, object));
+    const memory = withoutGone(memories.get(name), sources);
+    memories.set(name, memory);
     for (const source of sources) {
-      if (isTrusted(detector, source.namespace)) await ensureWindow(detector, source, done, deps, signal);
-      else if (source.activity === 'active') distrust(detector, source, untrusted, deps);
+      if (isTrusted(detector, source.namespace)) await ensureWindow(detector, source, memory, deps, signal);
+      else if (source.activity === 'active') distrust(detector, source, memory, deps);
     }
     const active = sources.filter(
       ({ activity, namespace }) => activity === 'active' && isTrusted(detector, namespace),
@@ -79,6 +80,21 @@ export function createRestoreDetectorsReconciler(deps: RestoreDetectorsDeps): Re
     await report(detector, [READY, watching(followed, detector)], active.length, deps, signal);
     return AWAIT_CHANGE;
   };
+}
+
+/** What has been done about the sources of a detector, by uid. */
+interface Memory {
+  /** Their window has been seen to: who deletes a window does not want it back. */
+  readonly done: Set<string>;
+  /** An Event has said that nobody trusts them. */
+  readonly untrusted: Set<string>;
+}
+
+function withoutGone(memory: Memory | undefined, sources: readonly RestoreSource[]): Memory {
+  const present = new Set(sources.map(({ uid }) => uid));
+  const stillThere = (uids: ReadonlySet<string> = new Set()) =>
+    new Set([...uids].filter((uid) => present.has(uid)));
+  return { done: stillThere(memory?.done), untrusted: stillThere(memory?.untrusted) };
 }
 
 function whyIdle(detector: RestoreDetector): ConditionUpdate | undefined {
@@ -120,7 +136,7 @@ function watching(followed: Followed, { metadata, spec }: RestoreDetector): Cond
 async function ensureWindow(
   detector: RestoreDetector,
   source: RestoreSource,
-  done: Set<string>,
+  { done }: Memory,
   deps: RestoreDetectorsDeps,
   signal: AbortSignal,
 ): Promise<void> {
@@ -144,7 +160,7 @@ async function ensureWindow(
 function distrust(
   detector: RestoreDetector,
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
-  told: Set<string>,
+  { untrusted: told }: Memory,
   { record }: RestoreDetectorsDeps,
 ): void {
   if (told.has(uid)) return;

@@ -7,6 +7,7 @@ import { heldKeys, type HeldKey } from '../admission/unique-key.ts';
 import type { World } from '../admission/world.ts';
 import type { GroupResource, KubernetesObject, ObjectRef } from '../api/meta.ts';
 import type { Violation } from '../api/restore-window.ts';
+import { subjectOf } from '../restore/subject.ts';
 
 export interface SweepChecksDeps {
   readonly world: World;
@@ -81,15 +82,18 @@ interface Holder {
 }
 
 export function createDuplicates({ read }: Pick<SweepChecksDeps, 'read'>): Duplicates {
-  const holders = new Map<CompiledPolicy, Map<string, readonly Holder[]>>();
+  const holders = new Map<CompiledPolicy, Map<string, Holder[]>>();
   return {
     see: (policy, resource, object) => {
       if (policy.unique.length === 0 || !isJsonObject(object)) return;
       const self = refOf(resource, object);
-      const byClaim = holders.get(policy) ?? new Map<string, readonly Holder[]>();
+      const byClaim = holders.get(policy) ?? new Map<string, Holder[]>();
       holders.set(policy, byClaim);
-      for (const key of heldKeys(policy, object, self))
-        byClaim.set(key.claim, [...(byClaim.get(key.claim) ?? []), { self, key }]);
+      for (const key of heldKeys(policy, object, self)) {
+        const others = byClaim.get(key.claim);
+        if (others === undefined) byClaim.set(key.claim, [{ self, key }]);
+        else others.push({ self, key });
+      }
     },
     confirmed: async (signal) => {
       const found: Violation[] = [];
@@ -143,27 +147,21 @@ export function crossesMapping(
 
 export function about(
   policy: CompiledPolicy,
-  { apiVersion = '', kind = '', metadata = {} }: KubernetesObject,
+  object: KubernetesObject,
   field: string,
 ): Pick<Violation, 'policy' | 'object' | 'field'> {
-  const { name = '', namespace, uid } = metadata;
-  return {
-    policy: policy.name,
-    object: {
-      apiVersion,
-      kind,
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    },
-    field,
-  };
+  return { policy: policy.name, object: subjectOf(object), field };
 }
 
 export function refOf(resource: GroupResource, { metadata }: KubernetesObject): ObjectRef {
   return { ...resource, name: metadata?.name ?? '', namespace: metadata?.namespace };
 }
 
-/** `/spec/tier` → `spec.tier` */
+/** `/spec/disks/0/tier` → `spec.disks[0].tier` */
 const toField = (pointer: string): string =>
-  pointer.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~');
+  pointer
+    .slice(1)
+    .replaceAll(/\/(\d+|-)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.')
+    .replaceAll('~1', '/')
+    .replaceAll('~0', '~');

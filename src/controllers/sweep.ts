@@ -99,16 +99,21 @@ export function createSweep(
         }
       } catch (error) {
         signal.throwIfAborted();
-        unreadable.push(
-          `${groupResourceName(resource)}: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        unreadable.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
       }
     }
-    violations.push(...(await duplicates.confirmed(signal)));
+    try {
+      violations.push(...(await duplicates.confirmed(signal)));
+    } catch (error) {
+      signal.throwIfAborted();
+      unreadable.push(`who holds unique values: ${messageOf(error)}`);
+    }
     const standing = interim ? violations : await lookAgain(violations, deps, signal);
     return { startedAt, finishedAt: deps.now(), interim, objectsScanned, violations: standing, unreadable };
   };
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const isSwept = ({ references, unique, defaults, restore }: CompiledPolicy): boolean =>
   references.length + unique.length + defaults.length > 0 || restore.defers.schema || restore.defers.rules;

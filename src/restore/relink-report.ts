@@ -2,9 +2,7 @@
 import type { Condition } from '../api/meta.ts';
 import type { RelinkItem } from '../api/restore-findings.ts';
 import type { RestoreWindowStatus } from '../api/restore-window.ts';
-
-/** A person reads the first page: the rest is a number. */
-const LISTED = 50;
+import { LISTED } from './report.ts';
 
 type RelinkStatus = NonNullable<RestoreWindowStatus['relink']>;
 

@@ -4,7 +4,7 @@ import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 
 /** An object in etcd is limited to 1.5 MiB, and a person reads the first page: the rest is a number. */
-const LISTED = 50;
+export const LISTED = 50;
 
 export interface SweepResult {
   readonly startedAt: Date;

@@ -6,7 +6,7 @@ import { objectKey } from '../../api/meta.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { canI } from '../../kube/access.ts';
-import { ApiError } from '../../kube/api-error.ts';
+import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf, type KubeObject, type Resource } from '../../kube/object.ts';
@@ -31,8 +31,10 @@ export interface Detection {
 interface Following {
   readonly resource: Resource;
   readonly watched: Watched<KubeObject>;
-  /** When each source was last seen to change, in milliseconds since 1970. */
+  /** When each source that is there was last seen to change, in milliseconds since 1970. */
   readonly changedAt: Map<string, number>;
+  /** Since when the source of a window is missed, by uid. */
+  readonly goneSince: Map<string, Date>;
   readonly stop: () => void;
 }
 
@@ -45,7 +47,6 @@ export function startDetection(
   const { client, serverClock, log } = context;
   const now = () => serverClock.now();
   const followed = new Map<string, Following>();
-  const goneSince = new Map<string, Date>();
   const changes = createListeners<[]>();
   const unfollow = (name: string) => {
     followed.get(name)?.stop();
@@ -66,7 +67,7 @@ export function startDetection(
             await client.create(RESTORE_WINDOWS, window, { signal: waiting });
             return true;
           } catch (error) {
-            if (error instanceof ApiError && error.reason === 'AlreadyExists') return false;
+            if (isAlreadyExists(error)) return false;
             throw error;
           }
         },
@@ -105,7 +106,8 @@ export function startDetection(
     const own = new AbortController();
     const changedAt = new Map<string, number>();
     const onChange = (key: string) => {
-      changedAt.set(key, now().getTime());
+      if (watched.store.get(key) === undefined) changedAt.delete(key);
+      else changedAt.set(key, now().getTime());
       controller.add(name);
       changes.tell();
     };
@@ -114,6 +116,7 @@ export function startDetection(
       resource,
       watched,
       changedAt,
+      goneSince: new Map(),
       stop: () => {
         own.abort();
       },
@@ -128,11 +131,12 @@ export function startDetection(
     const following = followed.get(name);
     if (ref === undefined || detector === undefined || following?.watched.hasSynced() !== true)
       return undefined;
+    if (!isEnabled(detector)) return undefined; // and it will be unfollowed
     const key = objectKey(ref);
     const object = following.watched.store.get(key);
     if (object?.metadata?.uid !== ref.uid) {
-      const since = goneSince.get(ref.uid) ?? now();
-      goneSince.set(ref.uid, since);
+      const since = following.goneSince.get(ref.uid) ?? now();
+      following.goneSince.set(ref.uid, since);
       return { kind: 'gone', since };
     }
     const { activity, phase, allWritten } = readSource(detector, object);

@@ -20,7 +20,7 @@ import { createOwners } from './owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './crd-schemas.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
-import { createMayRestore, createRestoreEvidence } from './restore-evidence.ts';
+import { createKnownRestore, createMayRestore, createRestoreEvidence } from './restore-evidence.ts';
 import { createTargets, type Targets } from './targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createWorld } from './world.ts';
@@ -129,6 +129,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     discovery,
     targets,
     mayRestore: createMayRestore({ windows, detectors, now: () => serverClock.now() }),
+    knownRestore: createKnownRestore({ windows, now: () => serverClock.now() }),
     restoreEvidence: createRestoreEvidence({
       client,
       discovery,

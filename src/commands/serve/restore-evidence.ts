@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 
 import type { World } from '../../admission/world.ts';
 import { isAmong } from '../../api/principals.ts';
+import type { GroupResource } from '../../api/meta.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -36,6 +37,21 @@ export function createMayRestore({
       .some((window) => isAmong(window.spec.principals, user) && windowState(window, now()).kind === 'open');
 }
 
+/** What an open window that is known here allows. */
+export function createKnownRestore({
+  windows,
+  now,
+}: Pick<RestoreEvidenceParts, 'windows' | 'now'>): NonNullable<World['knownRestore']> {
+  return ({ userInfo, resource, namespace }) =>
+    evidenceOfWindows(windows.store.list(), userInfo, placeOf(resource, namespace), now());
+}
+
+const placeOf = ({ group, resource }: GroupResource, namespace: string | undefined): Place => ({
+  group,
+  resource,
+  namespace,
+});
+
 /** A backup tool does not ask again: what no store knows yet is looked up, so that a watch that is behind costs no object. */
 export function createRestoreEvidence({
   client,
@@ -44,10 +60,12 @@ export function createRestoreEvidence({
   detectors,
   now,
 }: RestoreEvidenceParts): World['restoreEvidence'] {
-  return async ({ userInfo, resource, namespace }, signal) => {
-    const place: Place = { group: resource.group, resource: resource.resource, namespace };
-    const known = evidenceOfWindows(windows.store.list(), userInfo, place, now());
+  const knownRestore = createKnownRestore({ windows, now });
+  return async (question, signal) => {
+    const known = knownRestore(question);
     if (known !== undefined) return known;
+    const { userInfo, resource, namespace } = question;
+    const place = placeOf(resource, namespace);
     const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
     const opened = evidenceOfWindows(items, userInfo, place, now());
     if (opened !== undefined) return opened;

@@ -1,7 +1,7 @@
 /** Leader: restore windows and the sweep after them. */
-import type { RecordEvent } from '../../controllers/reconcile.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import type { RecordEvent } from '../../controllers/reconcile.ts';
 import { createRestoreWindowsReconciler } from '../../controllers/restore-windows.ts';
 import { createSweep } from '../../controllers/sweep.ts';
 import { objectKey, type GroupResource } from '../../api/meta.ts';

@@ -16,7 +16,7 @@ import type { Targets } from './targets.ts';
 
 export interface WorldParts extends Pick<
   World,
-  'claims' | 'governed' | 'owners' | 'mayRestore' | 'restoreEvidence'
+  'claims' | 'governed' | 'owners' | 'mayRestore' | 'knownRestore' | 'restoreEvidence'
 > {
   readonly client: Pick<KubeClient, 'get' | 'getMetadata'>;
   /** Reads integers without loss. Default: `client`. */
