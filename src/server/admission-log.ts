@@ -31,17 +31,24 @@ export function toLogFields(
   return dryRun ? { ...fields, dryRun } : fields;
 }
 
-/** What a decision has to say beside its outcome; undefined when that is all, as of most that allow. */
-export function detailOf(decision: Decision): object | undefined {
+/** Whether nobody will ask about it: the request passes, as it is or with its defaults, and there is nothing to say to anyone. */
+export function isRoutine(decision: Decision): boolean {
+  return (
+    decision.kind === 'allow' &&
+    decision.warnings.length === 0 &&
+    Object.keys(decision.auditAnnotations).length === 0
+  );
+}
+
+/** What only some decisions have to say. */
+export function detailOf(decision: Decision): object {
   switch (decision.kind) {
     case 'allow': {
       const { patch, warnings, auditAnnotations } = decision;
-      const hasAudit = Object.keys(auditAnnotations).length > 0;
-      if (patch.length + warnings.length === 0 && !hasAudit) return undefined;
       return {
         ...(patch.length > 0 ? { patched: patch.map(({ path }) => path) } : {}),
         ...(warnings.length > 0 ? { warnings } : {}),
-        ...(hasAudit ? { audit: auditAnnotations } : {}),
+        ...(Object.keys(auditAnnotations).length > 0 ? { audit: auditAnnotations } : {}),
       };
     }
     case 'deny':

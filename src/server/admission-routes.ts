@@ -11,7 +11,7 @@ import {
   toValidatingReview,
   type ReviewVersion,
 } from '../admission/review.ts';
-import { detailOf, toLogFields } from './admission-log.ts';
+import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
 import { abortInTime } from './answer-signal.ts';
 import { failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
 import type { Log } from './log.ts';
@@ -27,7 +27,7 @@ export interface AdmissionDeps {
   readonly mutate: Decide;
   readonly validate: Decide;
   readonly pressure: Pressure;
-  /** Without `debug` nothing is said of requests that are let in as they are. */
+  /** Without `debug` nothing is said of what is routine: there is one for each write to the cluster. */
   readonly log: Log & { readonly debug?: Log['info'] | undefined };
   readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
 }
@@ -120,11 +120,9 @@ function conclude(question: Question, decision: Decision, deps: AdmissionDeps): 
   }
   countDeferred(question, decision, deps.metrics);
   const seconds = measure(question, decision.kind, deps.metrics);
-  const detail = detailOf(decision);
-  const fields = () => ({ ...toLogFields(question, decision.kind, seconds), ...detail });
-  // One for each write to the cluster that passes as it is.
-  if (decision.kind === 'allow' && detail === undefined) deps.log.debug?.(fields(), 'admission');
-  else deps.log.info(fields(), 'admission');
+  const fields = () => ({ ...toLogFields(question, decision.kind, seconds), ...detailOf(decision) });
+  if (!isRoutine(decision)) deps.log.info(fields(), 'admission');
+  else deps.log.debug?.(fields(), 'admission');
   return answer;
 }
 

@@ -140,10 +140,17 @@ test.each([
   expect(info.mock.calls).toEqual([]);
 });
 
-test('the log passes over what is let in as it is, unless somebody wants to know', async () => {
+test.each([
+  ['is let in as it is', '/validate/e'],
+  ['gets its defaults', '/mutate/e'],
+])('the log passes over what %s, unless somebody wants to know', async (_what, path) => {
   const info = vi.fn<Log['info']>();
-  const { ask } = await start({ log: { info, warn: info, error: info } });
-  expect(await ask('/validate/e')).toMatchObject({ status: 200 });
+  const mutate = () => ({
+    ...ALLOWED,
+    patch: [{ op: 'add', path: '/spec/tier', value: 'standard' }] as const,
+  });
+  const { ask } = await start({ mutate, log: { info, warn: info, error: info } });
+  expect(await ask(path)).toMatchObject({ status: 200 });
   expect(info.mock.calls).toEqual([]);
 });
 

@@ -193,7 +193,7 @@ describe('the log', () => {
       'a patch',
       MUTATE,
       about.allowed,
-      { webhook: 'mutate', operation: 'CREATE', outcome: 'allow', patched: ['/spec/tier'] },
+      { level: 'debug', webhook: 'mutate', operation: 'CREATE', outcome: 'allow', patched: ['/spec/tier'] },
     ],
     [
       'a permission',
@@ -202,7 +202,7 @@ describe('the log', () => {
       { level: 'debug', webhook: 'validate', operation: 'CREATE', outcome: 'allow', user: 'jane' },
     ],
     ['a denial', VALIDATE, about.denied, { operation: 'CREATE', outcome: 'deny', reason: 'Forbidden' }],
-    ['a patch to a Secret', MUTATE, ofSecret, { operation: 'UPDATE', outcome: 'allow', resource: 'secrets' }],
+    ['a patch to a Secret', MUTATE, ofSecret, { level: 'debug', operation: 'UPDATE', resource: 'secrets' }],
     ['a denial about a Secret', VALIDATE, ofSecret, { operation: 'UPDATE', outcome: 'deny' }],
   ])('has one line for %s, without the object', async (_what, path, body, expected) => {
     const running = await startWebhookServer(governedBy([serversPolicy, secrets]));
