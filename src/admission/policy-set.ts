@@ -62,7 +62,10 @@ function addTo(index: Index, policy: CompiledPolicy, match: CompiledMatch): void
   for (const group of match.apiGroups) {
     const byOperation = emplace(index, group, () => new Map<string, ByPattern>());
     for (const operation of match.operations) {
-      const byPattern = emplace(byOperation, operation, () => ({ lists: new Map(), hasWildcards: false }));
+      const byPattern = emplace(byOperation, operation, (): ByPattern => ({
+        lists: new Map(),
+        hasWildcards: false,
+      }));
       for (const pattern of match.resources) {
         emplace(byPattern.lists, pattern, (): CompiledPolicy[] => []).push(policy);
         byPattern.hasWildcards ||= hasWildcard(pattern);

@@ -2,12 +2,12 @@
 import { approveWindow, closeWindow } from './restore/close.ts';
 import type { ExitCode, Say } from './restore/outcome.ts';
 import type { RestoreCommand } from './restore/command.ts';
-import { connectToCluster, type RestoreCluster } from './restore/connect.ts';
 import { hintFor } from './restore/failure.ts';
 import { newWindow, readTimeout, WrongUsage } from './restore/new-window.ts';
 import { openWindow } from './restore/open.ts';
 import { showStatus } from './restore/status.ts';
 import { sentenceOf } from './sentence-of.ts';
+import { connectToCluster, type UserCluster } from './user-cluster.ts';
 
 /** Prints what has become of it; what keeps it from being done is told in sentences. */
 export async function restore(command: RestoreCommand): Promise<ExitCode> {
@@ -24,7 +24,7 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
   };
   try {
     checkUsage(command);
-    const cluster = await connectToCluster(command.flags);
+    const cluster = await connectToCluster(command.flags, 'restore');
     try {
       return await run(command, cluster, say);
     } finally {
@@ -44,7 +44,7 @@ function checkUsage(command: RestoreCommand): void {
   if (command.kind === 'open') newWindow(command.name, command.flags, new Date());
 }
 
-async function run(command: RestoreCommand, cluster: RestoreCluster, say: Say): Promise<ExitCode> {
+async function run(command: RestoreCommand, cluster: UserCluster, say: Say): Promise<ExitCode> {
   switch (command.kind) {
     case 'open':
       return await openWindow(cluster, command.name, command.flags, say);

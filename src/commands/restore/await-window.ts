@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { RESTORE_WINDOWS } from '../serve/resources.ts';
-import type { RestoreCluster } from './connect.ts';
+import type { UserCluster } from '../user-cluster.ts';
 
 /** A person looks on. */
 const LOOK_EVERY_MS = 500;
 
 /** @throws when there is no such window */
 export async function readWindow(
-  { client }: Pick<RestoreCluster, 'client'>,
+  { client }: Pick<UserCluster, 'client'>,
   name: string,
 ): Promise<RestoreWindow> {
   const window = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name });
@@ -27,7 +27,7 @@ export async function readWindow(
  * @throws when the window goes
  */
 export async function awaitWindow(
-  cluster: Pick<RestoreCluster, 'client'>,
+  cluster: Pick<UserCluster, 'client'>,
   name: string,
   accept: (window: RestoreWindow) => boolean,
   timeoutMs: number,

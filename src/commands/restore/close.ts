@@ -3,14 +3,14 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { RESTORE_WINDOWS } from '../serve/resources.ts';
 import { awaitWindow, readWindow } from './await-window.ts';
 import type { WaitFlags } from './command.ts';
-import type { RestoreCluster } from './connect.ts';
+import type { UserCluster } from '../user-cluster.ts';
 import { readTimeout } from './new-window.ts';
 import type { ExitCode, Say } from './outcome.ts';
 import { showWindow } from './status.ts';
 
 /** @throws WrongUsage; an Error when the API server refuses */
 export async function closeWindow(
-  cluster: RestoreCluster,
+  cluster: UserCluster,
   name: string,
   { wait = false, timeout }: WaitFlags,
   say: Say,
@@ -54,7 +54,7 @@ export function isFinal({ status }: RestoreWindow): boolean {
 }
 
 /** @throws when there is nothing to approve, or the API server refuses */
-export async function approveWindow(cluster: RestoreCluster, name: string, say: Say): Promise<ExitCode> {
+export async function approveWindow(cluster: UserCluster, name: string, say: Say): Promise<ExitCode> {
   const window = await readWindow(cluster, name);
   const nothing = whyNothingToApprove(window);
   if (nothing !== undefined) throw new Error(`RestoreWindow "${name}" waits for no approval: ${nothing}`);
@@ -76,7 +76,7 @@ export function whyNothingToApprove({ spec }: RestoreWindow): string | undefined
 }
 
 async function patch(
-  { client }: RestoreCluster,
+  { client }: UserCluster,
   name: string,
   spec: object,
   what: string,

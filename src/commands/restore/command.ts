@@ -1,19 +1,14 @@
 /** The command line of `gatehouse restore`; what it does is loaded when it is run. */
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { Option, type Command } from 'commander';
+import type { Command } from 'commander';
 
+import { addClusterFlags, type ClusterFlags } from '../cluster-flags.ts';
+import { outputOption, type OutputFormat } from '../terminal/output.ts';
 import type { OpenFlags } from './new-window.ts';
-import type { OutputFormat } from './report/status-report.ts';
 
 /** Wrong usage. */
 const UNUSABLE = 2;
-
-/** Which cluster, and as whom. */
-export interface ClusterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
-}
 
 export interface WaitFlags {
   readonly wait?: boolean;
@@ -52,7 +47,7 @@ const EXIT_CODES =
   '\nExit code: 0 it is done, 1 it was refused or failed (close --wait: or violations are left), 2 wrong usage.';
 
 function addOpen(restore: Command): void {
-  toCluster(restore.command('open [name]'))
+  addClusterFlags(restore.command('open [name]'))
     .description('let somebody restore a backup: checks that depend on other objects wait, for them alone')
     .option('--user <name>', 'who restores, e.g. system:serviceaccount:velero:velero; may be repeated', add)
     .option('--group <name>', 'the same, by a group; may be repeated', add)
@@ -73,7 +68,7 @@ function addOpen(restore: Command): void {
 }
 
 function addClose(restore: Command): void {
-  toCluster(restore.command('close <name>'))
+  addClusterFlags(restore.command('close <name>'))
     .description('end a window now; what is stored is swept')
     .option('--wait', 'wait for the final report, print it, and end with 1 when violations are left')
     .option('--timeout <duration>', 'how long to wait', '15m')
@@ -81,28 +76,18 @@ function addClose(restore: Command): void {
 }
 
 function addStatus(restore: Command): void {
-  toCluster(restore.command('status [name]'))
+  addClusterFlags(restore.command('status [name]'))
     .description('all windows, or what the sweep of one has found and what to do')
-    .addOption(
-      new Option('-o, --output <format>', 'how to print it')
-        .choices(['table', 'json', 'yaml'])
-        .default('table'),
-    )
+    .addOption(outputOption())
     .action((name: string | undefined, flags: ClusterFlags & { readonly output: OutputFormat }) =>
       run({ kind: 'status', name, flags }),
     );
 }
 
 function addApprove(restore: Command): void {
-  toCluster(restore.command('approve <name>'))
+  addClusterFlags(restore.command('approve <name>'))
     .description('have the owner references linked that a window with --require-approval only lists')
     .action((name: string, flags: ClusterFlags) => run({ kind: 'approve', name, flags }));
-}
-
-function toCluster(command: Command): Command {
-  return command
-    .option('--kubeconfig <file>', 'kubeconfig file (default: as kubectl has it)')
-    .option('--context <name>', 'context of the kubeconfig');
 }
 
 const add = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];

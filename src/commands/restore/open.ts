@@ -3,13 +3,13 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { RESTORE_WINDOWS } from '../serve/resources.ts';
 import { awaitWindow } from './await-window.ts';
 import type { WaitFlags } from './command.ts';
-import type { RestoreCluster } from './connect.ts';
+import type { UserCluster } from '../user-cluster.ts';
 import { newWindow, readTimeout, type OpenFlags } from './new-window.ts';
 import type { ExitCode, Say } from './outcome.ts';
 
 /** @throws WrongUsage; an Error when the API server refuses, or the window goes while it is awaited */
 export async function openWindow(
-  cluster: RestoreCluster,
+  cluster: UserCluster,
   name: string | undefined,
   flags: OpenFlags & WaitFlags,
   say: Say,
@@ -44,7 +44,7 @@ export async function openWindow(
   return 0;
 }
 
-async function create({ client }: RestoreCluster, window: RestoreWindow): Promise<RestoreWindow> {
+async function create({ client }: UserCluster, window: RestoreWindow): Promise<RestoreWindow> {
   try {
     return await client.create(RESTORE_WINDOWS, window);
   } catch (cause) {

@@ -5,12 +5,13 @@ import { isNotFound } from '../../kube/api-error.ts';
 import { sentenceOf } from '../sentence-of.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../serve/resources.ts';
 import { readWindow } from './await-window.ts';
-import type { RestoreCluster } from './connect.ts';
+import type { UserCluster } from '../user-cluster.ts';
 import type { ExitCode, Say } from './outcome.ts';
-import { detailsOf, formatDetails, formatList, type OutputFormat } from './report/status-report.ts';
+import type { OutputFormat } from '../terminal/output.ts';
+import { detailsOf, formatDetails, formatList } from './report/status-report.ts';
 
 export async function showStatus(
-  cluster: RestoreCluster,
+  cluster: UserCluster,
   name: string | undefined,
   format: OutputFormat,
   say: Say,
@@ -24,7 +25,7 @@ export async function showStatus(
 
 /** With all that its RestoreReports say. */
 export async function showWindow(
-  cluster: RestoreCluster,
+  cluster: UserCluster,
   window: RestoreWindow,
   format: OutputFormat,
   say: Say,
@@ -35,7 +36,7 @@ export async function showWindow(
 
 /** The window says the most important without them. */
 async function reportsOf(
-  { client }: RestoreCluster,
+  { client }: UserCluster,
   window: string,
   say: Say,
 ): Promise<readonly RestoreReport[]> {

@@ -1,16 +1,12 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md promises the shape of the latter two. */
-import { stringify } from 'yaml';
-
 import type { Condition } from '../../../api/meta.ts';
 import type { RelinkItem } from '../../../api/restore-findings.ts';
 import type { RestoreReport } from '../../../api/restore-report.ts';
 import type { RestoreWindow, Violation } from '../../../api/restore-window.ts';
 import { OPENED_BY } from '../../../restore/guard.ts';
-import { formatJson } from '../../review/report/json-report.ts';
-import { formatTable, printable } from '../../review/report/table.ts';
+import { formatData, type OutputFormat } from '../../terminal/output.ts';
+import { formatTable, printable } from '../../terminal/table.ts';
 import { adviceFor, describeRelink, describeViolation } from './advice.ts';
-
-export type OutputFormat = 'table' | 'json' | 'yaml';
 
 /** One line about a window. */
 export interface WindowSummary {
@@ -185,7 +181,3 @@ const identity = ({ kind, namespace, name }: Violation['object']): string =>
 const brief = (time: string | undefined): string => (time ?? '–').replace(/\.\d+Z$/, 'Z');
 
 const count = (number: number | undefined): string => number?.toString() ?? '–';
-
-function formatData(data: object, format: 'json' | 'yaml'): string {
-  return format === 'json' ? formatJson(data) : stringify(data);
-}

@@ -3,7 +3,7 @@ import { stringifyJson } from '../../../admission/json.ts';
 import { describePlace } from '../documents.ts';
 import { describeIdentity, type Outcome, type Reviewed, type Verdict } from '../outcome.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
-import { formatTable, paint, type Colour, type Row } from './table.ts';
+import { formatTable, paint, type Colour, type Row } from '../../terminal/table.ts';
 
 export interface TableOptions {
   readonly colours: boolean;
