@@ -1,14 +1,23 @@
 /** A restore by Velero from its first request to the report, as its users see it. The ids are those of research/restore.md. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
-import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { application, APPLICATIONS, zone, ZONES, type Application } from '../support/restore-kinds.ts';
+import { eventually } from '../support/processes.ts';
+import {
+  application,
+  applicationPolicy,
+  APPLICATIONS,
+  zone,
+  ZONES,
+  type Application,
+} from '../support/restore-kinds.ts';
 import {
   asReturned,
   enforceApplications,
@@ -78,6 +87,29 @@ async function deleteAll(objects: readonly KubeObject[]): Promise<void> {
 
 const stored = (namespace: string, name: string) =>
   cluster.admin.get<Application>(APPLICATIONS, { namespace, name });
+
+const ownersPolicy = {
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'application-owners' },
+  spec: { match: applicationPolicy.spec.match, owners: { preserve: true } },
+};
+
+const ownersRole = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: {
+    name: 'gatehouse-owners-restore',
+    labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+  },
+  rules: [
+    {
+      apiGroups: ['restore.example.com'],
+      resources: ['applications'],
+      verbs: ['get', 'list', 'watch', 'patch', 'delete'],
+    },
+  ],
+};
 
 const dangling = (namespace: string, name: string) =>
   asReturned(application(namespace, name, { zone: `of-${name}` }));
@@ -272,7 +304,44 @@ describe('with the detector for Velero', () => {
     ]);
   });
 
-  test.todo('A9: owners are linked within the copy');
+  test('A9: owners are linked within the copy', async () => {
+    await createNamespace(cluster, 'owned');
+    await cluster.apply(ownersPolicy, ownersRole);
+    await seeInForce(cluster, ownersPolicy.metadata.name);
+    const owner = await cluster.admin.create(APPLICATIONS, application('owned', 'db', {}));
+    const ownerReferences = [
+      {
+        apiVersion: 'restore.example.com/v1',
+        kind: 'Application',
+        name: 'db',
+        uid: owner.metadata?.uid ?? '',
+      },
+    ];
+    const child = await eventually('the owner is recorded', async () => {
+      const made = application('owned', 'shop', {}, { ownerReferences });
+      const probe = await cluster.admin.create<Application>(APPLICATIONS, made, { dryRun: true });
+      if (probe.metadata?.annotations?.[OWNER_RECORD_ANNOTATION] === undefined) return undefined;
+      return await cluster.admin.create<Application>(APPLICATIONS, made);
+    });
+    // The child first: its owner is not there when it is written.
+    const { errors } = await velero.restore({
+      name: 'a9-owners',
+      backup: [child, owner].map(backupObject),
+      spec: { namespaceMapping: { owned: 'owned-copy' } },
+    });
+    expect(errors).toEqual([]);
+    await seeReportOf(cluster, 'a9-owners');
+    const copy = await stored('owned-copy', 'db');
+    const linked = await eventually('the copy is linked', async () => {
+      const found = await stored('owned-copy', 'shop');
+      return (found?.metadata?.ownerReferences ?? []).length > 0 ? found : undefined;
+    });
+    expect(linked.metadata?.ownerReferences?.map(({ name, uid }) => [name, uid])).toEqual([
+      ['db', copy?.metadata?.uid],
+    ]);
+    expect(copy?.metadata?.uid).not.toBe(owner.metadata?.uid);
+    expect((await stored('owned', 'shop'))?.metadata?.ownerReferences).toEqual(ownerReferences);
+  });
 
   test('A10: a Restore with a long name is found by its uid, and its label is what Velero makes of the name', async () => {
     const name = `drill-${'x'.repeat(74)}`;

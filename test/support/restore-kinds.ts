@@ -104,7 +104,9 @@ export const kindManifests: readonly KubeObject[] = [
 
 const target = (resource: string) => ({ apiGroup: GROUP, resource });
 
-export const applicationPolicy: KubeObject & { readonly spec: object } = {
+export const applicationPolicy: KubeObject & {
+  readonly spec: { readonly match: object; readonly validate: object };
+} = {
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
   metadata: { name: 'applications' },
