@@ -11,19 +11,16 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
  * identifier: where all of the text says "yes", reading it exactly takes ten times as long.
  */
 export function hasUnsafeInteger(text: string): boolean {
+  const { length } = text;
   // A run of 16 digits covers one of these places, wherever it begins.
-  let at = DIGITS - 1;
-  while (at < text.length) {
-    if (!isDigit(text.charCodeAt(at))) {
-      at += DIGITS;
-      continue;
-    }
+  for (let at = DIGITS - 1; at < length; at += DIGITS) {
+    if (!isDigit(text.charCodeAt(at))) continue;
     let start = at;
-    while (isDigit(text.charCodeAt(start - 1))) start -= 1;
+    while (start > 0 && isDigit(text.charCodeAt(start - 1))) start -= 1;
     let end = at + 1;
-    while (isDigit(text.charCodeAt(end))) end += 1;
+    while (end < length && isDigit(text.charCodeAt(end))) end += 1;
     if (end - start >= DIGITS && isUnsafe(text, start, end)) return true;
-    at += DIGITS * Math.ceil((end - at) / DIGITS);
+    at += DIGITS * Math.floor((end - at - 1) / DIGITS); // no run is walked through twice
   }
   return false;
 }
