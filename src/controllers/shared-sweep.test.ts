@@ -14,16 +14,18 @@ const options = (change: Partial<SweepOptions> = {}): SweepOptions => ({
 
 let now: Date;
 let sweeps: number;
+let tookMs: number;
 let shared: SharedSweep;
 
-/** Each takes two seconds. */
+/** Each takes two seconds unless a test says otherwise. */
 beforeEach(() => {
   now = at(0);
   sweeps = 0;
+  tookMs = 2_000;
   shared = createSharedSweep(
     ({ interim }) => {
       const startedAt = now;
-      now = new Date(now.getTime() + 2_000);
+      now = new Date(now.getTime() + tookMs);
       sweeps += 1;
       const found = { objectsScanned: sweeps, violations: [], unreadable: [] };
       return Promise.resolve({ startedAt, finishedAt: now, interim, ...found });
@@ -78,4 +80,11 @@ test('an interim sweep does not stand for a final one', async () => {
   now = at(10);
   await shared(options({ interim: true }), at(9), NEVER);
   expect(await shared(options(), at(9), NEVER)).toMatchObject({ kind: 'later' });
+});
+
+test('after a sweep that took no time there is none for a second', async () => {
+  tookMs = 0;
+  now = at(10);
+  await shared(options(), at(9), NEVER);
+  expect(await shared(options(), at(11), NEVER)).toEqual({ kind: 'later', at: at(11) });
 });

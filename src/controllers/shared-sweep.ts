@@ -15,7 +15,8 @@ export type SharedSweep = (
 
 /** Between two sweeps there are at least so many times the time that the first one took. */
 const REST = 4;
-/** However long a sweep took, in milliseconds. */
+/** However short or long a sweep took, in milliseconds. */
+const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
 export function createSharedSweep(
@@ -33,7 +34,8 @@ export function createSharedSweep(
       if (result.startedAt >= notBefore && covers(last.options, options))
         return { kind: 'swept', result: { ...result, interim: options.interim } };
       const took = result.finishedAt.getTime() - result.startedAt.getTime();
-      const at = new Date(result.finishedAt.getTime() + Math.min(LONGEST_REST_MS, REST * took));
+      const rest = Math.max(SHORTEST_REST_MS, Math.min(LONGEST_REST_MS, REST * took));
+      const at = new Date(result.finishedAt.getTime() + rest);
       if (now() < at) return { kind: 'later', at };
     }
     const result = await sweep(options, signal);

@@ -256,7 +256,7 @@ async function restoreTwentyTimes(prefix: string): Promise<void> {
 test('B7: twenty restores one after the other each have a window and a clean report, and share sweeps', async () => {
   const before = sweeps();
   await restoreTwentyTimes('b7-sync');
-  // An interim sweep and a last one for each would be 40.
+  // At most one a second; an interim sweep and a last one for each would be 40.
   expect(sweeps() - before).toBeLessThan(20);
 });
 
