@@ -3,15 +3,19 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 import { customResourceDefinitions } from '../src/api/crds.ts';
-import { renderCrds } from './render-crds.ts';
+import { renderCrdRules, renderCrds } from './render-crds.ts';
 
-const folder = join(import.meta.dirname, '..', 'deploy', 'base', 'crds');
+const deploy = join(import.meta.dirname, '..', 'deploy');
+const folder = join(deploy, 'base', 'crds');
 
 test('the CRDs in deploy/ are those of src/api; `npm run generate` makes them so', () => {
   const committed = readdirSync(folder)
     .filter((file) => file !== 'kustomization.yaml')
     .map((file) => ({ file, text: readFileSync(join(folder, file), 'utf8') }));
   expect(committed).toEqual(renderCrds());
+  expect(readFileSync(join(deploy, 'components', 'crd-rules', 'kustomization.yaml'), 'utf8')).toBe(
+    renderCrdRules(),
+  );
 });
 
 test('no list item has a field with a default, so that applying an unchanged file changes nothing', () => {

@@ -19,7 +19,7 @@ function isNamedBy({ user, group }: Principal, requester: Requester): boolean {
 }
 
 /** Groups that everybody, every service account or every administrator is in: a window for them would switch the checks off. */
-const EVERYBODY = new Set([
+export const EVERYBODY: ReadonlySet<string> = new Set([
   'system:authenticated',
   'system:unauthenticated',
   'system:serviceaccounts',

@@ -1,0 +1,43 @@
+/**
+ * What API servers from Kubernetes 1.25 on hold RestoreWindows to by themselves, while no replica answers; the webhook says the same
+ * and more (`restore/guard`). Not part of the CRD: older ones refuse to apply one that has rules.
+ */
+import { EVERYBODY } from './principals.ts';
+
+/** In CEL (`x-kubernetes-validations`). */
+export interface Rule {
+  readonly rule: string;
+  readonly message: string;
+}
+
+const unchanged = (field: string): Rule => ({
+  rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
+  message: `${field} cannot be changed once the window is there: create a new one`,
+});
+
+/** Of `spec`. */
+export const RESTORE_WINDOW_RULES: readonly Rule[] = [
+  ...['source', 'principals', 'match', 'namespaceMapping', 'overrides', 'closeWithSource', 'reason'].map(
+    unchanged,
+  ),
+  {
+    rule: '!has(oldSelf.close) || !oldSelf.close || (has(self.close) && self.close)',
+    message: 'a closed window stays closed: create a new one',
+  },
+  {
+    rule: 'self.expiresAt <= oldSelf.expiresAt',
+    message: 'expiresAt can only be moved to an earlier time: create a new window',
+  },
+  {
+    rule:
+      '!has(oldSelf.sweep) || !has(oldSelf.sweep.approved) || !oldSelf.sweep.approved || ' +
+      '(has(self.sweep) && has(self.sweep.approved) && self.sweep.approved)',
+    message: 'an approval of links cannot be taken back',
+  },
+  {
+    rule:
+      'self.principals.all(p, has(p.user) != has(p.group) && !((has(p.user) ? p.user : p.group) in ' +
+      `[${[...EVERYBODY].map((name) => `'${name}'`).join(', ')}]))`,
+    message: 'each of principals has either a user or a group, and is not everybody',
+  },
+];
