@@ -15,6 +15,7 @@ const LONG = [
   'certs-crash',
   'certs-two-leaders',
   'conversion',
+  'doctor',
   'handlers',
   'built-in-kinds',
   'injection-managers',
@@ -32,6 +33,7 @@ const LONG = [
   'rotation',
   'rotation-soak',
   'serving-certs-options',
+  'status',
   'unique',
 ].map((name) => `test/e2e/${name}.test.ts`);
 

@@ -14,15 +14,19 @@ import {
   type SettingName,
   type Source,
 } from '../config/config.ts';
+import { addCompletion } from './completion/command.ts';
+import { addDoctor } from './doctor/command.ts';
+import { programName } from './program-name.ts';
 import { addRestore } from './restore/command.ts';
 import { addReview } from './review/command.ts';
 import { sentenceOf } from './sentence-of.ts';
+import { addStatus } from './status/command.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
 /** Runs the command that `argv` names. Errors of the user end in a sentence and exit code 2, never in a stack. */
 export async function run(argv: readonly string[]): Promise<void> {
-  const program = new Command('gatehouse')
+  const program = new Command(programName(argv[1]))
     .description('Admission webhooks, serving certificates and restore mode for Kubernetes')
     .showHelpAfterError()
     .configureHelp({ sortOptions: true });
@@ -37,10 +41,13 @@ export async function run(argv: readonly string[]): Promise<void> {
     const { serve } = await import('./serve.ts');
     await serve(config);
   });
+  addCompletion(program);
+  addDoctor(program);
   addManifests(program);
   addRestore(program);
   addReview(program);
   addSandbox(program);
+  addStatus(program);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {

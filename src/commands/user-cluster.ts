@@ -14,6 +14,8 @@ export interface UserCluster {
   readonly version: ServerVersion;
   /** As the API server has it: windows end by its clock, not by that of the user. */
   readonly now: () => Date;
+  /** By how much our clock is ahead of the API server's, in milliseconds; undefined when it did not say. */
+  readonly skewMs: () => number | undefined;
   readonly close: () => Promise<void>;
 }
 
@@ -41,6 +43,7 @@ export async function connectToCluster(flags: ClusterFlags, command: string): Pr
       discovery,
       version,
       now: serverClock.now,
+      skewMs: serverClock.skewMs,
       close: connection.close,
     };
   } catch (error) {

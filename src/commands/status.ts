@@ -1,0 +1,37 @@
+/** `gatehouse status`: reads a cluster as the user of the kubeconfig, and tells how Gatehouse stands in it. */
+import { sentenceOf } from './sentence-of.ts';
+import type { StatusFlags } from './status/command.ts';
+import { formatStatus } from './status/format/format-status.ts';
+import { readCluster } from './status/read-cluster.ts';
+import { statusReport, type StatusReport } from './status/report/status-report.ts';
+import { formatData } from './terminal/output.ts';
+import { connectToCluster } from './user-cluster.ts';
+
+/** What the process ends with. */
+export async function status(flags: StatusFlags): Promise<0 | 1> {
+  try {
+    const report = await look(flags);
+    const colours = process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
+    const text = flags.output === 'table' ? formatStatus(report, colours) : formatData(report, flags.output);
+    await new Promise<void>((done) => {
+      process.stdout.write(text, () => {
+        done();
+      });
+    });
+    return report.healthy ? 0 : 1;
+  } catch (error) {
+    console.error(`error: ${sentenceOf(error)}`);
+    return 1;
+  }
+}
+
+async function look(flags: StatusFlags): Promise<StatusReport> {
+  const cluster = await connectToCluster(flags, 'status');
+  try {
+    const { server, version, client, now } = cluster;
+    const readings = await readCluster(client, flags);
+    return statusReport(readings, { ...flags, server, version: version.gitVersion, now: now() });
+  } finally {
+    await cluster.close();
+  }
+}

@@ -1,0 +1,123 @@
+/** `gatehouse doctor`, on a healthy cluster and on broken ones. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { Finding } from '../../src/commands/doctor/finding.ts';
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { mutatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import type { Cluster } from '../support/cluster.ts';
+import type { User } from '../support/control-plane.ts';
+import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+import { runGatehouse } from '../support/review-command.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  }));
+  await enforceExamples(cluster);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const BINDINGS: Resource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  resource: 'clusterrolebindings',
+  kind: 'ClusterRoleBinding',
+  namespaced: false,
+};
+
+async function doctorAs(
+  user: User,
+): Promise<{ readonly code: number | null; readonly bad: readonly Finding[] }> {
+  const { code, stdout, stderr } = await runGatehouse([
+    ...['doctor', '-o', 'json', '--kubeconfig', cluster.plane.kubeconfig(user)],
+  ]);
+  expect(stderr).toBe('');
+  const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] }; // as docs/doctor.md promises
+  return { code, bad: findings.filter(({ severity }) => severity !== 'ok') };
+}
+
+const one = (bad: readonly Finding[], check: string): Finding | undefined =>
+  bad.find((finding) => finding.check === check);
+
+test('nothing is found in a healthy cluster', async () => {
+  const { code, bad } = await doctorAs('admin');
+  expect(bad).toEqual([]);
+  expect(code).toBe(0);
+});
+
+test('somebody without permissions is told which ones are lacking, and that is no problem of the cluster', async () => {
+  const { code, bad } = await doctorAs('alice');
+  expect(new Set(bad.map(({ severity }) => severity))).toEqual(new Set(['unknown']));
+  expect(one(bad, 'access')?.seen).toBe('you may not create subjectaccessreviews.authorization.k8s.io');
+  expect(one(bad, 'webhook-reach')?.next).toContain('kubectl auth can-i create restorewindows.gatehouse.dev');
+  expect(code).toBe(0);
+});
+
+test('ClusterRoleBindings that are gone are found', async () => {
+  for (const name of ['gatehouse', 'gatehouse-references']) await cluster.admin.delete(BINDINGS, { name });
+  const found = async () => {
+    const { code, bad } = await doctorAs('admin');
+    expect(one(bad, 'access')).toMatchObject({ severity: 'problem', next: 'kubectl apply -k deploy' });
+    expect(one(bad, 'access')?.seen).toContain('get/list/watch admissionpolicies.gatehouse.dev');
+    expect(one(bad, 'governed-kinds')).toMatchObject({ severity: 'problem' });
+    expect(one(bad, 'governed-kinds')?.seen).toContain('datacenters.infra.example.com');
+    expect(code).toBe(1);
+    return true;
+  };
+  // Each attempt starts a process.
+  await eventually('the authorizer knows', found, { timeoutMs: 30_000 });
+  await cluster.applyFolder('base', ({ kind }) => kind === 'ClusterRoleBinding');
+});
+
+test('a replica that is gone, and a bundle that somebody else holds, are found', async () => {
+  await replica.program.stop(15_000);
+  const ref = { name: 'gatehouse' };
+  interface Configuration extends KubeObject {
+    readonly webhooks: readonly { readonly clientConfig: object }[];
+  }
+  const live = await cluster.admin.get<Configuration>(mutatingWebhookConfigurations, ref);
+  if (live === undefined) throw new Error('there is no configuration to break');
+  // As cert-manager's cainjector does it.
+  await cluster.admin.replace<Configuration>(
+    mutatingWebhookConfigurations,
+    {
+      ...live,
+      metadata: { ...live.metadata, annotations: { 'cert-manager.io/inject-ca-from': 'other/cert' } },
+      webhooks: live.webhooks.map((webhook) => ({
+        ...webhook,
+        clientConfig: {
+          ...webhook.clientConfig,
+          caBundle: Buffer.from(cluster.plane.ca).toString('base64'),
+        },
+      })),
+    },
+    { fieldManager: 'cainjector' },
+  );
+
+  const { code, bad } = await doctorAs('admin');
+  expect(code).toBe(1);
+  expect(one(bad, 'leader')?.seen).toBe('nobody holds the Lease gatehouse-system/gatehouse');
+  expect(one(bad, 'webhook-reach')?.seen).toContain(
+    'failed calling webhook "own-opening.mutate.gatehouse.dev"',
+  );
+  expect(one(bad, 'fail-closed')?.seen).toContain('no replica answers');
+  expect(one(bad, 'ca-bundle')?.seen).toContain('MutatingWebhookConfiguration gatehouse: ');
+  const rivals = bad.filter(({ check }) => check === 'rivals').map(({ seen }) => seen);
+  expect(rivals).toEqual([
+    expect.stringContaining('also cert-manager') as string,
+    expect.stringContaining('caBundle is also written by "cainjector"') as string,
+  ]);
+});
+
+test('wrong usage ends with 2', async () => {
+  expect((await runGatehouse(['doctor', '-o', 'xml'])).code).toBe(2);
+});

@@ -1,0 +1,158 @@
+/** `gatehouse status`, as somebody runs it who wants to know whether all is well. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import type { StatusReport } from '../../src/commands/status/report/status-report.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { configMaps, services } from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, localService, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import type { User } from '../support/control-plane.ts';
+import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+import { runGatehouse, type Ran } from '../support/review-command.ts';
+
+/** Each look is a process of its own. */
+const SOON = { timeoutMs: 30_000 };
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+  }));
+  await enforceExamples(cluster);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const statusAs = (user: User, ...args: readonly string[]): Promise<Ran> =>
+  runGatehouse(['status', ...args, '--kubeconfig', cluster.plane.kubeconfig(user)]);
+
+async function reportAs(user: User): Promise<StatusReport> {
+  const { stdout } = await statusAs(user, '-o', 'json');
+  return JSON.parse(stdout) as StatusReport;
+}
+
+test('a cluster in which all is well ends with 0, for people, in JSON and in YAML', async () => {
+  await cluster.admin.create(
+    services,
+    localService('shop', 'third-party', 443, { 'gatehouse.dev/serving-cert-secret-name': 'third-party-tls' }),
+  );
+  await cluster.admin.create(configMaps, {
+    metadata: {
+      ...{ namespace: 'shop', name: 'trust' },
+      annotations: { 'gatehouse.dev/inject-cabundle': 'true' },
+    },
+  });
+  const { stdout } = await eventually(
+    'all is well',
+    async () => {
+      const ran = await statusAs('admin');
+      return ran.code === 0 && ran.stdout.includes('shop/third-party-tls') ? ran : undefined;
+    },
+    SOON,
+  );
+  expect(stdout).toContain('Leader: one, for ');
+  expect(stdout).toMatch(/^ {2}[0-9a-f]{8} +active .* \|=+$/m);
+  expect(stdout).toMatch(/^ {2}ConfigMap +shop\/trust +Current +authority$/m);
+  expect(stdout).toMatch(/^ {2}servers +True +True +Deny/m);
+  expect(stdout).toContain('Everything is fine.');
+  expect(stdout).not.toContain('\u001b');
+
+  const [json, yaml] = await Promise.all([statusAs('admin', '-o', 'json'), statusAs('admin', '-o', 'yaml')]);
+  expect(json.stdout + yaml.stdout).not.toContain('PRIVATE KEY');
+  const report = JSON.parse(json.stdout) as StatusReport;
+  expect(report).toMatchObject({ namespace: SYSTEM_NAMESPACE, healthy: true, attention: [] });
+  expect(report.servingCerts.items.map(({ name, state }) => [name, state])).toEqual([
+    ['gatehouse-serving', 'Valid'],
+    ['third-party-tls', 'Valid'],
+  ]);
+  expect(Object.keys(parse(yaml.stdout) as StatusReport)).toEqual(Object.keys(report));
+});
+
+test('a policy that does not compile is told with its reason, and ends with 1', async () => {
+  const broken: KubeObject & { readonly spec: object } = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'broken' },
+    spec: {
+      match: { apiGroups: [''], resources: ['configmaps'] },
+      validate: { rules: [{ name: 'odd', expression: 'object.spec +', message: 'no' }] },
+    },
+  };
+  await cluster.admin.create(ADMISSION_POLICIES, broken);
+  const { code, stdout } = await eventually(
+    'the policy was judged',
+    async () => {
+      const ran = await statusAs('admin');
+      return /^ {2}broken +False/m.test(ran.stdout) ? ran : undefined;
+    },
+    SOON,
+  );
+  expect(stdout).toMatch(/This needs attention:\n {2}- AdmissionPolicy broken: /);
+  expect(code).toBe(1);
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'broken' });
+});
+
+test('who may read nothing is told so in each place; who may read the rest sees the rest', async () => {
+  const stranger = await statusAs('alice');
+  expect(stranger.code).toBe(1);
+  expect(stranger.stderr).toBe('');
+  for (const what of ['Lease', 'Secret', 'ConfigMap', 'AdmissionPolicies', 'RestoreWindows'])
+    expect(stranger.stdout).toContain(`(you may not read ${what}`);
+
+  await grantAlice();
+  const report = await eventually(
+    'alice may read',
+    async () => {
+      const seen = await reportAs('alice');
+      return seen.authority.source === 'ConfigMap' ? seen : undefined;
+    },
+    SOON,
+  );
+  expect(report.attention).toEqual([]);
+  expect(report.authority.generations).toMatchObject([{ state: 'trusted', expired: false }]);
+  expect(report.servingCerts.unread).toMatchObject([{ reason: 'Forbidden' }]);
+  expect(report.injectionTargets.items).toContainEqual(
+    expect.objectContaining({ kind: 'ConfigMap', name: 'trust', state: 'Current' }),
+  );
+  expect(report.admissionPolicies.items).toContainEqual(
+    expect.objectContaining({ name: 'servers', ready: 'True' }),
+  );
+});
+
+/** Everything but Secrets, by the ClusterRole that the manual recommends. */
+async function grantAlice(): Promise<void> {
+  const manual = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'status.md'), 'utf8');
+  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[^`]*)```/.exec(manual) ?? [];
+  const role = parse(yaml) as KubeObject;
+  const name = role.metadata?.name ?? '';
+  const { roleRef, ...binding } = clusterAdmin('test-alice-looks', 'alice') as KubeObject & {
+    readonly roleRef: object;
+  };
+  await cluster.apply(role, { ...binding, ...{ roleRef: { ...roleRef, name } } });
+}
+
+test('wrong usage ends with 2, and a cluster that does not answer with 1', async () => {
+  const odd = await runGatehouse(['status', '--namespace', 'a/b']);
+  expect(odd.stderr).toContain('"a/b" cannot be the name of a namespace');
+  expect(odd.code).toBe(2);
+  const nowhere = await runGatehouse(['status', '--kubeconfig', '/nowhere']);
+  expect(nowhere.stderr).toMatch(/^error: /);
+  expect(nowhere.code).toBe(1);
+});
+
+test('when the last replica has gone, nobody leads', async () => {
+  await replica.program.stop(15_000);
+  const { code, stdout } = await statusAs('admin');
+  expect(stdout).toContain(`- Lease ${SYSTEM_NAMESPACE}/gatehouse: nobody leads`);
+  expect(code).toBe(1);
+});
