@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+import { ROWS } from './dashboard-panels.ts';
+import { renderDashboard } from './render-dashboard.ts';
+
+const FILE = join(import.meta.dirname, '..', 'deploy', 'monitoring', 'dashboard.json');
+
+interface Placed {
+  readonly id: number;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+}
+
+test('deploy/monitoring/dashboard.json is what the panels say; `npm run generate` makes it so', () => {
+  expect(readFileSync(FILE, 'utf8')).toBe(renderDashboard());
+});
+
+test('no two panels have the same id or lie on each other', () => {
+  const { panels } = JSON.parse(renderDashboard()) as { readonly panels: readonly Placed[] };
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)}/${y + Math.floor(cell / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+});
+
+test('every query asks the chosen job only, and says by which labels its lines are named', () => {
+  const queries = ROWS.flatMap(({ panels }) => panels).flatMap((panel) => panel.queries);
+  for (const { expr, legend } of queries) {
+    expect(expr).toContain('job=~"$job"');
+    for (const [, label = ''] of legend.matchAll(/\{\{(\w+)\}\}/g))
+      expect(expr, legend).toMatch(new RegExp(`by \\([^)]*\\b${label}\\b`));
+  }
+});

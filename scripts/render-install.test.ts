@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+import { readKustomization } from './kustomization.ts';
+import { renderInstall } from './render-install.ts';
+
+const DEPLOY = join(import.meta.dirname, '..', 'deploy');
+
+test('deploy/install.yaml is what the manifests say; `npm run generate` makes it so', () => {
+  expect(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8')).toBe(renderInstall(DEPLOY));
+});
+
+test('every object comes after what it needs: the namespace and the kinds first, the Deployment after its account', () => {
+  const kinds = parseAllDocuments(renderInstall(DEPLOY)).map((document) => document.get('kind'));
+  expect(kinds.slice(0, 2)).toEqual(['Namespace', 'CustomResourceDefinition']);
+  expect(kinds.lastIndexOf('CustomResourceDefinition')).toBeLessThan(kinds.indexOf('ServiceAccount'));
+  expect(kinds.lastIndexOf('ClusterRoleBinding')).toBeLessThan(kinds.indexOf('Deployment'));
+});
+
+test('what has a namespace says so, and nothing else does', () => {
+  const placed = readKustomization(join(DEPLOY, 'overlays', 'default')).filter(
+    ({ metadata }) => metadata?.namespace !== undefined,
+  );
+  expect(new Set(placed.map(({ metadata }) => metadata?.namespace))).toEqual(new Set(['gatehouse-system']));
+  expect(placed.map(({ kind }) => kind)).toEqual([
+    'ServiceAccount',
+    'Role',
+    'RoleBinding',
+    'Service',
+    'Deployment',
+    'PodDisruptionBudget',
+    'NetworkPolicy',
+  ]);
+});
+
+test.each([
+  ['a patch', 'patches: [{ path: a.yaml }]', 'patches: not known'],
+  ['a kind without a place', 'resources: [a.yaml, b.yaml]', 'where in ORDER does Strange belong?'],
+])('a kustomization with %s is refused, not half followed', (_what, kustomization, complaint) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kustomization-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  writeFileSync(join(folder, 'kustomization.yaml'), kustomization);
+  writeFileSync(join(folder, 'a.yaml'), 'kind: Strange\n');
+  writeFileSync(join(folder, 'b.yaml'), 'kind: Service\n');
+  expect(() => readKustomization(folder)).toThrow(complaint);
+});

@@ -1,0 +1,16 @@
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+import { readKustomization } from './kustomization.ts';
+
+const HEADER = `# Generated from deploy/overlays/default by \`npm run generate\`. Do not edit.
+# All that a cluster needs, for those who do not use kustomize: kubectl apply --server-side -f deploy/install.yaml
+`;
+
+/** deploy/install.yaml, from the manifests in a `deploy/` folder. */
+export function renderInstall(deploy: string): string {
+  const objects = readKustomization(join(deploy, 'overlays', 'default'));
+  return (
+    HEADER + objects.map((o) => stringify(o, { lineWidth: 120, aliasDuplicateObjects: false })).join('---\n')
+  );
+}

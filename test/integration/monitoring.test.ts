@@ -1,0 +1,94 @@
+/** An alert or a panel on a metric that nobody exports shows nothing for ever, and nobody notices. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+import { createMetrics } from '../../src/server/metrics.ts';
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+}
+interface Dashboard {
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets?: readonly { readonly expr: string }[];
+  }[];
+  readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
+}
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const MONITORING = join(ROOT, 'deploy', 'monitoring');
+
+const { spec } = parse(readFileSync(join(MONITORING, 'prometheus-rule.yaml'), 'utf8')) as {
+  readonly spec: { readonly groups: readonly { readonly rules: readonly Rule[] }[] };
+};
+const rules = spec.groups.flatMap((group) => group.rules);
+
+const dashboard = JSON.parse(readFileSync(join(MONITORING, 'dashboard.json'), 'utf8')) as Dashboard;
+const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
+  targets.map(({ expr }) => ({ title, expr })),
+);
+
+const exported = new Set(
+  [...(await createMetrics().text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
+    type === 'histogram' ? [`${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
+  ),
+);
+
+const WORDS = /^(?:and|or|unless|by|without|on|ignoring|group_left|group_right|bool|offset|inf|nan)$/i;
+
+/** The names in a query that are metrics: neither functions, labels, words of the language, strings nor durations. */
+function metricsIn(expr: string): readonly string[] {
+  const bare = expr
+    .replaceAll(/"[^"]*"|'[^']*'/g, '')
+    .replaceAll(/\{[^}]*\}|\[[^\]]*\]/g, ' ')
+    .replaceAll(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)/g, ' ');
+  return [...bare.matchAll(/(?<![\w:.])[a-zA-Z_:][\w:]*(?!\s*\()(?![\w:])/g)]
+    .map(([name]) => name)
+    .filter((name) => !WORDS.test(name));
+}
+
+describe('the names in a query', () => {
+  test.each([
+    ['histogram_quantile(0.99, sum by (le, pod) (rate(a_bucket{job=~"$job"}[5m])))', ['a_bucket']],
+    ['max(a{le="0"}) - time() < 30 * 86400 or absent(b{x="sum(c)"})', ['a', 'b']],
+    ['sum without (x) (increase(a_total[$__rate_interval] offset 5m)) > bool 3', ['a_total']],
+    ['a / on (pod) group_left (x) b', ['a', 'b']],
+  ])('%s', (expr, expected) => {
+    expect(metricsIn(expr)).toEqual(expected);
+  });
+});
+
+const missing = (expr: string) => metricsIn(expr).filter((name) => !exported.has(name));
+
+test.each(rules)('the alert $alert asks for metrics that are exported', ({ expr }) => {
+  expect(metricsIn(expr).length).toBeGreaterThan(0);
+  expect(missing(expr)).toEqual([]);
+});
+
+test.each(queries)('the panel "$title" asks for metrics that are exported: $expr', ({ expr }) => {
+  expect(metricsIn(expr).length).toBeGreaterThan(0);
+  expect(missing(expr)).toEqual([]);
+});
+
+test('the dashboard chooses jobs by a metric that is exported', () => {
+  const asked = dashboard.templating.list.flatMap(({ query }) =>
+    typeof query === 'string' ? [] : [...query.query.matchAll(/^label_values\((\w+), job\)$/g)],
+  );
+  expect(asked.map(([, name = '']) => exported.has(name))).toEqual([true]);
+});
+
+test('every metric of Gatehouse is on the dashboard', () => {
+  const shown = new Set(queries.flatMap(({ expr }) => metricsIn(expr)));
+  const own = [...exported].filter(
+    (name) => name.startsWith('gatehouse_') && !/_(?:sum|count|bucket)$/.test(name),
+  );
+  expect(own.filter((name) => !shown.has(name))).toEqual([]);
+});
+
+test('every alert has what to do about it in docs/trust.md', () => {
+  const page = readFileSync(join(ROOT, 'docs', 'trust.md'), 'utf8');
+  expect(rules.filter(({ alert }) => !page.includes(`\`${alert}\``))).toEqual([]);
+});
