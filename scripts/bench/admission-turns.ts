@@ -91,9 +91,9 @@ export async function startStage(datacenters: number): Promise<Stage> {
 }
 
 /** Long enough for V8 to have compiled what runs most: servers run for weeks, and code that decides is more than code that does not. */
-const WARM_UP_MS = 3_000;
+const WARM_UP_MS = 5_000;
 const TURN_MS = 500;
-const ROUNDS = 4;
+const ROUNDS = 5;
 
 /** In each round every subject has its turn, in the order given. */
 export async function playRounds(
