@@ -8,6 +8,7 @@ import { judgeAll } from './doctor/judge.ts';
 import { formatFindings } from './doctor/report.ts';
 import { readManifests } from './sandbox/manifests.ts';
 import { sentenceOf } from './sentence-of.ts';
+import { print, wantsColours } from './terminal/output.ts';
 import { connectToCluster } from './user-cluster.ts';
 
 const BASE = join(import.meta.dirname, '..', '..', 'deploy', 'base');
@@ -19,7 +20,7 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
     try {
       const manifests = existsSync(BASE) ? readManifests(BASE) : [];
       const findings = judgeAll(await gather(cluster, { ...flags, manifests }));
-      await print(formatFindings(findings, output, process.stdout.isTTY));
+      await print(formatFindings(findings, output, wantsColours()));
       return findings.some(({ severity }) => severity === 'problem') ? 1 : 0;
     } finally {
       await cluster.close();
@@ -29,10 +30,3 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
     return 1;
   }
 }
-
-const print = (text: string): Promise<void> =>
-  new Promise((done) => {
-    process.stdout.write(text, () => {
-      done();
-    });
-  });

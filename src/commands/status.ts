@@ -4,20 +4,16 @@ import type { StatusFlags } from './status/command.ts';
 import { formatStatus } from './status/format/format-status.ts';
 import { readCluster } from './status/read-cluster.ts';
 import { statusReport, type StatusReport } from './status/report/status-report.ts';
-import { formatData } from './terminal/output.ts';
+import { formatData, print, wantsColours } from './terminal/output.ts';
 import { connectToCluster } from './user-cluster.ts';
 
 /** What the process ends with. */
 export async function status(flags: StatusFlags): Promise<0 | 1> {
   try {
     const report = await look(flags);
-    const colours = process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
-    const text = flags.output === 'table' ? formatStatus(report, colours) : formatData(report, flags.output);
-    await new Promise<void>((done) => {
-      process.stdout.write(text, () => {
-        done();
-      });
-    });
+    await print(
+      flags.output === 'table' ? formatStatus(report, wantsColours()) : formatData(report, flags.output),
+    );
     return report.healthy ? 0 : 1;
   } catch (error) {
     console.error(`error: ${sentenceOf(error)}`);

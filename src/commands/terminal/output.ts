@@ -9,6 +9,17 @@ export type OutputFormat = 'table' | 'json' | 'yaml';
 export const outputOption = (): Option =>
   new Option('-o, --output <format>', 'how to print it').choices(['table', 'json', 'yaml']).default('table');
 
+/** Resolves when all of it is written: a process that ends before would cut it off. */
+export const print = (text: string): Promise<void> =>
+  new Promise((done) => {
+    process.stdout.write(text, () => {
+      done();
+    });
+  });
+
+/** @see https://no-color.org */
+export const wantsColours = (): boolean => process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
+
 /** What programs read. */
 export function formatData(data: object, format: Exclude<OutputFormat, 'table'>): string {
   return format === 'json' ? formatJson(data) : stringify(data);
