@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from './json.ts';
+import { setOwn } from './set-own.ts';
 import { quote } from './shown.ts';
 
 export type Segment =
@@ -256,8 +257,10 @@ function fillField(
   if (current !== undefined && !isJsonObject(current)) return current;
   const before = current !== undefined && Object.hasOwn(current, name) ? current[name] : undefined;
   const after = fillFrom(before, segments, depth + 1, value);
-  // A computed key defines a property, whatever its name; `copy[name] = …` would not for `__proto__`.
-  return after === before || after === undefined ? current : { ...current, [name]: after };
+  if (after === before || after === undefined) return current;
+  const filled = { ...current };
+  setOwn(filled, name, after);
+  return filled;
 }
 
 function fillItem(item: JsonValue, segments: readonly Segment[], depth: number, value: JsonValue): JsonValue {

@@ -40,7 +40,9 @@ export function applyPatch(document: JsonObject, patch: readonly PatchOperation[
 function parsePointer(pointer: string): string[] {
   const parts = pointer.split('/');
   if (parts.shift() !== '') throw new Error(`not a JSON Pointer: ${pointer}`);
-  return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return pointer.includes('~')
+    ? parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    : parts;
 }
 
 function copyOf(container: JsonObject | JsonArray, drafts: Set<object>): Draft {

@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { hasUnsafeInteger, isDeeperThan } from './json-scan.ts';
+import { hasUnsafeInteger as isSeenIn, isDeeperThan } from './json-scan.ts';
+
+const hasUnsafeInteger = (text: string): boolean => isSeenIn(Buffer.from(text));
 
 describe('an integer that a double would change', () => {
   test.each([

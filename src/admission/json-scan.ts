@@ -7,34 +7,41 @@ const [QUOTE, BACKSLASH, ZERO, NINE, MINUS] = [34, 92, 48, 57, 45];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Whether a number in `text` is an integer beyond 2^53. May take digits within a string for one, though not those of a hash or an
- * identifier: where all of the text says "yes", reading it exactly takes ten times as long.
+ * Whether a number in JSON text, given as UTF-8, is an integer beyond 2^53. May take digits within a string for one, though not
+ * those of a hash or an identifier: where all of the text says "yes", reading it exactly takes ten times as long.
  */
-export function hasUnsafeInteger(text: string): boolean {
-  const { length } = text;
+export function hasUnsafeInteger(utf8: Uint8Array): boolean {
+  const { length } = utf8;
   // A run of 16 digits covers one of these places, wherever it begins.
   for (let at = DIGITS - 1; at < length; at += DIGITS) {
-    if (!isDigit(text.charCodeAt(at))) continue;
+    if (!isDigit(utf8[at])) continue;
     let start = at;
-    while (start > 0 && isDigit(text.charCodeAt(start - 1))) start -= 1;
+    while (start > 0 && isDigit(utf8[start - 1])) start -= 1;
     let end = at + 1;
-    while (end < length && isDigit(text.charCodeAt(end))) end += 1;
-    if (end - start >= DIGITS && isUnsafe(text, start, end)) return true;
+    while (end < length && isDigit(utf8[end])) end += 1;
+    if (end - start >= DIGITS && isUnsafe(utf8, start, end)) return true;
     at += DIGITS * Math.floor((end - at - 1) / DIGITS); // no run is walked through twice
   }
   return false;
 }
 
-const isDigit = (code: number): boolean => code >= ZERO && code <= NINE;
+const isDigit = (code: number | undefined): boolean => code !== undefined && code >= ZERO && code <= NINE;
 
 /** The characters between which a number stands, where it stands for a value of its own. */
-const BEFORE = new Set<string | undefined>([undefined, ':', ',', '[', ' ', '\n', '\r', '\t']);
-const BEHIND = new Set<string | undefined>([undefined, ',', ']', '}', ' ', '\n', '\r', '\t']);
+const BEFORE = codesOf(':,[ \n\r\t');
+const BEHIND = codesOf(',]} \n\r\t');
 
-function isUnsafe(text: string, start: number, end: number): boolean {
-  const before = text.charCodeAt(start - 1) === MINUS ? start - 2 : start - 1;
+/** With what stands before and behind any text. */
+function codesOf(characters: string): ReadonlySet<number | undefined> {
+  return new Set([undefined, ...Buffer.from(characters)]);
+}
+
+function isUnsafe(utf8: Uint8Array, start: number, end: number): boolean {
+  const before = utf8[start - 1] === MINUS ? start - 2 : start - 1;
   return (
-    BEFORE.has(text[before]) && BEHIND.has(text[end]) && !Number.isSafeInteger(Number(text.slice(start, end)))
+    BEFORE.has(utf8[before]) &&
+    BEHIND.has(utf8[end]) &&
+    !Number.isSafeInteger(Number(Buffer.from(utf8.subarray(start, end)).toString('latin1')))
   );
 }
 

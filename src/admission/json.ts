@@ -25,11 +25,12 @@ export function ownValue(object: object, key: string): unknown {
 /**
  * Text → value, without loss. The keys `__proto__` and `constructor` are plain data.
  *
+ * @param utf8 the same text; whoever has it spares the time to make it
  * @throws SyntaxError when `text` is not JSON.
  */
-export function parseJson(text: string): JsonValue {
+export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): JsonValue {
   const value = JSON.parse(text) as JsonValue; // whatever JSON.parse returns is a JsonValue
-  return hasUnsafeInteger(text) ? parseExact(text) : value;
+  return hasUnsafeInteger(utf8) ? parseExact(text) : value;
 }
 
 /** Value → text, the inverse of {@link parseJson}: a bigint is written as the integer that it is. */

@@ -1,5 +1,6 @@
 import type { AuditAnnotations, Cause, Decision } from './decision.ts';
-import { isJsonObject, ownValue, stringifyJson } from './json.ts';
+import { toJsonText } from './json-text.ts';
+import { isJsonObject, ownValue } from './json.ts';
 import { isSimpleName } from './names.ts';
 import { InvalidReview, toAdmissionRequest, uidOf, type AdmissionRequest } from './request.ts';
 import { quote } from './shown.ts';
@@ -106,7 +107,7 @@ function patchOf(
 ): Pick<AdmissionResponse, 'patch' | 'patchType'> {
   if (decision.kind !== 'allow' || decision.patch.length === 0 || operation === 'DELETE') return {};
   return {
-    patch: Buffer.from(stringifyJson(decision.patch)).toString('base64'),
+    patch: Buffer.from(toJsonText(decision.patch)).toString('base64'),
     patchType: 'JSONPatch',
   };
 }

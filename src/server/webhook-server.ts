@@ -108,11 +108,11 @@ export function buildWebhookServer(
  */
 function readBodiesOurselves(app: WebhookServer): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     const text = body.toString('utf8');
     try {
       if (isDeeperThan(DEEPEST, text)) throw new Error('it is nested more than 10,000 levels deep');
-      done(null, parseJson(text));
+      done(null, parseJson(text, body));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       done(new InvalidReview(`the body is not JSON: ${why}`));

@@ -53,6 +53,15 @@ export function compileJsonSchema(schema: object): SchemaCheck {
   };
 }
 
+/** Every object inherits them: `constructor` in a schema means the key that the user wrote, and that alone. */
+const INHERITED: ReadonlySet<unknown> = new Set(Object.getOwnPropertyNames(Object.prototype));
+
+/** Whether one stands anywhere in the schema, as a key or as a value. */
+function namesInheritedMember(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null) return INHERITED.has(schema);
+  return Object.entries(schema).some(([key, value]) => INHERITED.has(key) || namesInheritedMember(value));
+}
+
 function compileWith(schema: object, allErrors: boolean): ValidateFunction {
   const ajv = new Ajv2020({
     allErrors,
@@ -60,7 +69,7 @@ function compileWith(schema: object, allErrors: boolean): ValidateFunction {
     strictTypes: false, // "type" beside "properties" is a matter of taste
     strictRequired: false,
     strictTuples: false,
-    ownProperties: true, // `constructor` is a key like any other
+    ownProperties: namesInheritedMember(schema), // asking for each key whose it is takes as long as all other checks
     logger: false,
     formats: fullFormats,
     code: { regExp: re2 },
