@@ -81,7 +81,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          globalSetup: ['test/support/control-plane-assets.ts'],
+          globalSetup: ['test/support/control-planes-ahead.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           // Each file has a control plane of its own; two at a time starve each other on a small machine.

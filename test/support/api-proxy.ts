@@ -18,7 +18,8 @@ import {
   type Exchange,
   type Write,
 } from './api-proxy-exchange.ts';
-import { perUser, writeKubeconfigs, type ControlPlane, type User } from './control-plane.ts';
+import { perUser, writeKubeconfigs, type User } from './control-plane-users.ts';
+import type { ControlPlane } from './control-plane.ts';
 import { listen } from './tls.ts';
 
 /** Whether the API server carries the write out (`applied`), and whether the client learns of it. */

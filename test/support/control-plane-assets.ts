@@ -20,8 +20,3 @@ export async function findAssets(): Promise<string> {
     throw new Error(stderr.trim() || 'scripts/envtest.sh failed', { cause: error });
   }
 }
-
-/** Vitest's global setup: the first build takes minutes, longer than the set-up of any test file may. */
-export async function setup(): Promise<void> {
-  await findAssets();
-}

@@ -40,6 +40,7 @@ export function startProgram(command: string, args: readonly string[], options: 
   if (pid === undefined) throw new Error(`could not start ${command}`);
 
   const exited = waitForExit(child);
+  void exited.then(() => child.stdin?.destroy()); // the tether's end
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   const kill = (signal: NodeJS.Signals) => void child.kill(signal);
   return {
@@ -55,7 +56,30 @@ export function startProgram(command: string, args: readonly string[], options: 
       }, graceMs);
       await exited;
       clearTimeout(force);
-      child.stdin?.destroy();
+    },
+  };
+}
+
+/** A program that another process has started, which also learns of its end. */
+export function adoptProgram(pid: number, logFile: string): Pick<Program, 'logFile' | 'isRunning' | 'stop'> {
+  const signal = (which: NodeJS.Signals | 0): boolean => {
+    try {
+      return process.kill(pid, which);
+    } catch {
+      return false; // it has ended
+    }
+  };
+  const isRunning = () => signal(0);
+  return {
+    logFile,
+    isRunning,
+    stop: async (graceMs = 5_000) => {
+      const deadline = performance.now() + graceMs;
+      signal('SIGTERM');
+      while (isRunning()) {
+        await sleep(20);
+        if (performance.now() > deadline) signal('SIGKILL');
+      }
     },
   };
 }

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 
 import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { USERS, perUser, writeKubeconfigs, type AuditEvent, type ControlPlane } from './control-plane.ts';
+import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
+import type { AuditEvent, ControlPlane } from './control-plane.ts';
 
 /** What the sandbox claims to be. */
 const VERSION = { major: 1, minor: 36, gitVersion: 'v1.36.0+sandbox' };

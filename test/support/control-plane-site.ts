@@ -1,0 +1,166 @@
+/** Where a control plane lives: its folder, its ports, and the servers that run there. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { get } from './control-plane-http.ts';
+import { writeTokens, type PerUser } from './control-plane-users.ts';
+import { adoptProgram, eventually, freePort, startProgram, tail, type Program } from './processes.ts';
+
+/** JSON, so that one process may start the servers and another go on with them. */
+export interface Site {
+  readonly folder: string;
+  readonly tokens: PerUser;
+  readonly ports: { readonly etcd: number; readonly etcdPeer: number; readonly apiServer: number };
+}
+
+/** A folder with all that the servers read when they start. */
+export async function createSite(): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
+  mkdirSync(join(folder, 'certificates'));
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  writeFileSync(serviceAccountKeyOf(folder), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
+  const [etcd, etcdPeer, apiServer] = await Promise.all([freePort(), freePort(), freePort()]);
+  return { folder, tokens: writeTokens(folder), ports: { etcd, etcdPeer, apiServer } };
+}
+
+export const serviceAccountKeyOf = (folder: string): string => join(folder, 'service-account.key');
+
+const AUDIT_POLICY = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  omitStages: ['RequestReceived', 'ResponseStarted'],
+  rules: [{ level: 'Metadata' }],
+};
+
+/** A server of the control plane, whose arguments stay the same however often it is started. */
+export interface Launchable {
+  /** Gives its process id. */
+  readonly launch: () => number;
+  /** Goes on with one that another process has launched. */
+  readonly adopt: (pid: number) => void;
+  readonly whenReady: () => Promise<void>;
+  readonly isRunning: () => boolean;
+  readonly stop: () => Promise<void>;
+}
+
+function launchable(
+  name: string,
+  command: string,
+  args: readonly string[],
+  logFile: string,
+  probe: () => Promise<boolean>,
+): Launchable {
+  let program: Pick<Program, 'logFile' | 'isRunning' | 'stop'> | undefined;
+  return {
+    launch: () => {
+      const started = startProgram(command, args, { logFile });
+      program = started;
+      return started.pid;
+    },
+    adopt: (pid) => {
+      program = adoptProgram(pid, logFile);
+    },
+    whenReady: async () => {
+      if (program !== undefined) await ready(name, program, probe);
+    },
+    isRunning: () => program?.isRunning() ?? false,
+    stop: async () => {
+      await program?.stop(5_000);
+    },
+  };
+}
+
+export interface Servers {
+  readonly etcd: Launchable & { readonly url: string };
+  readonly apiServer: Launchable & { readonly server: string };
+}
+
+/**
+ * @param assets the folder of the programs
+ * @param admissionPlugins as kube-apiserver's `--enable-admission-plugins` takes them
+ */
+export function serversOf(site: Site, assets: string, admissionPlugins: readonly string[] = []): Servers {
+  const etcd = etcdOf(site, assets);
+  return { etcd, apiServer: apiServerOf(site, assets, etcd.url, admissionPlugins) };
+}
+
+function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
+  const url = `http://127.0.0.1:${ports.etcd}`;
+  const etcd = launchable(
+    'etcd',
+    join(assets, 'etcd'),
+    [
+      `--data-dir=${join(folder, 'etcd')}`,
+      `--listen-client-urls=${url}`,
+      `--advertise-client-urls=${url}`,
+      `--listen-peer-urls=http://127.0.0.1:${ports.etcdPeer}`,
+      `--initial-advertise-peer-urls=http://127.0.0.1:${ports.etcdPeer}`,
+      `--initial-cluster=default=http://127.0.0.1:${ports.etcdPeer}`,
+      '--unsafe-no-fsync', // a test's data need not survive a power cut
+    ],
+    join(folder, 'etcd.log'),
+    async () => (await fetch(`${url}/health`)).ok,
+  );
+  return { ...etcd, url };
+}
+
+function apiServerOf(
+  { folder, ports }: Site,
+  assets: string,
+  etcd: string,
+  admissionPlugins: readonly string[],
+): Servers['apiServer'] {
+  const serviceAccountKey = serviceAccountKeyOf(folder);
+  const server = `https://127.0.0.1:${ports.apiServer}`;
+  const apiServer = launchable(
+    'kube-apiserver',
+    join(assets, 'kube-apiserver'),
+    [
+      `--etcd-servers=${etcd}`,
+      '--bind-address=127.0.0.1',
+      '--advertise-address=127.0.0.1',
+      `--secure-port=${ports.apiServer}`,
+      `--cert-dir=${join(folder, 'certificates')}`,
+      '--endpoint-reconciler-type=none', // a loopback address may not be an endpoint
+      '--service-cluster-ip-range=10.0.0.0/24',
+      `--token-auth-file=${join(folder, 'tokens.csv')}`,
+      '--authorization-mode=RBAC',
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--service-account-key-file=${serviceAccountKey}`,
+      `--service-account-signing-key-file=${serviceAccountKey}`,
+      '--disable-admission-plugins=ServiceAccount', // nobody makes the default accounts that it would demand
+      ...(admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`]),
+      `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
+      `--audit-log-path=${join(folder, 'audit.log')}`,
+    ],
+    join(folder, 'kube-apiserver.log'),
+    async () => {
+      const ca = readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
+      return (await get(`${server}/readyz`, ca)).status === 200;
+    },
+  );
+  return { ...apiServer, server };
+}
+
+/** @throws Error with its last lines when the program ends, or does not become ready in a minute */
+export async function ready(
+  name: string,
+  program: Pick<Program, 'logFile' | 'isRunning'>,
+  probe: () => Promise<boolean>,
+): Promise<void> {
+  try {
+    await eventually(
+      `${name} is ready`,
+      async () => {
+        if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
+        return await probe();
+      },
+      { timeoutMs: 60_000, everyMs: 50 },
+    );
+  } catch (error) {
+    throw new Error(`${name} did not start; its last lines:\n${tail(program.logFile)}`, { cause: error });
+  }
+}

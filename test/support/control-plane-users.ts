@@ -1,0 +1,53 @@
+/** Who asks the API server of a control plane, and by which token. */
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Who may log in with a token. Groups beside `system:authenticated`. */
+export const USERS = {
+  admin: { name: 'admin', groups: ['system:masters'] },
+  gatehouse: {
+    name: 'system:serviceaccount:gatehouse-system:gatehouse',
+    groups: ['system:serviceaccounts', 'system:serviceaccounts:gatehouse-system'],
+  },
+  alice: { name: 'alice', groups: [] },
+} as const satisfies Record<string, { name: string; groups: readonly string[] }>;
+
+export type User = keyof typeof USERS;
+
+export type PerUser = Record<User, string>;
+
+export function perUser(valueFor: (user: User) => string): PerUser {
+  return { admin: valueFor('admin'), gatehouse: valueFor('gatehouse'), alice: valueFor('alice') };
+}
+
+export function writeTokens(folder: string): PerUser {
+  const tokens = perUser(() => randomBytes(16).toString('hex'));
+  const users: readonly User[] = ['admin', 'gatehouse', 'alice'];
+  const lines = users.map(
+    (user) => `${tokens[user]},${USERS[user].name},${user}-uid,"${USERS[user].groups.join(',')}"`,
+  );
+  writeFileSync(join(folder, 'tokens.csv'), `${lines.join('\n')}\n`);
+  return tokens;
+}
+
+export function writeKubeconfigs(folder: string, server: string, ca: string, tokens: PerUser): PerUser {
+  return perUser((user) => {
+    const path = join(folder, `${user}.kubeconfig`);
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'test',
+      clusters: [
+        {
+          name: 'test',
+          cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') },
+        },
+      ],
+      users: [{ name: user, user: { token: tokens[user] } }],
+      contexts: [{ name: 'test', context: { cluster: 'test', user } }],
+    };
+    writeFileSync(path, JSON.stringify(config, undefined, 2)); // JSON is YAML
+    return path;
+  });
+}
