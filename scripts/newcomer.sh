@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What someone does who has just found this repository: clone it, run the README's two commands, follow its steps, leave.
+# What someone does who has just found this repository: clone it, run its tests, run the README's two commands, follow its
+# steps, leave.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
@@ -26,7 +27,10 @@ unset "${!npm_@}" NODE_OPTIONS KUBECONFIG
 
 git clone --quiet "$repository" "$work/gatehouse"
 cd "$work/gatehouse"
+SECONDS=0
 npm ci --no-audit --no-fund
+npm test
+echo "newcomer: npm ci && npm test took ${SECONDS} s"
 
 # A process group of its own, as a terminal gives it: Ctrl-C reaches npm and what npm started.
 set -m

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The TLS stacks that the trust tests ask for a verdict beside Node's: openssl, python3, curl and Java (with its compiler,
-# because the client is run from source). Installs what is missing where that is possible; tests say what they skip.
+# What some tests use beside Node. For a verdict on trust: openssl, python3, curl and Java (with its compiler, because the client
+# is run from source); for the status page: Chromium. Installs what is missing where that is possible; tests say what they skip.
 set -euo pipefail
 
-declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless)
+declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium)
 missing=()
 for command in "${!packages[@]}"; do
   command -v "$command" >/dev/null || missing+=("${packages[$command]}")
 done
 
 if ((${#missing[@]} == 0)); then
-  echo "openssl, python3, curl and java are there"
+  echo "all of them are there: ${!packages[*]}"
 elif [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
   apt-get update
   DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
