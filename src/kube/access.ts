@@ -40,15 +40,27 @@ export interface AccessSubject {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
+/** A path that is no resource, e.g. `/metrics`. */
+export interface PathQuestion {
+  readonly verb: string;
+  readonly path: string;
+}
+
 interface SubjectAccessReview extends KubeObject {
   readonly spec: {
     readonly user: string;
     readonly uid: string;
     readonly groups: readonly string[];
     readonly extra: Readonly<Record<string, readonly string[]>>;
-    readonly resourceAttributes: AccessQuestion;
+    readonly resourceAttributes?: AccessQuestion;
+    readonly nonResourceAttributes?: PathQuestion;
   };
-  readonly status?: { readonly allowed: boolean };
+  readonly status?: {
+    readonly allowed: boolean;
+    /** Explicitly no, where `allowed: false` alone may mean that nothing says yes. */
+    readonly denied?: boolean;
+    readonly evaluationError?: string;
+  };
 }
 
 /** Whether the API server would let this user do that. */
@@ -64,4 +76,26 @@ export async function mayUser(
     options,
   );
   return review.status?.allowed === true;
+}
+
+/**
+ * Whether the API server would let this user visit that path.
+ * @throws as the client does, and when the authorizer could not decide: that nothing says yes is no answer then
+ */
+export async function mayUserVisit(
+  client: Pick<KubeClient, 'create'>,
+  { username, uid, groups, extra }: AccessSubject,
+  question: PathQuestion,
+  options?: CallOptions,
+): Promise<boolean> {
+  const { status } = await client.create<SubjectAccessReview>(
+    subjectAccessReviews,
+    { metadata: {}, spec: { user: username, uid, groups, extra, nonResourceAttributes: question } },
+    options,
+  );
+  if (status === undefined) throw new Error('the API server answered a SubjectAccessReview without a status');
+  const { allowed, denied = false, evaluationError = '' } = status;
+  if (!allowed && !denied && evaluationError !== '')
+    throw new Error(`the API server could not decide about ${username}: ${evaluationError}`);
+  return allowed;
 }

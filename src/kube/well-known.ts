@@ -72,3 +72,5 @@ export const subjectAccessReviews = clusterScoped(
   'subjectaccessreviews',
   'SubjectAccessReview',
 );
+
+export const tokenReviews = clusterScoped('authentication.k8s.io', 'tokenreviews', 'TokenReview');

@@ -1,19 +1,23 @@
-/** The second port: health, readiness and metrics. Plain HTTP, for the kubelet and Prometheus. */
+/** The second port: health, readiness and metrics, in plain HTTP, for the kubelet and Prometheus; and the status page, if wanted. */
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import { runChecks, type HealthChecks } from './health.ts';
 import type { Metrics } from './metrics.ts';
+import { prefersOpenMetrics } from './open-metrics.ts';
+import { addStatusPage, type StatusPageDeps } from './status-page/status-page.ts';
 
 export interface OperationsDeps {
   /** The process is up. A failure here has the kubelet restart it. */
   readonly live: HealthChecks;
   /** Requests may be sent here. */
   readonly ready: HealthChecks;
-  readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
+  readonly metrics: Pick<Metrics, 'contentType' | 'text' | 'openMetrics'>;
+  /** Undefined: there is none. */
+  readonly statusPage?: StatusPageDeps | undefined;
 }
 
 /** Wires the routes and listens to nothing. */
-export function buildOperationsServer({ live, ready, metrics }: OperationsDeps): FastifyInstance {
+export function buildOperationsServer({ live, ready, metrics, statusPage }: OperationsDeps): FastifyInstance {
   const app = Fastify({ logger: false, forceCloseConnections: true });
   for (const [path, checks] of [
     ['/healthz', live],
@@ -27,9 +31,12 @@ export function buildOperationsServer({ live, ready, metrics }: OperationsDeps):
       return report.ok && verbose === undefined ? 'ok' : report.text;
     });
   }
-  app.get('/metrics', async (_request, reply) => {
-    void reply.type(metrics.contentType);
-    return await metrics.text();
+  app.get('/metrics', async ({ headers }, reply) => {
+    const open = prefersOpenMetrics(headers.accept) ? metrics.openMetrics : undefined;
+    const { contentType, text } = open ?? metrics;
+    void reply.type(contentType);
+    return await text();
   });
+  if (statusPage !== undefined) addStatusPage(app, statusPage);
   return app;
 }

@@ -36,3 +36,13 @@ export const unreadOf = (what: string, reading: Reading<unknown>): readonly Unre
 
 export const valueOf = <T>(reading: Reading<T>): T | undefined =>
   reading.kind === 'read' ? reading.value : undefined;
+
+const UNREAD = {
+  Forbidden: (what, message) => `you may not read ${what}: ${message}`,
+  NotInstalled: (what) =>
+    `${what}: this cluster has no such kind; kubectl apply -k deploy installs Gatehouse`,
+  Failed: (what, message) => `could not read ${what}: ${message}`,
+} as const satisfies Record<UnreadReason, (what: string, message: string) => string>;
+
+/** For people. */
+export const describeUnread = ({ what, reason, message }: Unread): string => UNREAD[reason](what, message);

@@ -1,7 +1,7 @@
 /** Each part of the report, for people. */
 import type { Cell, Colour, Row } from '../../terminal/table.ts';
 import { formatTable, paint, printable } from '../../terminal/table.ts';
-import type { Unread } from '../reading.ts';
+import { describeUnread, type Unread } from '../reading.ts';
 import type { GenerationRow } from '../report/authority.ts';
 import type { InjectionTargetRow } from '../report/injection-targets.ts';
 import type { LeaderPart } from '../report/leader.ts';
@@ -243,11 +243,4 @@ const table = (headings: readonly string[], rows: readonly Row[], { colours }: L
         .map((line) => `  ${line}`);
 
 const unread = (parts: readonly Unread[]): readonly string[] =>
-  parts.map(({ what, reason, message }) => printable(`  (${UNREAD[reason](what, message)})`));
-
-const UNREAD = {
-  Forbidden: (what, message) => `you may not read ${what}: ${message}`,
-  NotInstalled: (what) =>
-    `${what}: this cluster has no such kind; kubectl apply -k deploy installs Gatehouse`,
-  Failed: (what, message) => `could not read ${what}: ${message}`,
-} as const satisfies Record<Unread['reason'], (what: string, message: string) => string>;
+  parts.map((part) => printable(`  (${describeUnread(part)})`));

@@ -1,0 +1,158 @@
+/** The page around its content, and the one on which people sign in. */
+import { createHash } from 'node:crypto';
+
+import { STATUS_AUDIENCE } from './credentials.ts';
+import { html, trusted, type Html } from './html.ts';
+import { LIVE_SCRIPT } from './live-script.ts';
+import { STYLE_SHEET } from './style-sheet.ts';
+
+/** What there is to see. */
+export interface View {
+  /** E.g. the namespace and the API server. */
+  readonly subtitle: string;
+  /** Elements with ids, which stay the same from view to view: those that differ are exchanged in open pages. */
+  readonly content: Html;
+  /** RFC 3339. */
+  readonly checkedAt: string;
+}
+
+/** Changes with the content, and not with the time. */
+export const versionOf = ({ content, subtitle }: View): string =>
+  createHash('sha256').update(`${subtitle}\n${content.text}`).digest('base64url').slice(0, 22);
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/** Nothing from elsewhere, nobody around it, and of script and style what stands in our own sources. */
+export const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  `script-src ${hashOf(LIVE_SCRIPT)}`,
+  `style-src ${hashOf(STYLE_SHEET)}`,
+  "connect-src 'self'",
+  "form-action 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+// Whole elements: a space more, such as a formatter adds between tags, would make another hash.
+const STYLE = trusted(`<style>${STYLE_SHEET}</style>`);
+const SCRIPT = trusted(`<script>${LIVE_SCRIPT}</script>`);
+
+const GATE = trusted(
+  '<svg viewBox="0 0 32 32" aria-hidden="true" focusable="false"><path fill="currentColor" d="M3 29V8h3V4h4v4h3V4h6v4h3V4h4v4h3v21h-8v-7a5 5 0 0 0-10 0v7z"/></svg>',
+);
+
+const ICON = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path fill="#3b82d6" d="M3 29V8h3V4h4v4h3V4h6v4h3V4h4v4h3v21h-8v-7a5 5 0 0 0-10 0v7z"/></svg>',
+)}`;
+
+interface Shell {
+  readonly title: string;
+  readonly head?: Html;
+  readonly subtitle: string;
+  readonly aside?: Html;
+  readonly main: Html;
+  readonly end?: Html;
+}
+
+const shell = ({ title, head, subtitle, aside, main, end }: Shell): string =>
+  html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title}</title>
+        <link rel="icon" href="${trusted(ICON)}" />
+        ${STYLE} ${head}
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header class="top">
+          <div>
+            <div class="brand">
+              ${GATE}
+              <div>
+                <h1>Gatehouse</h1>
+                <p>${subtitle}</p>
+              </div>
+            </div>
+            ${aside}
+          </div>
+        </header>
+        ${main} ${end}
+      </body>
+    </html> `.text;
+
+/** Seconds between two loads where scripts do not run. */
+const RELOAD_S = 10;
+
+/** @param signsOut whether the viewer has a session that can be closed */
+export function statusDocument(view: View, viewer: string, signsOut: boolean): string {
+  const { subtitle, content, checkedAt } = view;
+  return shell({
+    title: 'Gatehouse status',
+    head: html`<noscript><meta http-equiv="refresh" content="${RELOAD_S}" /></noscript> `,
+    subtitle,
+    aside: html`<div class="who">
+      <span id="live"><span class="dot"></span><span class="word">as of</span></span>
+      <time id="checked" datetime="${checkedAt}">${checkedAt.slice(11, 19)} UTC</time>
+      <span>${viewer}</span>
+      ${signsOut ? html`<form method="post" action="/status/logout"><button>Sign out</button></form>` : undefined}
+    </div> `,
+    main: html`<main id="main" tabindex="-1" data-version="${versionOf(view)}">${content}</main>
+      <footer>
+        <p>Read-only. At a terminal: <span class="mono">gatehouse status</span></p>
+      </footer>`,
+    end: SCRIPT,
+  });
+}
+
+/** @param problem why the last attempt failed */
+export const signInDocument = (problem: string | undefined): string =>
+  shell({
+    title: 'Gatehouse: sign in',
+    subtitle: 'Status page',
+    main: html`<main id="main" class="login" tabindex="-1">
+      <section aria-labelledby="sign-in">
+        <h2 id="sign-in">Sign in with a token</h2>
+        ${problem === undefined ? undefined : html`<p class="problem" role="alert">${problem}</p>`}
+        <p class="lead">A token for this page alone, good for an hour, of a service account that may look:</p>
+        <pre class="mono">
+kubectl create token &lt;service account&gt; --namespace &lt;namespace&gt; --audience ${STATUS_AUDIENCE}</pre>
+        <form method="post" action="/status/login" autocomplete="off">
+          <label for="token">Token</label>
+          <textarea
+            id="token"
+            name="token"
+            class="mono"
+            required
+            spellcheck="false"
+            autocapitalize="off"
+            autocomplete="off"
+          ></textarea>
+          <button>Sign in</button>
+        </form>
+        <p class="nothing">
+          It may look when it is bound to the ClusterRole <span class="mono">gatehouse-status-viewer</span>.
+          The token stays in the memory of this replica for an hour at most; the browser gets a random number
+          in its place.
+        </p>
+      </section>
+    </main>`,
+  });
+
+/** What nothing can be done about but to wait. */
+export const retryDocument = (problem: string): string =>
+  shell({
+    title: 'Gatehouse: not now',
+    head: html`<meta http-equiv="refresh" content="${RELOAD_S}" /> `,
+    subtitle: 'Status page',
+    main: html`<main id="main" class="login" tabindex="-1">
+      <section>
+        <h2>Not now</h2>
+        <p class="problem" role="alert">${problem}</p>
+        <p class="nothing">This page tries again every ${RELOAD_S} seconds.</p>
+      </section>
+    </main>`,
+  });

@@ -1,0 +1,45 @@
+/**
+ * What keeps an open page true: it takes the parts that have changed from the server's events, and leaves alone what has not, with
+ * the reader's place in it. Plain JavaScript for browsers. Where it does not run, the page reloads itself.
+ */
+export const LIVE_SCRIPT = `
+(() => {
+  'use strict';
+  const RELOAD_MS = 10000;
+  const main = document.querySelector('main');
+  const checked = document.getElementById('checked');
+  const live = document.getElementById('live');
+  const say = (word, on) => {
+    live.querySelector('.word').textContent = word;
+    live.classList.toggle('live', on);
+  };
+  const show = (text) => {
+    const next = document.createElement('template');
+    next.innerHTML = text;
+    const unfolded = new Map([...main.querySelectorAll('details')].map(({ id, open }) => [id, open]));
+    for (const details of next.content.querySelectorAll('details'))
+      if (unfolded.has(details.id)) details.open = unfolded.get(details.id);
+    const focused = document.activeElement && document.activeElement.id;
+    for (const part of [...next.content.children]) {
+      const old = document.getElementById(part.id);
+      if (old === null) main.append(part);
+      else if (!old.isEqualNode(part)) old.replaceWith(part);
+    }
+    if (focused && document.activeElement.id !== focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  };
+  const events = new EventSource('/status/events?seen=' + encodeURIComponent(main.dataset.version));
+  events.addEventListener('open', () => say('live', true));
+  events.addEventListener('content', ({ data }) => show(data));
+  events.addEventListener('checked', ({ data }) => {
+    checked.dateTime = data;
+    checked.textContent = data.slice(11, 19) + ' UTC';
+  });
+  events.addEventListener('error', () => {
+    say('reconnecting', false);
+    // Refused, not just cut off: signed out, or more viewers than there is room for.
+    if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), RELOAD_MS);
+  });
+  addEventListener('pagehide', () => events.close());
+  addEventListener('pageshow', ({ persisted }) => { if (persisted) location.reload(); });
+})();
+`;

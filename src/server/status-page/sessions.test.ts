@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+
+import { createSessions, MOST_SESSIONS, SESSION_MS } from './sessions.ts';
+
+test('a session stands for its token, until it is closed', () => {
+  const sessions = createSessions(() => 0);
+  const id = sessions.open('secret');
+  expect(id).toMatch(/^[\w-]{43}$/);
+  expect(sessions.tokenOf(id)).toBe('secret');
+  expect(sessions.tokenOf('secret')).toBeUndefined();
+  sessions.close(id);
+  expect(sessions.tokenOf(id)).toBeUndefined();
+});
+
+test('it ends after an hour, however busy it was', () => {
+  let now = 0;
+  const sessions = createSessions(() => now);
+  const id = sessions.open('secret');
+  now = SESSION_MS - 1;
+  expect(sessions.tokenOf(id)).toBe('secret');
+  now = SESSION_MS;
+  expect(sessions.tokenOf(id)).toBeUndefined();
+});
+
+test('there is room for so many; the oldest goes first', () => {
+  const sessions = createSessions(() => 0);
+  const ids = Array.from({ length: MOST_SESSIONS + 1 }, (_none, index) => sessions.open(`t${index}`));
+  expect(ids.map((id) => sessions.tokenOf(id)).filter((token) => token === undefined)).toHaveLength(1);
+  expect(sessions.tokenOf(ids[0] ?? '')).toBeUndefined();
+});

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+
+import { createSharedView } from './shared-view.ts';
+
+function viewed(tookMs = 0) {
+  let now = 0;
+  let looks = 0;
+  const view = createSharedView({
+    look: () => {
+      looks += 1;
+      now += tookMs;
+      return Promise.resolve(looks);
+    },
+    now: () => now,
+    leastMs: 1_000,
+  });
+  return { view, pass: (ms: number) => (now += ms) };
+}
+
+test('all who come within a second see the same', async () => {
+  const { view, pass } = viewed();
+  expect(await Promise.all([view(), view(), view()])).toEqual([1, 1, 1]);
+  pass(999);
+  expect(await view()).toBe(1);
+  pass(1);
+  expect(await view()).toBe(2);
+});
+
+test('where a look takes long, the next one waits the longer', async () => {
+  const { view, pass } = viewed(3_000);
+  expect(await view()).toBe(1);
+  pass(26_999);
+  expect(await view()).toBe(1);
+  pass(1);
+  expect(await view()).toBe(2);
+});
+
+test('a look that failed is no look', async () => {
+  let looks = 0;
+  const view = createSharedView({
+    look: () => ((looks += 1) === 1 ? Promise.reject(new Error('no')) : Promise.resolve('seen')),
+    now: () => 0,
+    leastMs: 1_000,
+  });
+  await expect(view()).rejects.toThrow('no');
+  expect(await view()).toBe('seen');
+});

@@ -1,0 +1,201 @@
+/** The status page on the operations port: who may look, and what they are sent. It changes nothing in the cluster. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+
+import type { Log } from '../log.ts';
+import { bearerToken, isOfSameOrigin, sessionCookie, sessionId } from './credentials.ts';
+import {
+  CONTENT_SECURITY_POLICY,
+  retryDocument,
+  signInDocument,
+  statusDocument,
+  versionOf,
+  type View,
+} from './document.ts';
+import { streamEvents } from './event-stream.ts';
+import type { Gate, Verdict } from './gate.ts';
+import { createSessions, SESSION_MS } from './sessions.ts';
+
+export interface StatusPageDeps {
+  readonly gate: Gate;
+  /** Called for every viewer, every few seconds. */
+  readonly view: () => Promise<View>;
+  /** Milliseconds that never go back. */
+  readonly now: () => number;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+}
+
+export interface StatusPageLimits {
+  /** Pages that are kept up to date at a time. */
+  readonly viewers: number;
+  /** From one look for an open page to the next, in milliseconds. */
+  readonly everyMs: number;
+}
+
+export const STATUS_PAGE_LIMITS: StatusPageLimits = { viewers: 50, everyMs: 2_000 };
+
+/** A form with one token in it. */
+const LARGEST_FORM = 64 * 1024;
+
+const HEADERS = {
+  'content-security-policy': CONTENT_SECURITY_POLICY,
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  // Not no-referrer: browsers send `Origin: null` with forms then, and nobody could tell ours from a stranger's.
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
+const FORM = 'application/x-www-form-urlencoded';
+
+/** Adds `/status` and what is below it. Streams end when `app` closes. */
+export function addStatusPage(app: FastifyInstance, deps: StatusPageDeps, limits = STATUS_PAGE_LIMITS): void {
+  void app.register((scope, _options, registered) => {
+    const ended = new AbortController();
+    scope.addHook('preClose', (done) => {
+      ended.abort();
+      done();
+    });
+    scope.addHook('onRequest', (_request, reply, done) => {
+      void reply.headers(HEADERS);
+      done();
+    });
+    scope.setErrorHandler((error, _request, reply) => sendFault(error, reply, deps));
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser(
+      FORM,
+      { parseAs: 'string', bodyLimit: LARGEST_FORM },
+      (_request, body, done) => {
+        done(null, new URLSearchParams(body.toString()));
+      },
+    );
+    addRoutes(scope, deps, limits, ended.signal);
+    registered();
+  });
+}
+
+function addRoutes(
+  scope: FastifyInstance,
+  deps: StatusPageDeps,
+  limits: StatusPageLimits,
+  ended: AbortSignal,
+): void {
+  const { gate, log } = deps;
+  const sessions = createSessions(deps.now);
+  let viewers = 0;
+
+  const tokenOf = ({ headers }: FastifyRequest): string | undefined =>
+    bearerToken(headers) ?? sessions.tokenOf(sessionId(headers) ?? '');
+  const judge = async (request: FastifyRequest): Promise<Verdict | undefined> => {
+    const token = tokenOf(request);
+    return token === undefined ? undefined : await gate.judge(token);
+  };
+
+  scope.get('/status', async (request, reply) => {
+    const verdict = await judge(request);
+    if (verdict?.kind !== 'allowed') return refuse(reply, verdict);
+    const view = await deps.view();
+    const tag = `"${versionOf(view)}"`;
+    void reply.header('etag', tag);
+    if (request.headers['if-none-match'] === tag) return reply.code(304).send();
+    const signsOut = bearerToken(request.headers) === undefined;
+    return reply.type('text/html; charset=utf-8').send(statusDocument(view, verdict.username, signsOut));
+  });
+
+  scope.get<{ Querystring: { readonly seen?: unknown } }>(
+    '/status/events',
+    { exposeHeadRoute: false },
+    async (request, reply) => {
+      const verdict = await judge(request);
+      if (verdict?.kind !== 'allowed') return refuse(reply, verdict);
+      if (viewers >= limits.viewers)
+        return sendRetry(reply, 'As many pages are open as are kept up to date.');
+      viewers += 1;
+      const seen = request.headers['last-event-id'] ?? request.query.seen;
+      reply.hijack();
+      reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' });
+      const mayStillLook = async () => (await judge(request))?.kind === 'allowed';
+      const { view } = deps;
+      await streamEvents(
+        reply.raw,
+        { view, mayStillLook, seen: typeof seen === 'string' ? seen : '', everyMs: limits.everyMs },
+        ended,
+      );
+      viewers -= 1;
+      return reply;
+    },
+  );
+
+  scope.post('/status/login', async (request, reply) => {
+    if (!isOfSameOrigin(request.headers)) return refuseForeign(reply);
+    const token = request.body instanceof URLSearchParams ? (request.body.get('token') ?? '').trim() : '';
+    const verdict = await gate.judge(token);
+    if (verdict.kind !== 'allowed') return refuse(reply, verdict);
+    sessions.close(sessionId(request.headers) ?? '');
+    log.info({ user: verdict.username }, 'signed in to the status page');
+    const cookie = sessionCookie(sessions.open(token), SESSION_MS / 1_000);
+    return reply.header('set-cookie', cookie).redirect('/status', 303);
+  });
+
+  scope.post('/status/logout', (request, reply) => {
+    if (!isOfSameOrigin(request.headers)) return refuseForeign(reply);
+    sessions.close(sessionId(request.headers) ?? '');
+    return reply.header('set-cookie', sessionCookie('', 0)).redirect('/status', 303);
+  });
+}
+
+/** @param verdict undefined: nobody has said who they are */
+function refuse(
+  reply: FastifyReply,
+  verdict: Exclude<Verdict, { kind: 'allowed' }> | undefined,
+): FastifyReply {
+  const page = reply.type('text/html; charset=utf-8');
+  switch (verdict?.kind) {
+    case undefined:
+      return page
+        .code(401)
+        .header('www-authenticate', 'Bearer realm="gatehouse"')
+        .send(signInDocument(undefined));
+    case 'unauthenticated':
+      return page
+        .code(401)
+        .header('www-authenticate', 'Bearer realm="gatehouse", error="invalid_token"')
+        .send(
+          signInDocument(
+            'This token is nobody’s: it has expired, its account is gone, or it was not copied as a whole.',
+          ),
+        );
+    case 'forbidden':
+      return page
+        .code(403)
+        .send(
+          signInDocument(
+            `${verdict.username} may not look at this page: bind the ClusterRole gatehouse-status-viewer to them.`,
+          ),
+        );
+    case 'undecided':
+      return sendRetry(reply, `Nothing can be shown: ${verdict.message}.`);
+  }
+}
+
+const refuseForeign = (reply: FastifyReply): FastifyReply =>
+  reply
+    .type('text/html; charset=utf-8')
+    .code(403)
+    .send(signInDocument('That form was not sent from this page.'));
+
+const sendRetry = (reply: FastifyReply, problem: string): FastifyReply =>
+  reply.type('text/html; charset=utf-8').code(503).header('retry-after', '10').send(retryDocument(problem));
+
+/** What the client did wrong it is told by the status alone; what went wrong here stands in the log alone. */
+function sendFault(error: unknown, reply: FastifyReply, { log }: StatusPageDeps): FastifyReply {
+  const code =
+    error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
+      ? error.statusCode
+      : 500;
+  if (code < 500)
+    return reply.code(code).type('text/plain; charset=utf-8').send('this request is not understood\n');
+  log.warn({ err: error }, 'the status page could not be made');
+  return sendRetry(reply, 'Nothing can be shown: see the log of this replica.');
+}

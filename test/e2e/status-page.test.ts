@@ -1,0 +1,181 @@
+/** The status page of a replica: who gets in, by the API server's word, and what they see. */
+import { createSign } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { STATUS_AUDIENCE } from '../../src/server/status-page/credentials.ts';
+import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
+import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+import {
+  clusterRoleBindings,
+  createAccount,
+  letLook,
+  serviceAccounts,
+  statusUrl,
+  tokenFor,
+  VIEWERS,
+  visit,
+} from '../support/status-viewers.ts';
+
+/** Answers of the API server are kept for ten seconds. */
+const SOON = { timeoutMs: 40_000, everyMs: 500 };
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+    settings: { 'status-page': 'true' },
+  }));
+  await enforceExamples(cluster);
+  await createNamespace(cluster, VIEWERS);
+  await createAccount(cluster, 'looker');
+  await createAccount(cluster, 'stranger');
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const seen = async (token: string, status: number) =>
+  await eventually(
+    `an answer of ${status}`,
+    async () => {
+      const answer = await visit(replica, token);
+      if (answer.status !== status) throw new Error(`${answer.status}: ${answer.body.slice(-400)}`);
+      return answer;
+    },
+    SOON,
+  );
+
+test('where Gatehouse may not ask whose a token is, nobody is let in, and nobody is called a stranger', async () => {
+  const { status, headers, body } = await visit(replica, await tokenFor(cluster, 'looker'));
+  expect(status).toBe(503);
+  expect(headers.get('retry-after')).toBe('10');
+  expect(body).not.toContain('tokenreviews');
+  expect(readFileSync(replica.program.logFile, 'utf8')).toContain('tokenreviews');
+  await cluster.applyFolder('components/status-page');
+});
+
+test('who shows no token sees a form, and nothing of the cluster', async () => {
+  const { status, headers, body } = await visit(replica, undefined);
+  expect(status).toBe(401);
+  expect(headers.get('www-authenticate')).toBe('Bearer realm="gatehouse"');
+  expect(body).toContain('<form method="post" action="/status/login"');
+  expect(body).not.toContain('gatehouse-system');
+  expect((await visit(replica, 'made-up')).status).toBe(401);
+});
+
+test('who is known and may not look is told who they are, and which role they lack', async () => {
+  const { body } = await seen(await tokenFor(cluster, 'stranger'), 403);
+  expect(body).toContain(`system:serviceaccount:${VIEWERS}:stranger may not look`);
+  expect(body).toContain('gatehouse-status-viewer');
+});
+
+test('who may look sees what gatehouse status says, by a token for the API server or for this page alone', async () => {
+  await letLook(cluster, 'looker');
+  for (const audience of [undefined, STATUS_AUDIENCE]) {
+    const { headers, body } = await seen(await tokenFor(cluster, 'looker', audience), 200);
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+    for (const part of ['authority', 'serving-certs', 'targets', 'policies', 'windows', 'leader'])
+      expect(body).toContain(`<section id="${part}"`);
+    expect(body).toMatch(/Generation [0-9a-f]{8} · active/);
+    expect(body).toContain('<th scope="row" role="rowheader">servers</th>');
+    expect(body).not.toContain('PRIVATE KEY');
+    expect(body).not.toContain('you may not read');
+  }
+});
+
+test.skipIf(testsSandbox())(
+  'a token for somebody else, or one whose time is over, opens nothing',
+  async () => {
+    expect((await visit(replica, await tokenFor(cluster, 'looker', 'somebody-else'))).status).toBe(401);
+    const account = await cluster.admin.get<KubeObject>(serviceAccounts, {
+      namespace: VIEWERS,
+      name: 'looker',
+    });
+    const at = Math.floor(Date.now() / 1_000);
+    const signed = (exp: number) => signedToken(account?.metadata?.uid ?? '', exp);
+    expect((await visit(replica, signed(at + 600))).status).toBe(200);
+    expect((await visit(replica, signed(at - 60))).status).toBe(401);
+  },
+);
+
+/** What the API server would have issued for the looker, with the end of its life in seconds since 1970. */
+function signedToken(uid: string, exp: number): string {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const claims = {
+    ...{ aud: ['https://kubernetes.default.svc'], iss: 'https://kubernetes.default.svc' },
+    ...{ exp, iat: exp - 3_600, nbf: exp - 3_600, sub: `system:serviceaccount:${VIEWERS}:looker` },
+    'kubernetes.io': { namespace: VIEWERS, serviceaccount: { name: 'looker', uid } },
+  };
+  const text = `${encode({ alg: 'RS256' })}.${encode(claims)}`;
+  const key = readFileSync(join(cluster.plane.folder, 'service-account.key'), 'utf8');
+  return `${text}.${createSign('RSA-SHA256').update(text).sign(key, 'base64url')}`;
+}
+
+test('an open page hears of a new policy, and of the end of the permission', async () => {
+  await createAccount(cluster, 'listener');
+  await letLook(cluster, 'listener');
+  const token = await tokenFor(cluster, 'listener', STATUS_AUDIENCE);
+  await seen(token, 200);
+  const stopped = new AbortController();
+  onTestFinished(() => {
+    stopped.abort();
+  });
+  const response = await fetch(statusUrl(replica, '/events'), {
+    headers: { authorization: `Bearer ${token}` },
+    signal: stopped.signal,
+  });
+  expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  let heard = '';
+  let over = false;
+  void (async () => {
+    for await (const chunk of response.body ?? []) heard += Buffer.from(chunk).toString();
+    over = true;
+  })().catch(() => undefined);
+  await eventually('the first event', () => heard.includes('event: checked'), SOON);
+  await cluster.admin.create<KubeObject>(ADMISSION_POLICIES, {
+    metadata: { name: 'just-made' },
+    ...{
+      spec: {
+        match: { apiGroups: [''], resources: ['configmaps'] },
+        validate: { rules: [{ name: 'any', expression: 'true', message: 'no' }] },
+      },
+    },
+  });
+  await eventually('the policy', () => heard.includes('just-made'), SOON);
+  expect(over).toBe(false);
+  await cluster.admin.delete(clusterRoleBindings, { name: 'status-viewer-listener' });
+  await eventually('the end', () => over, SOON);
+  expect((await visit(replica, token)).status).toBe(403);
+});
+
+test('a token dies with its account', async () => {
+  await createAccount(cluster, 'leaver');
+  await letLook(cluster, 'leaver');
+  const token = await tokenFor(cluster, 'leaver');
+  await seen(token, 200);
+  await cluster.admin.delete(serviceAccounts, { namespace: VIEWERS, name: 'leaver' });
+  await seen(token, 401);
+});
+
+test('pages that are open do not hold up the end of the replica', async () => {
+  const token = await tokenFor(cluster, 'looker');
+  const { body } = await fetch(statusUrl(replica, '/events'), {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const started = performance.now();
+  await replica.program.stop(60_000);
+  expect(performance.now() - started).toBeLessThan(30_000);
+  expect(await replica.program.exited).toEqual({ code: 0, signal: null });
+  await body?.cancel().catch(() => undefined);
+});

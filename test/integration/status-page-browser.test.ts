@@ -1,0 +1,159 @@
+/** The status page as people see it: in a headless Chromium, where there is one. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+
+import { CHROMIUM, launchBrowser } from '../support/browser.ts';
+import { runStatusPage, SCENE } from '../support/status-scene.ts';
+
+const KEEP = process.env.GATEHOUSE_KEEP_SCREENSHOTS !== undefined;
+
+describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
+  let browser: Browser;
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-screenshots-'));
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    if (KEEP) console.log(`screenshots are in ${folder}`);
+    else rmSync(folder, { recursive: true });
+  });
+
+  /** A page that has signed in; what the console says is a fault, but for the answer 401 that asks to sign in. */
+  async function signIn(options: BrowserContextOptions = {}) {
+    const scene = await runStatusPage();
+    onTestFinished(() => scene.app.close());
+    const context = await browser.newContext(options);
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    const faults: string[] = [];
+    page.on('pageerror', ({ message }) => faults.push(message));
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !message.text().includes('401')) faults.push(message.text());
+    });
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.goto(scene.url);
+    await page.getByRole('textbox', { name: 'Token' }).fill('alice');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Certificate authority' }).waitFor();
+    return { scene, context, page, faults, asked };
+  }
+
+  const isLive = (page: Page) => page.getByText('live', { exact: true }).waitFor();
+
+  test('signing in shows all parts, with nothing from elsewhere, and no script sees the session', async () => {
+    const { scene, context, page, faults, asked } = await signIn();
+    await isLive(page);
+    const headings = await page.getByRole('heading', { level: 2 }).allTextContents();
+    expect(headings.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
+      ...['2 things need attention', 'Certificate authority', 'Serving certificates 3'],
+      ...['Injection targets 4', 'Admission policies 2', 'Restore windows 2', 'Leader and replicas'],
+    ]);
+    expect(
+      await page
+        .getByRole('img', { name: /^From when to when/ })
+        .locator('g text.name')
+        .count(),
+    ).toBe(6);
+    expect(await page.evaluate('document.cookie')).toBe('');
+    const [cookie] = await context.cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/status' });
+    const { origin } = new URL(scene.url);
+    expect(asked.filter((url) => !url.startsWith(origin) && !url.startsWith('data:'))).toEqual([]);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('textbox', { name: 'Token' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('a change appears without a reload, and leaves what the reader has unfolded as it is', async () => {
+    const { scene, page, faults } = await signIn();
+    await isLive(page);
+    await page.evaluate('window.notReloaded = true');
+    await page.getByText('Report of drill-2026-02').click();
+    const [servers] = SCENE.admissionPolicies.items.slice(1);
+    if (servers === undefined) throw new Error('the scene has two policies');
+    scene.change({
+      attention: [],
+      healthy: true,
+      admissionPolicies: {
+        unread: [],
+        items: [servers, { ...servers, name: '<img src=x onerror=alert(1)>' }],
+      },
+      restoreWindows: { ...SCENE.restoreWindows, total: 3 },
+    });
+    await page.getByRole('heading', { name: 'Everything is fine.' }).waitFor();
+    await page.getByRole('rowheader', { name: '<img src=x onerror=alert(1)>' }).waitFor();
+    await page.getByRole('heading', { name: 'Restore windows 3' }).waitFor();
+    expect(await page.getByText('Server shop/web-1').isVisible()).toBe(true);
+    expect(await page.evaluate('window.notReloaded')).toBe(true);
+    expect(faults).toEqual([]);
+  });
+
+  test('who may look no more is asked to sign in again', async () => {
+    const { scene, page } = await signIn();
+    await isLive(page);
+    scene.forbid('alice');
+    scene.pass(60_000);
+    await page.getByText('alice may not look at this page').waitFor();
+  });
+
+  test('without scripts the page works, and loads itself anew', async () => {
+    const { scene, page, faults } = await signIn({ javaScriptEnabled: false });
+    scene.change({ attention: [], healthy: true });
+    await page.getByRole('heading', { name: 'Everything is fine.' }).waitFor({ timeout: 40_000 });
+    expect(faults).toEqual([]);
+  });
+
+  test('a script or style that is put into the page does not run', async () => {
+    const { page, faults } = await signIn();
+    await page.evaluate(`{
+      const script = document.createElement('script');
+      script.textContent = 'window.ran = true';
+      document.body.append(script);
+    }`);
+    expect(await page.evaluate('window.ran')).toBeUndefined();
+    expect(faults.join()).toContain('Content Security Policy');
+  });
+
+  test.each(
+    (['light', 'dark'] as const).flatMap((scheme) => [
+      [scheme, 1280],
+      [scheme, 390],
+    ]) satisfies readonly (readonly ['light' | 'dark', number])[] as readonly ['light' | 'dark', number][],
+  )('%s, %d pixels wide: it fits, and is legible', async (colorScheme, width) => {
+    const { page, faults } = await signIn({ colorScheme, viewport: { width, height: 900 } });
+    await isLive(page);
+    await page.getByText('Report of drill-2026-02').click();
+    await page.screenshot({ path: join(folder, `${colorScheme}-${width}.png`), fullPage: true });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+    expect(await page.evaluate<number>(LEAST_CONTRAST)).toBeGreaterThanOrEqual(4.5);
+    expect(faults).toEqual([]);
+  });
+});
+
+/** The least contrast of a text against what it stands on (WCAG 2.2, 1.4.3), in the page. */
+const LEAST_CONTRAST = `(() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b]
+    .map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, value, index) => sum + value * [0.2126, 0.7152, 0.0722][index], 0);
+  const ground = (element) => {
+    const colour = parse(getComputedStyle(element).backgroundColor);
+    return colour.length === 4 && colour[3] === 0 && element.parentElement ? ground(element.parentElement) : colour;
+  };
+  const contrasts = [...document.querySelectorAll('body *')]
+    .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== ''))
+    .filter((element) => !['SCRIPT', 'TITLE', 'NOSCRIPT'].includes(element.tagName.toUpperCase()))
+    .map((element) => {
+      const style = getComputedStyle(element);
+      const [a, b] = [parse(element instanceof SVGElement ? style.fill : style.color), ground(element)].map(light);
+      return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    });
+  return Math.min(...contrasts);
+})()`;

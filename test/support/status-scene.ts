@@ -1,0 +1,180 @@
+/** A status page without a cluster: on a real socket, with a report that tests can change. */
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import { statusContent } from '../../src/commands/status/page/status-content.ts';
+import type { ServingCertRow } from '../../src/commands/status/report/serving-certs.ts';
+import type { StatusReport } from '../../src/commands/status/report/status-report.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
+import { buildOperationsServer } from '../../src/server/operations-server.ts';
+import { createGate } from '../../src/server/status-page/gate.ts';
+
+const NOW = new Date('2026-03-01T12:00:00.000Z');
+const DAY_MS = 86_400_000;
+export const day = (days: number): string => new Date(NOW.getTime() + days * DAY_MS).toISOString();
+
+const cert = (name: string, from: number, to: number, renew: number): ServingCertRow => ({
+  state: 'Valid',
+  ...{ namespace: 'shop', name, service: name.replace('-tls', ''), dnsNames: [] },
+  ...{ notBefore: day(from), notAfter: day(to), renewAt: day(renew), signedBy: '9f2c41d7' },
+});
+
+/** A rotation under way, and something of everything. */
+export const SCENE: StatusReport = {
+  ...{ server: 'https://10.0.0.1:6443', version: 'v1.36.0', namespace: 'gatehouse-system' },
+  checkedAt: NOW.toISOString(),
+  healthy: false,
+  attention: [
+    {
+      ...{ part: 'injectionTargets', object: 'CustomResourceDefinition disks.infra.example.com' },
+      message: 'not the CA bundle of now: spec.conversion.webhook.clientConfig',
+    },
+    {
+      ...{ part: 'restoreWindows', object: 'RestoreWindow drill-2026-02' },
+      message: 'the restore left 2 violations: gatehouse restore status drill-2026-02 lists them',
+    },
+  ],
+  leader: {
+    unread: [],
+    state: 'Held',
+    holder: 'gatehouse-7d4b9-x2x4z',
+    acquiredAt: day(-9),
+    renewedAt: day(0),
+    transitions: 3,
+    replicas: ['x2x4z', 'k8kqp'].map((end, index) => ({
+      ...{ name: `gatehouse-7d4b9-${end}`, ready: true, leads: index === 0, node: `node-${end}` },
+      ...{ image: 'gatehouse:0.1.0', restarts: index },
+    })),
+  },
+  authority: {
+    unread: [],
+    source: 'Secret',
+    phase: 'propagating',
+    generations: [
+      { ...{ id: '5be07a13', state: 'pending', expired: false }, notBefore: day(-1), notAfter: day(729) },
+      {
+        ...{ id: '9f2c41d7', state: 'active', expired: false, rotationAt: day(-1) },
+        ...{ notBefore: day(-366), notAfter: day(364) },
+      },
+      { ...{ id: '03ac88f0', state: 'retiring', expired: false }, notBefore: day(-700), notAfter: day(30) },
+    ],
+  },
+  servingCerts: {
+    unread: [],
+    items: [
+      { ...cert('legacy-tls', -363, 2, -1), state: 'RenewalDue' },
+      cert('checkout-tls', -100, 265, 143),
+      cert('stock-tls', -20, 345, 223),
+    ],
+  },
+  injectionTargets: {
+    unread: [],
+    items: [
+      { kind: 'MutatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
+      { kind: 'ValidatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
+      {
+        ...{ kind: 'CustomResourceDefinition', name: 'disks.infra.example.com', source: 'authority' },
+        ...{ state: 'Stale', message: 'not the CA bundle of now: spec.conversion.webhook.clientConfig' },
+      },
+      { kind: 'ConfigMap', namespace: 'shop', name: 'trust', source: 'authority', state: 'Current' },
+    ],
+  },
+  admissionPolicies: {
+    unread: [],
+    items: [
+      {
+        ...{ name: 'serials', enforcement: 'Deny', ready: 'True', webhooksInstalled: 'True' },
+        ...{ violations: 0, checkedAt: day(-0.01) },
+      },
+      {
+        ...{ name: 'servers', enforcement: 'Warn', ready: 'True', webhooksInstalled: 'True' },
+        ...{ violations: 12, checkedAt: day(-0.02) },
+      },
+    ],
+  },
+  restoreWindows: { unread: [], items: [], total: 2 },
+};
+
+const condition = { lastTransitionTime: day(-20), message: 'said so' };
+
+export const WINDOWS: readonly RestoreWindow[] = [
+  {
+    metadata: { name: 'velero-nightly', creationTimestamp: day(-0.05) },
+    spec: {
+      principals: [{ user: 'system:serviceaccount:velero:velero' }],
+      expiresAt: day(0.1),
+      reason: 'the disk array of fra1 was replaced',
+    },
+    status: { phase: 'Open', openedAt: day(-0.05) },
+  },
+  {
+    metadata: { name: 'drill-2026-02', creationTimestamp: day(-20) },
+    spec: { principals: [{ user: 'alice' }], expiresAt: day(-19.9) },
+    status: {
+      ...{
+        phase: 'CompletedWithViolations',
+        openedAt: day(-20),
+        closedAt: day(-19.95),
+        closeReason: 'Manual',
+      },
+      lastSweep: {
+        ...{ startedAt: day(-0.02), finishedAt: day(-0.02), objectsScanned: 48_210, interim: false },
+      },
+      violations: {
+        total: 2,
+        items: ['web-1', 'web-2'].map((name) => ({
+          ...{
+            policy: 'servers',
+            reference: 'datacenter',
+            field: 'spec.datacenter',
+            reason: 'TargetMissing',
+          },
+          object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name },
+          target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra7' },
+        })),
+      },
+      conditions: [{ ...condition, type: 'IntegrityVerified', status: 'False', reason: 'ViolationsFound' }],
+    },
+  },
+];
+
+/** Tokens are names: `alice` may look, `nobody` is nobody, `broken` cannot be judged, and others may not look. */
+export async function runStatusPage() {
+  let report = SCENE;
+  let now = 0;
+  const allowed = new Set(['alice']);
+  const gate = createGate<{ readonly username: string }>({
+    authenticate: (token) => {
+      if (token === 'broken') return Promise.reject(new Error('connection refused'));
+      return Promise.resolve(token === 'nobody' ? undefined : { username: token });
+    },
+    mayLook: ({ username }) => Promise.resolve(allowed.has(username)),
+    onUndecided: () => undefined,
+    now: () => performance.now() + now,
+  });
+  const app = buildOperationsServer({
+    ...{ live: {}, ready: {}, metrics: createMetrics() },
+    statusPage: {
+      gate,
+      view: () =>
+        Promise.resolve({
+          subtitle: `${report.namespace} · ${report.server}`,
+          content: statusContent(report, WINDOWS),
+          checkedAt: report.checkedAt,
+        }),
+      now: () => performance.now() + now,
+      log: { info: () => undefined, warn: () => undefined },
+    },
+  });
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    app,
+    url: `${url}/status`,
+    change: (change: Partial<StatusReport>) => {
+      report = { ...report, ...change };
+    },
+    forbid: (user: string) => allowed.delete(user),
+    /** So many milliseconds are over. */
+    pass: (ms: number) => {
+      now += ms;
+    },
+  };
+}

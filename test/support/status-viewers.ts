@@ -1,0 +1,61 @@
+/** Service accounts that look at the status page of a replica, or may not. */
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { Cluster } from './cluster.ts';
+import type { Replica } from './gatehouse.ts';
+
+export const VIEWERS = 'status-viewers';
+
+export const serviceAccounts: Resource = {
+  group: '',
+  version: 'v1',
+  resource: 'serviceaccounts',
+  kind: 'ServiceAccount',
+  namespaced: true,
+};
+
+export const clusterRoleBindings: Resource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  resource: 'clusterrolebindings',
+  kind: 'ClusterRoleBinding',
+  namespaced: false,
+};
+
+export const createAccount = (cluster: Cluster, name: string): Promise<KubeObject> =>
+  cluster.admin.create(serviceAccounts, { metadata: { namespace: VIEWERS, name } });
+
+/** Binds the role that `deploy/components/status-page` has for people. */
+export async function letLook(cluster: Cluster, name: string): Promise<void> {
+  const binding = {
+    metadata: { name: `status-viewer-${name}` },
+    roleRef: {
+      ...{ apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'gatehouse-status-viewer' },
+    },
+    subjects: [{ kind: 'ServiceAccount', namespace: VIEWERS, name }],
+  };
+  await cluster.admin.create<KubeObject>(clusterRoleBindings, binding);
+}
+
+/** As `kubectl create token` does. */
+export async function tokenFor(cluster: Cluster, name: string, audience?: string): Promise<string> {
+  const { status } = await cluster.adminRest.request<{ readonly status: { readonly token: string } }>({
+    method: 'POST',
+    path: `/api/v1/namespaces/${VIEWERS}/serviceaccounts/${name}/token`,
+    body: {
+      ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
+      spec: audience === undefined ? {} : { audiences: [audience] },
+    },
+  });
+  return status.token;
+}
+
+export const statusUrl = ({ operationsPort }: Replica, path = ''): string =>
+  `http://127.0.0.1:${operationsPort}/status${path}`;
+
+export async function visit(replica: Replica, token: string | undefined, path = '') {
+  const response = await fetch(statusUrl(replica, path), {
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    redirect: 'manual',
+  });
+  return { status: response.status, headers: response.headers, body: await response.text() };
+}
