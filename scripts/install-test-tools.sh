@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # What some tests use beside Node. For a verdict on trust: openssl, python3, curl and Java (with its compiler, because the client
-# is run from source); for the status page: Chromium. Installs what is missing where that is possible; tests say what they skip.
+# is run from source); for the status page: Chromium; for the Helm chart: Go with the template functions that Helm has. Installs
+# what is missing where that is possible; tests say what they skip.
 set -euo pipefail
 
-declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium)
+declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium [go]=golang-go)
 missing=()
 for command in "${!packages[@]}"; do
   command -v "$command" >/dev/null || missing+=("${packages[$command]}")
 done
+[[ -d /usr/share/gocode/src/github.com/Masterminds/sprig ]] || missing+=(golang-github-masterminds-sprig-dev)
 
 if ((${#missing[@]} == 0)); then
   echo "all of them are there: ${!packages[*]}"

@@ -79,7 +79,7 @@ test.each(tools)(
       { 'gatehouse.dev/aggregate-to-references': 'true' },
     ]);
     const rules = roles.flatMap((role) => role.rules);
-    expect(rules.every(({ verbs }) => verbs.join() === 'get,list,watch')).toBe(true);
+    expect(rules.every(({ verbs }) => verbs.join() === 'list,watch')).toBe(true);
     const readable = rules.flatMap(({ apiGroups, resources }) =>
       apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),
     );

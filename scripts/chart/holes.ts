@@ -1,0 +1,96 @@
+/** Manifests become templates: holes are put into the object, which is written as YAML, and then each hole is filled. */
+import { stringify } from 'yaml';
+
+/** What stands in a hole. `inline`: the value alone. `lines`: instead of the line that it is in, at that line's indentation. */
+export type Filling =
+  | { readonly kind: 'inline'; readonly text: string }
+  | { readonly kind: 'lines'; readonly lines: (indent: number) => readonly string[] };
+
+export type Path = readonly (string | number)[];
+
+/** What is put where; a value without a filling is plain YAML. */
+export interface Edit {
+  readonly path: Path;
+  readonly filling: Filling;
+  /** `replace`: the base has a value there. `add`: it has none, and would be overruled if it got one. */
+  readonly how: 'replace' | 'add';
+}
+
+export const inline = (path: Path, text: string): Edit => ({
+  path,
+  how: 'replace',
+  filling: { kind: 'inline', text },
+});
+
+export const lines = (path: Path, how: Edit['how'], of: (indent: number) => readonly string[]): Edit => ({
+  path,
+  how,
+  filling: { kind: 'lines', lines: of },
+});
+
+/** The entry with what the value holds, and nothing at all while it is empty. */
+export const optional = (path: Path, how: Edit['how'], value: string): Edit =>
+  lines(path, how, (indent) => [
+    `{{- with .Values.${value} }}`,
+    `${String(path.at(-1))}:`,
+    `  {{- toYaml . | nindent ${indent + 2} }}`,
+    '{{- end }}',
+  ]);
+
+const HOLE = /HOLE(\d+)HOLE/;
+
+/**
+ * The object as a template.
+ *
+ * @throws Error when a replaced path is not there, or an added one is: then the base has changed, and the chart has to follow
+ */
+export function toTemplate(object: object, edits: readonly Edit[]): string {
+  const holed = edits.reduce<unknown>((value, { path, how }, n) => withHole(value, path, how, n), object);
+  const text = stringify(holed, { lineWidth: 0, aliasDuplicateObjects: false });
+  return escaped(text)
+    .split('\n')
+    .flatMap((line) => {
+      const number = HOLE.exec(line)?.[1];
+      const filling = number === undefined ? undefined : edits[Number(number)]?.filling;
+      return filling === undefined ? [line] : filled(line, filling);
+    })
+    .join('\n');
+}
+
+/** Braces of the base itself, such as those of alerts, are text. */
+const escaped = (text: string): string => text.replaceAll('{{', '{{ "{{" }}');
+
+function filled(line: string, filling: Filling): readonly string[] {
+  switch (filling.kind) {
+    case 'inline':
+      return [line.replace(HOLE, () => filling.text)];
+    case 'lines': {
+      if (/^\s*- \S+:/.test(line))
+        throw new Error(`${line.trim()}: the first entry of an item can only be inline`);
+      const indent = line.length - line.trimStart().length;
+      return filling.lines(indent).map((one) => ' '.repeat(indent) + one);
+    }
+  }
+}
+
+function withHole(value: unknown, path: Path, how: Edit['how'], number: number): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined) return `HOLE${number}HOLE`;
+  if (Array.isArray(value)) {
+    const items: readonly unknown[] = value;
+    if (typeof key !== 'number' || key > items.length) throw new Error(`there is no item ${key} to edit`);
+    const item = rest.length === 0 ? checked(items[key], how, path) : items[key];
+    return items.toSpliced(key, 1, withHole(item, rest, how, number));
+  }
+  if (typeof value !== 'object' || value === null) throw new Error(`there is no ${key} in ${String(value)}`);
+  const below: unknown = Object.entries(value).find(([name]) => name === key)?.[1];
+  if (rest.length === 0) checked(below, how, path);
+  return { ...value, [key]: withHole(rest.length === 0 ? below : (below ?? {}), rest, how, number) };
+}
+
+function checked(value: unknown, how: Edit['how'], path: Path): unknown {
+  if (how === 'replace' && value === undefined) throw new Error(`the base has no ${path.join('.')} any more`);
+  if (how === 'add' && value !== undefined)
+    throw new Error(`the base has ${path.join('.')} now: make it a default of the chart in scripts/chart/`);
+  return value;
+}

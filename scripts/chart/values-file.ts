@@ -1,0 +1,119 @@
+/** The chart's values as values.yaml, as a JSON Schema for Helm and as a page for people: all from one definition. */
+import type { TProperties, TSchema } from 'typebox';
+import { stringify } from 'yaml';
+
+type Values = TSchema & { readonly properties: TProperties };
+
+/** What Typebox keeps of a value that people read. */
+interface Described {
+  readonly description: string;
+  readonly default?: unknown;
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, TSchema>>;
+}
+
+const WIDTH = 100;
+
+/** values.yaml: every value with its default, and what it says above it. */
+export function renderValues(values: Values): string {
+  return `# Generated from scripts/chart/values.ts by \`npm run generate\`. Do not edit: give Helm a file of your own with -f.\n${entries(values.properties, 0)}`;
+}
+
+function entries(properties: Readonly<Record<string, TSchema>>, indent: number): string {
+  return Object.entries(properties)
+    .map(([key, schema]) => {
+      const { description, properties: below, default: value } = described(schema);
+      const comment = wrapped(description, WIDTH - indent - 2).map((line) => `# ${line}`);
+      const text = [
+        ...comment,
+        ...(below === undefined
+          ? stringify({ [key]: value }, { aliasDuplicateObjects: false })
+              .trimEnd()
+              .split('\n')
+          : [`${key}:`]),
+      ];
+      const own = text.map((line) => `${' '.repeat(indent)}${line}\n`).join('');
+      return `${indent === 0 ? '\n' : ''}${own}${below === undefined ? '' : entries(below, indent + 2)}`;
+    })
+    .join('');
+}
+
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+/** values.schema.json, draft 7, which is what all versions of Helm 3 read. */
+export function renderValuesSchema(values: Values): string {
+  // Through JSON: TypeBox keeps markers of its own on a schema that are not part of it.
+  const plain = JSON.parse(JSON.stringify(values)) as Record<string, unknown>;
+  const properties = {
+    ...(plain.properties as object), // a schema of an object, as the type of `values` says
+    global: {
+      type: 'object',
+      description: 'What Helm gives to every chart that another one has as a dependency.',
+    },
+    enabled: {
+      type: 'boolean',
+      description: 'For the condition of a chart that has this one as a dependency.',
+    },
+  };
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    $comment: 'Generated from scripts/chart/values.ts by `npm run generate`. Do not edit.',
+    ...plain,
+    properties,
+  };
+  return `${JSON.stringify(withoutRequired(schema), undefined, 2)}\n`;
+}
+
+/** A default can be taken away with null, so no value is required. */
+function withoutRequired(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutRequired);
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key, below]) => !(key === 'required' && Array.isArray(below)))
+      .map(([key, below]) => [key, withoutRequired(below)]),
+  );
+}
+
+/** docs/reference/helm-values.md. */
+export function renderValuesPage(values: Values): string {
+  const rows = leaves(values.properties, '').map(
+    ({ path, schema }) =>
+      `| \`${path}\` | ${cell(schema)} | ${described(schema).description.replaceAll('|', '\\|')} |\n`,
+  );
+  return `<!-- Generated from scripts/chart/values.ts by \`npm run generate\`. Do not edit. -->
+
+# Values of the Helm chart
+
+[installing.md](../installing.md#helm) says how the chart is used. Helm refuses a value that is not here.
+
+| value | default | what |
+| --- | --- | --- |
+${rows.join('')}`;
+}
+
+const leaves = (
+  properties: Readonly<Record<string, TSchema>>,
+  prefix: string,
+): readonly { readonly path: string; readonly schema: TSchema }[] =>
+  Object.entries(properties).flatMap(([key, schema]) => {
+    const path = `${prefix}${key}`;
+    const below = described(schema).properties;
+    return below === undefined ? [{ path, schema }] : leaves(below, `${path}.`);
+  });
+
+/** Long defaults are in values.yaml for those who want them. */
+function cell(schema: TSchema): string {
+  const text = JSON.stringify(described(schema).default);
+  return text.length > 60 ? 'see `values.yaml`' : `\`${text}\``;
+}
+
+const described = (schema: TSchema): Described => schema as TSchema & Described; // chart/values.ts describes every one

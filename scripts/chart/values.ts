@@ -1,0 +1,186 @@
+/**
+ * What can be set in the Helm chart, once: values.yaml, values.schema.json and docs/reference/helm-values.md are made from this.
+ * Defaults that the base has are taken from the base.
+ */
+import Type, { type TProperties, type TSchema } from 'typebox';
+
+import { SETTINGS } from '../../src/config/config.ts';
+
+/** The base's own words, as far as they are defaults of the chart. */
+export interface BaseDefaults {
+  readonly image: string;
+  readonly replicas: number;
+  readonly strategy: unknown;
+  readonly priorityClassName: string;
+  readonly topologySpreadConstraints: unknown;
+  readonly resources: unknown;
+  readonly minAvailable: number;
+  readonly metricsFrom: unknown;
+}
+
+const group = (description: string, properties: TProperties) =>
+  Type.Object(properties, { description, additionalProperties: false });
+const boolean = (description: string, value: boolean) => Type.Boolean({ description, default: value });
+const text = (description: string, value: string, rules: { readonly pattern?: string } = {}) =>
+  Type.String({ description, default: value, ...rules });
+const oneOf = (description: string, values: readonly string[], value: string) =>
+  Type.Unsafe<string>({ type: 'string', enum: values, description, default: value });
+const textMap = (description: string) =>
+  Type.Unsafe<object>({ type: 'object', additionalProperties: { type: 'string' }, description, default: {} });
+const object = (description: string, value: unknown) =>
+  Type.Unsafe<object>({ type: 'object', description, default: value });
+const objects = (description: string, value: unknown = []) =>
+  Type.Unsafe<readonly object[]>({ type: 'array', items: { type: 'object' }, description, default: value });
+
+const DNS_LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$';
+/** A number of pods, or a share of them. */
+const amount = (description: string, value: number) =>
+  Type.Unsafe<number | string>({
+    anyOf: [
+      { type: 'integer', minimum: 0 },
+      { type: 'string', pattern: '^(100|[1-9]?[0-9])%$' },
+    ],
+    description,
+    default: value,
+  });
+
+/** The values of the chart, as a JSON Schema with defaults and descriptions. */
+export function chartValues(base: BaseDefaults): TSchema & { readonly properties: TProperties } {
+  return group('Values of the Helm chart of Gatehouse.', {
+    image: imageValues(base),
+    imagePullSecrets: objects('Secrets that pull the image: `[{name: my-registry}]`.'),
+    ...deploymentValues(base),
+    ...processValues(),
+    ...permissionValues(),
+    ...neighbourValues(base),
+    crds: group(
+      'The CustomResourceDefinitions. They are templates, so that upgrades of the chart upgrade them.',
+      {
+        enabled: boolean('Install and upgrade them. Turn off where something else does.', true),
+        keep: boolean(
+          'Keep them when the release is uninstalled. Without them every policy, window and report is deleted.',
+          true,
+        ),
+        rules: boolean(
+          'Kubernetes 1.25 and newer: the API server itself holds RestoreWindows to more rules.',
+          false,
+        ),
+      },
+    ),
+    monitoring: monitoringValues(),
+  });
+}
+
+const imageValues = (base: BaseDefaults) =>
+  group('The image.', {
+    repository: text('Where the image is, without its tag.', base.image, {
+      pattern: '^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$',
+    }),
+    tag: text('Its tag; empty: the version of the chart.', '', { pattern: '^[\\w.-]{0,128}$' }),
+    digest: text('Its digest, `sha256:…`, which counts before the tag.', '', {
+      pattern: '^(sha256:[0-9a-f]{64})?$',
+    }),
+    pullPolicy: oneOf(
+      'When it is pulled; empty: as Kubernetes thinks fit for the tag.',
+      ['', 'Always', 'IfNotPresent', 'Never'],
+      '',
+    ),
+  });
+
+const deploymentValues = (base: BaseDefaults): TProperties => ({
+  replicas: Type.Integer({
+    description: 'How many pods. While none runs, requests that policies govern are refused.',
+    default: base.replicas,
+    minimum: 0,
+  }),
+  strategy: object('How pods are replaced when something changes.', base.strategy),
+  resources: object('What a pod asks for, and what it may use at most.', base.resources),
+  priorityClassName: text('Priority class of the pods; empty: none.', base.priorityClassName),
+  nodeSelector: textMap('Labels that a node must have.'),
+  tolerations: objects('Taints of nodes that do not keep the pods away.'),
+  affinity: object('Which nodes and which neighbours the pods want.', {}),
+  topologySpreadConstraints: objects(
+    'How the pods are spread over the cluster.',
+    base.topologySpreadConstraints,
+  ),
+  podAnnotations: textMap('Annotations of the pods.'),
+  podLabels: textMap('Labels of the pods, beside those that the chart sets.'),
+});
+
+const processValues = (): TProperties => ({
+  logLevel: oneOf(
+    'Least severe level that is logged.',
+    ['debug', 'info', 'warn', 'error'],
+    SETTINGS['log-level'].default ?? 'info',
+  ),
+  statusPage: boolean(
+    'A status page at `/status` of the metrics port, for those who are bound to the ClusterRole `gatehouse-status-viewer`.',
+    false,
+  ),
+  extraArgs: Type.Array(Type.String(), {
+    description: 'More flags of `gatehouse serve`, such as `--drain-delay=20s`.',
+    default: [],
+  }),
+  extraEnv: objects('More variables of the environment, such as the `OTEL_*` ones.'),
+  extraVolumes: objects('More volumes of the pods, such as one with handlers.'),
+  extraVolumeMounts: objects('Where the container has them.'),
+});
+
+const permissionValues = (): TProperties => ({
+  compat: group('Whose annotations are honoured beside our own.', {
+    openshift: boolean(
+      "Those of OpenShift's service-ca. Also leaves the user id to OpenShift, which refuses a fixed one.",
+      false,
+    ),
+    certManager: boolean("Those of cert-manager's cainjector.", false),
+  }),
+  deleteSecrets: boolean(
+    'Let Gatehouse delete Secrets: for `--serving-cert-on-removal=delete` (see extraArgs), and for Services that want a Secret ' +
+      'replaced that cannot be written.',
+    false,
+  ),
+  restore: group('Restores by backup tools.', {
+    velero: group('The detector for restores of Velero.', {
+      enabled: boolean(
+        'Install it. Its kind has to be there first: in a new cluster, the second `helm upgrade` adds it.',
+        false,
+      ),
+      namespace: text(
+        'Where Velero runs. Whoever may write Restores there can have references deferred.',
+        'velero',
+        { pattern: DNS_LABEL },
+      ),
+    }),
+  }),
+});
+
+const neighbourValues = (base: BaseDefaults): TProperties => ({
+  podDisruptionBudget: group('Nodes are drained one after the other. Turn off for a single replica.', {
+    enabled: boolean('Have one.', true),
+    minAvailable: amount('How many pods may not be evicted, as a number or a percentage.', base.minAvailable),
+  }),
+  networkPolicy: group('Who may reach Gatehouse. Webhooks come in from everywhere, metrics do not.', {
+    enabled: boolean('Have one.', true),
+    // With none at all, a NetworkPolicy lets everybody in.
+    metricsFrom: Type.Unsafe<readonly object[]>({
+      type: 'array',
+      items: { type: 'object' },
+      minItems: 1,
+      description: 'Who may read the metrics: peers of a NetworkPolicy.',
+      default: base.metricsFrom,
+    }),
+  }),
+});
+
+const monitoringValues = () =>
+  group('For clusters with the Prometheus operator.', {
+    labels: textMap(
+      'Labels of the two below that your Prometheus selects by, such as `release: prometheus`.',
+    ),
+    podMonitor: boolean('A PodMonitor: every replica is scraped.', false),
+    prometheusRule: boolean('A PrometheusRule: alerts.', false),
+    dashboard: boolean(
+      "The dashboard, in a ConfigMap with the label that the sidecar of Grafana's chart looks for.",
+      false,
+    ),
+  });

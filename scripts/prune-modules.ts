@@ -1,0 +1,74 @@
+/**
+ * Takes out of a node_modules folder what no running program reads: types, sources, source maps, tests, documents.
+ * deploy/Dockerfile runs it: node scripts/prune-modules.ts node_modules. Uses nothing but Node, for it runs before and after npm.
+ */
+import { readdirSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+
+/** Licences ask to be handed on with the code. */
+const ALWAYS = /^(licen[cs]e|notice|copying|authors|patents)|^package\.json$/i;
+/** TypeScript is never run from node_modules, and `.bare` are libraries for another runtime. */
+const NEVER = /\.([cm]?ts|map|md|markdown|flow|tsbuildinfo|bare)$/i;
+/** At the top of a package only: further down a folder of such a name may be code. */
+const FOLDERS = new Set([
+  ...['test', 'tests', '__tests__', 'coverage', 'docs', 'example', 'examples'],
+  ...['bench', 'benchmark', 'benchmarks', '.github'],
+]);
+
+/** Whether a running program may read the file; `path` is relative to its package. */
+export function isNeeded(path: string): boolean {
+  const parts = path.split(/[/\\]/);
+  const name = parts.at(-1) ?? '';
+  if (ALWAYS.test(name) && !NEVER.test(name.replace(/\.md$/i, ''))) return true;
+  return !NEVER.test(name) && !(parts.length > 1 && FOLDERS.has(parts[0] ?? ''));
+}
+
+export interface ModuleFile {
+  /** Such as `@scope/name`, or `name/node_modules/other`. */
+  readonly pack: string;
+  /** Relative to the package. */
+  readonly path: string;
+  readonly bytes: number;
+}
+
+/** Every file in the packages of a node_modules folder; links, which npm makes for commands, are left out. */
+export function* filesOf(modules: string): Generator<ModuleFile> {
+  for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    const parts = relative(modules, file).split(sep);
+    const scope = parts.lastIndexOf('node_modules') + 1;
+    const end = scope + (parts[scope]?.startsWith('@') === true ? 2 : 1);
+    if (end >= parts.length) continue; // npm's own notes beside the packages
+    yield {
+      pack: parts.slice(0, end).join('/'),
+      path: parts.slice(end).join('/'),
+      bytes: statSync(file).size,
+    };
+  }
+}
+
+/** Removes what is not needed, and folders that are empty then; says how many bytes that was. */
+export function pruneModules(modules: string): number {
+  let removed = 0;
+  for (const { pack, path, bytes } of [...filesOf(modules)]) {
+    if (isNeeded(path)) continue;
+    rmSync(join(modules, pack, path));
+    removed += bytes;
+  }
+  removeEmpty(modules);
+  return removed;
+}
+
+function removeEmpty(folder: string): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeEmpty(join(folder, entry.name));
+  }
+  if (readdirSync(folder).length === 0) rmdirSync(folder);
+}
+
+if (import.meta.main) {
+  const [modules] = process.argv.slice(2);
+  if (modules === undefined) throw new Error('usage: node scripts/prune-modules.ts <node_modules>');
+  console.log(`removed ${(pruneModules(modules) / 1e6).toFixed(1)} MB that no running program reads`);
+}

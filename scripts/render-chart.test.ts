@@ -1,0 +1,159 @@
+import { Ajv } from 'ajv';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+import { inline, lines, toTemplate } from './chart/holes.ts';
+import { COMPONENTS } from './chart/parts.ts';
+import { renderChart, staleTemplates } from './render-chart.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const CHART = join(ROOT, 'deploy', 'chart', 'gatehouse');
+const generated = renderChart(ROOT);
+const read = (path: string) => readFileSync(join(CHART, path), 'utf8');
+
+test('the chart is what the manifests say; `npm run generate` makes it so', () => {
+  for (const { path, text } of generated) expect(readFileSync(join(ROOT, path), 'utf8'), path).toBe(text);
+  expect(staleTemplates(ROOT)).toEqual([]);
+});
+
+test('every component of deploy/ has a place in the chart', () => {
+  const folders = readdirSync(join(ROOT, 'deploy', 'components'));
+  expect(
+    Object.keys(COMPONENTS).toSorted(),
+    'scripts/chart/parts.ts says which value turns each component on',
+  ).toEqual(folders.toSorted());
+});
+
+test('every value is used by a template, and templates use no other', () => {
+  const templates = [
+    ...generated.filter(({ path }) => path.includes('/templates/')).map(({ text }) => text),
+    // The helper takes all of `image` at once.
+    read('templates/_helpers.tpl').replaceAll('$image', '.Values.image'),
+    read('templates/NOTES.txt'),
+  ].join('\n');
+  const used = new Set([...templates.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path ?? ''));
+  used.delete('image');
+  const schema = parse(read('values.schema.json')) as Schema; // generated, and compared above
+  expect([...used].toSorted()).toEqual(leaves(schema).toSorted());
+});
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+}
+
+const leaves = ({ properties = {} }: Schema): readonly string[] =>
+  Object.entries(properties)
+    .filter(([key]) => key !== 'global' && key !== 'enabled')
+    .flatMap(([key, schema]) => leavesBelow(schema).map((below) => (below === '' ? key : `${key}.${below}`)));
+
+const leavesBelow = ({ properties }: Schema): readonly string[] =>
+  properties === undefined
+    ? ['']
+    : Object.entries(properties).flatMap(([key, schema]) =>
+        leavesBelow(schema).map((below) => (below === '' ? key : `${key}.${below}`)),
+      );
+
+describe('the schema of the values', () => {
+  const validate = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(
+    parse(read('values.schema.json')) as object,
+  );
+  const complaints = (values: unknown): readonly string[] => {
+    validate(values);
+    return (validate.errors ?? []).map(({ instancePath, message = '' }) => `${instancePath} ${message}`);
+  };
+
+  test('takes values.yaml, whole and with any of it left out', () => {
+    const values = parse(read('values.yaml')) as Record<string, unknown>;
+    expect(complaints(values)).toEqual([]);
+    for (const key of Object.keys(values)) {
+      expect(complaints(Object.fromEntries(Object.entries(values).filter(([name]) => name !== key)))).toEqual(
+        [],
+      );
+    }
+  });
+
+  const folder = join(ROOT, 'deploy', 'chart', 'values');
+  test.each(readdirSync(folder))('takes %s', (name) => {
+    expect(complaints(parse(readFileSync(join(folder, name), 'utf8')))).toEqual([]);
+  });
+
+  test('takes what docs/installing.md shows', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'installing.md'), 'utf8');
+    const shown = [...page.matchAll(/^```yaml\n# values\.yaml\n([^]*?)^```/gm)].map(([, text = '']) => text);
+    expect(shown.length).toBeGreaterThan(0);
+    for (const text of shown) expect(complaints(parse(text))).toEqual([]);
+  });
+
+  test.each([
+    ['what Helm gives to dependencies', { global: { registry: 'x' }, enabled: true }],
+    ['a registry with a port', { image: { repository: 'registry.example.com:5000/gatehouse' } }],
+    ['a digest', { image: { digest: `sha256:${'a'.repeat(64)}` } }],
+    ['a percentage', { podDisruptionBudget: { minAvailable: '50%' } }],
+  ])('takes %s', (_what, values) => {
+    expect(complaints(values)).toEqual([]);
+  });
+
+  test.each([
+    ['a value that is not there', { replica: 3 }, ' must NOT have additional properties'],
+    ['one in a group', { image: { name: 'x' } }, '/image must NOT have additional properties'],
+    ['a tag in the repository', { image: { repository: 'gatehouse:1' } }, '/image/repository must match'],
+    ['a digest without its algorithm', { image: { digest: 'a'.repeat(64) } }, '/image/digest must match'],
+    ['a policy that is none', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy must be equal'],
+    ['half a pod', { replicas: 1.5 }, '/replicas must be integer'],
+    ['a number as text', { replicas: '2' }, '/replicas must be integer'],
+    ['a level that is none', { logLevel: 'loud' }, '/logLevel must be equal'],
+    ['flags in one text', { extraArgs: '--drain-delay=20s' }, '/extraArgs must be array'],
+    ['a label that is no text', { nodeSelector: { gpu: true } }, '/nodeSelector/gpu must be string'],
+    [
+      'a namespace that is none',
+      { restore: { velero: { namespace: 'A b' } } },
+      '/restore/velero/namespace must',
+    ],
+    [
+      'too many percent',
+      { podDisruptionBudget: { minAvailable: '101%' } },
+      '/podDisruptionBudget/minAvailable',
+    ],
+  ])('refuses %s', (_what, values, complaint) => {
+    expect(complaints(values).join('\n')).toContain(complaint);
+  });
+});
+
+describe('a template', () => {
+  test('keeps braces of the manifest as text', () => {
+    expect(toTemplate({ summary: 'in {{ $labels.kind }}' }, [])).toBe(
+      'summary: in {{ "{{" }} $labels.kind }}\n',
+    );
+  });
+
+  test('has holes in a value and in the place of an entry', () => {
+    const edits = [
+      inline(['spec', 'replicas'], '{{ .Values.replicas }}'),
+      lines(['spec', 'args', 1], 'add', (indent) => [
+        '{{- range .Values.args }}',
+        `- {{ . }} # ${indent}`,
+        '{{- end }}',
+      ]),
+    ];
+    expect(toTemplate({ spec: { replicas: 2, args: ['serve'] } }, edits)).toBe(
+      'spec:\n  replicas: {{ .Values.replicas }}\n  args:\n    - serve\n    {{- range .Values.args }}\n    - {{ . }} # 4\n    {{- end }}\n',
+    );
+  });
+
+  test.each([
+    ['a value that is gone', inline(['spec', 'replicas'], 'x'), 'the base has no'],
+    ['one that the base has got', lines(['spec', 'affinity'], 'add', () => []), 'the base has '],
+    [
+      'lines for the first entry of an item',
+      lines(['spec', 'items', 0, 'from'], 'replace', () => []),
+      'can only be inline',
+    ],
+    ['an item far behind the last', lines(['spec', 'args', 3], 'add', () => []), 'there is no item 3'],
+  ])('cannot be made with %s', (_what, edit, complaint) => {
+    expect(() => toTemplate({ spec: { affinity: {}, args: [], items: [{ from: 1 }] } }, [edit])).toThrow(
+      complaint,
+    );
+  });
+});

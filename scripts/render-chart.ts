@@ -1,0 +1,104 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+import type { KubeObject } from '../src/kube/object.ts';
+import { editsOf } from './chart/edits.ts';
+import { toTemplate } from './chart/holes.ts';
+import { readParts, type Part } from './chart/parts.ts';
+import { renderValues, renderValuesPage, renderValuesSchema } from './chart/values-file.ts';
+import { chartValues, type BaseDefaults } from './chart/values.ts';
+
+const HEADER = '{{- /* Generated from deploy/ by `npm run generate`. Do not edit. */ -}}\n';
+
+/** A generated file, by its path from the top of the repository. */
+export interface GeneratedFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+const CHART = 'deploy/chart/gatehouse';
+
+/**
+ * The Helm chart but for its notes and helpers, from the manifests of `deploy/`, and the page about its values.
+ *
+ * @throws Error when the base has got something that the chart does not know what to do with
+ */
+export function renderChart(root: string): readonly GeneratedFile[] {
+  const parts = readParts(join(root, 'deploy'));
+  const values = chartValues(defaultsOf(parts));
+  return [
+    { path: `${CHART}/Chart.yaml`, text: renderChartFile(root) },
+    { path: `${CHART}/values.yaml`, text: renderValues(values) },
+    { path: `${CHART}/values.schema.json`, text: renderValuesSchema(values) },
+    { path: 'docs/reference/helm-values.md', text: renderValuesPage(values) },
+    ...parts.map(({ object, condition }) => ({
+      path: `${CHART}/templates/${fileName(object)}`,
+      text: HEADER + guarded(toTemplate(object, editsOf(object)), condition),
+    })),
+  ];
+}
+
+/** Templates that nothing generates any more, by their paths from the top of the repository. */
+export function staleTemplates(root: string): readonly string[] {
+  const folder = join(root, CHART, 'templates');
+  if (!existsSync(folder)) return [];
+  const generated = new Set(renderChart(root).map(({ path }) => path));
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.yaml'))
+    .map((name) => `${CHART}/templates/${name}`)
+    .filter((path) => !generated.has(path));
+}
+
+function renderChartFile(root: string): string {
+  const { version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    readonly version: string;
+    readonly description: string;
+  }; // our own file
+  const chart = {
+    apiVersion: 'v2',
+    name: 'gatehouse',
+    description,
+    type: 'application',
+    version,
+    appVersion: version,
+    kubeVersion: '>=1.20.0-0',
+    keywords: ['admission', 'webhook', 'certificates', 'restore'],
+  };
+  return `# Generated from package.json by \`npm run generate\`. Do not edit.\n${stringify(chart, { lineWidth: 0 })}`;
+}
+
+const guarded = (text: string, condition: string | undefined): string =>
+  condition === undefined ? text : `{{- if ${condition} }}\n${text}{{- end }}\n`;
+
+function fileName({ kind = '', metadata }: KubeObject): string {
+  const name = metadata?.name ?? '';
+  if (kind === 'CustomResourceDefinition') return `crds/${name.replace('.gatehouse.dev', '')}.yaml`;
+  const kebab = kind.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase();
+  return name === 'gatehouse' ? `${kebab}.yaml` : `${kebab}-${name.replace('gatehouse-', '')}.yaml`;
+}
+
+/** What the chart takes from the base as its defaults; @throws Error when the base does not say it. */
+function defaultsOf(parts: readonly Part[]): BaseDefaults {
+  const at = (kind: string, ...path: readonly (string | number)[]): unknown => {
+    const object: unknown = parts.find((part) => part.object.kind === kind)?.object;
+    const found = path.reduce(
+      (value, key) => (value as Record<string | number, unknown> | undefined)?.[key],
+      object,
+    ); // undefined ends it
+    if (found === undefined) throw new Error(`deploy/: ${kind} has no ${path.join('.')}`);
+    return found;
+  };
+  const pod = ['spec', 'template', 'spec'];
+  const image = String(at('Deployment', ...pod, 'containers', 0, 'image'));
+  return {
+    image: image.slice(0, image.lastIndexOf(':')),
+    replicas: Number(at('Deployment', 'spec', 'replicas')),
+    strategy: at('Deployment', 'spec', 'strategy'),
+    priorityClassName: String(at('Deployment', ...pod, 'priorityClassName')),
+    topologySpreadConstraints: at('Deployment', ...pod, 'topologySpreadConstraints'),
+    resources: at('Deployment', ...pod, 'containers', 0, 'resources'),
+    minAvailable: Number(at('PodDisruptionBudget', 'spec', 'minAvailable')),
+    metricsFrom: at('NetworkPolicy', 'spec', 'ingress', 1, 'from'),
+  };
+}

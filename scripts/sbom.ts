@@ -1,0 +1,43 @@
+/**
+ * Prints what the image and the package are made of, as CycloneDX: node scripts/sbom.ts.
+ * `npm sbom --omit dev` alone leaves out what development needs too, such as yaml, so npm is shown a tree without development.
+ */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { productionEntries, type LockEntry } from './production-packages.ts';
+
+const run = promisify(execFile);
+
+/** The CycloneDX document, as JSON, for the package in `root`. */
+export async function productionSbom(root: string): Promise<string> {
+  const read = (name: string): object => JSON.parse(readFileSync(join(root, name), 'utf8')) as object; // npm's own files
+  const manifest: object = { ...read('package.json'), devDependencies: {} };
+  const lock = read('package-lock.json') as { readonly packages: Readonly<Record<string, LockEntry>> };
+  const kept = productionEntries(lock).map(([path, entry]) => [
+    path,
+    path === '' ? { ...entry, devDependencies: {} } : entry,
+  ]);
+
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sbom-'));
+  try {
+    writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
+    writeFileSync(
+      join(folder, 'package-lock.json'),
+      JSON.stringify({ ...lock, packages: Object.fromEntries(kept) as object }),
+    );
+    const args = ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx', '--sbom-type', 'application'];
+    const { stdout } = await run('npm', args, { cwd: folder, maxBuffer: 32 * 2 ** 20 });
+    const sbom = JSON.parse(stdout) as { readonly metadata: { readonly component: object } }; // CycloneDX
+    // npm calls it after the folder, which is a temporary one.
+    const component = { ...sbom.metadata.component, name: 'gatehouse' };
+    return `${JSON.stringify({ ...sbom, metadata: { ...sbom.metadata, component } }, undefined, 2)}\n`;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+if (import.meta.main) process.stdout.write(await productionSbom(join(import.meta.dirname, '..')));

@@ -1,0 +1,500 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { established, startCluster, type Cluster } from '../support/cluster.ts';
+import { findHelms, type RenderOptions } from '../support/helm.ts';
+import { HAS_KUBECTL } from '../support/kubectl.ts';
+
+const run = promisify(execFile);
+const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
+const VALUES = join(DEPLOY, 'chart', 'values');
+const HELMS = await findHelms();
+const DETECTORS = 'gatehouse.dev/v1alpha1/RestoreDetector';
+
+/** An object as tests look into it, by a path such as `spec.replicas`. */
+function at(object: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (value, key) =>
+        typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined,
+      object,
+    );
+}
+
+const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata?.name}`;
+const byName = (objects: readonly KubeObject[]) =>
+  Object.fromEntries(objects.map((object) => [nameOf(object), object]));
+
+const OF_HELM = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$)/;
+
+/** Without what only Helm looks at; what is empty then is left out, as in the base. */
+function plain(object: KubeObject): KubeObject {
+  const { labels, annotations, ...metadata } = object.metadata ?? {};
+  const kept = (map: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(Object.entries(map).filter(([key]) => !OF_HELM.test(key)));
+  const some = (key: string, map: Readonly<Record<string, string>>) =>
+    Object.keys(map).length === 0 ? {} : { [key]: map };
+  return {
+    ...object,
+    metadata: { ...metadata, ...some('labels', kept(labels)), ...some('annotations', kept(annotations)) },
+  };
+}
+
+const manifests = (text: string): readonly KubeObject[] =>
+  parseAllDocuments(text).map((document) => document.toJS() as KubeObject); // our own manifests
+
+const withoutNamespace = (objects: readonly KubeObject[]) =>
+  byName(objects.filter(({ kind }) => kind !== 'Namespace'));
+
+/** With the constraints sorted: kustomize merges lists in an order of its own, and none has a meaning. */
+function inOneOrder(object: KubeObject): KubeObject {
+  const constraints = at(object, `${POD}.topologySpreadConstraints`);
+  if (Array.isArray(constraints))
+    constraints.sort((a, b) => String(at(a, 'topologyKey')).localeCompare(String(at(b, 'topologyKey'))));
+  return object;
+}
+
+const DEPLOYMENT = 'Deployment gatehouse';
+const POD = 'spec.template.spec';
+const CONTAINER = `${POD}.containers.0`;
+const VELERO = { restore: { velero: { enabled: true, namespace: 'backups' } } };
+const monitored = (what: string, more: object = {}) => ({ monitoring: { [what]: true, ...more } });
+const taint = [{ key: 'gpu', operator: 'Exists' }];
+const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
+const spread = [{ maxSkew: 2, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }];
+const peers = [{ podSelector: {} }];
+const DIGEST = `sha256:${'0'.repeat(64)}`;
+
+/** For every value: what is set, and what then stands where; undefined: nothing any more. */
+const EFFECTS: readonly (readonly [
+  value: string,
+  values: object,
+  object: string,
+  path: string,
+  is: unknown,
+])[] = [
+  [
+    'image.repository',
+    { image: { repository: 'r.io:5000/g' } },
+    DEPLOYMENT,
+    `${CONTAINER}.image`,
+    'r.io:5000/g:0.1.0',
+  ],
+  ['image.tag', { image: { tag: '2024' } }, DEPLOYMENT, `${CONTAINER}.image`, 'gatehouse:2024'],
+  [
+    'image.digest',
+    { image: { tag: 'x', digest: DIGEST } },
+    DEPLOYMENT,
+    `${CONTAINER}.image`,
+    `gatehouse@${DIGEST}`,
+  ],
+  [
+    'image.pullPolicy',
+    { image: { pullPolicy: 'Always' } },
+    DEPLOYMENT,
+    `${CONTAINER}.imagePullPolicy`,
+    'Always',
+  ],
+  [
+    'imagePullSecrets',
+    { imagePullSecrets: [{ name: 's' }] },
+    DEPLOYMENT,
+    `${POD}.imagePullSecrets`,
+    [{ name: 's' }],
+  ],
+  ['replicas', { replicas: 5 }, DEPLOYMENT, 'spec.replicas', 5],
+  ['replicas', { replicas: 0 }, DEPLOYMENT, 'spec.replicas', 0],
+  [
+    'strategy',
+    { strategy: { rollingUpdate: { maxSurge: '50%' } } },
+    DEPLOYMENT,
+    'spec.strategy.rollingUpdate',
+    { maxSurge: '50%', maxUnavailable: 0 },
+  ],
+  [
+    'resources',
+    { resources: { limits: { memory: '1Gi' } } },
+    DEPLOYMENT,
+    `${CONTAINER}.resources.limits`,
+    { memory: '1Gi' },
+  ],
+  ['priorityClassName', { priorityClassName: '' }, DEPLOYMENT, `${POD}.priorityClassName`, undefined],
+  ['nodeSelector', { nodeSelector: { disk: 'ssd' } }, DEPLOYMENT, `${POD}.nodeSelector`, { disk: 'ssd' }],
+  ['tolerations', { tolerations: taint }, DEPLOYMENT, `${POD}.tolerations`, taint],
+  ['affinity', { affinity }, DEPLOYMENT, `${POD}.affinity`, affinity],
+  [
+    'topologySpreadConstraints',
+    { topologySpreadConstraints: spread },
+    DEPLOYMENT,
+    `${POD}.topologySpreadConstraints`,
+    spread,
+  ],
+  [
+    'podAnnotations',
+    { podAnnotations: { a: 'true' } },
+    DEPLOYMENT,
+    'spec.template.metadata.annotations',
+    { a: 'true' },
+  ],
+  ['podLabels', { podLabels: { team: '7' } }, DEPLOYMENT, 'spec.template.metadata.labels.team', '7'],
+  ['logLevel', { logLevel: 'debug' }, DEPLOYMENT, `${CONTAINER}.args`, ['serve', '--log-level=debug']],
+  [
+    'extraArgs',
+    { extraArgs: ['--drain-delay=20s'] },
+    DEPLOYMENT,
+    `${CONTAINER}.args`,
+    ['serve', '--drain-delay=20s'],
+  ],
+  [
+    'extraEnv',
+    { extraEnv: [{ name: 'A', value: '1' }] },
+    DEPLOYMENT,
+    `${CONTAINER}.env.2`,
+    { name: 'A', value: '1' },
+  ],
+  [
+    'extraVolumes',
+    { extraVolumes: [{ name: 'v', emptyDir: {} }] },
+    DEPLOYMENT,
+    `${POD}.volumes`,
+    [{ name: 'v', emptyDir: {} }],
+  ],
+  [
+    'extraVolumeMounts',
+    { extraVolumeMounts: [{ name: 'v', mountPath: '/v' }] },
+    DEPLOYMENT,
+    `${CONTAINER}.volumeMounts`,
+    [{ name: 'v', mountPath: '/v' }],
+  ],
+  [
+    'compat.openshift',
+    { compat: { openshift: true } },
+    DEPLOYMENT,
+    `${CONTAINER}.securityContext.runAsUser`,
+    undefined,
+  ],
+  [
+    'compat.openshift',
+    { compat: { openshift: true } },
+    'ClusterRole gatehouse-openshift-compat',
+    'rules.0.resources',
+    ['services'],
+  ],
+  [
+    'compat.certManager',
+    { compat: { openshift: true, certManager: true } },
+    DEPLOYMENT,
+    `${CONTAINER}.args`,
+    ['serve', '--compat=openshift,cert-manager'],
+  ],
+  ['statusPage', { statusPage: true }, DEPLOYMENT, `${CONTAINER}.args`, ['serve', '--status-page']],
+  [
+    'deleteSecrets',
+    { deleteSecrets: true },
+    'ClusterRole gatehouse-delete-secrets',
+    'rules.0.verbs',
+    ['delete'],
+  ],
+  [
+    'restore.velero.enabled',
+    VELERO,
+    'ClusterRole gatehouse-detector-velero',
+    'rules.0.resources',
+    ['restores'],
+  ],
+  ['restore.velero.namespace', VELERO, 'RestoreDetector velero', 'spec.namespaces', ['backups']],
+  [
+    'restore.velero.namespace',
+    VELERO,
+    'RestoreDetector velero',
+    'spec.principals.0.group',
+    'system:serviceaccounts:backups',
+  ],
+  [
+    'podDisruptionBudget.enabled',
+    { podDisruptionBudget: { enabled: false } },
+    'PodDisruptionBudget gatehouse',
+    'kind',
+    undefined,
+  ],
+  [
+    'podDisruptionBudget.minAvailable',
+    { podDisruptionBudget: { minAvailable: '50%' } },
+    'PodDisruptionBudget gatehouse',
+    'spec.minAvailable',
+    '50%',
+  ],
+  [
+    'networkPolicy.enabled',
+    { networkPolicy: { enabled: false } },
+    'NetworkPolicy gatehouse',
+    'kind',
+    undefined,
+  ],
+  [
+    'networkPolicy.metricsFrom',
+    { networkPolicy: { metricsFrom: peers } },
+    'NetworkPolicy gatehouse',
+    'spec.ingress.1.from',
+    peers,
+  ],
+  [
+    'crds.enabled',
+    { crds: { enabled: false } },
+    'CustomResourceDefinition admissionpolicies.gatehouse.dev',
+    'kind',
+    undefined,
+  ],
+  [
+    'crds.keep',
+    { crds: { keep: false } },
+    'CustomResourceDefinition admissionpolicies.gatehouse.dev',
+    'metadata.annotations',
+    undefined,
+  ],
+  [
+    'crds.rules',
+    { crds: { rules: true } },
+    'CustomResourceDefinition restorewindows.gatehouse.dev',
+    'spec.versions.0.schema.openAPIV3Schema.properties.spec.x-kubernetes-validations.8.rule',
+    'self.expiresAt <= oldSelf.expiresAt',
+  ],
+  [
+    'monitoring.labels',
+    monitored('podMonitor', { labels: { release: 'p' } }),
+    'PodMonitor gatehouse',
+    'metadata.labels.release',
+    'p',
+  ],
+  [
+    'monitoring.podMonitor',
+    monitored('podMonitor'),
+    'PodMonitor gatehouse',
+    'metadata.namespace',
+    'gatehouse-system',
+  ],
+  [
+    'monitoring.prometheusRule',
+    monitored('prometheusRule'),
+    'PrometheusRule gatehouse',
+    'metadata.namespace',
+    'gatehouse-system',
+  ],
+  [
+    'monitoring.dashboard',
+    monitored('dashboard'),
+    'ConfigMap gatehouse-dashboard',
+    'data',
+    { 'gatehouse.json': readFileSync(join(DEPLOY, 'monitoring', 'dashboard.json'), 'utf8') },
+  ],
+];
+
+/** The others are in the default, or in an overlay. */
+const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOptions])[] = [
+  ['crd-rules', { values: { crds: { rules: true } } }],
+  ['delete-secrets', { values: { deleteSecrets: true } }],
+  ['kubernetes-1.20', { kubeVersion: '1.20.2' }],
+  ['status-page', { values: { statusPage: true } }],
+];
+
+/** The paths of values that are no groups. */
+function leaves(values: Readonly<Record<string, unknown>>, schema: unknown, prefix = ''): readonly string[] {
+  return Object.keys(values).flatMap((key) => {
+    const below = at(schema, `properties.${key}`);
+    const value = values[key];
+    return at(below, 'properties') === undefined
+      ? [`${prefix}${key}`]
+      : leaves(value as Record<string, unknown>, below, `${prefix}${key}.`); // the schema says that it is a group
+  });
+}
+
+test('every value of the chart has a line in the table of effects', () => {
+  const chart = (name: string) =>
+    parse(readFileSync(join(DEPLOY, 'chart', 'gatehouse', name), 'utf8')) as Record<string, unknown>; // generated
+  expect([...new Set(EFFECTS.map(([value]) => value))].toSorted()).toEqual(
+    leaves(chart('values.yaml'), chart('values.schema.json')).toSorted(),
+  );
+});
+
+describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
+  let byDefault: Readonly<Record<string, KubeObject>> | undefined;
+
+  test('is install.yaml without its namespace, when nothing is set', async () => {
+    const installed = manifests(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8'));
+    const rendered = await render();
+    expect(byName(rendered.map(plain))).toEqual(withoutNamespace(installed));
+    expect(rendered.length).toBe(installed.length - 1);
+    for (const object of rendered)
+      expect(at(object, 'metadata.labels'), nameOf(object)).toMatchObject({
+        'app.kubernetes.io/managed-by': 'Helm',
+        'app.kubernetes.io/version': '0.1.0',
+        'helm.sh/chart': 'gatehouse-0.1.0',
+      });
+  });
+
+  test.each(EFFECTS)('says %s (%j) in %s at %s', async (_value, values, object, path, is) => {
+    const found = byName(await render({ values, apiVersions: [DETECTORS] }))[object];
+    expect(at(found, path)).toEqual(is);
+    // What it says by default is something else, or this line of the table shows nothing.
+    byDefault ??= byName(await render({ apiVersions: [DETECTORS] }));
+    expect(at(byDefault[object], path)).not.toEqual(is);
+  });
+
+  test.each(readdirSync(VALUES))('is with values/%s what the overlay of that name is', async (name) => {
+    if (!HAS_KUBECTL) return; // said by kubectl.ts
+    const overlay = join(DEPLOY, 'overlays', name.replace('.yaml', ''));
+    const { stdout } = await run('kubectl', ['kustomize', overlay]);
+    const rendered = await render({ files: [join(VALUES, name)], apiVersions: [DETECTORS] });
+    const expected = manifests(stdout).map(inOneOrder);
+    expect(byName(rendered.map(plain).map(inOneOrder))).toEqual(withoutNamespace(expected));
+  });
+
+  test.each(WITH_COMPONENT)('is with %s what the default is with that component', async (name, options) => {
+    if (!HAS_KUBECTL) return; // said by kubectl.ts
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
+    try {
+      const kustomization = {
+        resources: [relative(folder, join(DEPLOY, 'overlays', 'default'))],
+        components: [relative(folder, join(DEPLOY, 'components', name))],
+      };
+      writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
+      const { stdout } = await run('kubectl', ['kustomize', folder]);
+      const rendered = await render(options);
+      expect(byName(rendered.map(plain))).toEqual(withoutNamespace(manifests(stdout)));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('names no namespace but that of the release', async () => {
+    const rendered = await render({ namespace: 'elsewhere', values: everything });
+    const namespaced = rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition');
+    expect(JSON.stringify(namespaced)).not.toContain('gatehouse-system');
+    expect(at(byName(namespaced)['ClusterRoleBinding gatehouse'], 'subjects.0.namespace')).toBe('elsewhere');
+  });
+
+  test('has disruption budgets that Kubernetes 1.20 knows, and leaves the detector out where its kind is not yet', async () => {
+    const rendered = byName(await render({ kubeVersion: '1.20.2', values: VELERO }));
+    expect(at(rendered['PodDisruptionBudget gatehouse'], 'apiVersion')).toBe('policy/v1beta1');
+    expect(rendered['RestoreDetector velero']).toBeUndefined();
+  });
+
+  test('keeps the braces of alerts, which are not for Helm', async () => {
+    const [file] = manifests(readFileSync(join(DEPLOY, 'monitoring', 'prometheus-rule.yaml'), 'utf8'));
+    const rendered = byName(await render({ values: monitored('prometheusRule') }));
+    expect(at(rendered['PrometheusRule gatehouse'], 'spec')).toEqual(at(file, 'spec'));
+  });
+
+  test.skipIf(notes === undefined)('says in its notes what Helm did not do', async () => {
+    expect(await notes?.()).not.toMatch(/NOT INSTALLED|metadata\.name|drained/);
+    expect(await notes?.({ values: VELERO })).toContain('IS NOT INSTALLED YET');
+    expect(await notes?.({ values: VELERO, apiVersions: [DETECTORS] })).not.toContain('IS NOT INSTALLED YET');
+    expect(await notes?.({ kubeVersion: '1.20.2', namespace: 'a' })).toContain(
+      'kubernetes.io/metadata.name=a',
+    );
+    expect(await notes?.({ values: { replicas: 1 } })).toContain('cannot be drained');
+  });
+});
+
+/** As much as can be turned on at a time. */
+const everything = {
+  statusPage: true,
+  compat: { openshift: true, certManager: true },
+  deleteSecrets: true,
+  logLevel: 'debug',
+  extraArgs: ['--drain-delay=20s'],
+  extraEnv: [{ name: 'OTEL_SERVICE_NAME', value: 'gatehouse' }],
+  extraVolumes: [{ name: 'handlers', emptyDir: {} }],
+  extraVolumeMounts: [{ name: 'handlers', mountPath: '/handlers', readOnly: true }],
+  imagePullSecrets: [{ name: 'registry' }],
+  nodeSelector: { 'kubernetes.io/os': 'linux' },
+  tolerations: taint,
+  affinity,
+  podAnnotations: { 'example.com/a': 'true' },
+  podLabels: { team: '7' },
+  priorityClassName: '',
+  image: { digest: DIGEST, pullPolicy: 'Always' },
+  podDisruptionBudget: { minAvailable: '50%' },
+  networkPolicy: { metricsFrom: peers },
+  restore: VELERO.restore,
+  monitoring: { podMonitor: true, prometheusRule: true, dashboard: true, labels: { release: 'p' } },
+};
+
+/** The Prometheus operator's kinds, as far as a dry run needs them. */
+const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${kind.toLowerCase()}s.monitoring.coreos.com` },
+  spec: {
+    group: 'monitoring.coreos.com',
+    scope: 'Namespaced',
+    names: { kind, plural: `${kind.toLowerCase()}s` },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+}));
+
+describe.skipIf(!HAS_KUBECTL || HELMS.length === 0)('the API server takes the chart', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+    await cluster.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'gatehouse-system' } });
+    await cluster.applyFolder('base/crds');
+    await established(cluster, 'restoredetectors.gatehouse.dev');
+    for (const definition of operatorKinds) await cluster.apply(definition);
+  });
+  afterAll(async () => {
+    await cluster.stop();
+  });
+
+  const cases: readonly (readonly [string, RenderOptions])[] = [
+    ['as it is', {}],
+    ['with everything turned on', { values: everything }],
+    [
+      'without what can be turned off',
+      {
+        values: {
+          podDisruptionBudget: { enabled: false },
+          networkPolicy: { enabled: false },
+          crds: { keep: false },
+        },
+      },
+    ],
+    ...readdirSync(VALUES).map((name) => [`with values/${name}`, { files: [join(VALUES, name)] }] as const),
+  ];
+  test.each(cases)('%s', async (_how, options) => {
+    const { version } = cluster.plane;
+    const kubeVersion = `${version.major}.${version.minor}.0`;
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-chart-'));
+    try {
+      for (const { render } of HELMS) {
+        const objects = await render({ ...options, kubeVersion, apiVersions: [DETECTORS] });
+        const file = join(folder, 'all.json');
+        writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+        const { stdout } = await run('kubectl', [
+          '--kubeconfig',
+          cluster.plane.kubeconfig('admin'),
+          ...['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file],
+        ]);
+        const said = stdout.split('\n').filter((line) => line !== '');
+        expect(said.length).toBe(objects.length);
+        expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,321 @@
+/** Gatehouse with the permissions of deploy/ and nothing else: they are enough for all that it does, and not more than that. */
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import {
+  configMaps,
+  events,
+  leases,
+  namespaces,
+  secrets,
+  services,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import {
+  ADMISSION_POLICIES,
+  createNamespace,
+  DATACENTERS,
+  established,
+  localService,
+  SERVERS,
+  startCluster,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
+import { createDeployed, serviceAccountKubeconfig, type Deployed } from '../support/deployed.ts';
+import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { permissionsIn, permissionsUsed, refusedTo, type Permission } from '../support/grants.ts';
+import { edit, KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
+import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
+import { server, text, type SecretObject } from '../support/objects.ts';
+import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import { application, zone, ZONES } from '../support/restore-kinds.ts';
+import {
+  asReturned,
+  enforceApplications,
+  installKinds,
+  isVerified,
+  seeReportOf,
+  seeWindowOf,
+  untilDetectorCounts,
+} from '../support/restore-scene.ts';
+import { createVelero, installVelero, type Velero } from '../support/velero.ts';
+
+const RESTORE_REPORTS: Resource = {
+  group: 'gatehouse.dev',
+  version: 'v1alpha1',
+  resource: 'restorereports',
+  kind: 'RestoreReport',
+  namespaced: false,
+};
+
+const UNIQUE_CLAIMS: Resource = { ...RESTORE_REPORTS, resource: 'uniqueclaims', kind: 'UniqueClaim' };
+
+interface Claim extends KubeObject {
+  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
+}
+
+const LABELS = { purpose: 'selling' };
+const SELLING = { namespaceSelector: { matchLabels: LABELS } };
+
+/** For what waits until a write that was let in is surely stored. */
+const PATIENT = { timeoutMs: 30_000 };
+
+/** More than the status of a window has room for. */
+const ORPHANS = 60;
+
+/** Granted, and not asked for here. Each with the reason for which it stays. */
+const NOT_USED_HERE: Readonly<Record<Permission, string>> = {
+  'get gatehouse.dev/admissionpolicies':
+    'the hourly look at claims reads the policy of one that it does not know',
+  'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
+  'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
+};
+
+/** Kinds that API servers serve from Kubernetes 1.30 on: `group/resource`. */
+const LATER = /^\w+ admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)$/;
+
+const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
+const inShop = (name: string) => ({ namespace: 'shop', name });
+
+describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
+  let cluster: Cluster;
+  let kubectl: Kubectl;
+  let deployed: Deployed;
+  let replicas: readonly Replica[] = [];
+  let port: number;
+  let kubeconfig: string;
+  let velero: Velero;
+  let scene: OwnerScene;
+
+  const start = async (name: string, settings: Parameters<typeof startReplica>[1]['settings'] = {}) => {
+    const replica = await startReplica(cluster.plane, {
+      name,
+      port,
+      settings: { kubeconfig, 'unique-settle': '2s', ...settings },
+    });
+    replicas = [...replicas, replica];
+    await replica.whenReady();
+    return replica;
+  };
+
+  beforeAll(async () => {
+    port = await freePort();
+    cluster = await startCluster({
+      controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
+    });
+    kubectl = createKubectl(cluster.plane);
+    deployed = createDeployed(cluster, kubectl, port);
+    await installVelero(cluster);
+    await installKinds(cluster);
+    await deployed.apply('overlays/default');
+    await established(cluster, 'restoredetectors.gatehouse.dev');
+    kubeconfig = await serviceAccountKubeconfig(cluster);
+    await start('one');
+  });
+
+  afterAll(async () => {
+    await velero.stop();
+    await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+    kubectl.stop();
+    await cluster.stop();
+  });
+
+  afterEach(() => {
+    expect(refusedTo(cluster.plane.auditLog(), USERS.gatehouse.name), 'what Gatehouse may not do').toEqual(
+      [],
+    );
+    const complaints = replicas.flatMap(({ program }) =>
+      readFileSync(program.logFile, 'utf8')
+        .split('\n')
+        // What Gatehouse itself forbids to others is no complaint.
+        .filter((line) => /forbidden/i.test(line) && !line.includes('"msg":"admission"')),
+    );
+    expect(complaints, 'what it says it may not do').toEqual([]);
+  });
+
+  test('a replica leads, has an authority, publishes it, and installs its webhooks', async () => {
+    const lease = await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
+      'the lease',
+      leases,
+      own('gatehouse'),
+    );
+    expect(lease.spec.holderIdentity).toBe('one');
+    await cluster.see('the authority', secrets, own('gatehouse-authority'));
+    await cluster.see('the webhooks', validatingWebhookConfigurations, { name: 'gatehouse' });
+    const { data } = await cluster.see<Carrier>('the bundle', configMaps, own('gatehouse-cabundle'));
+    expect(data?.['ca.crt']).toContain('BEGIN CERTIFICATE');
+  });
+
+  test('what others do to its own objects is put right', async () => {
+    await cluster.admin.patchMerge(secrets, own('gatehouse-serving'), { data: { 'tls.crt': 'AAAA' } });
+    await cluster.see<SecretObject>('the serving cert', secrets, own('gatehouse-serving'), (secret) =>
+      text(secret, 'tls.crt').includes('BEGIN CERTIFICATE'),
+    );
+    await cluster.admin.patchMerge(configMaps, own('gatehouse-cabundle'), { data: { 'ca.crt': 'none' } });
+    await cluster.see<Carrier>(
+      'the published bundle',
+      configMaps,
+      own('gatehouse-cabundle'),
+      ({ data }) => data?.['ca.crt'] !== 'none',
+      90_000,
+    );
+  });
+
+  test('references and unique values are held, what is stored is judged, and all of it is said', async () => {
+    await deployed.apply('examples/owners');
+    scene = await createOwnerScene(cluster);
+    await cluster.admin.patchMerge(namespaces, { name: 'shop' }, { metadata: { labels: LABELS } });
+    for (const name of ['twin-a', 'twin-b']) await cluster.admin.create(SERVERS, withSerial(name, 'OLD'));
+    await cluster.apply(policy('serials', { unique: [{ name: 'serial', paths: ['spec.serial'] }] }, SELLING));
+    await seeInForce(cluster, 'serials');
+    await cluster.admin.create(SERVERS, withSerial('first', 'S1'));
+    await untilRefused('a second S1', 'spec.serial', () =>
+      cluster.admin.create(SERVERS, withSerial('second', 'S1'), { dryRun: true }),
+    );
+    await cluster.admin.delete(SERVERS, inShop('first'));
+    const holderOf = async (value: string) => {
+      const { items } = await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS);
+      return items.find(({ spec }) => spec.values[0] === JSON.stringify(value))?.spec.holder.name;
+    };
+    await eventually('nobody holds S1', async () => (await holderOf('S1')) === undefined, PATIENT);
+    const holder = await eventually('the older ones are counted', () => holderOf('OLD'), PATIENT);
+    await cluster.admin.delete(SERVERS, inShop(holder));
+    const heir = holder === 'twin-a' ? 'twin-b' : 'twin-a';
+    await eventually('the other one holds it', async () => (await holderOf('OLD')) === heir, PATIENT);
+
+    const rule = {
+      name: 'old',
+      message: 'not OLD',
+      expression: "!has(object.spec.serial) || object.spec.serial != 'OLD'",
+    };
+    await cluster.apply(policy('old', { rules: [rule] }));
+    await cluster.see<
+      KubeObject & { readonly status?: { readonly violations?: { readonly total: number } } }
+    >(
+      'the audit',
+      ADMISSION_POLICIES,
+      { name: 'old' },
+      ({ status }) => status?.violations?.total === 1,
+      30_000,
+    );
+    await cluster.admin.delete(ADMISSION_POLICIES, { name: 'old' });
+    await cluster.admin.delete(SERVERS, inShop(heir));
+  });
+
+  test('Services get their certificates, and objects of all kinds the bundle', async () => {
+    const wish = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
+    await cluster.admin.create(services, localService('shop', 'front', 443, wish));
+    await cluster.see<SecretObject>('the certificate', secrets, inShop('front-tls'));
+    const twice = { 'gatehouse.dev/serving-cert-secret-name': 'not_a_name' };
+    await cluster.admin.create(services, localService('shop', 'odd', 443, twice));
+    await eventually('an Event about a wish that cannot be met', async () => {
+      const { items } = await cluster.admin.listAll<KubeObject & { readonly reason?: string }>(events, {
+        namespace: 'shop',
+      });
+      return items.some(({ reason }) => reason === 'InvalidRequest');
+    });
+    const { data } = await cluster.see<Carrier>('the bundle', configMaps, own('gatehouse-cabundle'));
+    for (const [name, kind] of Object.entries(KINDS)) {
+      await cluster.admin.create(kind.resource, kind.make(`carrier${name}`));
+      await seeBundle(cluster, kind, `carrier${name}`, data?.['ca.crt'] ?? '');
+      await edit(cluster, kind, `carrier${name}`, (live) => kind.withBundle(live, 'theirs'));
+      await seeBundle(cluster, kind, `carrier${name}`, data?.['ca.crt'] ?? '');
+    }
+  });
+
+  test('objects are converted', async () => {
+    await convertExamples(cluster, port);
+    await eventually('the API server asks', async () => {
+      const made = { metadata: inShop('orders'), spec: { endpoint: 'db:5432' } };
+      await cluster.admin.create<CustomObject>(databases('v1'), made);
+      return true;
+    });
+    expect((await cluster.admin.get(databases('v2'), inShop('orders')))?.apiVersion).toContain('v2');
+  });
+
+  test('owners are linked again', async () => {
+    const early = await scene.backUp('early', 'later');
+    await scene.open('owners');
+    await scene.restorer.create(SERVERS, early);
+    await scene.restorer.create(DATACENTERS, { metadata: { name: 'later' } });
+    await scene.close('owners');
+    expect(ownersOf(await scene.find('early'))).toHaveLength(1);
+  });
+
+  test('a restore of Velero is seen, swept and reported, in parts where there is much to say', async () => {
+    await deployed.apply('overlays/restore-velero');
+    velero = createVelero(cluster.plane);
+    await enforceApplications(cluster);
+    await untilDetectorCounts(cluster, velero);
+    await createNamespace(cluster, 'lost');
+    const zones = Array.from({ length: ORPHANS }, (_, index) => `of-${index}`);
+    const backup = zones.map((name) => asReturned(application('lost', `app-${name}`, { zone: name })));
+    expect((await velero.restore({ name: 'much', backup })).errors).toEqual([]);
+    const report = await seeReportOf(cluster, 'much');
+    expect(report.status?.violations?.total).toBe(ORPHANS);
+    const reports = async () => (await cluster.admin.listAll(RESTORE_REPORTS)).items.length;
+    await eventually('the reports', async () => (await reports()) > 0);
+    const [first = '', ...others] = zones;
+    await cluster.admin.create(ZONES, zone(first));
+    await seeWindowOf(cluster, 'much', 'one less', ({ status }) => status?.violations?.total === ORPHANS - 1);
+    for (const name of others) await cluster.admin.create(ZONES, zone(name));
+    await seeWindowOf(cluster, 'much', 'nothing is left', isVerified);
+    await eventually('no reports', async () => (await reports()) === 0);
+  });
+
+  test('another replica takes over, and does what the components are for', async () => {
+    await deployed.apply('overlays/compat-openshift');
+    await deployed.apply('components/delete-secrets');
+    const [one] = replicas;
+    one?.program.kill('SIGKILL');
+    await one?.program.exited;
+    await start('two', { compat: 'openshift', 'serving-cert-on-removal': 'delete' });
+    await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
+      'the other one leads',
+      leases,
+      own('gatehouse'),
+      ({ spec }) => spec.holderIdentity === 'two',
+      30_000,
+    );
+    const wish = 'service.beta.openshift.io/serving-cert-secret-name';
+    await cluster.admin.create(services, localService('shop', 'shift', 443, { [wish]: 'shift-tls' }));
+    await cluster.see('the certificate', secrets, inShop('shift-tls'));
+    await cluster.see<KubeObject>('the answer at the Service', services, inShop('shift'), ({ metadata }) =>
+      Object.keys(metadata?.annotations ?? {}).some((key) => key.includes('signed-by')),
+    );
+    await cluster.admin.patchMerge(services, inShop('shift'), {
+      metadata: { annotations: { [wish]: null } },
+    });
+    await eventually(
+      'the Secret is gone',
+      async () => (await cluster.admin.get(secrets, inShop('shift-tls'))) === undefined,
+    );
+  });
+
+  test('nothing is granted that it does not use, but for what has a reason', () => {
+    const granted = permissionsIn(deployed.manifests());
+    const used = permissionsUsed(cluster.plane.auditLog(), USERS.gatehouse.name);
+    const unused = [...granted].filter((one) => !used.has(one) && !LATER.test(one));
+    expect(unused.toSorted()).toEqual(Object.keys(NOT_USED_HERE).toSorted());
+  });
+});
+
+const withSerial = (name: string, serial: string): KubeObject => {
+  const object = server('shop', name, 'fra1');
+  return { ...object, ...{ spec: { ...object.spec, serial } } };
+};
+
+/** On Servers. */
+const policy = (name: string, validate: object, match: object = {}): KubeObject => {
+  const spec = {
+    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'], ...match },
+    validate,
+  };
+  return { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name }, ...{ spec } };
+};
