@@ -20,6 +20,18 @@ const lastSweep = object(
   { description: 'The last complete scan.' },
 );
 
+const currentSweep = object(
+  {
+    startedAt: string({ description: 'Start.', format: 'date-time' }),
+    objectsScanned: total('How many objects were read so far.'),
+    objectsTotal: optional(
+      total('How many there are to read, about; absent where the API server does not say.'),
+    ),
+    resource: string({ description: 'What is being read, e.g. `servers.infra.example.com`.' }),
+  },
+  { description: 'The scan that is going on, if it takes long. Written every few seconds.' },
+);
+
 const relink = object(
   {
     found: total('Owner references that were recorded and lost.'),
@@ -46,6 +58,7 @@ const status = object(
       oneOf(['Manual', 'Expired', 'SourceInactive', 'SourceDeleted'], { description: 'Why it ended.' }),
     ),
     sourcePhase: optional(string({ description: 'What the source said last.' })),
+    currentSweep: optional(currentSweep),
     lastSweep: optional(lastSweep),
     violations: optional(
       object(

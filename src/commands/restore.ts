@@ -5,6 +5,7 @@ import type { RestoreCommand } from './restore/command.ts';
 import { hintFor } from './restore/failure.ts';
 import { newWindow, readTimeout, WrongUsage } from './restore/new-window.ts';
 import { openWindow } from './restore/open.ts';
+import { showFinalReport } from './restore/final-report.ts';
 import { showStatus } from './restore/status.ts';
 import { sentenceOf } from './sentence-of.ts';
 import { connectToCluster, type UserCluster } from './user-cluster.ts';
@@ -41,6 +42,11 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
 /** Before anybody waits for a cluster. @throws WrongUsage */
 function checkUsage(command: RestoreCommand): void {
   if (command.kind === 'open' || command.kind === 'close') readTimeout(command.flags.timeout);
+  if (command.kind === 'status') {
+    readTimeout(command.flags.timeout);
+    if (command.flags.watch === true && command.name === undefined)
+      throw new WrongUsage('--watch is for one window: gatehouse restore status <name> --watch');
+  }
   if (command.kind === 'open') newWindow(command.name, command.flags, new Date());
 }
 
@@ -52,7 +58,12 @@ async function run(command: RestoreCommand, cluster: UserCluster, say: Say): Pro
       return await closeWindow(cluster, command.name, command.flags, say);
     case 'approve':
       return await approveWindow(cluster, command.name, say);
-    case 'status':
-      return await showStatus(cluster, command.name, command.flags.output, say);
+    case 'status': {
+      const { output: format, timeout, watch } = command.flags;
+      if (watch !== true || command.name === undefined)
+        return await showStatus(cluster, command.name, format, say);
+      const patience = { timeout, timeoutMs: readTimeout(timeout), format };
+      return await showFinalReport(cluster, command.name, patience, say);
+    }
   }
 }

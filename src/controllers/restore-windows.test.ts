@@ -45,6 +45,7 @@ function leader(change: Partial<RestoreWindowsDeps> = {}) {
       sweeps.push(interim);
       return Promise.resolve({ ...found, interim, startedAt: now, finishedAt: now, objectsScanned: 3 });
     },
+    count: () => Promise.resolve(3),
     setCondition,
     writeStatus: (window, status) => windows.replace({ ...window, status }),
     writeReports: () => Promise.resolve(),
@@ -331,6 +332,25 @@ describe('a kind that cannot be read', () => {
 });
 
 describe('a failure is tried again:', () => {
+  test('a long sweep says how far it is, and its report takes that away', async () => {
+    create({ close: true });
+    await reconcile();
+    let seen: unknown;
+    const slow = leader({
+      sweep: async ({ interim }, signal, onProgress) => {
+        const startedAt = new Date(now.getTime() - 10_000);
+        const resource = { group: 'infra.example.com', resource: 'servers' };
+        await onProgress?.({ startedAt, objectsScanned: 2, resource, resources: [resource] }, signal);
+        seen = status()?.currentSweep;
+        return { ...found, interim, startedAt, finishedAt: now, objectsScanned: 3 };
+      },
+    });
+    await slow();
+    expect(seen).toMatchObject({ objectsScanned: 2, objectsTotal: 3, resource: 'servers.infra.example.com' });
+    expect(status()?.lastSweep).toMatchObject({ objectsScanned: 3 });
+    expect(status()).not.toHaveProperty('currentSweep');
+  });
+
   test('a sweep that fails writes nothing', async () => {
     create();
     await reconcile();

@@ -9,15 +9,16 @@ import type { CloseReason } from '../restore/window.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 import type { RelinkedStored } from './relink-stored.ts';
 import { createSharedSweep } from './shared-sweep.ts';
-import type { SweepOptions } from './sweep.ts';
+import { followSweep, type SweepFollowerDeps } from './sweep-follower.ts';
+import type { Sweep, SweepOptions } from './sweep.ts';
 
-export interface RestoreWindowsDeps {
+export interface RestoreWindowsDeps extends Pick<SweepFollowerDeps, 'count' | 'writeStatus'> {
   readonly window: (name: string) => RestoreWindow | undefined;
   /** Whether something that the last report depends on has changed since the last call for this window. */
   readonly takeChanged: (name: string) => boolean;
   /** What the object does that the window was opened for; undefined where there is none, or nobody knows. */
   readonly source: (window: RestoreWindow) => SourceState | undefined;
-  readonly sweep: (options: SweepOptions, signal: AbortSignal) => Promise<SweepResult>;
+  readonly sweep: Sweep;
   /** Links lost owners again as the window wants it; undefined where it does not. */
   readonly relink?: (window: RestoreWindow, signal: AbortSignal) => Promise<RelinkedStored | undefined>;
   readonly setCondition: (
@@ -25,12 +26,6 @@ export interface RestoreWindowsDeps {
     next: Omit<Condition, 'lastTransitionTime'>,
     now: Date,
   ) => readonly Condition[];
-  /** Makes this the whole status, if the object is still the one that was judged. */
-  readonly writeStatus: (
-    window: RestoreWindow,
-    status: RestoreWindowStatus,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
   /** Makes these all RestoreReports of the window. */
   readonly writeReports: (
     window: RestoreWindow,
@@ -81,9 +76,12 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
         await close(window, plan, deps, signal);
         return AWAIT_CHANGE; // the status that was written comes back as a change
       case 'sweep': {
-        const swept = await sweep(optionsOf(window, plan.interim, now), plan.notBefore, signal);
+        const follower = followSweep(window, deps);
+        const options = optionsOf(window, plan.interim, now);
+        const swept = await sweep(options, plan.notBefore, signal, follower.onProgress);
         if (swept.kind === 'later') return { kind: 'requeue', at: swept.at };
-        await report(window, swept.result, await deps.relink?.(window, signal), deps, signal);
+        const relinked = await deps.relink?.(window, signal);
+        await report(follower.window(), swept.result, relinked, deps, signal);
         behind.delete(name); // a change during the sweep counts as a new one
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, deps.now());
       }
@@ -233,8 +231,10 @@ async function update(
   );
   const changed =
     after !== before || Object.entries(change).some(([key, value]) => !isSame(window.status, key, value));
-  if (changed)
-    await deps.writeStatus(window, { ...window.status, ...change, conditions: [...after] }, signal);
+  if (!changed) return;
+  const status = { ...window.status, ...change, conditions: [...after] };
+  delete status.currentSweep; // whatever is said next, that one is over
+  await deps.writeStatus(window, status, signal);
 }
 
 /** Only plain values are compared: a new sweep is always news. */

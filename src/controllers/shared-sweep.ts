@@ -2,13 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { SweepResult } from '../restore/report.ts';
-import type { SweepOptions } from './sweep.ts';
+import type { OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
 
 export type SharedSweep = (
   options: SweepOptions,
   /** A sweep that began earlier tells nothing. */
   notBefore: Date,
   signal: AbortSignal,
+  onProgress?: OnSweepProgress,
 ) => Promise<
   { readonly kind: 'swept'; readonly result: SweepResult } | { readonly kind: 'later'; readonly at: Date }
 >;
@@ -19,13 +20,10 @@ const REST = 4;
 const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
-export function createSharedSweep(
-  sweep: (options: SweepOptions, signal: AbortSignal) => Promise<SweepResult>,
-  now: () => Date,
-): SharedSweep {
+export function createSharedSweep(sweep: Sweep, now: () => Date): SharedSweep {
   let last: { readonly options: SweepOptions; readonly result: SweepResult } | undefined;
   let earliest: Date | undefined;
-  return async (wanted, notBefore, signal) => {
+  return async (wanted, notBefore, signal, onProgress) => {
     // As far back as any window asks for: otherwise each of those that are looked at again and again would need its own.
     earliest = earliest === undefined || wanted.since < earliest ? wanted.since : earliest;
     const options = { ...wanted, since: earliest };
@@ -38,7 +36,7 @@ export function createSharedSweep(
       const at = new Date(result.finishedAt.getTime() + rest);
       if (now() < at) return { kind: 'later', at };
     }
-    const result = await sweep(options, signal);
+    const result = await sweep(options, signal, onProgress);
     last = { options, result };
     return { kind: 'swept', result };
   };

@@ -53,6 +53,25 @@ export interface SweepOptions {
   readonly namespaceMapping: Readonly<Record<string, string>>;
 }
 
+/** How far a sweep has come. */
+export interface SweepProgress {
+  readonly startedAt: Date;
+  readonly objectsScanned: number;
+  /** Of the objects that are being read. */
+  readonly resource: GroupResource;
+  /** All that it reads. */
+  readonly resources: readonly GroupResource[];
+}
+
+/** Told of each page, and waited for. What it throws ends the reading of that kind: it had better not. */
+export type OnSweepProgress = (progress: SweepProgress, signal: AbortSignal) => Promise<unknown>;
+
+export type Sweep = (
+  options: SweepOptions,
+  signal: AbortSignal,
+  onProgress?: OnSweepProgress,
+) => Promise<SweepResult>;
+
 /** An object that seemed to name a target that is not there. */
 interface Suspect {
   readonly policy: CompiledPolicy;
@@ -62,10 +81,8 @@ interface Suspect {
 /** Whether a target is among those that were listed. */
 type Exists = (ref: ObjectRef) => Promise<boolean>;
 
-export function createSweep(
-  deps: SweepDeps,
-): (options: SweepOptions, signal: AbortSignal) => Promise<SweepResult> {
-  return async (options, signal) => {
+export function createSweep(deps: SweepDeps): Sweep {
+  return async (options, signal, onProgress) => {
     const { interim } = options;
     const startedAt = deps.now();
     const policies = deps.policies().filter(isSwept);
@@ -76,7 +93,9 @@ export function createSweep(
     const violations: Violation[] = [];
     let objectsScanned = 0;
 
-    for (const [resource, governing] of byResource(policies)) {
+    const kinds = byResource(policies);
+    const resources = kinds.map(([resource]) => resource);
+    for (const [resource, governing] of kinds) {
       try {
         for await (const page of deps.pages(resource, signal)) {
           objectsScanned += page.length;
@@ -96,6 +115,7 @@ export function createSweep(
               ...(await lackingDefaults(policy, resource, object, options.since, deps, signal)),
             );
           }
+          await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
         }
       } catch (error) {
         signal.throwIfAborted();

@@ -24,6 +24,7 @@ export async function readWindow(
  * The window once it is as `accept` wants it; undefined when it is not so in time.
  *
  * @param timeoutMs milliseconds
+ * @param onLook told of the window each time it is looked at
  * @throws when the window goes
  */
 export async function awaitWindow(
@@ -31,11 +32,13 @@ export async function awaitWindow(
   name: string,
   accept: (window: RestoreWindow) => boolean,
   timeoutMs: number,
+  onLook: (window: RestoreWindow) => void = () => undefined,
 ): Promise<RestoreWindow | undefined> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const window = await readWindow(cluster, name);
     if (accept(window)) return window;
+    onLook(window);
     if (performance.now() + LOOK_EVERY_MS > deadline) return undefined;
     await sleep(LOOK_EVERY_MS);
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
-import { describeClosing, isFinal, whyNothingToApprove } from './close.ts';
+import { describeClosing, whyNothingToApprove } from './close.ts';
 
 const window = (
   status: RestoreWindowStatus = {},
@@ -10,17 +10,6 @@ const window = (
   metadata: { name: 'drill' },
   spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T12:00:00Z', ...spec },
   status,
-});
-
-const sweep = (interim: boolean): RestoreWindowStatus => ({
-  lastSweep: { startedAt: '', finishedAt: '', objectsScanned: 0, interim },
-});
-
-test('a report is final after the sweep that no write can follow', () => {
-  expect(isFinal(window())).toBe(false);
-  expect(isFinal(window({ ...sweep(true), phase: 'Settling' }))).toBe(false);
-  expect(isFinal(window({ ...sweep(true), phase: 'Completed' }))).toBe(false);
-  expect(isFinal(window({ ...sweep(false), phase: 'CompletedWithViolations' }))).toBe(true);
 });
 
 test('whoever closes learns whether it was open', () => {

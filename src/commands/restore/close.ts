@@ -1,12 +1,12 @@
 /** `gatehouse restore close` and `approve`: the two changes that an open window takes. */
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { RESTORE_WINDOWS } from '../serve/resources.ts';
-import { awaitWindow, readWindow } from './await-window.ts';
+import { readWindow } from './await-window.ts';
+import { showFinalReport } from './final-report.ts';
 import type { WaitFlags } from './command.ts';
 import type { UserCluster } from '../user-cluster.ts';
 import { readTimeout } from './new-window.ts';
 import type { ExitCode, Say } from './outcome.ts';
-import { showWindow } from './status.ts';
 
 /** @throws WrongUsage; an Error when the API server refuses */
 export async function closeWindow(
@@ -25,17 +25,7 @@ export async function closeWindow(
     return 0;
   }
   say.note(`${sentence} Waiting for the final sweep.`);
-  const swept = await awaitWindow(cluster, name, isFinal, timeoutMs);
-  if (swept !== undefined) {
-    await showWindow(cluster, swept, 'table', say);
-    return swept.status?.phase === 'Completed' ? 0 : 1;
-  }
-  await showWindow(cluster, await readWindow(cluster, name), 'table', say);
-  say.note(
-    `error: there is no final report after ${timeout}. Look again later (gatehouse restore status ${name}), and at the ` +
-      'pods of Gatehouse, in gatehouse-system by default',
-  );
-  return 1;
+  return await showFinalReport(cluster, name, { timeout, timeoutMs, format: 'table' }, say);
 }
 
 export function describeClosing({ metadata, spec, status }: RestoreWindow): string {
@@ -45,12 +35,6 @@ export function describeClosing({ metadata, spec, status }: RestoreWindow): stri
   return spec.close === true
     ? `${label} is being closed already.`
     : `${label} is closed: every check is enforced again.`;
-}
-
-/** The interim sweep comes first, while admitted writes may still arrive. */
-export function isFinal({ status }: RestoreWindow): boolean {
-  const { phase, lastSweep } = status ?? {};
-  return (phase === 'Completed' || phase === 'CompletedWithViolations') && lastSweep?.interim === false;
 }
 
 /** @throws when there is nothing to approve, or the API server refuses */

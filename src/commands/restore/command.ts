@@ -10,6 +10,14 @@ import type { OpenFlags } from './new-window.ts';
 /** Wrong usage. */
 const UNUSABLE = 2;
 
+export interface StatusFlags extends ClusterFlags {
+  readonly output: OutputFormat;
+  /** For the final report. */
+  readonly watch?: boolean;
+  /** A duration. */
+  readonly timeout: string;
+}
+
 export interface WaitFlags {
   readonly wait?: boolean;
   /** A duration. */
@@ -28,7 +36,7 @@ export type RestoreCommand =
   | {
       readonly kind: 'status';
       readonly name: string | undefined;
-      readonly flags: ClusterFlags & { readonly output: OutputFormat };
+      readonly flags: StatusFlags;
     };
 
 export function addRestore(program: Command): void {
@@ -36,15 +44,20 @@ export function addRestore(program: Command): void {
     .command('restore')
     .description('open, close and look at RestoreWindows, in which a backup is restored')
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : UNUSABLE))
-    .addHelpText('after', EXIT_CODES);
+    .addHelpText('after', HELP);
   addOpen(restore);
   addClose(restore);
   addStatus(restore);
   addApprove(restore);
 }
 
-const EXIT_CODES =
-  '\nExit code: 0 it is done, 1 it was refused or failed (close --wait: or violations are left), 2 wrong usage.';
+const HELP = `
+Examples:
+  gatehouse restore open nightly --user system:serviceaccount:velero:velero  before the restore
+  gatehouse restore status nightly --watch                                   while it goes on
+  gatehouse restore close nightly --wait                                     after it; waits for the report
+
+Exit code: 0 it is done, 1 it was refused or failed (close --wait, status --watch: or violations are left), 2 wrong usage.`;
 
 function addOpen(restore: Command): void {
   addClusterFlags(restore.command('open [name]'))
@@ -79,9 +92,12 @@ function addStatus(restore: Command): void {
   addClusterFlags(restore.command('status [name]'))
     .description('all windows, or what the sweep of one has found and what to do')
     .addOption(outputOption())
-    .action((name: string | undefined, flags: ClusterFlags & { readonly output: OutputFormat }) =>
-      run({ kind: 'status', name, flags }),
-    );
+    .option(
+      '--watch',
+      'wait for the final report, with the progress of the sweep on a terminal; 1 when violations are left',
+    )
+    .option('--timeout <duration>', 'how long to wait', '15m')
+    .action((name: string | undefined, flags: StatusFlags) => run({ kind: 'status', name, flags }));
 }
 
 function addApprove(restore: Command): void {

@@ -46,10 +46,7 @@ export function addReview(program: Command): void {
         .default('table'),
     )
     .option('--show-patch', 'also print what policies and handlers change')
-    .addHelpText(
-      'after',
-      '\nExit code: 0 nothing is denied, 1 something is (or a test failed, or a stored object violates a policy), 2 it could not be judged.',
-    )
+    .addHelpText('after', HELP)
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : UNUSABLE))
     .action(async (flags: ReviewFlags) => {
       // From the second run on, a third of the time until it begins.
@@ -59,3 +56,12 @@ export function addReview(program: Command): void {
       process.exit(await review(flags));
     });
 }
+
+const HELP = `
+Examples:
+  gatehouse review -p policies/ -f objects/                objects by policies, without a cluster
+  gatehouse review -p policies/ -f new.yaml --old old.yaml an update
+  gatehouse review --suite tests/ -o junit                 tests of policies, for pipelines
+  gatehouse review --cluster -p policies/                  what is stored, by policies that are not installed yet
+
+Exit code: 0 nothing is denied, 1 something is (or a test failed, or a stored object violates a policy), 2 it could not be judged.`;

@@ -14,12 +14,14 @@ export interface StoredObjects {
     signal: AbortSignal,
   ) => AsyncIterable<readonly KubernetesObject[]>;
   readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
+  /** About how many objects of a kind there are; undefined where the API server does not say. Throws as `pages`. */
+  readonly count: (resource: GroupResource, signal: AbortSignal) => Promise<number | undefined>;
   readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
 }
 
 export interface StoredObjectsParts {
-  readonly client: Pick<KubeClient, 'get' | 'pages' | 'listAll'>;
+  readonly client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll'>;
   readonly discovery: Pick<Discovery, 'resolve'>;
 }
 
@@ -34,6 +36,12 @@ export function storedObjects({ client, discovery }: StoredObjectsParts): Stored
       const kind = await served(discovery, resource, signal);
       const { items } = await client.listAll(kind, { metadataOnly: true, signal });
       return new Set(items.map(keyOf));
+    },
+    count: async (resource, signal) => {
+      const kind = await served(discovery, resource, signal);
+      const { items, metadata } = await client.list(kind, { limit: 1, metadataOnly: true, signal });
+      if (!metadata.continue) return items.length;
+      return metadata.remainingItemCount && items.length + metadata.remainingItemCount;
     },
     read: async (ref, signal) => await client.get(await served(discovery, ref, signal), ref, { signal }),
     namespaceLabels: async (signal) => {

@@ -31,6 +31,8 @@ export interface WindowDetails extends WindowSummary {
   readonly operations: readonly string[];
   readonly namespaces: readonly string[];
   readonly reason: string | undefined;
+  /** The one that is going on, if it takes long. */
+  readonly currentSweep: NonNullable<RestoreWindow['status']>['currentSweep'];
   readonly lastSweep: NonNullable<RestoreWindow['status']>['lastSweep'];
   readonly conditions: readonly Condition[];
   /** All that the window and its RestoreReports list; their number is `violations`. */
@@ -66,6 +68,7 @@ export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport
     operations: spec.match?.operations ?? ['CREATE', 'UPDATE'],
     namespaces: spec.match?.namespaces?.include ?? [],
     reason: spec.reason,
+    currentSweep: status?.currentSweep,
     lastSweep: status?.lastSweep,
     conditions: status?.conditions ?? [],
     violationItems: distinct(
@@ -128,7 +131,7 @@ export function formatDetails(details: WindowDetails, format: OutputFormat): str
 
 function facts(details: WindowDetails): readonly string[] {
   const { source, openedBy, principals, operations, namespaces, since, expiresAt, closedAt } = details;
-  const { closeReason, reason, lastSweep } = details;
+  const { closeReason, reason, currentSweep, lastSweep } = details;
   const who = principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
   const where = namespaces.length === 0 ? 'everywhere' : `in ${namespaces.join(', ')}`;
   return [
@@ -136,12 +139,23 @@ function facts(details: WindowDetails): readonly string[] {
     ...(reason === undefined ? [] : [`  reason      ${reason}`]),
     `  defers      ${who === '' ? 'nothing' : `${operations.join(', ')} by ${who}, ${where}`}`,
     `  open        ${brief(since)} to ${brief(closedAt ?? expiresAt)}${closeReason === undefined ? '' : ` (${closeReason})`}`,
+    ...(currentSweep === undefined ? [] : [`  sweep now   ${describeSweep(currentSweep)}`]),
     ...(lastSweep === undefined
       ? []
       : [
           `  last sweep  ${brief(lastSweep.finishedAt)}, ${lastSweep.objectsScanned} objects${lastSweep.interim ? ', not the final one' : ''}`,
         ]),
   ];
+}
+
+function describeSweep({
+  startedAt,
+  objectsScanned,
+  objectsTotal,
+  resource,
+}: NonNullable<WindowDetails['currentSweep']>): string {
+  const of = objectsTotal === undefined ? '' : ` of about ${objectsTotal}`;
+  return `${objectsScanned}${of} objects since ${brief(startedAt)}, at ${resource}`;
 }
 
 function conditions({ conditions: all }: WindowDetails): readonly string[] {

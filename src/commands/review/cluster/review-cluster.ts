@@ -5,12 +5,14 @@ import { isInScope } from '../../../admission/object-scope.ts';
 import { groupResourceName, objectKey, type KubernetesObject } from '../../../api/meta.ts';
 import { scanStored, type AuditScanDeps, type Culprit } from '../../../controllers/audit-scan.ts';
 import { storedObjects } from '../../serve/stored-objects.ts';
+import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies } from './cluster-policies.ts';
 import { loadWorld } from './cluster-world.ts';
 import { connectToCluster, type Cluster } from './connect.ts';
 import { watchForDuplicates, type Duplicates } from './duplicates.ts';
+import { followPages } from './follow-pages.ts';
 
 export interface PolicyReview {
   readonly policy: string;
@@ -35,7 +37,9 @@ export async function reviewCluster(
 ): Promise<ClusterReview> {
   const cluster = await connectToCluster(flags);
   try {
-    return await reviewConnected(cluster, flags, options, ownNamespace, new AbortController().signal);
+    return await withProgress((line) =>
+      reviewConnected(cluster, flags, options, ownNamespace, line, new AbortController().signal),
+    );
   } finally {
     await cluster.close();
   }
@@ -46,6 +50,7 @@ async function reviewConnected(
   flags: ReviewFlags,
   options: ReadOptions,
   ownNamespace: string,
+  line: ProgressLine,
   signal: AbortSignal,
 ): Promise<ClusterReview> {
   const given = { given: flags.policies, crds: flags.crds ?? [] };
@@ -60,6 +65,7 @@ async function reviewConnected(
   );
   const stored = storedObjects(cluster);
   const namespaces = await stored.namespaceLabels(signal);
+  const { onPage } = await followPages(auditable, stored, line, signal);
   const deps: AuditScanDeps = {
     pages: async function* (resource, waiting) {
       if ((await cluster.discovery.resolve(resource, waiting)) === undefined) {
@@ -67,6 +73,7 @@ async function reviewConnected(
         return;
       }
       for await (const page of stored.pages(resource, waiting)) {
+        onPage(resource, page.length);
         // No policy governs the namespace of Gatehouse itself.
         yield page.filter(({ metadata }) => metadata?.namespace !== ownNamespace);
       }

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+
+import { createProgressLine, formatProgress } from './progress.ts';
+
+test('how far it is stands in a bar, in per cent and in numbers', () => {
+  expect(formatProgress({ what: 'servers.example.com', done: 1500, total: 3000 }, 100, false)).toBe(
+    '[============            ]  50%  1,500 of 3,000 objects  servers.example.com',
+  );
+  expect(formatProgress({ what: 'servers', done: 0, total: 0 }, 100, false)).toContain('] 100%  0 of 0');
+});
+
+test.each([
+  ['nobody knows how many there are', { what: 'servers', done: 7 }],
+  ['there have come to be more', { what: 'servers', done: 7, total: 5 }],
+])('where %s the objects are counted', (_when, progress) => {
+  expect(formatProgress(progress, 100, false)).toBe('7 objects  servers');
+});
+
+test.each([1, 10, 30, 60])('it is never wider than a terminal of %i columns', (width) => {
+  const progress = { what: 'x'.repeat(200), done: 1500, total: 3000 };
+  expect(formatProgress(progress, width, false).length).toBeLessThanOrEqual(width);
+  expect(formatProgress({ what: 'x'.repeat(200), done: 3 }, width, false).length).toBeLessThanOrEqual(width);
+});
+
+test('without colours there are no escapes in it, and names cannot bring any', () => {
+  const progress = { what: 'a\u001b[31m', done: 1, total: 2 };
+  expect(formatProgress(progress, 100, false)).not.toContain('\u001b');
+  expect(formatProgress(progress, 100, true)).toContain('\u001b[32m');
+});
+
+function recorded(isTTY: boolean) {
+  const written: string[] = [];
+  let time = 0;
+  const screen = { isTTY, columns: 80, write: (text: string) => written.push(text) };
+  const line = createProgressLine(screen, { colours: false, now: () => time });
+  const pass = (ms: number) => {
+    time += ms;
+  };
+  return { line, written, pass };
+}
+
+test('a line replaces the one before it, not too often, and is taken away', () => {
+  const { line, written, pass } = recorded(true);
+  line.show({ what: 'a', done: 1 });
+  line.show({ what: 'a', done: 2 });
+  pass(100);
+  line.show({ what: 'a', done: 3 });
+  line.clear();
+  line.clear();
+  expect(written).toEqual(['\r1 objects  a\u001b[K', '\r3 objects  a\u001b[K', '\r\u001b[K']);
+});
+
+test('what is no terminal sees nothing of it', () => {
+  const { line, written } = recorded(false);
+  line.show({ what: 'a', done: 1 });
+  line.clear();
+  expect(written).toEqual([]);
+});
