@@ -5,16 +5,22 @@ import { defineConfig } from 'vitest/config';
 const PATIENCE_MS = 60_000;
 /** Most of their time goes into starting some hundreds of processes of kubectl, tsc and `gatehouse`. */
 const PROCESSES = [
+  'test/integration/docs-run.test.ts',
   'test/integration/kubectl-*.test.ts',
   'test/integration/handler-folders.test.ts',
+  'test/integration/progress.test.ts',
   'test/integration/review.test.ts',
+  'test/integration/status-page-browser.test.ts',
 ];
 /** `npm run test:sandbox` has them as well; `npm test` is for between two edits. CI runs all of them on the real API server. */
 const LONG = [
   'ca-rotation',
   'certs-crash',
   'certs-two-leaders',
+  'chart',
   'conversion',
+  'deploy-rbac',
+  'dev-url',
   'doctor',
   'handlers',
   'built-in-kinds',
@@ -26,6 +32,7 @@ const LONG = [
   'restore-command',
   'restore-failures',
   'restore-orders',
+  'restore-progress',
   'restore-security',
   'restore-velero',
   'restrict',
@@ -34,6 +41,8 @@ const LONG = [
   'rotation-soak',
   'serving-certs-options',
   'status',
+  'status-page',
+  'tracing',
   'unique',
 ].map((name) => `test/e2e/${name}.test.ts`);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { printsAs, stepsOf } from './tour-steps.ts';
+import { printsAs, stepsIn, stepsOf } from './tour-steps.ts';
 
 test('steps are the commands of console blocks, each with what it prints', () => {
   const markdown = [
@@ -27,6 +27,11 @@ test('steps are the commands of console blocks, each with what it prints', () =>
     { command: 'two \\\n  goes on', expected: '' },
     { command: 'three', expected: '' },
   ]);
+});
+
+test('a here-document belongs to its command', () => {
+  const block = "$ cat - <<'EOF'\n$x\ntwo\nEOF\nprinted\n";
+  expect(stepsIn(block)).toEqual([{ command: "cat - <<'EOF'\n$x\ntwo\nEOF", expected: 'printed' }]);
 });
 
 test.each([

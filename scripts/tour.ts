@@ -2,11 +2,12 @@
  * The kubectl steps of the README against a running sandbox, one by one: `node scripts/tour.ts <kubeconfig>`.
  * Exits 1 at the first step that does not print what the README says.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { printsAs, stepsOf } from './tour-steps.ts';
+import { isAsSaid, runStep } from './run-step.ts';
+import { stepsOf } from './tour-steps.ts';
 
 const root = join(import.meta.dirname, '..');
 const [kubeconfig] = process.argv.slice(2);
@@ -22,18 +23,13 @@ if (!hasKubectl()) {
 
 const steps = stepsOf(readFileSync(join(root, 'README.md'), 'utf8'));
 if (steps.length === 0) throw new Error('the README has no steps');
-for (const { command, expected } of steps) {
-  console.log(`$ ${command}`);
-  const { stdout, stderr } = spawnSync('bash', ['-c', command], {
-    cwd: root,
-    env: { ...process.env, KUBECONFIG: kubeconfig },
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
-  const printed = `${stdout}${stderr}`;
-  process.stdout.write(printed);
-  if (!printsAs(expected, printed)) {
-    console.error(`\nThe README says that it prints:\n${expected}`);
+const shell = { cwd: root, env: { ...process.env, KUBECONFIG: kubeconfig } };
+for (const step of steps) {
+  console.log(`$ ${step.command}`);
+  const ran = await runStep(step, shell);
+  process.stdout.write(ran.printed);
+  if (!isAsSaid(step, ran)) {
+    console.error(`\nThe README says that it prints:\n${step.expected}`);
     process.exit(1);
   }
 }

@@ -21,19 +21,33 @@ import { addRestore } from './restore/command.ts';
 import { addReview } from './review/command.ts';
 import { sentenceOf } from './sentence-of.ts';
 import { addStatus } from './status/command.ts';
+import { VERSION } from './version.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
 /** Runs the command that `argv` names. Errors of the user end in a sentence and exit code 2, never in a stack. */
 export async function run(argv: readonly string[]): Promise<void> {
-  const program = new Command(programName(argv[1]))
+  try {
+    await createProgram(programName(argv[1])).parseAsync([...argv]);
+  } catch (error) {
+    // Not program.error: how the command is used has nothing to do with it.
+    console.error(`error: ${sentenceOf(error)}`);
+    process.exit(1);
+  }
+}
+
+/** All commands, none of them run yet. */
+export function createProgram(name: string): Command {
+  const program = new Command(name)
     .description('Admission webhooks, serving certificates and restore mode for Kubernetes')
+    .version(VERSION)
     .showHelpAfterError()
     .configureHelp({ sortOptions: true });
   const command = program
     .command('serve')
     .description('run one replica against a cluster')
-    .option('--config <file>', 'YAML file with settings, named as the flags are');
+    .option('--config <file>', 'YAML file with settings, named as the flags are')
+    .addHelpText('after', SERVE_HELP);
   for (const name of NAMES) command.addOption(toOption(name));
   command.action(async (options: Readonly<Record<string, string | undefined>>) => {
     const config = configFrom(options, program);
@@ -48,14 +62,31 @@ export async function run(argv: readonly string[]): Promise<void> {
   addReview(program);
   addSandbox(program);
   addStatus(program);
-  try {
-    await program.parseAsync([...argv]);
-  } catch (error) {
-    // Not program.error: how the command is used has nothing to do with it.
-    console.error(`error: ${sentenceOf(error)}`);
-    process.exit(1);
-  }
+  return program;
 }
+
+const SERVE_HELP = `
+Examples:
+  gatehouse serve                                          in a Pod, by its ServiceAccount
+  gatehouse serve --config gatehouse.yaml                  settings from a file; flags and variables go before it
+  gatehouse serve --handlers ./handlers --log-level debug  with handlers of your own
+  gatehouse serve --dev-url https://192.0.2.10:8443        from your machine, for the cluster of the current context
+
+Exit code: 0 it was told to end, 1 it failed, 2 a setting is wrong.`;
+
+const MANIFESTS_HELP = `
+Examples:
+  gatehouse manifests --handlers ./handlers | kubectl apply -f -
+
+Exit code: 0 it was printed, 1 a handler cannot be loaded, 2 wrong usage.`;
+
+const SANDBOX_HELP = `
+Examples:
+  gatehouse sandbox                           with a tour in the cluster
+  gatehouse sandbox --no-tour --data ./state  empty, and kept for the next time
+  gatehouse sandbox --handlers ./handlers     with handlers of your own
+
+Exit code: 0 it was told to end, 1 it failed, 2 wrong usage.`;
 
 function addManifests(program: Command): void {
   program
@@ -63,6 +94,7 @@ function addManifests(program: Command): void {
     .description('print what a cluster needs beside deploy/ for these handlers (YAML)')
     .addOption(toOption('handlers'))
     .addOption(toOption('namespace'))
+    .addHelpText('after', MANIFESTS_HELP)
     .action(async (options: Readonly<Record<string, string | undefined>>) => {
       const config = configFrom(options, program);
       const { manifests } = await import('./manifests.ts');
@@ -91,6 +123,7 @@ function addSandbox(program: Command): void {
     .option('--handlers <folder>', 'folder with handlers in TypeScript, or a package that exports them')
     .option('--quiet', 'print nothing but the path of the kubeconfig')
     .option('--no-tour', 'do not tell the story, and leave the cluster empty')
+    .addHelpText('after', SANDBOX_HELP)
     .action(async ({ port, data, handlers, quiet = false, tour }: SandboxFlags) => {
       const stopping = new AbortController();
       for (const name of ['SIGINT', 'SIGTERM'] as const)
@@ -115,9 +148,12 @@ function portNumber(text: string): number {
 }
 
 function toOption(name: SettingName): Option {
-  const { description, default: fallback } = SETTINGS[name];
+  const { description, default: fallback, bare } = SETTINGS[name];
   const shown = fallback === undefined ? '' : ` (default: ${fallback})`;
-  return new Option(`--${name} <value>`, `${description}${shown} [${environmentName(name)}]`);
+  const text = `${description}${shown} [${environmentName(name)}]`;
+  return bare === undefined
+    ? new Option(`--${name} <value>`, text)
+    : new Option(`--${name} [value]`, text).preset(bare);
 }
 
 function configFrom(options: Readonly<Record<string, string | undefined>>, program: Command): Config {

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+
+import { partsOf, proseOf } from './markdown.ts';
+
+const PAGE = `# Title
+<!-- before: one -->
+- item
+   \`\`\`yaml fragment
+   a:
+     b: 1
+   \`\`\`
+<!-- before:
+two
+three
+-->
+<!-- a comment that is no note -->
+\`\`\`\`text
+\`\`\`sh
+<!-- not run: part of the text -->
+\`\`\`
+\`\`\`\`
+`;
+
+test('blocks and notes come in their order, with the line that they stand in', () => {
+  expect(partsOf(PAGE)).toEqual([
+    { kind: 'note', key: 'before', text: 'one', line: 2 },
+    { kind: 'block', language: 'yaml', marks: ['fragment'], text: 'a:\n  b: 1\n', line: 4 },
+    { kind: 'note', key: 'before', text: 'two\nthree', line: 8 },
+    {
+      kind: 'block',
+      language: 'text',
+      marks: [],
+      text: '```sh\n<!-- not run: part of the text -->\n```\n',
+      line: 13,
+    },
+  ]);
+});
+
+test('prose is what is left without the blocks', () => {
+  expect(proseOf('a\n```sh\n# b\n```\nc\n')).toBe('a\n\nc\n');
+});
+
+test.each(['```sh\nls\n', '<!-- before: ls\n'])('what has no end is an error: %j', (page) => {
+  expect(() => partsOf(page)).toThrow('line 1');
+});

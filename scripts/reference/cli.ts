@@ -1,0 +1,85 @@
+/** The command line as a page, from the program itself. */
+import type { Command, Option } from 'commander';
+
+import { cell, table, type File } from './page.ts';
+
+export function cliPage(program: Command): File {
+  return {
+    file: 'cli.md',
+    title: 'Command line',
+    text: [
+      `${sentence(program.description())} Every command has \`--help\`.`,
+      'A setting of `gatehouse serve` is a flag, an environment variable or a key of the file given with `--config`; the ' +
+        'first of them that is there counts. [status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
+        '[sandbox](../sandbox.md) and [restore](../restore.md) have pages of their own.',
+      ...program.commands.flatMap((command) => section(command, [program.name()])),
+    ].join('\n\n'),
+  };
+}
+
+function section(command: Command, above: readonly string[]): readonly string[] {
+  const path = [...above, command.name()];
+  const usage = [...path, command.usage()].join(' ');
+  const options = command.options.filter(({ hidden }) => !hidden);
+  return [
+    `${'#'.repeat(above.length + 1)} ${path.join(' ')}`,
+    sentence(command.description()),
+    fenced(usage),
+    ...command.registeredArguments
+      .filter(({ argChoices }) => argChoices !== undefined)
+      .map((argument) => `\`${argument.name()}\` is ${choicesOf(argument.argChoices)}.`),
+    ...(options.length === 0 ? [] : [optionTable(options)]),
+    ...helpAfter(command),
+    ...command.commands.flatMap((below) => section(below, path)),
+  ];
+}
+
+function optionTable(options: readonly Option[]): string {
+  const rows = options.map(describe).toSorted((a, b) => (a.flags < b.flags ? -1 : 1));
+  const fromEnvironment = rows.some(({ variable }) => variable !== '');
+  return table(
+    ['option', 'default', ...(fromEnvironment ? ['environment'] : []), 'what'],
+    rows.map(({ flags, fallback, variable, what }) => [
+      `\`${flags}\``,
+      fallback,
+      ...(fromEnvironment ? [variable] : []),
+      what,
+    ]),
+  );
+}
+
+/** Defaults and variables that commander does not know stand at the end of the description. */
+function describe({ flags, description, defaultValue, defaultValueDescription, argChoices, negate }: Option) {
+  const [, said = '', written, variable = ''] =
+    /^(.*?)(?: \(default: (.*?)\))?(?: \[(GATEHOUSE_\w+)\])?$/s.exec(description) ?? [];
+  const known =
+    defaultValueDescription ?? (negate || defaultValue === undefined ? written : String(defaultValue));
+  return {
+    flags,
+    fallback: known === undefined || known === '' ? '' : `\`${known}\``,
+    variable: variable === '' ? '' : `\`${variable}\``,
+    what: cell(said) + (argChoices === undefined ? '' : `: ${choicesOf(argChoices)}`),
+  };
+}
+
+const choicesOf = (choices: readonly string[] = []): string =>
+  choices.map((choice) => `\`${choice}\``).join(', ');
+
+/** Examples and exit codes, as the help has them below the options. */
+function helpAfter(command: Command): readonly string[] {
+  let printed = '';
+  command.configureOutput({
+    writeOut: (text) => {
+      printed += text;
+    },
+    getOutHelpWidth: () => 120,
+    getOutHasColors: () => false,
+  });
+  command.outputHelp();
+  const after = printed.slice(command.helpInformation().length).trim();
+  return after === '' ? [] : [fenced(after)];
+}
+
+const fenced = (text: string): string => `\`\`\`text\n${text}\n\`\`\``;
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+import { METADATA_KEYS } from './reference/annotations.ts';
+import { renderReference } from './render-reference.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+test('docs/reference is what the program says; `npm run generate` makes it so', () => {
+  for (const { file, text } of renderReference())
+    expect(readFileSync(join(ROOT, 'docs', 'reference', file), 'utf8')).toBe(text);
+});
+
+test('every command, and every field of every kind, is described', () => {
+  for (const { file, text } of renderReference()) {
+    const undescribed = text.split('\n').filter((line) => /^\|.*\|\s*\|$/.test(line));
+    expect(undescribed, file).toEqual([]);
+  }
+});
+
+test('every annotation and label in the source is in the reference', () => {
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('.ts') && !path.includes('.test'),
+  );
+  const written = sources.flatMap((path) =>
+    [
+      ...readFileSync(join(ROOT, 'src', path), 'utf8').matchAll(
+        /= '((?:[a-z]+\.)?gatehouse\.dev\/[a-z-]+)'/g,
+      ),
+    ].map(([, key]) => key),
+  );
+  expect(written).not.toEqual([]);
+  expect(written.filter((key = '') => !METADATA_KEYS.includes(key))).toEqual([]);
+});

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+
+import { isAsSaid, runCommand, runStep } from './run-step.ts';
+
+const shell = { cwd: import.meta.dirname, env: { PATH: process.env.PATH } };
+
+test('a command is run by bash, and both outputs count', async () => {
+  expect(await runCommand('echo one; echo two >&2; exit 3', shell)).toEqual({
+    code: 3,
+    printed: 'one\ntwo\n',
+  });
+});
+
+test('a step that shows nothing of the output has to succeed, any other may show a failure', async () => {
+  const says = async (command: string, expected: string) => {
+    const step = { command, expected };
+    return isAsSaid(step, await runStep(step, shell));
+  };
+  expect(await says('echo one; false', '…')).toBe(false);
+  expect(await says('echo one', '…')).toBe(true);
+  expect(await says('echo one; false', 'one')).toBe(true);
+  expect(await says('echo one', '')).toBe(false);
+});

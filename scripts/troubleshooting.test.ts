@@ -1,0 +1,54 @@
+/** docs/troubleshooting.md quotes what Gatehouse says today: who searches for a message has to find it. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..');
+const PAGE = readFileSync(join(ROOT, 'docs', 'troubleshooting.md'), 'utf8');
+/** The words of others: they are not in our source. */
+const FOREIGN = '## From the API server';
+
+const [ours = '', theirs] = PAGE.split(`\n${FOREIGN}\n`);
+const quoted = [...ours.matchAll(/^### `(?<message>.+)`$/gm)].map(({ groups }) => groups?.message ?? '');
+const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(path))
+  .map((path) => inOnePiece(readFileSync(join(ROOT, 'src', path), 'utf8')));
+
+test('every message that the page quotes is said somewhere in src', () => {
+  expect(quoted.filter((message) => !isSaid(message))).toEqual([]);
+});
+
+test('the page has the commonest messages, and the words of the API server apart', () => {
+  expect(quoted.length).toBeGreaterThan(25);
+  expect(theirs).toContain('### `failed calling webhook');
+});
+
+test('no message stands there twice', () => {
+  expect(quoted.filter((message, index) => quoted.indexOf(message) !== index)).toEqual([]);
+});
+
+test('a message that nobody says is found out', () => {
+  expect(isSaid('… names no …: there is no …; create it first, or correct the name')).toBe(true);
+  expect(isSaid('… names no …: there is no …; create it some day')).toBe(false);
+});
+
+/** Texts that the source writes in several lines are one. */
+function inOnePiece(source: string): string {
+  return source.replaceAll(/['"`]\s*\+\s*['"`]/g, '').replaceAll(String.raw`\'`, "'");
+}
+
+/** Whether one file has all that stands between the placeholders, in this order. */
+function isSaid(message: string): boolean {
+  const pieces = message
+    .split('…')
+    .map((piece) => piece.trim())
+    .filter((piece) => /\w{2}/.test(piece));
+  return sources.some((source) => {
+    let from = 0;
+    return pieces.every((piece) => {
+      const at = source.indexOf(piece, from);
+      from = at + piece.length;
+      return at !== -1;
+    });
+  });
+}

@@ -1,0 +1,128 @@
+/**
+ * The pages that tests go through, and what in them is run. How a page says it:
+ *
+ * - `console`: commands behind `$ `, run in order with the rules of scripts/tour-steps.ts. A command that only reads is repeated for
+ *   some seconds until it prints what the page says.
+ * - `yaml`: whole manifests. They are applied, and policies have to become ready. With a file name in the first line
+ *   (`# policies/servers.yaml`, text may follow behind a dash) they are only written to that file, for commands of the page to use.
+ * - `yaml fragment`: a part of a manifest or an output. It parses; fields of Gatehouse's kinds exist.
+ * - `ts`: is compiled with the others of the page, as the file that its first line names (`// handlers/servers.ts`).
+ * - `json`: parses.
+ * - `sh`, `bash`: only with the note `not run`.
+ *
+ * Notes are HTML comments, which readers do not see:
+ *
+ * - `<!-- not run: why -->` before a block: it is not run, only parsed.
+ * - `<!-- before: commands -->`: run at this place of the page; they have to succeed.
+ * - `<!-- sandbox: npm start -- flags -->`: how the sandbox of the page is started. Default: `npm start -- --no-tour`.
+ *
+ * Each page has a sandbox of its own, and begins in a folder that looks like the root of the repository.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+import { partsOf, type Block, type Part } from '../../scripts/markdown.ts';
+import { stepsIn, type Step } from '../../scripts/tour-steps.ts';
+
+export const ROOT = join(import.meta.dirname, '..', '..');
+
+export interface Page {
+  /** From the root of the repository. */
+  readonly path: string;
+  readonly markdown: string;
+}
+
+/** Something to do with a page; `line` is where it stands. */
+export type Action =
+  | { readonly kind: 'prepare'; readonly line: number; readonly command: string }
+  | { readonly kind: 'step'; readonly line: number; readonly step: Step }
+  | { readonly kind: 'write'; readonly line: number; readonly file: string; readonly text: string }
+  | { readonly kind: 'apply'; readonly line: number; readonly text: string }
+  /** What does not keep to the rules above. */
+  | { readonly kind: 'complain'; readonly line: number; readonly complaint: string }
+  | { readonly kind: 'skip'; readonly line: number; readonly block: Block; readonly reason: string };
+
+export interface Script {
+  /** Arguments of `gatehouse sandbox`. */
+  readonly sandbox: readonly string[];
+  readonly actions: readonly Action[];
+}
+
+const OTHER_PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'];
+
+export function pages(): readonly Page[] {
+  const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.md'))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+  const there = new Set(readdirSync(ROOT));
+  return [...OTHER_PAGES.filter((path) => there.has(path)), ...docs.toSorted()].map((path) => ({
+    path,
+    markdown: readFileSync(join(ROOT, path), 'utf8'),
+  }));
+}
+
+export function scriptOf({ markdown }: Page): Script {
+  let sandbox: readonly string[] = ['--no-tour'];
+  let skipping: string | undefined;
+  const actions: Action[] = [];
+  for (const part of partsOf(markdown)) {
+    if (part.kind === 'note') {
+      if (part.key === 'not run') skipping = part.text;
+      else if (part.key === 'sandbox') sandbox = sandboxFlags(part.text);
+      else actions.push(noted(part));
+    } else if (skipping === undefined) {
+      actions.push(...actionsOf(part));
+    } else {
+      actions.push({ kind: 'skip', line: part.line, block: part, reason: skipping });
+      skipping = undefined;
+    }
+  }
+  return { sandbox, actions };
+}
+
+/** `npm start -- --data x`: what stands behind the dashes. */
+const sandboxFlags = (command: string): readonly string[] =>
+  command
+    .replace(/^npm start *(-- )?/, '')
+    .split(' ')
+    .filter((flag) => flag !== '');
+
+const noted = ({ key, text, line }: Extract<Part, { readonly kind: 'note' }>): Action =>
+  key === 'before'
+    ? { kind: 'prepare', line, command: text }
+    : { kind: 'complain', line, complaint: `a note "${key}" means nothing: see test/support/doc-pages.ts` };
+
+function actionsOf(block: Block): readonly Action[] {
+  const { language, marks, text, line } = block;
+  switch (language) {
+    case 'console':
+      return stepsIn(text).map((step) => ({ kind: 'step', line, step }));
+    case 'yaml': {
+      if (marks.includes('fragment')) return [];
+      const file = fileNameOf(text);
+      return file === undefined ? [{ kind: 'apply', line, text }] : [{ kind: 'write', line, file, text }];
+    }
+    case 'ts':
+      return [{ kind: 'write', line, file: fileNameOf(text) ?? `line-${line}.ts`, text }];
+    case 'json': {
+      const file = fileNameOf(text);
+      return file === undefined ? [] : [{ kind: 'write', line, file, text }];
+    }
+    case 'sh':
+    case 'bash':
+      return [
+        {
+          kind: 'complain',
+          line,
+          complaint: 'make it a console block with what it prints, or say why not: <!-- not run: … -->',
+        },
+      ];
+    default:
+      return [];
+  }
+}
+
+/** What the first line of a block calls it: `# policy.yaml`, `// handlers/servers.ts – for Node 24`. */
+function fileNameOf(text: string): string | undefined {
+  return /^(?:#|\/\/) (?<file>[\w./-]+\.(?:yaml|yml|ts|json))(?: [–-] .*)?\n/.exec(text)?.groups?.file;
+}

@@ -1,0 +1,93 @@
+/** What a reader of the docs has at hand: a sandbox, a shell with kubectl and gatehouse, a clone of the repository. */
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+
+import type { Shell } from '../../scripts/run-step.ts';
+import { ROOT } from './doc-pages.ts';
+import { eventually, startProgram, tail } from './processes.ts';
+
+const MAIN = join(ROOT, 'src', 'main.ts');
+/** How long a sandbox may take until it is ready: milliseconds. */
+const READY_WITHIN_MS = 60_000;
+
+export interface Reader {
+  readonly shell: Shell;
+  readonly stop: () => Promise<void>;
+}
+
+/** @param flags arguments of `gatehouse sandbox` */
+export async function startReader(flags: readonly string[]): Promise<Reader> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'));
+  const home = join(folder, 'home');
+  const bin = join(folder, 'bin');
+  const clone = join(folder, 'gatehouse');
+  for (const made of [home, bin, clone, join(folder, 'tmp'), join(home, '.local', 'bin')])
+    mkdirSync(made, { recursive: true });
+  writeProgram(bin);
+  cloneInto(clone);
+  const env = {
+    PATH: [
+      bin,
+      join(home, '.local', 'bin'),
+      dirname(process.execPath),
+      '/usr/local/bin',
+      '/usr/bin',
+      '/bin',
+    ].join(delimiter),
+    HOME: home,
+    TMPDIR: join(folder, 'tmp'),
+    KUBECONFIG: join(folder, 'kubeconfig'),
+    GOGC: 'off', // kubectl ends before its garbage is worth collecting
+    LANG: 'C.UTF-8',
+    TZ: 'UTC',
+  };
+  const logFile = join(folder, 'sandbox.log');
+  const program = startProgram(process.execPath, [MAIN, 'sandbox', ...flags], { logFile, env, cwd: clone });
+  const stop = async () => {
+    await program.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const kubeconfig = await eventually(
+      'a sandbox',
+      () => {
+        if (!program.isRunning()) throw new Error(tail(logFile));
+        return /^ *export KUBECONFIG=(\S+)$/m.exec(readFileSync(logFile, 'utf8'))?.[1];
+      },
+      { timeoutMs: READY_WITHIN_MS },
+    );
+    symlinkSync(kubeconfig, env.KUBECONFIG);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { shell: { cwd: clone, env }, stop };
+}
+
+function writeProgram(bin: string): void {
+  const path = join(bin, 'gatehouse');
+  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
+  chmodSync(path, 0o755);
+}
+
+/** Pages write into deploy/, and kustomize follows no links out of a folder; all else is only read. */
+function cloneInto(clone: string): void {
+  const copied = new Set(['deploy']);
+  const left = new Set(['.git', 'dist', 'coverage']);
+  for (const name of readdirSync(ROOT)) {
+    if (left.has(name)) continue;
+    if (copied.has(name)) cpSync(join(ROOT, name), join(clone, name), { recursive: true });
+    else symlinkSync(join(ROOT, name), join(clone, name));
+  }
+}
