@@ -13,6 +13,7 @@ const arrows = {
   restore: ['api'],
   kube: [],
   config: [],
+  tracing: [],
   controllers: ['admission', 'pki', 'restore', 'api'],
   server: ['admission', 'api'],
   sandbox: ['admission', 'api'],
@@ -39,6 +40,11 @@ const owners = {
   rfc6902: ['sandbox'],
   'json-merge-patch': ['sandbox'],
   pbf: ['sandbox'],
+  '@opentelemetry/api': ['tracing'],
+  '@opentelemetry/core': ['tracing'],
+  '@opentelemetry/resources': ['tracing'],
+  '@opentelemetry/sdk-trace': ['tracing'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['tracing'],
 };
 
 const rooms = [...Object.keys(arrows), 'commands'];

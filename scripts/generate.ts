@@ -1,10 +1,12 @@
-/** Writes what in deploy/ is generated: the CRDs, install.yaml and the dashboard. `npm run generate`; tests fail when one is stale. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Writes what is generated: the CRDs, install.yaml, the dashboard, the Helm chart, docs/reference. `npm run generate`; tests fail when one is stale. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
+import { renderChart, staleTemplates } from './render-chart.ts';
 import { renderCrdRules, renderCrds } from './render-crds.ts';
 import { renderDashboard } from './render-dashboard.ts';
 import { renderInstall } from './render-install.ts';
+import { renderReference } from './render-reference.ts';
 
 const deploy = join(import.meta.dirname, '..', 'deploy');
 const crds = join(deploy, 'base', 'crds');
@@ -15,3 +17,15 @@ mkdirSync(rules, { recursive: true });
 writeFileSync(join(rules, 'kustomization.yaml'), renderCrdRules());
 writeFileSync(join(deploy, 'install.yaml'), renderInstall(deploy));
 writeFileSync(join(deploy, 'monitoring', 'dashboard.json'), renderDashboard());
+
+// After the dashboard, which the chart has too.
+const root = join(deploy, '..');
+for (const path of staleTemplates(root)) rmSync(join(root, path));
+for (const { path, text } of renderChart(root)) {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+const reference = join(root, 'docs', 'reference');
+mkdirSync(reference, { recursive: true });
+for (const { file, text } of renderReference()) writeFileSync(join(reference, file), text);

@@ -10,11 +10,12 @@ import {
   send,
   toFailure,
   type Query,
+  type RequestSpan,
   type RestObservation,
   type Transport,
 } from './transport.ts';
 
-export type { Query, RestObservation } from './transport.ts';
+export type { Query, RequestSpan, RestObservation } from './transport.ts';
 
 export interface RestRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -63,6 +64,8 @@ export interface RestOptions {
   /** E.g. `gatehouse/1.0.0`: it stands in audit logs. */
   readonly userAgent: string;
   readonly observe?: (observation: RestObservation) => void;
+  /** Begins the span of each attempt to send a request, and of each watch until its answer begins. Default: nothing is traced. */
+  readonly trace?: ((line: RequestLine) => RequestSpan | undefined) | undefined;
   /** Takes the header Date of each answer, as soon as it begins. */
   readonly onDate?: (date: string) => void;
   /** Reads the JSON of answers, and throws when it is none. Default: JSON.parse, which rounds integers beyond 2^53. */
@@ -84,10 +87,10 @@ export function createRest(options: RestOptions): Rest {
 }
 
 function restAs(identity: Headers | undefined, options: RestOptions): Rest {
-  const { connection, userAgent, observe = () => undefined, onDate = () => undefined } = options;
+  const { connection, userAgent, observe = () => undefined, onDate = () => undefined, trace } = options;
   const { urgent = false, clock = systemClock, random = Math.random } = options;
   const { parse = (text: string): unknown => JSON.parse(text) } = options;
-  const transport: Transport = { connection, userAgent, identity, observe, onDate, parse, clock };
+  const transport: Transport = { connection, userAgent, identity, observe, trace, onDate, parse, clock };
   const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
 
   const attempt = (line: RequestLine, request: RestRequest, signal: AbortSignal): Promise<unknown> => {

@@ -15,12 +15,21 @@ export interface RestObservation extends RequestLine {
   readonly seconds: number;
 }
 
+/** One attempt, as it is traced. */
+export interface RequestSpan {
+  /** Sent along, so that the API server can go on with the trace. */
+  readonly headers: Headers;
+  readonly end: (code: RestObservation['code']) => void;
+}
+
 export interface Transport {
   readonly connection: Connection;
   readonly userAgent: string;
   /** Who the requests are made as, if not as the connection's own user. */
   readonly identity: Headers | undefined;
   readonly observe: (observation: RestObservation) => void;
+  /** Begins the span of an attempt; undefined: this one is not traced. */
+  readonly trace: ((line: RequestLine) => RequestSpan | undefined) | undefined;
   /** Takes the header Date of an answer when its headers are there: the body may take long, and the date ages. */
   readonly onDate: (date: string) => void;
   /** Throws when the text is not JSON. */
@@ -51,10 +60,13 @@ export async function send<T>(
   // An exec plugin may hang; the deadline holds for it too.
   const credentials = await orAborted(transport.connection.headers(), signal);
   attempt.beforeSend?.();
+  const span = transport.trace?.(line);
+  const traced =
+    span === undefined ? attempt : { ...attempt, headers: { ...attempt.headers, ...span.headers } };
   const started = transport.clock.monotonic();
   let code: RestObservation['code'] = 'connection';
   try {
-    const response = await attempt.dispatcher.request(toDispatch(transport, attempt, credentials));
+    const response = await attempt.dispatcher.request(toDispatch(transport, traced, credentials));
     code = response.statusCode;
     if (typeof response.headers.date === 'string') transport.onDate(response.headers.date);
     if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
@@ -65,6 +77,7 @@ export async function send<T>(
     else if (signal.aborted) code = 'aborted';
     throw known;
   } finally {
+    span?.end(code);
     transport.observe({ ...line, code, seconds: (transport.clock.monotonic() - started) / 1_000 });
   }
 }

@@ -1,6 +1,6 @@
 /** `/mutate/<entry>` and `/validate/<entry>`: a review in, a review out. */
 import type { Server } from 'node:https';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 import type { Decision } from '../admission/decision.ts';
 import { HandlerFailure } from '../admission/handlers/failure.ts';
@@ -18,6 +18,7 @@ import type { Log } from './log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
 import type { Pressure } from './pressure.ts';
 import { refuseUnderPressure, toBusy } from './pressure-hook.ts';
+import { endAnswered, outcomeAttribute, reviewAttributes, type ServerTracing } from './tracing.ts';
 
 /** At once where nothing has to be waited for. The signal aborts when the time to answer is over. */
 type Decide = (entry: string, request: AdmissionRequest, signal: AbortSignal) => Decision | Promise<Decision>;
@@ -30,6 +31,7 @@ export interface AdmissionDeps {
   /** Without `debug` nothing is said of what is routine: there is one for each write to the cluster. */
   readonly log: Log & { readonly debug?: Log['info'] | undefined };
   readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
+  readonly tracing?: ServerTracing | undefined;
 }
 
 type Webhook = 'mutate' | 'validate';
@@ -50,7 +52,8 @@ export function addAdmissionRoutes(
   isLast: () => boolean,
 ): void {
   const onRequest = refuseUnderPressure(deps.pressure, bodyLimit);
-  const answerTo = createAnswerer(deps);
+  const answerTo =
+    deps.tracing === undefined ? createAnswerer(deps) : createTracedAnswerer(deps, deps.tracing);
   for (const webhook of ['mutate', 'validate'] as const) {
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, (request, reply) => {
       const { entry } = request.params;
@@ -65,9 +68,10 @@ export function addAdmissionRoutes(
         sendAtOnce(reply, answer, isLast());
       };
       const question = { webhook, entry, version, request: admission, started: performance.now() };
-      const answer = answerTo(question, (controller) => {
+      const onWait = (controller: AbortController): void => {
         abortInTime(controller, request.query.timeout, reply);
-      });
+      };
+      const answer = answerTo(question, onWait, request);
       // What need not wait is answered in this turn of the event loop: a later one costs.
       if (answer instanceof Promise) void answer.then(end);
       else end(answer);
@@ -88,6 +92,8 @@ interface Question {
 type Answerer = (
   question: Question,
   onWait: (controller: AbortController) => void,
+  /** Asked for its headers only by who needs them: Node makes them when they are asked for. */
+  request: Pick<FastifyRequest<ReviewRoute, Server>, 'headers'>,
 ) => Answer | Promise<Answer>;
 
 function createAnswerer(deps: AdmissionDeps): Answerer {
@@ -107,6 +113,31 @@ function createAnswerer(deps: AdmissionDeps): Answerer {
     } catch (error) {
       return fail(question, error, deps);
     }
+  };
+}
+
+/** The same answers, each in a span of its own. */
+function createTracedAnswerer(deps: AdmissionDeps, tracing: ServerTracing): Answerer {
+  const answerTo = createAnswerer({
+    ...deps,
+    metrics: {
+      ...deps.metrics,
+      admission: (labels, seconds) => {
+        tracing.note(outcomeAttribute(labels.outcome));
+        deps.metrics.admission(labels, seconds);
+      },
+    },
+  });
+  return (question, onWait, request) => {
+    const { webhook, entry } = question;
+    const attributes = reviewAttributes(webhook, entry, question.request);
+    const span = tracing.server(`${webhook} ${entry}`, request.headers, attributes);
+    const end = (answer: Answer): Answer => {
+      endAnswered(span, answer.code);
+      return answer;
+    };
+    const answer = span.run(() => answerTo(question, onWait, request));
+    return answer instanceof Promise ? answer.then(end) : end(answer);
   };
 }
 

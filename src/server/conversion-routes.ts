@@ -19,6 +19,7 @@ import { createFairShare } from './fair-share.ts';
 import type { Log } from './log.ts';
 import { sendLong } from './long-answer.ts';
 import { createTimeSlices } from './time-slices.ts';
+import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
 export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
   /** Bytes of the largest review that is taken. */
@@ -46,7 +47,11 @@ const CATCH_UP_SECONDS = 1;
 const DEFAULT_TIMEOUT = '30s';
 
 /** `/convert` finds the kind by the objects; `/convert/servers.infra.example.com` says which it has to be. */
-export function addConversionRoutes(app: FastifyInstance<Server>, serving: ConversionServing): void {
+export function addConversionRoutes(
+  app: FastifyInstance<Server>,
+  serving: ConversionServing,
+  tracing: ServerTracing | undefined,
+): void {
   const breathe = createTimeSlices(SLICE_MS);
   const deps: ConversionDeps = { lookUp: serving.lookUp, breathe };
   const onRequest = refuseTooMuch(serving.bodyLimit);
@@ -58,7 +63,9 @@ export function addConversionRoutes(app: FastifyInstance<Server>, serving: Conve
     });
     for (const path of ['/convert', '/convert/:definition']) {
       scope.post<ConvertRoute>(path, { onRequest, bodyLimit: serving.bodyLimit }, async (request, reply) =>
-        convert(request, reply, serving, deps),
+        tracing === undefined
+          ? convert(request, reply, serving, deps)
+          : tracedConvert(request, reply, serving, deps, tracing),
       );
     }
     done();
@@ -107,6 +114,34 @@ async function convert(
   return answered.kind === 'unready'
     ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
     : sendLong(reply, answered.texts);
+}
+
+async function tracedConvert(
+  request: ConvertRequest,
+  reply: Reply,
+  serving: ConversionServing,
+  deps: ConversionDeps,
+  tracing: ServerTracing,
+): Promise<Reply> {
+  const { definition } = request.params;
+  const route = definition === undefined ? '/convert' : '/convert/:definition';
+  const name = definition === undefined ? 'convert' : `convert ${definition}`;
+  const span = tracing.server(name, request.headers, httpAttributes(route));
+  const metrics: ConversionMetrics = {
+    conversion: (labels, seconds, objects) => {
+      const { crd, outcome } = labels;
+      tracing.note({ 'gatehouse.crd': crd, 'gatehouse.outcome': outcome, 'gatehouse.objects': objects });
+      serving.metrics.conversion(labels, seconds, objects);
+    },
+  };
+  try {
+    await span.run(() => convert(request, reply, { ...serving, metrics }, deps));
+  } catch (error) {
+    endAnswered(span, 500);
+    throw error;
+  }
+  endAnswered(span, reply.statusCode);
+  return reply;
 }
 
 function report(

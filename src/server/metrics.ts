@@ -1,18 +1,26 @@
 /** All metrics of the process, in one registry that belongs to one instance (tests start several). */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
+import {
+  ADMISSION_BUCKETS,
+  createAdmissionMetrics,
+  type AdmissionMetrics,
+  type ExemplarLabels,
+} from './admission-metrics.ts';
 import { createAuthorityMetrics, type AuthorityMetrics } from './authority-metrics.ts';
 import { createCaBundleMetrics, type CaBundleMetrics } from './cabundle-metrics.ts';
+import { createCertificateReadMetrics, type CertificateReadMetrics } from './certificate-read-metrics.ts';
 import { createConversionMetrics, type ConversionMetrics } from './conversion-metrics.ts';
 import { createPolicyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { createHandlerMetrics, type HandlerMetrics } from './handler-metrics.ts';
+import { OPEN_METRICS, openMetricsText } from './open-metrics.ts';
 import { createOwnStateMetrics, type OwnStateMetrics } from './own-state-metrics.ts';
 import { createPressureMetrics, type PressureMetrics } from './pressure-metrics.ts';
 import { createRestoreMetrics, type RestoreMetrics } from './restore-metrics.ts';
 import { createServingCertMetrics, type ServingCertMetrics } from './serving-cert-metrics.ts';
 import { createUniqueMetrics, type UniqueMetrics } from './unique-metrics.ts';
 
-export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
+export type { Outcome } from './admission-metrics.ts';
 
 /** What a workqueue reports, under the names that client-go gave these metrics. */
 export interface QueueMetrics {
@@ -29,10 +37,22 @@ export interface QueueLoad {
   readonly longestRunningProcessorSeconds: number;
 }
 
+interface ScrapeFormat {
+  readonly contentType: string;
+  readonly text: () => Promise<string>;
+}
+
+interface MetricsOptions {
+  /** Default: no metric names a trace. */
+  readonly exemplar?: ExemplarLabels | undefined;
+}
+
 export interface Metrics
   extends
+    AdmissionMetrics,
     AuthorityMetrics,
     CaBundleMetrics,
+    CertificateReadMetrics,
     ConversionMetrics,
     HandlerMetrics,
     OwnStateMetrics,
@@ -43,10 +63,8 @@ export interface Metrics
     UniqueMetrics {
   readonly contentType: string;
   readonly text: () => Promise<string>;
-  readonly admission: (
-    labels: { webhook: string; operation: string; outcome: Outcome },
-    seconds: number,
-  ) => void;
+  /** The same with exemplars, for scrapers that ask for it; undefined: there are none. */
+  readonly openMetrics: ScrapeFormat | undefined;
   readonly rejectedRequest: (status: number) => void;
   readonly apiRequest: (labels: { method: string; code: string }, seconds: number) => void;
   readonly leader: (isLeader: boolean) => void;
@@ -55,22 +73,13 @@ export interface Metrics
   readonly queueLoad: (name: string, load: () => QueueLoad) => void;
 }
 
-/** Seconds: an admission that needs no live read takes well under a millisecond, one that does a few. */
-const ADMISSION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const WORK_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 
-export function createMetrics(): Metrics {
+export function createMetrics({ exemplar }: MetricsOptions = {}): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
 
-  const admission = new Histogram({
-    name: 'gatehouse_admission_duration_seconds',
-    help: 'How long an admission review took to answer, by webhook and outcome.',
-    labelNames: ['webhook', 'operation', 'outcome'],
-    buckets: ADMISSION_BUCKETS,
-    registers,
-  });
   const rejected = new Counter({
     name: 'gatehouse_rejected_requests_total',
     help: 'Requests to the webhook port that were no admission review, by HTTP status.',
@@ -96,9 +105,10 @@ export function createMetrics(): Metrics {
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    admission: (labels, seconds) => {
-      admission.observe(labels, seconds);
-    },
+    openMetrics:
+      exemplar === undefined
+        ? undefined
+        : { contentType: OPEN_METRICS, text: () => openMetricsText(registry) },
     rejectedRequest: (status) => {
       rejected.inc({ code: String(status) });
     },
@@ -108,10 +118,12 @@ export function createMetrics(): Metrics {
     leader: (isLeader) => {
       leader.set({ name: 'gatehouse' }, isLeader ? 1 : 0);
     },
+    ...createAdmissionMetrics(registry, exemplar),
     ...queues,
     ...createAuthorityMetrics(registers),
     ...createServingCertMetrics(registers),
     ...createCaBundleMetrics(registers),
+    ...createCertificateReadMetrics(registers),
     ...createConversionMetrics(registers),
     ...createPolicyMetrics(registers),
     ...createUniqueMetrics(registers),

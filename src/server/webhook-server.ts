@@ -98,7 +98,7 @@ export function buildWebhookServer(
   });
 
   addAdmissionRoutes(app, deps, BODY_LIMIT_BYTES, isLast);
-  addConversionRoutes(app, deps.conversion);
+  addConversionRoutes(app, deps.conversion, deps.tracing);
   return app;
 }
 

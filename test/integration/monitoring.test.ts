@@ -88,7 +88,20 @@ test('every metric of Gatehouse is on the dashboard', () => {
   expect(own.filter((name) => !shown.has(name))).toEqual([]);
 });
 
-test('every alert has what to do about it in docs/trust.md', () => {
-  const page = readFileSync(join(ROOT, 'docs', 'trust.md'), 'utf8');
-  expect(rules.filter(({ alert }) => !page.includes(`\`${alert}\``))).toEqual([]);
+const pageOf = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
+
+test('every alert has what to do about it in docs/trust.md or docs/observability.md', () => {
+  const pages = pageOf('trust.md') + pageOf('observability.md');
+  expect(rules.filter(({ alert }) => !pages.includes(`\`${alert}\``))).toEqual([]);
+});
+
+test('docs/observability.md has a row for each metric, with its type, and for no other', async () => {
+  const rows = [...pageOf('observability.md').matchAll(/^\| `([a-z_]+)` +\| (gauge|counter|histogram) /gm)];
+  const types = [...(await createMetrics().text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+  const listed = (found: readonly RegExpExecArray[]) =>
+    found
+      .map(([, name = '', type = '']) => `${name} ${type}`)
+      .filter((line) => !/^(?:process|nodejs)_/.test(line))
+      .sort();
+  expect(listed(rows)).toEqual(listed(types));
 });

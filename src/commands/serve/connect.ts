@@ -10,7 +10,9 @@ import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery, type Discovery, type ServerVersion } from '../../kube/discovery.ts';
 import { createServerClock } from '../../kube/server-clock.ts';
 import { createRest, type RestObservation } from '../../kube/rest.ts';
+import { VERSION } from '../version.ts';
 import type { Context } from './context.ts';
+import { traceRequests } from './tracing.ts';
 
 export interface Connected {
   readonly context: Context;
@@ -30,18 +32,19 @@ const RETRY_MS = 2_000;
  */
 export async function connect(
   connection: Connection,
-  parts: Pick<Context, 'config' | 'identity' | 'metrics' | 'log'>,
+  parts: Pick<Context, 'config' | 'identity' | 'metrics' | 'tracing' | 'log'>,
   signal: AbortSignal,
 ): Promise<Connected> {
-  const { config, identity, metrics, log } = parts;
+  const { config, identity, metrics, tracing, log } = parts;
   const serverClock = createServerClock();
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ method, code: String(code) }, seconds);
   };
   const options = {
     connection,
-    userAgent: `gatehouse/0.1.0 (${identity})`,
+    userAgent: `gatehouse/${VERSION} (${identity})`,
     observe,
+    trace: tracing === undefined ? undefined : traceRequests(tracing, connection.server),
     onDate: serverClock.observe,
   };
   const rest = createRest(options);
@@ -54,7 +57,19 @@ export async function connect(
   const exact = { rest: exactRest, client: createClient(exactRest) };
   return {
     context: {
-      ...{ config, identity, rest, client, exact, discovery, capabilities, serverClock, metrics, log },
+      ...{
+        config,
+        identity,
+        rest,
+        client,
+        exact,
+        discovery,
+        capabilities,
+        serverClock,
+        metrics,
+        tracing,
+        log,
+      },
       rollbacks: createListeners(),
     },
     urgent: createClient(createRest({ ...options, urgent: true })),

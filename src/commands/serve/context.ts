@@ -8,6 +8,7 @@ import type { Discovery } from '../../kube/discovery.ts';
 import type { Rest } from '../../kube/rest.ts';
 import type { ServerClock } from '../../kube/server-clock.ts';
 import type { Metrics } from '../../server/metrics.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 
 export interface Context {
   readonly config: Config;
@@ -23,6 +24,8 @@ export interface Context {
   /** Told when the cluster went back in time: what was read before is to be read again. */
   readonly rollbacks: Listeners<[]>;
   readonly metrics: Metrics;
+  /** Undefined: nobody asked for traces. */
+  readonly tracing: Tracing | undefined;
   readonly log: Logger;
 }
 

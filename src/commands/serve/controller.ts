@@ -3,6 +3,7 @@ import { runController } from '../../kube/controller.ts';
 import { createWorkqueue } from '../../kube/workqueue.ts';
 import type { Reconcile } from '../../controllers/reconcile.ts';
 import type { Context } from './context.ts';
+import { traced } from './tracing.ts';
 
 export interface ControllerOptions {
   readonly name: string;
@@ -22,14 +23,21 @@ export interface RunningController {
 const RECONCILE_MS = 60_000;
 
 export function startController(
-  { metrics, log }: Pick<Context, 'metrics' | 'log'>,
+  { metrics, tracing, log }: Pick<Context, 'metrics' | 'tracing' | 'log'>,
   { name, reconcile, concurrency = 1, timeoutMs = RECONCILE_MS }: ControllerOptions,
   signal: AbortSignal,
 ): RunningController {
   const queue = createWorkqueue({ metrics: metrics.queue(name) });
   metrics.queueLoad(name, queue.load);
   const stopped = runController(
-    { name, queue, concurrency, reconcile, timeoutMs, log: log.child({ controller: name }) },
+    {
+      ...{ name, queue, concurrency, timeoutMs },
+      reconcile: (key, reconciling) =>
+        traced(tracing, `reconcile ${name}`, { 'gatehouse.controller': name, 'gatehouse.key': key }, () =>
+          reconcile(key, reconciling),
+        ),
+      log: log.child({ controller: name }),
+    },
     signal,
   );
   return { add: queue.add, stopped };

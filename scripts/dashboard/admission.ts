@@ -1,0 +1,76 @@
+import { highest, p99, rate, type Row } from './panel.ts';
+
+const ADMISSION = 'gatehouse_admission_duration_seconds';
+export const admission: Row = {
+  title: 'Admission',
+  panels: [
+    {
+      title: 'Reviews by outcome',
+      description:
+        'allow and deny are answers; retry asks the client to come again; error is judged by the failurePolicy.',
+      unit: 'reqps',
+      queries: [{ expr: rate('outcome', `${ADMISSION}_count`), legend: '{{outcome}}' }],
+    },
+    {
+      title: 'Reviews by webhook',
+      description: 'Which entry of the webhook configurations is asked how often.',
+      unit: 'reqps',
+      queries: [{ expr: rate('webhook', `${ADMISSION}_count`), legend: '{{webhook}}' }],
+    },
+    {
+      title: 'Errors',
+      description: 'Should be nothing at all. The log has each error with the uid of its review.',
+      unit: 'reqps',
+      queries: [
+        { expr: rate('webhook', `${ADMISSION}_count`, 'outcome="error"'), legend: 'error, {{webhook}}' },
+        { expr: rate('code', 'gatehouse_rejected_requests_total'), legend: 'no review, HTTP {{code}}' },
+        { expr: rate('reason', 'gatehouse_admission_reviews_refused_total'), legend: '429, {{reason}}' },
+      ],
+    },
+    {
+      title: 'p99 by webhook',
+      description: 'Below the timeoutSeconds of the policy, by far: writers wait for it.',
+      unit: 's',
+      queries: [{ expr: p99('webhook', ADMISSION), legend: '{{webhook}}' }],
+    },
+    {
+      title: 'p99 by outcome',
+      description: 'A refusal takes longer than a yes: what would refuse is read live first.',
+      unit: 's',
+      queries: [{ expr: p99('outcome', ADMISSION), legend: '{{outcome}}' }],
+    },
+    {
+      title: 'In flight, and how long the loop stands still',
+      description: 'Both grow when a replica has too much to do, or a handler computes for too long.',
+      unit: 'short',
+      queries: [
+        { expr: highest('pod', 'gatehouse_admission_reviews_in_flight'), legend: 'in flight, {{pod}}' },
+        { expr: p99('pod', 'gatehouse_event_loop_delay_seconds'), legend: 'p99 delay in s, {{pod}}' },
+      ],
+    },
+    {
+      title: 'Handlers',
+      description: 'p99 of each handler, and its failures by reason.',
+      unit: 's',
+      queries: [
+        { expr: p99('handler', 'gatehouse_handler_duration_seconds'), legend: 'p99, {{handler}}' },
+        {
+          expr: rate('handler, reason', 'gatehouse_handler_failures_total'),
+          legend: 'failures/s, {{handler}}: {{reason}}',
+        },
+      ],
+    },
+    {
+      title: 'Conversion',
+      description: 'p99 of conversion reviews, and objects a second, by kind and outcome.',
+      unit: 's',
+      queries: [
+        { expr: p99('crd', 'gatehouse_conversion_duration_seconds'), legend: 'p99, {{crd}}' },
+        {
+          expr: rate('crd, outcome', 'gatehouse_conversion_objects_total'),
+          legend: 'objects/s, {{crd}}: {{outcome}}',
+        },
+      ],
+    },
+  ],
+};

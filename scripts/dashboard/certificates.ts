@@ -1,0 +1,83 @@
+import { highest, of, rate, type Row } from './panel.ts';
+
+export const certificates: Row = {
+  title: 'Certificates',
+  panels: [
+    {
+      title: 'When each generation of the CA ends',
+      description: 'A new one is made at half of the life of the active one.',
+      unit: 's',
+      queries: [
+        {
+          expr: `${highest('generation, state', 'gatehouse_serving_ca_not_after_seconds')} - time()`,
+          legend: '{{generation}} ({{state}})',
+        },
+      ],
+    },
+    {
+      title: 'Phase of the authority',
+      description: 'The phase that has 1, or why the stored authority cannot be used.',
+      unit: 'short',
+      queries: [
+        { expr: highest('phase', 'gatehouse_rotation_phase'), legend: '{{phase}}' },
+        { expr: `${highest('reason', 'gatehouse_authority_broken')} == 1`, legend: 'broken: {{reason}}' },
+      ],
+    },
+    {
+      title: 'For how long it has been in its phase',
+      description: 'As far as the leader has seen. Publishing and propagating take minutes.',
+      unit: 's',
+      queries: [{ expr: highest('phase', 'gatehouse_rotation_phase_seconds'), legend: '{{phase}}' }],
+    },
+    {
+      title: 'Serving certificates by what is left of them',
+      description: 'Counted up to each limit; anything at 0 s has expired.',
+      unit: 'short',
+      queries: [
+        {
+          expr: highest('le', 'gatehouse_serving_leaf_not_after_seconds_bucket'),
+          legend: 'at most {{le}} s',
+        },
+      ],
+    },
+    {
+      title: 'Serving certificates by generation',
+      description: 'In a rotation all of them move to the new generation.',
+      unit: 'short',
+      queries: [
+        {
+          expr: highest('generation', 'gatehouse_serving_leaf_generation'),
+          legend: 'generation {{generation}}',
+        },
+        { expr: `max(${of('gatehouse_serving_reissue_waiting')})`, legend: 'waiting for their turn' },
+      ],
+    },
+    {
+      title: 'Issued',
+      description: 'By result and reason. Events on the Services say what is wrong.',
+      unit: 'ops',
+      queries: [{ expr: rate('result, reason', 'gatehouse_issue_total'), legend: '{{result}}: {{reason}}' }],
+    },
+    {
+      title: 'Serving certificate of the webhooks',
+      description: 'How often replicas took a new one, and how often one could not be presented.',
+      unit: 'short',
+      queries: [
+        {
+          expr: `sum by (pod) (increase(${of('certwatcher_read_certificate_total')}[$__rate_interval]))`,
+          legend: 'read, {{pod}}',
+        },
+        {
+          expr: `sum by (pod) (increase(${of('certwatcher_read_certificate_errors_total')}[$__rate_interval]))`,
+          legend: 'failed, {{pod}}',
+        },
+      ],
+    },
+    {
+      title: 'Not renewed any more',
+      description: 'Certificates in Secrets whose Service no longer asks for them.',
+      unit: 'short',
+      queries: [{ expr: highest('reason', 'gatehouse_serving_leaf_not_renewed'), legend: '{{reason}}' }],
+    },
+  ],
+};

@@ -1,0 +1,34 @@
+/** What a row of the dashboard is made of, and the forms that its queries have. */
+
+/** One line, or family of lines, of a panel. `legend` is Grafana's: labels in double braces. */
+interface Query {
+  readonly expr: string;
+  readonly legend: string;
+}
+
+export interface Panel {
+  readonly title: string;
+  /** What to think of it, for the one who is on call. */
+  readonly description: string;
+  /** A unit of Grafana. */
+  readonly unit: 'reqps' | 'ops' | 's' | 'short' | 'bytes';
+  readonly queries: readonly Query[];
+}
+
+export interface Row {
+  readonly title: string;
+  readonly panels: readonly Panel[];
+}
+
+/** `name{job=~"$job", …}` */
+export const of = (name: string, ...selectors: readonly string[]): string =>
+  `${name}{${['job=~"$job"', ...selectors].join(', ')}}`;
+
+export const rate = (by: string, name: string, ...selectors: readonly string[]): string =>
+  `sum by (${by}) (rate(${of(name, ...selectors)}[$__rate_interval]))`;
+
+export const p99 = (by: string, histogram: string): string =>
+  `histogram_quantile(0.99, ${rate(`le, ${by}`, `${histogram}_bucket`)})`;
+
+export const highest = (by: string, name: string, ...selectors: readonly string[]): string =>
+  `max by (${by}) (${of(name, ...selectors)})`;

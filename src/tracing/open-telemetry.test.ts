@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan } from '@opentelemetry/sdk-trace';
+import { expect, test } from 'vitest';
+
+import { traceTo, type TracingOptions } from './open-telemetry.ts';
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = 'b7ad6b7169203331';
+const from = (flags: string) => ({ traceparent: `00-${TRACE}-${PARENT}-${flags}` });
+
+function start(sampler: TracingOptions['sampler'] = { kind: 'always-on', parentBased: true }) {
+  const exporter = new InMemorySpanExporter();
+  const tracing = traceTo(new SimpleSpanProcessor({ exporter }), {
+    sampler,
+    resource: { 'service.name': 'gatehouse' },
+  });
+  const spans = (): readonly ReadableSpan[] => exporter.getFinishedSpans();
+  const spanOf = (name: string): ReadableSpan => {
+    const found = spans().find((span) => span.name === name);
+    if (found === undefined) throw new Error(`there is no span ${name}`);
+    return found;
+  };
+  return { tracing, spans, spanOf };
+}
+
+test('a request goes on with the trace of who sent it, and is told apart by kind', () => {
+  const { tracing, spanOf } = start();
+  tracing.server('validate e', from('01'), { a: 1, left: undefined }).end({ b: true });
+  const span = spanOf('validate e');
+  expect(span.spanContext().traceId).toBe(TRACE);
+  expect(span.parentSpanContext?.spanId).toBe(PARENT);
+  expect(span.kind).toBe(SpanKind.SERVER);
+  expect(span.attributes).toEqual({ a: 1, b: true });
+  expect(span.status.code).toBe(SpanStatusCode.UNSET);
+  expect(span.resource.attributes).toMatchObject({ 'service.name': 'gatehouse' });
+});
+
+test.each([{}, { traceparent: 'nonsense' }, { traceparent: `00-${'0'.repeat(32)}-${PARENT}-01` }])(
+  'with the headers %j a trace of its own begins',
+  (headers) => {
+    const { tracing, spanOf } = start();
+    tracing.server('s', headers, {}).end();
+    expect(spanOf('s').parentSpanContext).toBeUndefined();
+  },
+);
+
+test('what is begun within a span lies within it, at once and later, and its trace is sent on', async () => {
+  const { tracing, spanOf } = start();
+  const server = tracing.server('s', { ...from('01'), tracestate: 'vendor=1' }, {});
+  const headers = await server.run(async () => {
+    await sleep(1);
+    const client = tracing.client('c', {});
+    client?.end({}, '503');
+    return client?.headers;
+  });
+  server.end();
+  const client = spanOf('c');
+  expect(client.parentSpanContext?.spanId).toBe(spanOf('s').spanContext().spanId);
+  expect(client.status.code).toBe(SpanStatusCode.ERROR);
+  expect(client.attributes).toEqual({ 'error.type': '503' });
+  expect(headers).toEqual({
+    traceparent: `00-${TRACE}-${client.spanContext().spanId}-01`,
+    tracestate: 'vendor=1',
+  });
+});
+
+test('requests outside of spans are none, nor are those of work that outlives its span', async () => {
+  const { tracing, spans } = start();
+  expect(tracing.client('c', {})).toBeUndefined();
+  let later: Promise<unknown> = Promise.resolve();
+  await tracing.work('w', {}, () => {
+    later = sleep(5).then(() => {
+      tracing.note({ late: true });
+      return tracing.client('late', {});
+    });
+    return Promise.resolve();
+  });
+  expect(await later).toBeUndefined();
+  expect(spans().map(({ name, attributes }) => [name, attributes])).toEqual([['w', {}]]);
+});
+
+test('work has the answer that it has, and what it throws is noted without its message', async () => {
+  const { tracing, spanOf } = start();
+  await expect(tracing.work('fine', { 'gatehouse.key': 'a/b' }, () => Promise.resolve(7))).resolves.toBe(7);
+  await expect(tracing.work('broken', {}, () => Promise.reject(new RangeError('a secret')))).rejects.toThrow(
+    'a secret',
+  );
+  expect(spanOf('fine').attributes).toEqual({ 'gatehouse.key': 'a/b' });
+  const broken = spanOf('broken');
+  expect(broken.attributes).toEqual({ 'error.type': 'RangeError' });
+  expect(broken.status).toEqual({ code: SpanStatusCode.ERROR });
+});
+
+test('work within work is its child, and notes go to the inner one', async () => {
+  const { tracing, spanOf } = start();
+  await tracing.work('outer', {}, () =>
+    tracing.work('inner', {}, () => {
+      tracing.note({ objects: 3 });
+      return Promise.resolve();
+    }),
+  );
+  expect(spanOf('inner').parentSpanContext?.spanId).toBe(spanOf('outer').spanContext().spanId);
+  expect(spanOf('inner').attributes).toEqual({ objects: 3 });
+  expect(spanOf('outer').attributes).toEqual({});
+});
+
+test('an exemplar names a trace that is kept, and no other', () => {
+  const { tracing } = start();
+  expect(tracing.exemplar()).toBeUndefined();
+  const kept = tracing.server('s', from('01'), {}).run(tracing.exemplar);
+  expect(kept).toEqual({ trace_id: TRACE, span_id: expect.stringMatching(/^[0-9a-f]{16}$/) as string });
+  expect(tracing.server('s', from('00'), {}).run(tracing.exemplar)).toBeUndefined();
+});
+
+test.each([
+  ['what the client keeps', { kind: 'always-off', parentBased: true }, '01', 1],
+  ['nothing that the client does not keep', { kind: 'always-on', parentBased: true }, '00', 0],
+  ['everything, if so asked', { kind: 'always-on', parentBased: false }, '00', 1],
+  ['nothing, if so asked', { kind: 'always-off', parentBased: false }, '01', 0],
+  ['no trace at a share of 0', { kind: 'ratio', ratio: 0, parentBased: false }, '01', 0],
+] as const)('it keeps %s', (_what, sampler, flags, count) => {
+  const { tracing, spans } = start(sampler);
+  tracing.server('s', from(flags), {}).end();
+  expect(spans()).toHaveLength(count);
+});
+
+test('a span ends once, and long values are cut', () => {
+  const { tracing, spans } = start();
+  const span = tracing.server('s', {}, { long: 'x'.repeat(5_000) });
+  span.end();
+  span.end({ more: 1 });
+  expect(spans().map(({ attributes }) => String(attributes.long).length)).toEqual([1_024]);
+});

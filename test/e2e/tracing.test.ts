@@ -1,0 +1,327 @@
+/** Traces and exemplars of real processes, as a collector and a Prometheus see them. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { request as httpsRequest } from 'node:https';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+
+import { startClusterFor, type Cluster } from '../support/cluster.ts';
+import { enforceExamples } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import { entriesOfPolicies, server, type WebhookConfigurationObject } from '../support/objects.ts';
+import { startCollector, type CollectedSpan, type Collector } from '../support/otlp-collector.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+/** Says on stderr what is loaded of OpenTelemetry, but for its interfaces, which prom-client has too. */
+const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module';
+  registerHooks({
+    resolve: (specifier, context, next) => {
+      const found = next(specifier, context);
+      if (/@opentelemetry.(?!api.)/.test(found.url)) console.error('LOADED ' + found.url);
+      return found;
+    },
+  });`)}`;
+/** Whatever is exported only at the end. */
+const NEVER_BY_ITSELF = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
+const SOON = { timeoutMs: 30_000 };
+
+let cluster: Cluster;
+let collector: Collector;
+let traced: Replica;
+/** Path of the validating webhook that governs Servers. */
+let validate: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  [cluster, collector] = await Promise.all([startClusterFor(port), startCollector()]);
+  traced = await startReplica(cluster.plane, {
+    ...{ name: 'traced', port, nodeArgs: [TELL_TALE] },
+    settings: { exemplars: 'true' },
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+    },
+  });
+  await traced.whenReady();
+  await enforceExamples(cluster);
+  validate = await pathFor('validatingwebhookconfigurations', 'ValidatingWebhookConfiguration');
+});
+
+afterAll(async () => {
+  await traced.program.stop(15_000);
+  await collector.close();
+  await cluster.stop();
+});
+
+/** Of the entry that the policy of the examples is in. */
+async function pathFor(plural: string, kind: string): Promise<string> {
+  const resource = {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    resource: plural,
+    kind,
+    namespaced: false,
+  };
+  const found = await cluster.admin.get<WebhookConfigurationObject>(resource, { name: 'gatehouse' });
+  const [path] = entriesOfPolicies(found).flatMap(({ clientConfig }) => clientConfig.service?.path ?? []);
+  if (path === undefined) throw new Error(`${kind} gatehouse asks about no policy`);
+  return path;
+}
+
+async function another(name: string, options: Partial<ReplicaOptions>): Promise<Replica> {
+  const replica = await startReplica(cluster.plane, { name, servicePort: traced.port, ...options });
+  onTestFinished(() => replica.program.stop(15_000));
+  return replica;
+}
+
+const review = (datacenter: string, uid = 'review-uid') => ({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: {
+    uid,
+    kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
+    resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
+    name: 'web-1',
+    namespace: 'shop',
+    operation: 'CREATE',
+    userInfo: { username: 'jane' },
+    object: { ...server('shop', 'web-1', datacenter), metadata: { namespace: 'shop', name: 'web-1' } },
+  },
+});
+
+interface Reviewed {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** As the API server asks, but for the trace, which no API server of ours begins. */
+function ask(replica: Replica, body: object, headers: Record<string, string> = {}): Promise<Reviewed> {
+  const { port } = replica;
+  const options = { host: '127.0.0.1', port, path: `${validate}?timeout=5s`, method: 'POST', agent: false };
+  return new Promise((resolve, reject) => {
+    const request = httpsRequest(
+      {
+        ...options,
+        rejectUnauthorized: false,
+        headers: { 'content-type': 'application/json', ...headers },
+      },
+      (response) => {
+        let text = '';
+        response
+          .setEncoding('utf8')
+          .on('data', (chunk: string) => (text += chunk))
+          .on('end', () => {
+            resolve({ status: response.statusCode ?? 0, text });
+          });
+      },
+    );
+    request.on('error', reject).end(JSON.stringify(body));
+  });
+}
+
+const newParent = () => {
+  const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
+};
+
+/** Those of a trace, once the review is among them. */
+const spansOf = (traceId: string): Promise<readonly CollectedSpan[]> =>
+  eventually(
+    `the spans of ${traceId}`,
+    () => {
+      const spans = collector.spans().filter((span) => span.traceId === traceId);
+      return spans.some(({ kind }) => kind === 'server') ? spans : undefined;
+    },
+    SOON,
+  );
+
+describe('with a collector', () => {
+  test('a review goes on with the trace of the API server, and its live reads lie within', async () => {
+    const parent = newParent();
+    const answer = await ask(traced, review('nowhere-at-all'), parent.headers);
+    expect(answer.text).toContain('"allowed":false');
+    const spans = await spansOf(parent.traceId);
+
+    const [span, ...others] = spans.filter(({ kind }) => kind === 'server');
+    expect(others).toEqual([]);
+    const entry = validate.split('/').at(-1) ?? '';
+    expect(span).toMatchObject({
+      name: `validate ${entry}`,
+      parentSpanId: parent.spanId,
+      failed: false,
+      resource: {
+        'service.name': 'gatehouse',
+        'service.instance.id': 'traced',
+        'deployment.environment.name': 'test',
+      },
+    });
+    expect(span?.attributes).toEqual({
+      'http.request.method': 'POST',
+      'http.route': '/validate/:entry',
+      'http.response.status_code': 200,
+      'url.scheme': 'https',
+      'gatehouse.webhook': 'validate',
+      'gatehouse.entry': entry,
+      'gatehouse.uid': 'review-uid',
+      'gatehouse.operation': 'CREATE',
+      'gatehouse.resource': 'servers.infra.example.com',
+      'gatehouse.outcome': 'deny',
+      'k8s.namespace.name': 'shop',
+    });
+    const reads = spans.filter(({ kind }) => kind === 'client');
+    expect(reads).toContainEqual(
+      expect.objectContaining({
+        name: 'GET /apis/infra.example.com/v1/datacenters/{name}',
+        parentSpanId: span?.spanId,
+        failed: false, // that there is none is an answer
+        attributes: expect.objectContaining({ 'http.response.status_code': 404 }) as unknown,
+      }),
+    );
+    expect(collector.contentTypes()).toEqual(new Set(['application/x-protobuf']));
+  });
+
+  test('neither who asks nor what is in the object is told to anybody', async () => {
+    const parent = newParent();
+    await ask(traced, review('a-secret-place'), parent.headers);
+    const said = JSON.stringify(await spansOf(parent.traceId));
+    for (const secret of ['jane', 'a-secret-place', 'web-1']) expect(said).not.toContain(secret);
+  });
+
+  test('what the API server does not keep is not sent', async () => {
+    const parent = newParent();
+    const headers = { traceparent: `00-${parent.traceId}-${parent.spanId}-00` };
+    expect((await ask(traced, review('fra1'), headers)).status).toBe(200);
+    const after = newParent();
+    await ask(traced, review('fra1'), after.headers);
+    await spansOf(after.traceId);
+    expect(collector.spans().filter(({ traceId }) => traceId === parent.traceId)).toEqual([]);
+  });
+
+  test('an answer that is no decision fails its span', async () => {
+    const parent = newParent();
+    const { request, ...rest } = review('fra1');
+    // Of a kind that no policy in this entry governs: this replica cannot know whether it is behind.
+    const resource = { group: 'infra.example.com', version: 'v1', resource: 'racks' };
+    const odd = { ...rest, request: { ...request, resource } };
+    expect((await ask(traced, odd, parent.headers)).status).toBe(503);
+    const [span] = (await spansOf(parent.traceId)).filter(({ kind }) => kind === 'server');
+    expect(span?.failed).toBe(true);
+    expect(span?.attributes).toMatchObject({ 'gatehouse.outcome': 'retry', 'error.type': '503' });
+  });
+
+  test('reconciles are traces of their own, with what they ask of the API server', async () => {
+    const reconcile = await eventually(
+      'the reconcile of the policy',
+      () =>
+        collector
+          .spans()
+          .find(
+            ({ name, attributes }) =>
+              name === 'reconcile policies' && attributes['gatehouse.key'] === 'servers',
+          ),
+      SOON,
+    );
+    expect(reconcile).toMatchObject({ kind: 'internal', parentSpanId: '' });
+    const within = collector.spans().filter(({ parentSpanId }) => parentSpanId === reconcile.spanId);
+    expect(within.map(({ kind, traceId }) => [kind, traceId])).toContainEqual(['client', reconcile.traceId]);
+    // Watches and the lease are no part of anything.
+    const roots = collector.spans().filter(({ parentSpanId }) => parentSpanId === '');
+    expect(roots.filter(({ kind }) => kind === 'client')).toEqual([]);
+  });
+
+  test('the admission histogram names a trace to who asks for OpenMetrics', async () => {
+    const parent = newParent();
+    await ask(traced, review('fra1'), parent.headers);
+    const scrape = async (accept: string) => {
+      const address = `http://127.0.0.1:${traced.operationsPort}/metrics`;
+      const response = await fetch(address, { headers: { accept } });
+      return { type: response.headers.get('content-type'), text: await response.text() };
+    };
+    const open = await scrape('application/openmetrics-text;version=1.0.0,text/plain;q=0.5');
+    expect(open.type).toContain('application/openmetrics-text');
+    expect(open.text).toContain(`# {trace_id="${parent.traceId}",span_id="`);
+    expect(open.text).toMatch(/\n# EOF\n$/);
+    const plain = await scrape('*/*');
+    expect(plain.type).toContain('text/plain');
+    expect(plain.text).not.toContain('trace_id');
+    expect(plain.text).toMatch(/^certwatcher_read_certificate_total [1-9]/m);
+    expect(plain.text).toMatch(/^certwatcher_read_certificate_errors_total 0$/m);
+  });
+
+  test('at the end, what was not sent yet is sent', async () => {
+    const replica = await another('ending', {
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, ...NEVER_BY_ITSELF },
+    });
+    await replica.whenReady();
+    const parent = newParent();
+    await ask(replica, review('fra1'), parent.headers);
+    expect(collector.spans().filter(({ traceId }) => traceId === parent.traceId)).toEqual([]);
+    await replica.program.stop(15_000);
+    expect(collector.spans().filter(({ traceId }) => traceId === parent.traceId)).not.toEqual([]);
+  });
+});
+
+test('without the variables nothing of OpenTelemetry is loaded', async () => {
+  expect(readFileSync(traced.program.logFile, 'utf8')).toContain('LOADED ');
+  const plain = await another('plain', { nodeArgs: [TELL_TALE], env: { OTEL_SERVICE_NAME: 'gatehouse' } });
+  await plain.whenReady();
+  expect((await ask(plain, review('fra1'), newParent().headers)).status).toBe(200);
+  expect(readFileSync(plain.program.logFile, 'utf8')).not.toContain('LOADED ');
+});
+
+test('a protocol that is not spoken ends the start, and the message says what to set', async () => {
+  const replica = await another('grpc', {
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+  });
+  expect((await replica.program.exited).code).not.toBe(0);
+  expect(readFileSync(replica.program.logFile, 'utf8')).toMatch(
+    /^error: OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" .* set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http\/protobuf/m,
+  );
+});
+
+describe('a collector', () => {
+  /** Takes connections and says nothing. */
+  async function blackHole(): Promise<string> {
+    const sockets = new Set<Socket>();
+    const hole = createServer((socket) => sockets.add(socket.on('error', () => undefined)));
+    await new Promise<void>((listening) => hole.listen(0, '127.0.0.1', listening));
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      hole.close();
+    });
+    return `http://127.0.0.1:${(hole.address() as AddressInfo).port}`; // it listens on TCP
+  }
+
+  test.each([
+    ['down', 'that is down', async () => `http://127.0.0.1:${await freePort()}`],
+    ['silent', 'that never answers', blackHole],
+  ])(
+    '(%s) %s holds up neither admission nor the end, and the log says so once',
+    async (name, _which, start) => {
+      const replica = await another(name, {
+        env: {
+          OTEL_EXPORTER_OTLP_ENDPOINT: await start(),
+          OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+          OTEL_BSP_SCHEDULE_DELAY: '50',
+          OTEL_BSP_MAX_QUEUE_SIZE: '16',
+          OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '16',
+        },
+      });
+      await replica.whenReady();
+      const told = () =>
+        readFileSync(replica.program.logFile, 'utf8').match(/could not send traces/g)?.length ?? 0;
+      const began = performance.now();
+      for (let count = 0; count < 100; count += 1) {
+        const { status, text } = await ask(replica, review('fra1', `uid-${count}`), newParent().headers);
+        expect([status, text.includes('"allowed":true')]).toEqual([200, true]);
+      }
+      expect(performance.now() - began).toBeLessThan(20_000);
+      await eventually('the log tells of it', () => told() > 0, SOON);
+      await replica.program.stop(20_000);
+      expect(await replica.program.exited).toEqual({ code: 0, signal: null });
+      expect(told()).toBe(1);
+    },
+  );
+});

@@ -1,0 +1,136 @@
+/**
+ * A collector of traces: OTLP over HTTP, decoded with tables of its own, so that it says what went over the wire.
+ * @see https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/trace/v1/trace.proto
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PbfReader } from 'pbf';
+
+type AttributeValue = string | number | boolean;
+
+export interface CollectedSpan {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Empty: it is the first of its trace. */
+  readonly parentSpanId: string;
+  readonly kind: 'unspecified' | 'internal' | 'server' | 'client';
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  readonly failed: boolean;
+  /** Of the process that it is from. */
+  readonly resource: Readonly<Record<string, AttributeValue>>;
+}
+
+export interface Collector {
+  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  readonly endpoint: string;
+  readonly spans: () => readonly CollectedSpan[];
+  /** Content types of all that was posted to the path of traces. */
+  readonly contentTypes: () => ReadonlySet<string | undefined>;
+  readonly close: () => Promise<void>;
+}
+
+export async function startCollector(): Promise<Collector> {
+  const spans: CollectedSpan[] = [];
+  const contentTypes = new Set<string | undefined>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request
+      .on('data', (chunk: Buffer) => chunks.push(chunk))
+      .on('end', () => {
+        if (request.method !== 'POST' || request.url !== '/v1/traces') {
+          response.writeHead(404).end();
+          return;
+        }
+        contentTypes.add(request.headers['content-type']);
+        spans.push(...decodeSpans(Buffer.concat(chunks)));
+        response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+      });
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    spans: () => spans,
+    contentTypes: () => contentTypes,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+/** The fields of a message by their numbers, each with the readers that stand before its values. */
+type Read = (field: number, reader: PbfReader) => void;
+
+function decode(reader: PbfReader, read: Read): void {
+  reader.readMessage((field) => {
+    read(field, reader);
+  }, undefined);
+}
+
+function decodeSpans(bytes: Uint8Array): readonly CollectedSpan[] {
+  const spans: CollectedSpan[] = [];
+  new PbfReader(bytes).readFields((field, _result, reader) => {
+    if (field === 1) spans.push(...readResourceSpans(reader));
+  }, undefined);
+  return spans;
+}
+
+function readResourceSpans(reader: PbfReader): readonly CollectedSpan[] {
+  const resource: Record<string, AttributeValue> = {};
+  const spans: Omit<CollectedSpan, 'resource'>[] = [];
+  decode(reader, (field) => {
+    if (field === 1) {
+      decode(reader, (inner) => {
+        if (inner === 1) Object.assign(resource, readAttribute(reader));
+      });
+    } else if (field === 2) {
+      decode(reader, (inner) => {
+        if (inner === 2) spans.push(readSpan(reader));
+      });
+    }
+  });
+  return spans.map((span) => ({ ...span, resource }));
+}
+
+const KINDS = ['unspecified', 'internal', 'server', 'client'] as const;
+const STATUS_ERROR = 2;
+
+function readSpan(reader: PbfReader): Omit<CollectedSpan, 'resource'> {
+  const found = { name: '', traceId: '', spanId: '', parentSpanId: '', kind: 0, failed: false };
+  const attributes: Record<string, AttributeValue> = {};
+  decode(reader, (field) => {
+    if (field === 1) found.traceId = hex(reader);
+    else if (field === 2) found.spanId = hex(reader);
+    else if (field === 4) found.parentSpanId = hex(reader);
+    else if (field === 5) found.name = reader.readString();
+    else if (field === 6) found.kind = reader.readVarint();
+    else if (field === 9) Object.assign(attributes, readAttribute(reader));
+    else if (field === 15) {
+      decode(reader, (inner) => {
+        if (inner === 3) found.failed = reader.readVarint() === STATUS_ERROR;
+      });
+    }
+  });
+  return { ...found, kind: KINDS[found.kind] ?? 'unspecified', attributes };
+}
+
+const hex = (reader: PbfReader): string => Buffer.from(reader.readBytes()).toString('hex');
+
+function readAttribute(reader: PbfReader): Readonly<Record<string, AttributeValue>> {
+  let key = '';
+  let value: AttributeValue = '';
+  decode(reader, (field) => {
+    if (field === 1) key = reader.readString();
+    else if (field === 2) {
+      decode(reader, (inner) => {
+        if (inner === 1) value = reader.readString();
+        else if (inner === 2) value = reader.readBoolean();
+        else if (inner === 3) value = reader.readVarint();
+        else if (inner === 4) value = reader.readDouble();
+      });
+    }
+  });
+  return { [key]: value };
+}
