@@ -1,0 +1,53 @@
+/** What is nearly always right, for inputs that are nearly right. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { parseJson, type JsonObject } from '../../src/admission/json.ts';
+
+const data = (name: string) => readFileSync(join(import.meta.dirname, '..', 'data', name), 'utf8');
+
+/** Bodies that a kube-apiserver 1.36 has sent. */
+export const recordedReviews: readonly string[] = data('admission-reviews-1.36.jsonl')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => (JSON.parse(line) as { readonly body: string }).body); // of a file of ours
+
+interface Corpus {
+  readonly object: JsonObject;
+  readonly cases: readonly { readonly expression: string }[];
+}
+
+const corpus = parseJson(data('cel-corpus-1.36.json')) as unknown as Corpus; // of a file of ours
+
+/** That a kube-apiserver 1.36 has evaluated, over `corpusObject`. */
+export const corpusExpressions: readonly string[] = corpus.cases.map(({ expression }) => expression);
+export const corpusObject: JsonObject = corpus.object;
+
+/** Much of what an object can hold. */
+export const SERVER: JsonObject = {
+  apiVersion: 'infra.example.com/v1',
+  kind: 'Server',
+  metadata: {
+    name: 'web-1',
+    namespace: 'store',
+    uid: '5a0d9f5e-7a64-4c4a-9f0e-0a2b7d1f3c11',
+    labels: { team: 'hardware', 'example.com/a~b/c': '' },
+    annotations: { 'example.com/note': 'line\nbreak', constructor: 'x' },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'u', controller: true }],
+    finalizers: ['example.com/keep'],
+  },
+  spec: {
+    datacenter: 'fra1',
+    serial: 9007199254740993n,
+    units: 2,
+    slots: [1, 2, 3, 4],
+    disks: [
+      { name: 'a', class: 'nvme', sizeGiB: 960 },
+      { name: 'b', class: 'hdd', sizeGiB: 12_000 },
+    ],
+    note: 'aaaa',
+    code: 'aa',
+    nested: { list: [[1], [], [{ x: null }]], empty: {}, flag: false },
+  },
+  status: { phase: 'Ready' },
+};

@@ -1,0 +1,110 @@
+/** Objects on their way through the versions of a CRD. */
+import fc from 'fast-check';
+
+import { ConversionFailure } from '../../../src/admission/conversion/converter.ts';
+import { compiled, server, threeVersions } from '../../../src/admission/conversion/fixtures.ts';
+import { splitReview } from '../../../src/admission/conversion/review-text.ts';
+import { pruneObject } from '../../../src/admission/conversion/structural-schema.ts';
+import { toJsonText } from '../../../src/admission/json-text.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../../src/admission/json.ts';
+import { mutatedObject, mutatedText } from '../mutated.ts';
+import { answerOf, fuzzTarget, hold } from '../target.ts';
+
+const NEVER = new AbortController().signal;
+const VERSIONS = ['v1', 'v2', 'v3'] as const;
+const conversion = compiled({}, threeVersions({ preserveUnknownFields: true }));
+
+const FIELDS: JsonObject = {
+  spec: {
+    endpoint: 'db:5432',
+    rack: 'b-17',
+    replicas: 9007199254740993n,
+    disks: [
+      { name: 'a', size: '5Gi' },
+      { name: 'b', size: 'x', gigabytes: 3 },
+    ],
+    address: { host: 'db', port: 5432 },
+    count: 3,
+    sizes: ['1', '2'],
+    extra: { ['__proto__']: { list: [1, { a: null }] } },
+    legacy: { mode: 'on' },
+  },
+  status: { phase: 'Ready', state: 'Ready' },
+};
+
+/** What the API server sends: it has pruned by the schema of the version, and the metadata is its own. */
+function stored(version: string, fields: JsonObject): JsonObject {
+  const schema = conversion.definition.versions.find(({ name }) => name === version)?.schema;
+  return pruneObject(server(version, fields), schema);
+}
+
+const journeys = fc.tuple(
+  fc.constantFrom(...VERSIONS),
+  fc.array(fc.constantFrom(...VERSIONS), { minLength: 1, maxLength: 4 }),
+  mutatedObject([FIELDS]),
+);
+
+export const conversions = fuzzTarget('conversion', 8, journeys, async ([from, versions, fields]) => {
+  const { spec, status } = fields;
+  const original = stored(from, {
+    ...(spec === undefined ? {} : { spec }),
+    ...(status === undefined ? {} : { status }),
+  });
+  let current = original;
+  for (const version of [...versions, from]) {
+    const converted = await convert(current, version);
+    if (converted === undefined) return; // it said that it cannot, so the API server fails the request
+    hold(
+      ownValue(converted, 'apiVersion') === `infra.example.com/${version}`,
+      () => 'it is in another version',
+    );
+    current = converted;
+  }
+  hold(isEqual(current, original), () => `it came back as ${toJsonText(current)}`);
+});
+
+async function convert(object: JsonObject, version: string): Promise<JsonObject | undefined> {
+  try {
+    return await conversion.converter.convert(object, version, NEVER);
+  } catch (error) {
+    if (error instanceof ConversionFailure) return undefined;
+    throw error;
+  }
+}
+
+const reviewText = (objects: readonly JsonObject[]): string =>
+  toJsonText({
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'ConversionReview',
+    request: { uid: 'u', desiredAPIVersion: 'infra.example.com/v2', objects },
+  });
+const REVIEW = reviewText([server('v1', FIELDS), server('v3', FIELDS)]);
+
+const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
+
+/** Reading a review in parts says the same as reading it at once. */
+export const conversionText = fuzzTarget('conversion review', 8, mutatedText([REVIEW]), async (text) => {
+  const whole = answerOf(() => parseJson(text), isSyntaxError);
+  const parts = await splitReview(text, () => undefined).catch((error: unknown) => {
+    if (isSyntaxError(error)) return undefined;
+    throw error;
+  });
+  if (whole === undefined) return; // the parts show it when they are parsed
+  hold(parts !== undefined, () => 'it is JSON, and was refused');
+  const read = (parts?.objects ?? []).map(({ start, end }) => parseJson(text.slice(start, end)));
+  hold(isEqual(read, objectsOf(whole)), () => `the parts are ${toJsonText(read)}`);
+});
+
+function objectsOf(review: JsonValue): readonly JsonValue[] {
+  const request = isJsonObject(review) ? ownValue(review, 'request') : undefined;
+  const objects = isJsonObject(request) ? ownValue(request, 'objects') : undefined;
+  return isJsonArray(objects) ? objects : [];
+}

@@ -1,0 +1,65 @@
+/** Text to JSON and back, without loss, and JSON patches. */
+import fc from 'fast-check';
+
+import { applyPatch } from '../../../src/admission/json-patch.ts';
+import { diff, verifiedDiff } from '../../../src/admission/json-diff.ts';
+import { toJsonText } from '../../../src/admission/json-text.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../../src/admission/json.ts';
+import { anyJson, anyObject, mutatedText, pairOf } from '../mutated.ts';
+import { recordedReviews, SERVER } from '../seeds.ts';
+import { answerOf, fuzzTarget, hold } from '../target.ts';
+
+/** A differ replaces what has more differences than this below a field of the root. */
+const MOST_OPERATIONS = 256;
+
+const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
+
+export const jsonText = fuzzTarget(
+  'JSON text',
+  20,
+  fc.oneof(mutatedText(recordedReviews), anyJson.map(toJsonText)),
+  (text) => {
+    const plain = answerOf(() => JSON.parse(text) as JsonValue, isSyntaxError);
+    const value = answerOf(() => parseJson(text), isSyntaxError);
+    hold(
+      (plain === undefined) === (value === undefined),
+      () => 'it is JSON for the one and not for the other',
+    );
+    if (value === undefined) return;
+    const again = parseJson(toJsonText(value));
+    hold(isEqual(again, value), () => `it reads ${toJsonText(again)} when it was written`);
+    hold(isEqual(asDoubles(value), plain), () => 'it is another value than JSON.parse has');
+  },
+);
+
+/** As JSON.parse has them. */
+function asDoubles(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') return Number(value);
+  if (isJsonArray(value)) return value.map(asDoubles);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, asDoubles(item)]));
+}
+
+const pairs: fc.Arbitrary<readonly [JsonObject, JsonObject]> = fc.oneof(
+  pairOf([SERVER]),
+  fc.tuple(anyObject, anyObject),
+  anyObject.chain((object) => pairOf([object])),
+);
+
+export const jsonPatch = fuzzTarget('JSON patch', 20, pairs, ([before, after]) => {
+  const text = toJsonText(before);
+  const patch = diff(before, after);
+  hold(isEqual(applyPatch(before, patch), after), () => `${toJsonText(patch)} leads elsewhere`);
+  hold(isEqual(verifiedDiff(before, after), patch), () => 'it needed the coarse patch');
+  const most = Object.keys(before).length + MOST_OPERATIONS * Object.keys(after).length;
+  hold(patch.length <= most, () => `it has ${patch.length} operations`);
+  hold(toJsonText(before) === text, () => 'it changed what it was given');
+  hold(diff(after, after).length === 0, () => 'what is the same has no difference');
+});

@@ -1,0 +1,114 @@
+/** Policies that the API server lets in, because they fit the schema of their CRD, and that need not make sense. */
+import fc from 'fast-check';
+
+import { admissionPolicySchema, type AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
+import { compileSpec } from '../../../src/admission/policy.test-support.ts';
+import { parsePath, InvalidPath, formatPath, fill, valuesAt } from '../../../src/admission/field-path.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { prune } from '../../../src/sandbox/schema/prune.ts';
+import type { Schema } from '../../../src/sandbox/schema/schema.ts';
+import { validateSchema } from '../../../src/sandbox/schema/validate.ts';
+import { mutatedObject, mutatedText } from '../mutated.ts';
+import { SERVER } from '../seeds.ts';
+import { answerOf, fuzzTarget, hold } from '../target.ts';
+
+const SPECS: readonly JsonObject[] = [
+  {
+    match: {
+      apiGroups: ['infra.example.com'],
+      resources: ['servers'],
+      operations: ['CREATE', 'UPDATE', 'DELETE'],
+    },
+    defaults: [
+      { path: 'spec.tier', value: 'standard' },
+      { path: 'spec.x', expression: 'object.spec.units + 1' },
+    ],
+    mutations: [{ name: 'm', condition: 'true', expression: "{'spec': {'a': 1}}" }],
+    validate: {
+      schema: {
+        properties: { spec: { type: 'object', required: ['a'], properties: { a: { pattern: '^a$' } } } },
+      },
+      immutable: ['spec.a', 'metadata.labels["a.b/c"]'],
+      immutableFromCreation: ['spec.b'],
+    },
+  },
+  {
+    match: { apiGroups: [''], resources: ['configmaps'], namespaceSelector: { matchLabels: { a: 'b' } } },
+    variables: [{ name: 'v', expression: 'object.data.size()' }],
+    params: { kind: 'ConfigMap', apiVersion: 'v1', name: 'limits' },
+    validate: {
+      references: [
+        {
+          name: 'class',
+          path: 'spec.disks[*].class',
+          namespacePath: 'spec.disks[*].namespace',
+          target: { apiGroup: 'infra.example.com', resource: 'classes' },
+          onTargetDelete: 'Restrict',
+        },
+      ],
+      unique: [{ name: 'serial', fields: ['spec.serial', 'spec.disks[*].serial'], scope: 'Namespace' }],
+      rules: [
+        { name: 'r', expression: 'variables.v < 3', messageExpression: "'too many'", fieldPath: '.data' },
+      ],
+    },
+    warnings: [{ condition: 'true', messageExpression: "'w'" }],
+    auditAnnotations: [{ key: 'k', valueExpression: "'v'" }],
+    enforcement: 'Warn',
+    exceptions: [{ name: 'e', until: '2027-01-01T00:00:00Z', users: ['alice'] }],
+  },
+];
+
+// What TypeBox describes is a structural schema: the CRD is made of it.
+const SCHEMA = (admissionPolicySchema as unknown as { readonly properties: { readonly spec: Schema } })
+  .properties.spec;
+
+/** What the API server would have stored; undefined when it would have refused it. */
+function letIn(spec: JsonValue): AdmissionPolicySpec | undefined {
+  const { value } = prune(spec, SCHEMA);
+  return isJsonObject(value) && validateSchema(value, SCHEMA).length === 0
+    ? (value as unknown as AdmissionPolicySpec) // the schema says so
+    : undefined;
+}
+
+export const policies = fuzzTarget('policy', 8, mutatedObject(SPECS), (input) => {
+  const spec = letIn(input);
+  if (spec === undefined) return;
+  const result = compileSpec(spec);
+  if (result.kind !== 'rejected') return;
+  hold(result.problems.length > 0, () => 'it is rejected without a reason');
+  for (const { where, message } of result.problems) {
+    hold(
+      where !== '' && message.trim() !== '',
+      () => `a problem without a place or a message: ${where}: ${message}`,
+    );
+    hold(message.length < 10_000, () => `a message of ${message.length} characters`);
+  }
+});
+
+const PATHS = [
+  'spec.disks[*].class',
+  'metadata.labels["example.com/a~b/c"]',
+  'spec.nested.list[0][*]',
+  'spec.slots[3]',
+  'status.phase',
+];
+
+export const paths = fuzzTarget(
+  'field path',
+  8,
+  fc.tuple(mutatedText(PATHS), mutatedObject([SERVER])),
+  ([text, object]) => {
+    const path = answerOf(
+      () => parsePath(text),
+      (error) => error instanceof InvalidPath,
+    );
+    if (path === undefined) return;
+    for (const { place } of valuesAt(object, path)
+      .slice(0, 20)
+      .map(({ keys }) => ({ place: keys }))) {
+      hold(formatPath(place) !== '', () => 'a place without a name');
+    }
+    const filled = fill(object, path, 'x');
+    hold(fill(filled, path, 'x') === filled, () => 'what is filled is filled again');
+  },
+);
