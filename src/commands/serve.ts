@@ -15,6 +15,7 @@ import { createMetrics } from '../server/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
 import { createPressure, mostBodyBytes } from '../server/pressure.ts';
 import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
+import { visited } from './dev/visited.ts';
 import type { LoadedHandler } from './handlers/load.ts';
 import { createLog, withDebugIfHeard } from './log.ts';
 import { watchClockSkew } from './serve/clock-skew.ts';
@@ -25,6 +26,8 @@ import { lead, type LeaderParts } from './serve/leader.ts';
 import { createOwnLease } from './serve/lease-notes.ts';
 import { startReplica } from './serve/replica.ts';
 import { followServingSecret } from './serve/serving-secret.ts';
+import { createStatusPage } from './serve/status-page.ts';
+import { openTracing } from './serve/tracing.ts';
 
 const LEASE = 'gatehouse';
 
@@ -43,22 +46,29 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
   const log = createLog(config.logLevel, identity, options.logFile);
   const draining = options.draining ?? drainOnSignal(log);
-  const metrics = createMetrics();
+  const tracing = await openTracing(process.env, { namespace: config.namespace, identity, log });
+  const metrics = createMetrics(config.exemplars ? { exemplar: () => tracing?.exemplar() } : {});
   // Health and metrics first: they have something to say also while the API server cannot be reached.
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
-  const operations = buildOperationsServer({ live: { ping: () => undefined }, ready, metrics });
+  const statusPage = config.statusPage ? createStatusPage(config, log) : undefined;
+  const operations = buildOperationsServer({
+    live: { ping: () => undefined },
+    ...{ ready, metrics, statusPage: statusPage?.deps },
+  });
   await operations.listen({ host: config.host, port: config.operationsPort });
   const ended = new AbortController();
   try {
     const handlers = await openHandlers(config.handlers, { metrics, log }, ended.signal);
     const connection = options.connection?.() ?? (await loadConnection(config));
-    const connected = await connect(connection, { config, identity, metrics, log }, draining);
+    const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
+    statusPage?.open(connected.context, connection.server);
     await run(connected, handlers, ready, draining);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
     ended.abort();
     await operations.close();
+    await tracing?.close();
   }
   log.info({}, 'stopped');
 }
@@ -69,7 +79,7 @@ async function run(
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
 ): Promise<void> {
-  const { config, metrics, log } = context;
+  const { config, metrics, tracing, log } = context;
   const shutdown = new AbortController();
   const handlers = startHandlers(context, loaded, shutdown.signal);
   const replica = startReplica(context, handlers, shutdown.signal);
@@ -79,32 +89,43 @@ async function run(
     { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() },
     { eventLoop, metrics, log },
   );
+  const admission = visited(replica.admission);
   const listener = createListener({
     host: config.host,
     port: config.port,
     limits: { ...WEBHOOK_LIMITS, requestMs: config.connectionTimeoutMs },
     deps: {
-      ...replica.admission,
+      ...admission,
       conversion: conversions.serving,
       draining: () => draining.aborted,
-      ...{ pressure, metrics, log: withDebugIfHeard(log) },
+      ...{ pressure, metrics, tracing, log: withDebugIfHeard(log) },
     },
     log,
   });
   watchClockSkew(context, shutdown.signal);
-  followServingSecret(context, listener, shutdown.signal);
+  const checks = {
+    ...replica.checks,
+    conversions: conversions.check,
+  } satisfies Record<string, HealthCheck>;
   Object.assign(ready, {
     start: () => undefined,
     certificate: () => listener.problem(new Date()),
-    ...replica.checks,
-    conversions: conversions.check,
+    ...checks,
     'event-loop': eventLoop.problem,
     shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
   } satisfies Record<string, HealthCheck>);
 
-  const leading = campaign(context, urgent, { replica, conversions }, shutdown.signal);
-  // An election that fails ends the process: nobody would notice a replica that can never lead.
-  await Promise.race([aborted(draining).then(() => sleep(config.drainDelayMs)), leading]);
+  let leading = Promise.resolve();
+  if (config.devUrl === undefined) {
+    followServingSecret(context, listener, shutdown.signal);
+    leading = campaign(context, urgent, { replica, conversions }, shutdown.signal);
+    // An election that fails ends the process: nobody would notice a replica that can never lead.
+    await Promise.race([aborted(draining).then(() => sleep(config.drainDelayMs)), leading]);
+  } else {
+    // On a developer's machine: the cluster has its leader, and this process never becomes one.
+    const { serveFromHere } = await import('./dev/dev-session.ts');
+    await serveFromHere(context, config.devUrl, { replica, listener, admission, checks }, draining);
+  }
   await listener.close();
   shutdown.abort(new Error('shutting down'));
   await leading;

@@ -91,3 +91,12 @@ test('compatibility is off unless it is asked for', () => {
   ]);
   expect(() => resolveConfig({ compat: 'knative' }, {})).toThrow('--compat: "knative" is none of');
 });
+
+test('the status page is off unless it is asked for, in a word that means yes', () => {
+  expect(resolveConfig({}, {}).statusPage).toBe(false);
+  expect(resolveConfig({ 'status-page': 'true' }, {}).statusPage).toBe(true);
+  expect(resolveConfig({}, { GATEHOUSE_STATUS_PAGE: 'true' }).statusPage).toBe(true);
+  expect(() => resolveConfig({ 'status-page': 'open' }, {})).toThrow(
+    '--status-page: "open" is none of true, false',
+  );
+});

@@ -1,5 +1,6 @@
 /** Flags, environment and file become one frozen, validated Config: in this order of precedence, then the default. */
 import { parseBytes } from './byte-size.ts';
+import { parseDevUrl } from './dev-url.ts';
 import { parseDuration } from './duration.ts';
 
 /** One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file. */
@@ -7,6 +8,8 @@ interface Setting<T> {
   readonly description: string;
   /** As it would be written on the command line; undefined: absent. */
   readonly default: string | undefined;
+  /** What the flag alone, without a value, stands for. Absent: it needs one. */
+  readonly bare: string | undefined;
   /** @throws with a sentence when the text is no such value. */
   readonly parse: (text: string) => T;
 }
@@ -50,6 +53,10 @@ function choice<const Choices extends readonly string[]>(
   };
 }
 
+function yesOrNo(value: string): boolean {
+  return choice(['true', 'false'])(value) === 'true';
+}
+
 /** Names out of a list, with commas between them. */
 function choices<const Choices extends readonly string[]>(
   names: Choices,
@@ -72,9 +79,11 @@ const setting = <T>(
   description: string,
   fallback: string | undefined,
   parse: (value: string) => T,
+  bare?: string,
 ): Setting<T> => ({
   description,
   default: fallback,
+  bare,
   parse,
 });
 
@@ -88,6 +97,18 @@ export const SETTINGS = {
   host: setting('address to listen on', '0.0.0.0', text),
   port: setting('port for webhooks (HTTPS)', '8443', port),
   'operations-port': setting('port for health, readiness and metrics (HTTP)', '8080', port),
+  'status-page': setting(
+    'show a status page at /status of the operations port to those whom RBAC lets get that path',
+    'false',
+    yesOrNo,
+    'true',
+  ),
+  exemplars: setting(
+    'name a trace beside the numbers of the admission histogram, for scrapers that ask for OpenMetrics',
+    'false',
+    yesOrNo,
+    'true',
+  ),
   'connection-timeout': setting(
     'how long a client of the webhooks may take for a request, and before its first one',
     '120s',
@@ -157,6 +178,11 @@ export const SETTINGS = {
     '24h',
     parseDuration,
   ),
+  'dev-url': setting(
+    'serve from this machine: the webhook entries of the cluster lead to this URL (https://host:port) until the end',
+    undefined,
+    parseDevUrl,
+  ),
   handlers: setting('folder with handlers in TypeScript, or a package that exports them', undefined, text),
   'log-level': setting(
     'least severe level that is logged',
@@ -205,6 +231,8 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly operationsPort: number;
+  readonly statusPage: boolean;
+  readonly exemplars: boolean;
   readonly connectionTimeoutMs: number;
   readonly maxAdmissionReviews: number;
   /** In bytes. */
@@ -227,6 +255,8 @@ export interface Config {
     readonly propagationWaitMs: number;
     readonly graceMs: number;
   };
+  /** Where the cluster reaches this process, on a developer's machine; undefined: it runs in the cluster. */
+  readonly devUrl: Value<'dev-url'> | undefined;
   /** A folder or a package; undefined: there are no handlers. */
   readonly handlers: string | undefined;
   readonly logLevel: Value<'log-level'>;
@@ -242,8 +272,10 @@ export class ConfigError extends Error {
 /** @throws ConfigError that names every setting that cannot be used. */
 export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, file: Source = {}): Config {
   const problems: string[] = [];
+  const writtenAs = (name: SettingName) => flags[name] ?? environment[environmentName(name)] ?? file[name];
+  let forDevelopment: Source = {};
   const read = <Name extends SettingName>(name: Name): Value<Name> | undefined => {
-    const written = flags[name] ?? environment[environmentName(name)] ?? file[name] ?? SETTINGS[name].default;
+    const written = writtenAs(name) ?? forDevelopment[name] ?? SETTINGS[name].default;
     if (written === undefined) return undefined;
     try {
       return SETTINGS[name].parse(written) as Value<Name>; // the table gives each name the parser of its type
@@ -255,6 +287,9 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
   const required = <Name extends SettingName>(name: Name, standIn: Value<Name>): Value<Name> =>
     read(name) ?? standIn;
 
+  const devUrl = read('dev-url');
+  if (devUrl !== undefined)
+    forDevelopment = { port: String(devUrl.port), 'operations-port': '0', 'drain-delay': '1s' };
   const config: Config = {
     kubeconfig: read('kubeconfig'),
     context: read('context'),
@@ -265,6 +300,8 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     host: required('host', ''),
     port: required('port', 0),
     operationsPort: required('operations-port', 0),
+    statusPage: required('status-page', false),
+    exemplars: required('exemplars', false),
     connectionTimeoutMs: required('connection-timeout', 0),
     maxAdmissionReviews: required('max-admission-reviews', 1),
     conversionBodyLimit: required('conversion-body-limit', 0),
@@ -288,6 +325,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
       propagationWaitMs: required('ca-propagation-wait', 0),
       graceMs: required('ca-grace', 0),
     }),
+    devUrl,
     handlers: read('handlers'),
     logLevel: required('log-level', 'info'),
   };

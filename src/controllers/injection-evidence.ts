@@ -17,12 +17,15 @@ export function targetsWithoutRoot(views: readonly TargetView[], root: string): 
   return views.flatMap(({ kind, targets, isOwn }) =>
     targets().flatMap((target) => {
       const key = objectKey(target.metadata ?? {});
-      const slots = isOwn(key) ? target.slots : slotsOfAuthority(target);
+      const slots = isOwn(key) ? target.slots.filter(isServed) : slotsOfAuthority(target);
       const trusts = (slot: Slot) => fingerprintsOf(textIn(kind, slot))?.split(',').includes(root) === true;
       return slots.every(trusts) ? [] : [`${kind.kind} ${key}`];
     }),
   );
 }
+
+/** Our own entries lead to a URL while a developer's machine serves them, and have its root then. */
+const isServed = ({ reach }: Slot): boolean => reach === 'service';
 
 /** What is being deleted, or filled from elsewhere, tells nothing about our roots. */
 function slotsOfAuthority(target: InjectionTarget): readonly Slot[] {

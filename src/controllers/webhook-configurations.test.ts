@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../admission/compile.ts';
+import { DEV_URL_ANNOTATION, withDevSession } from '../admission/dev-session.ts';
 import {
   compiled,
   createObjects,
@@ -19,6 +20,7 @@ import {
 
 const NAME = 'gatehouse';
 const now = new Date('2026-11-21T12:00:00Z');
+let serverNow: Date;
 
 let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
 let policies: readonly CompiledPolicy[];
@@ -29,6 +31,7 @@ beforeEach(() => {
   live = { mutatingwebhookconfigurations: createObjects(), validatingwebhookconfigurations: createObjects() };
   policies = [compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] })];
   caBundle = 'AAAA';
+  serverNow = now;
   installed = [];
 });
 
@@ -47,6 +50,7 @@ const reconciler = (change: Partial<WebhookConfigurationsDeps> = {}) =>
     replace: (resource, object) => live[resource].replace(object),
     onInstalled: (carried) => installed.push(carried),
     now: () => now,
+    serverNow: () => serverNow,
     log: silent,
     ...change,
   });
@@ -199,5 +203,63 @@ describe('killed around a write it converges:', () => {
       expect(objects.read(NAME)).toMatchObject({ webhooks: [{ clientConfig: { caBundle } }] });
     }
     expect(installed.at(-1)).toEqual(policies);
+  });
+});
+
+describe('a configuration that is lent to a laptop', () => {
+  const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
+  const lend = (expiresAt: Date) => {
+    for (const objects of Object.values(live))
+      objects.edit(NAME, (object) => ({
+        ...object,
+        metadata: withDevSession(object.metadata, { ...session, expiresAt }),
+        webhooks: (object.webhooks ?? []).map((webhook) => ({
+          ...webhook,
+          clientConfig: {
+            url: `https://eva:8443${webhook.clientConfig.service?.path ?? ''}`,
+            caBundle: 'EVA=',
+          },
+        })),
+      }));
+  };
+  const end = new Date(now.getTime() + 30_000);
+
+  beforeEach(async () => {
+    await reconcile();
+    lend(end);
+    installed = [];
+  });
+
+  test('is left alone, also when the bundle changes, and looked at when the session is over', async () => {
+    caBundle = 'BBBB';
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(end.getTime() + 100) });
+    expect(writes()).toBe(2);
+    expect(installed).toEqual([policies]);
+  });
+
+  test('says nothing of policies that the laptop has not installed yet', async () => {
+    policies = [compiled({ validate: { immutable: ['spec.rack'] } })];
+    await reconcile();
+    expect(writes()).toBe(2);
+    expect(installed).toEqual([]);
+  });
+
+  test('leads to the Service again when the session has expired, and the note is gone', async () => {
+    serverNow = end;
+    await reconcile();
+    await reconcile();
+    expect(writes()).toBe(4);
+    expect(mutating().read(NAME)).toMatchObject({
+      webhooks: [{ clientConfig: { caBundle: 'AAAA', service: { name: 'gatehouse' } } }],
+    });
+    expect(mutating().read(NAME)?.metadata?.annotations).toBeUndefined();
+    expect(installed.at(-1)).toEqual(policies);
+  });
+
+  test('is mended at once when the note claims more time than a session has', async () => {
+    lend(new Date('2099-01-01T00:00:00Z'));
+    await reconcile();
+    expect(validating().read(NAME)?.metadata?.annotations?.[DEV_URL_ANNOTATION]).toBeUndefined();
+    expect(validating().read(NAME)?.webhooks?.[0]?.clientConfig.url).toBeUndefined();
   });
 });

@@ -2,6 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../admission/compile.ts';
+import { carries, isOfHandler, type LentConfiguration } from '../admission/dev-entries.ts';
+import { devSessionOf, withoutDevSession, type DevSession } from '../admission/dev-session.ts';
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { webhookConfigurations, type WebhookConfiguration } from '../admission/webhook-configurations.ts';
 import type { KubernetesObject } from '../api/meta.ts';
@@ -10,9 +12,8 @@ import { requeueIn, type Log, type Reconcile } from './reconcile.ts';
 
 export type WebhookResource = 'mutatingwebhookconfigurations' | 'validatingwebhookconfigurations';
 
-/** The API server leaves an empty list out. */
-export type LiveWebhookConfiguration = Omit<WebhookConfiguration, 'webhooks'> &
-  Partial<Pick<WebhookConfiguration, 'webhooks'>>;
+/** The API server leaves an empty list out, and entries may lead anywhere. */
+export type LiveWebhookConfiguration = LentConfiguration;
 
 export interface WebhookConfigurationsDeps {
   readonly policies: () => readonly CompiledPolicy[];
@@ -40,12 +41,14 @@ export interface WebhookConfigurationsDeps {
   /** Writes `object` if it still has the resourceVersion in its metadata. */
   readonly replace: (
     resource: WebhookResource,
-    object: WebhookConfiguration,
+    object: LiveWebhookConfiguration,
     signal: AbortSignal,
   ) => Promise<unknown>;
   /** Both configurations in the API server carry these policies. */
   readonly onInstalled: (policies: readonly CompiledPolicy[]) => void;
   readonly now: () => Date;
+  /** By the clock of the API server. */
+  readonly serverNow: () => Date;
   readonly log: Log;
 }
 
@@ -62,33 +65,56 @@ export function createWebhookConfigurationsReconciler(deps: WebhookConfiguration
       { ...deps.target, caBundle, restorers: deps.restorers?.() ?? [] },
       deps.handlers,
     );
-    await ensure('mutatingwebhookconfigurations', mutating, deps, signal);
-    await ensure('validatingwebhookconfigurations', validating, deps, signal);
-    deps.onInstalled(policies);
-    return requeueIn(RECHECK_MS, deps.now());
+    const states = [
+      await ensure('mutatingwebhookconfigurations', mutating, deps, signal),
+      await ensure('validatingwebhookconfigurations', validating, deps, signal),
+    ];
+    if (states.every((state) => state.kind === 'installed' || state.carriesPolicies))
+      deps.onInstalled(policies);
+    const lent = states.flatMap((state) => (state.kind === 'lent' ? [state.session] : []));
+    return requeueIn(Math.min(RECHECK_MS, ...lent.map((session) => leftOf(session, deps))), deps.now());
   };
 }
+
+type Ensured =
+  | { readonly kind: 'installed' }
+  /** To a laptop, which writes them while its session lasts. */
+  | { readonly kind: 'lent'; readonly session: DevSession; readonly carriesPolicies: boolean };
+
+/** Until a session is over, if nobody renews it; in milliseconds. */
+const leftOf = ({ expiresAt }: DevSession, { serverNow }: Pick<WebhookConfigurationsDeps, 'serverNow'>) =>
+  Math.max(0, expiresAt.getTime() - serverNow().getTime()) + 100;
 
 async function ensure(
   resource: WebhookResource,
   desired: WebhookConfiguration,
-  { read, create, replace, log }: WebhookConfigurationsDeps,
+  { read, create, replace, serverNow, log }: WebhookConfigurationsDeps,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Ensured> {
   const live = await read(resource, signal);
   if (live === undefined) {
     await create(resource, desired, signal);
     log.info({ resource, webhooks: desired.webhooks.length }, 'created webhook configuration');
-    return;
+    return { kind: 'installed' };
   }
-  if (isDeepStrictEqual(live.webhooks ?? [], desired.webhooks) && hasLabels(live, desired)) return;
-  const labels = { ...live.metadata?.labels, ...desired.metadata?.labels };
-  await replace(
-    resource,
-    { ...live, metadata: { ...live.metadata, labels }, webhooks: desired.webhooks },
-    signal,
-  );
-  log.info({ resource, webhooks: desired.webhooks.length }, 'replaced webhook configuration');
+  const state = devSessionOf(live, serverNow());
+  if (state.kind === 'valid') {
+    const { session } = state;
+    log.debug({ resource, session }, 'webhook configuration is lent to a developer');
+    const policies = desired.webhooks.filter((webhook) => !isOfHandler(webhook));
+    return { kind: 'lent', session, carriesPolicies: carries(live.webhooks ?? [], policies) };
+  }
+  const isNoted = state.kind === 'over';
+  if (!isNoted && isDeepStrictEqual(live.webhooks ?? [], desired.webhooks) && hasLabels(live, desired))
+    return { kind: 'installed' };
+  const metadata = isNoted ? withoutDevSession(live.metadata) : live.metadata;
+  const labels = { ...metadata?.labels, ...desired.metadata?.labels };
+  await replace(resource, { ...live, metadata: { ...metadata, labels }, webhooks: desired.webhooks }, signal);
+  const fields = { resource, webhooks: desired.webhooks.length };
+  if (isNoted)
+    log.warn({ ...fields, session: state.session }, 'took webhook configuration back from a developer');
+  else log.info(fields, 'replaced webhook configuration');
+  return { kind: 'installed' };
 }
 
 function hasLabels(live: KubernetesObject, desired: KubernetesObject): boolean {

@@ -32,7 +32,13 @@ export interface Issuer extends Subject {
 }
 
 type CertificatePurpose =
-  { readonly kind: 'authority' } | { readonly kind: 'serving'; readonly dnsNames: readonly string[] };
+  | { readonly kind: 'authority' }
+  | {
+      readonly kind: 'serving';
+      readonly dnsNames: readonly string[];
+      /** IP addresses, of 4 or 16 octets. */
+      readonly addresses?: readonly Uint8Array[];
+    };
 
 export interface CertificateTemplate {
   readonly subject: Subject;
@@ -110,7 +116,10 @@ function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer
   if (isAuthority)
     return [constraints, critical(OID.keyUsage, usage(KEY_USAGE.keyCertSign | KEY_USAGE.crlSign)), ...keyIds];
 
-  const names = sequence(...purpose.dnsNames.map((name) => implicit(2, Buffer.from(name, 'latin1'))));
+  const names = sequence(
+    ...purpose.dnsNames.map((name) => implicit(2, Buffer.from(name, 'latin1'))),
+    ...(purpose.addresses ?? []).map((address) => implicit(7, address)),
+  );
   const hasSubject = childrenOf(decode(subject.name)).length > 0;
   const isRsa = publicKey.asymmetricKeyType === 'rsa';
   return [

@@ -43,8 +43,14 @@ export function bitStringContent(node: DerNode): Uint8Array {
 export const integer = (content: Uint8Array) => primitive(Type.INTEGER, toBinary(content));
 
 /** Context-specific tags by number. node-forge's types name a tag after the universal type that has the same number. */
-const CONTEXT_TAGS = [Type.NONE, Type.BOOLEAN, Type.INTEGER, Type.BITSTRING] as const;
-type ContextTag = 0 | 1 | 2 | 3;
+const CONTEXT_TAGS = {
+  0: Type.NONE,
+  1: Type.BOOLEAN,
+  2: Type.INTEGER,
+  3: Type.BITSTRING,
+  7: Type.ODESC,
+} as const;
+type ContextTag = keyof typeof CONTEXT_TAGS;
 
 /** `[tag] EXPLICIT` */
 export const explicit = (tag: ContextTag, node: DerNode) =>

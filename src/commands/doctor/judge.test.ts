@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import { withDevSession } from '../../admission/dev-session.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Claimed, Evidence } from './evidence.ts';
 import {
@@ -292,6 +293,60 @@ test('of what is as it should be, nothing is said: our own writer, a ready polic
       windows: seen([closed, window(ago(10), ago(-50))]),
     }),
   ).toEqual([]);
+});
+
+describe('a session of gatehouse serve --dev-url', () => {
+  const untilIn = (seconds: number) => {
+    const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
+    const expiresAt = new Date(NOW.getTime() + seconds * 1_000);
+    const live = seen({
+      metadata: withDevSession({ name: 'gatehouse' }, { ...session, expiresAt }),
+      webhooks: [
+        {
+          name: 'own-opening.mutate.gatehouse.dev',
+          clientConfig: { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' },
+        },
+      ],
+    });
+    return bad({ mutating: live, validating: live });
+  };
+
+  test('that goes on is a warning, told once, and its own root is not stale', () => {
+    expect(untilIn(40)).toMatchObject([
+      {
+        check: 'dev-session',
+        severity: 'warning',
+        seen: 'eva@laptop serves the webhook entries of this cluster at https://eva:8443, until 2026-11-22T12:00:40.000Z unless that is renewed',
+        next: expect.stringContaining('ask eva@laptop') as string,
+      },
+    ]);
+  });
+
+  test('that has just ended is what the leader looks at in this moment', () => {
+    expect(untilIn(-2)).toMatchObject([{ check: 'dev-session', severity: 'warning' }]);
+  });
+
+  test.each([
+    ['nobody has put back', -60],
+    ['claims more time than a session has', 86_400],
+  ])('that %s is a problem', (_what, seconds) => {
+    expect(untilIn(seconds)).toMatchObject([
+      {
+        check: 'dev-session',
+        severity: 'problem',
+        seen: expect.stringContaining('still lead to the session of eva@laptop') as string,
+        next: expect.stringContaining('kubectl delete mutatingwebhookconfiguration') as string,
+      },
+    ]);
+  });
+});
+
+test('entries that lead to a URL without a session carry a stale bundle', () => {
+  const clientConfig = { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' };
+  const live = seen({ webhooks: [{ name: 'own-opening.mutate.gatehouse.dev', clientConfig }] });
+  expect(bad({ mutating: live }).map(({ check, severity }) => [check, severity])).toEqual([
+    ['ca-bundle', 'problem'],
+  ]);
 });
 
 describe('while no replica answers', () => {

@@ -5,6 +5,7 @@ import { checkAccess, checkGovernedKinds } from './checks/access.ts';
 import { checkBundles } from './checks/ca-bundles.ts';
 import { checkClocks } from './checks/clocks.ts';
 import { checkDefinitions } from './checks/definitions.ts';
+import { checkDevSession } from './checks/dev-session.ts';
 import { checkLeader } from './checks/leader.ts';
 import { checkPolicies } from './checks/policies.ts';
 import { checkRivals } from './checks/rivals.ts';
@@ -16,6 +17,7 @@ const CHECKS: readonly ((evidence: Evidence) => readonly Finding[])[] = [
   checkAccess,
   checkLeader,
   checkConfigurations,
+  checkDevSession,
   checkEndpoints,
   checkReach,
   checkFailClosed,

@@ -101,7 +101,7 @@ function startConfigurations(
   onInstalled: (inForce: readonly CompiledPolicy[]) => void,
   signal: AbortSignal,
 ): RunningController {
-  const { client, config, capabilities, log } = context;
+  const { client, config, capabilities, serverClock, log } = context;
   const { namespace, service, servicePort } = config;
   return startController(
     context,
@@ -137,6 +137,7 @@ function startConfigurations(
           client.replace(CONFIGURATIONS[resource], object, { signal: waiting }),
         onInstalled,
         now: () => new Date(),
+        serverNow: serverClock.now,
         log,
       }),
     },

@@ -17,6 +17,7 @@ import { createRelinkOwners } from './relink.ts';
 import { createWriteReports } from './restore-reports.ts';
 import { RESTORE_WINDOWS } from './resources.ts';
 import { storedObjects } from './stored-objects.ts';
+import { traceSweeps } from './trace-sweeps.ts';
 
 /** How often an unclean report is looked at again when no watch says that something changed, in milliseconds. */
 const RECHECK_MS = 60_000;
@@ -34,6 +35,7 @@ export function startRestores(
   const { client, log, config, serverClock } = context;
   const { registry, targets, windows, detectors, world, onWindowChange } = replica;
   const detection = startDetection(context, replica, record, signal);
+  const stored = storedObjects(context);
   const changed = new Set<string>();
   const controller = startController(
     context,
@@ -44,13 +46,17 @@ export function startRestores(
         window: (name) => windows.store.get(name),
         source: detection.source,
         takeChanged: (name) => changed.delete(name),
-        sweep: createSweep({
-          ...storedObjects(context),
-          policies: registry.inForce,
-          world,
-          pause: (waiting) => sleep(SECOND_LOOK_MS, undefined, { signal: waiting }),
-          now: () => serverClock.now(),
-        }),
+        sweep: traceSweeps(
+          context.tracing,
+          createSweep({
+            ...stored,
+            policies: registry.inForce,
+            world,
+            pause: (waiting) => sleep(SECOND_LOOK_MS, undefined, { signal: waiting }),
+            now: () => serverClock.now(),
+          }),
+        ),
+        count: stored.count,
         relink: createRelinkOwners({
           ...{ client, world, discovery: context.discovery, policies: registry.inForce },
           windows: windows.store.list,

@@ -16,10 +16,18 @@ export function followServingSecret(
   listener: Pick<Listener, 'present'>,
   signal: AbortSignal,
 ): void {
-  const { config, serverClock, log } = context;
+  const { config, serverClock, metrics, log } = context;
   const { readPublished } = authorityAccess(context);
   const presenter = createPresenter({
-    present: listener.present,
+    present: async (certificate) => {
+      metrics.certificateRead();
+      try {
+        await listener.present(certificate);
+      } catch (error) {
+        metrics.certificateReadFailed();
+        throw error;
+      }
+    },
     readBundles: async (waiting) => (await readPublished(waiting)).flatMap(({ bundle }) => bundle ?? []),
     sleep: (ms, waiting) => sleep(ms, undefined, { signal: waiting }),
     now: serverClock.now,

@@ -64,7 +64,9 @@ async function readConfigMap(
 }
 
 interface WebhookConfiguration extends KubeObject {
-  readonly webhooks?: readonly { readonly clientConfig?: { readonly caBundle?: string } }[];
+  readonly webhooks?: readonly {
+    readonly clientConfig?: { readonly caBundle?: string; readonly url?: string };
+  }[];
 }
 
 async function readConfiguration(
@@ -74,7 +76,9 @@ async function readConfiguration(
 ): Promise<readonly PublishedBundle[]> {
   const ref = { name: WEBHOOK_CONFIGURATION_NAME };
   const { webhooks = [] } = (await client.get<WebhookConfiguration>(resource, ref, { signal })) ?? {};
-  const bundles = new Set(webhooks.map(({ clientConfig }) => clientConfig?.caBundle));
+  // What leads to a developer's machine has that machine's root, of which the authority knows nothing.
+  const served = webhooks.filter(({ clientConfig }) => clientConfig?.url === undefined);
+  const bundles = new Set(served.map(({ clientConfig }) => clientConfig?.caBundle));
   return [...bundles].map((base64) => ({
     target: `${resource.kind} ${WEBHOOK_CONFIGURATION_NAME}`,
     bundle: base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64').toString(),

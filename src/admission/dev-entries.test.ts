@@ -1,0 +1,171 @@
+import { expect, test } from 'vitest';
+
+import {
+  carries,
+  devWebhooks,
+  planPutBack,
+  planTake,
+  servedWebhooks,
+  type LiveWebhook,
+} from './dev-entries.ts';
+import { DEV_URL_ANNOTATION, devSessionOf, withDevSession } from './dev-session.ts';
+import { webhookConfigurations, type Webhook, type WebhookConfiguration } from './webhook-configurations.ts';
+
+const now = new Date('2026-11-22T06:00:00Z');
+const soon = new Date(now.getTime() + 60_000);
+const eva = { id: 'a1', holder: 'eva@laptop', url: 'https://eva:8443' };
+const olaf = { id: 'b2', holder: 'olaf@desk', url: 'https://olaf:8443' };
+const target = { url: eva.url, caBundle: 'REVW', serviceBundle: undefined, scope: 'all' } as const;
+
+/** Entries of Gatehouse's own kinds, and these. */
+function configuration(...entries: readonly string[]): WebhookConfiguration {
+  const { validating } = webhookConfigurations([], {
+    service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+    caBundle: 'T0xE',
+    ownNamespace: 'gatehouse-system',
+    matchConditions: true,
+    guardsOwnKinds: true,
+  });
+  const [own] = validating.webhooks;
+  if (own === undefined) throw new Error('there are entries for our own kinds');
+  const made = entries.map((entry): Webhook => {
+    const service = { ...own.clientConfig.service, path: `/validate/${entry}` };
+    return {
+      ...own,
+      name: `${entry}.validate.gatehouse.dev`,
+      clientConfig: { ...own.clientConfig, service },
+    };
+  });
+  return { ...validating, webhooks: [...validating.webhooks, ...made] };
+}
+
+const shown = (webhooks: readonly LiveWebhook[]) =>
+  webhooks.map(({ name, clientConfig: { url, caBundle } }) => [
+    name.split('.')[0],
+    url ?? 'service',
+    caBundle,
+  ]);
+
+const cluster = configuration('fail-5s-1', 'handler-b', 'handler-c');
+const laptop = configuration('fail-5s-1', 'handler-a', 'handler-c');
+const unchanged = { first: laptop.webhooks, now: laptop.webhooks };
+
+test('all that the laptop knows leads there, and handlers that it does not know stay with the cluster', () => {
+  expect(shown(devWebhooks(cluster.webhooks, laptop.webhooks, target)).slice(2)).toEqual([
+    ['fail-5s-1', 'https://eva:8443/validate/fail-5s-1', 'REVW'],
+    ['handler-a', 'https://eva:8443/validate/handler-a', 'REVW'],
+    ['handler-b', 'service', 'T0xE'],
+    ['handler-c', 'https://eva:8443/validate/handler-c', 'REVW'],
+  ]);
+});
+
+test('before the laptop is known to be reached, only what concerns Gatehouse itself leads there', () => {
+  const webhooks = devWebhooks(cluster.webhooks, laptop.webhooks, { ...target, scope: 'own' });
+  expect(shown(webhooks).map(([entry, where]) => [entry, where === 'service'])).toEqual([
+    ['own-opening', false],
+    ['own-state', false],
+    ['fail-5s-1', true],
+    ['handler-b', true],
+    ['handler-c', true],
+  ]);
+});
+
+test('entries that stay with the cluster learn of its new bundle, and so do those that go back', () => {
+  const lent = devWebhooks(cluster.webhooks, laptop.webhooks, { ...target, serviceBundle: 'TkVX' });
+  expect(shown(lent)).toContainEqual(['handler-b', 'service', 'TkVX']);
+  const back = servedWebhooks(cluster.webhooks, unchanged, 'TkVX');
+  expect(shown(back)).toEqual(shown(cluster.webhooks).map(([entry]) => [entry, 'service', 'TkVX']));
+  expect(servedWebhooks(cluster.webhooks, unchanged, undefined)).toBe(cluster.webhooks);
+});
+
+test('after a crash of somebody else, entries go back to the Service, not to that laptop', () => {
+  const lent = devWebhooks(cluster.webhooks, laptop.webhooks, target);
+  const back = servedWebhooks(lent, unchanged, undefined);
+  expect(
+    shown(back)
+      .map(([entry, where]) => `${entry ?? ''} ${where ?? ''}`)
+      .slice(2),
+  ).toEqual(['fail-5s-1 service', 'handler-a service', 'handler-b service', 'handler-c service']);
+});
+
+test('what a policy asks for since the session began is there when the entries go back; handlers of the laptop are not', () => {
+  const wider = laptop.webhooks.map((webhook) => ({ ...webhook, timeoutSeconds: 9 }));
+  const now = [...wider, ...configuration('fail-9s-2').webhooks.slice(-1)];
+  const back = servedWebhooks(cluster.webhooks, { first: laptop.webhooks, now }, undefined);
+  expect(back.map(({ name, timeoutSeconds }) => [name.split('.')[0], timeoutSeconds === 9]).slice(2)).toEqual(
+    [
+      ['fail-5s-1', true],
+      ['fail-9s-2', false],
+      ['handler-b', false],
+      ['handler-c', false],
+    ],
+  );
+});
+
+test('lent entries carry what the leader wants when they ask the same, of whomever', () => {
+  const lent = devWebhooks(cluster.webhooks, laptop.webhooks, target);
+  expect(carries(lent, cluster.webhooks)).toBe(true);
+  expect(carries(lent, configuration('fail-9s-2').webhooks)).toBe(false);
+  const [first, ...others] = lent;
+  expect(
+    carries([...(first === undefined ? [] : [{ ...first, timeoutSeconds: 1 }]), ...others], cluster.webhooks),
+  ).toBe(false);
+});
+
+const take = (live: Parameters<typeof planTake>[0], own = eva, at = now) =>
+  planTake(live, laptop, own, { ...target, url: own.url }, at);
+
+test('taking twice is the same as once, and a note is renewed before it has expired', () => {
+  const first = take(cluster);
+  if (first.kind !== 'replace') throw new Error('the entries are taken');
+  expect(devSessionOf(first.object, now)).toEqual({
+    kind: 'valid',
+    session: { ...eva, expiresAt: soon, created: false },
+  });
+  expect(take(first.object)).toEqual({ kind: 'keep' });
+  expect(take(first.object, eva, new Date(now.getTime() + 20_000))).toMatchObject({ kind: 'replace' });
+});
+
+test('somebody else is refused while the note holds, and takes over after it', () => {
+  const first = take(cluster);
+  if (first.kind !== 'replace') throw new Error('the entries are taken');
+  expect(take(first.object, olaf)).toMatchObject({
+    kind: 'refused',
+    by: { holder: 'eva@laptop', expiresAt: soon },
+  });
+  expect(take(first.object, olaf, soon)).toMatchObject({ kind: 'replace' });
+  // A restart after a crash.
+  expect(take(first.object, { ...eva, id: 'a2' })).toMatchObject({ kind: 'replace' });
+});
+
+test('where there was nothing, what was made is deleted at the end, also by a later session', () => {
+  const made = take(undefined);
+  if (made.kind !== 'create') throw new Error('there was nothing');
+  expect(planPutBack(made.object, eva.id, [], now)).toEqual({ kind: 'delete' });
+  const later = take(made.object, olaf, soon);
+  if (later.kind !== 'replace') throw new Error('the first session is over');
+  expect(planPutBack(later.object, olaf.id, [], soon)).toEqual({ kind: 'delete' });
+});
+
+test('what goes back is what was there, and only what is ours goes back', () => {
+  const first = take(cluster);
+  if (first.kind !== 'replace') throw new Error('the entries are taken');
+  expect(planPutBack(first.object, eva.id, cluster.webhooks, soon)).toEqual({
+    kind: 'replace',
+    object: cluster,
+  });
+  expect(planPutBack(first.object, olaf.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
+  expect(planPutBack(cluster, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
+  expect(planPutBack(undefined, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
+});
+
+test('a note that nobody can read stands in nobody’s way', () => {
+  const odd = { ...cluster, metadata: { ...cluster.metadata, annotations: { [DEV_URL_ANNOTATION]: 'x' } } };
+  expect(take(odd)).toMatchObject({ kind: 'replace' });
+  const distant = withDevSession(cluster.metadata, {
+    ...olaf,
+    expiresAt: new Date('2099-01-01'),
+    created: false,
+  });
+  expect(take({ ...cluster, metadata: distant })).toMatchObject({ kind: 'replace' });
+});

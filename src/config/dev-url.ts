@@ -1,0 +1,41 @@
+/** Where a cluster finds the `gatehouse serve` of a developer. */
+import { isIP } from 'node:net';
+
+export interface DevUrl {
+  /** `https://host:port`, without a path. */
+  readonly origin: string;
+  /** A DNS name or an IP address, without the brackets that IPv6 has in a URL. */
+  readonly host: string;
+  readonly port: number;
+}
+
+const FORM = 'write https://host:port, as the API server reaches this machine';
+const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
+
+/**
+ * What the API server allows as `clientConfig.url` of a webhook, less the path: webhook entries add their own.
+ * @throws with a sentence when it is something else
+ */
+export function parseDevUrl(text: string): DevUrl {
+  const url = URL.parse(text.trim());
+  if (url === null) throw new Error(`"${text}" is not a URL; ${FORM}`);
+  if (url.username !== '' || url.password !== '')
+    throw new Error('a webhook may not be reached with a user or a password in its URL; leave them out');
+  // From here on the text holds no secret that would be repeated.
+  if (url.protocol !== 'https:')
+    throw new Error(`"${text}" is not https, and webhooks are nothing else; ${FORM}`);
+  if (/[?#]/.test(text))
+    throw new Error(`"${text}" has a query or a fragment, which webhooks may not have; ${FORM}`);
+  if (url.pathname !== '/')
+    throw new Error(`"${text}" has a path, but each webhook entry adds its own; ${FORM}`);
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(host) === 0 && !DNS_NAME.test(host))
+    throw new Error(`"${host}" is neither a DNS name nor an IP address; ${FORM}`);
+  if (host === '0.0.0.0' || host === '::')
+    throw new Error(`"${host}" is an address to listen on, not one to reach; ${FORM}`);
+  return Object.freeze({
+    origin: url.origin,
+    host,
+    port: url.port === '' ? 443 : Number(url.port),
+  });
+}

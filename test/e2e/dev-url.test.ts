@@ -1,0 +1,263 @@
+/** `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and gives back what it took. */
+import { rmSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { devSessionOf } from '../../src/admission/dev-session.ts';
+import type { LentConfiguration } from '../../src/admission/dev-entries.ts';
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import {
+  configMaps,
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { forCase, writeHandlers } from '../support/handler-folder.ts';
+import { server } from '../support/objects.ts';
+import { eventually, freePort, tail } from '../support/processes.ts';
+
+const ofCluster = writeHandlers({
+  'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the cluster says no'); },`),
+  'keeper.ts': forCase('keeper', `validate(object, { deny }) { deny('the cluster keeps it'); },`),
+});
+const ofLaptop = writeHandlers({
+  'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop says no'); },`),
+  'newcomer.ts': forCase('newcomer', `validate(object, { deny }) { deny('only the laptop knows'); },`),
+});
+
+let cluster: Cluster;
+let inCluster: Replica;
+const laptops: Replica[] = [];
+
+beforeAll(async () => {
+  ({ cluster, replica: inCluster } = await startGatehouse({
+    controllers: ['garbagecollector', 'clusterrole-aggregation'],
+    settings: { handlers: ofCluster, 'ca-propagation-wait': '1s', 'ca-grace': '1s' },
+  }));
+  await enforceExamples(cluster);
+});
+
+afterAll(async () => {
+  for (const laptop of laptops) await laptop.program.stop(15_000);
+  await inCluster.program.stop(15_000);
+  await cluster.stop();
+  for (const folder of [ofCluster, ofLaptop]) rmSync(folder, { recursive: true, force: true });
+});
+
+async function startLaptop(name: string, host = '127.0.0.1'): Promise<Replica> {
+  const port = await freePort();
+  const laptop = await startReplica(cluster.plane, {
+    name,
+    port,
+    settings: {
+      kubeconfig: cluster.plane.kubeconfig('admin'),
+      'dev-url': `https://${host}:${port}`,
+      handlers: ofLaptop,
+    },
+  });
+  laptops.push(laptop);
+  return laptop;
+}
+
+const KINDS: readonly Resource[] = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
+
+const configuration = async (resource: Resource): Promise<LentConfiguration> =>
+  (await cluster.admin.get<LentConfiguration & KubeObject>(resource, { name: 'gatehouse' })) ?? {};
+
+/** What people and the API server see of both, without the counters of the API server. */
+async function whatIsThere(): Promise<unknown> {
+  const both = await Promise.all(KINDS.map(configuration));
+  return both.map(({ metadata: { name, uid, labels, annotations } = {}, webhooks }) => ({
+    ...{ name, uid, labels, annotations, webhooks },
+  }));
+}
+
+async function sessions() {
+  const both = await Promise.all(KINDS.map(configuration));
+  return both.map((one) => devSessionOf(one, new Date()));
+}
+
+const create = (name: string, of: string) =>
+  cluster.admin.create(
+    configMaps,
+    { metadata: { namespace: 'shop', name, labels: { case: of } } },
+    { dryRun: true },
+  );
+
+const decides = (laptop: Replica) =>
+  eventually(
+    'the laptop decides',
+    async () => {
+      if (!laptop.program.isRunning()) throw new Error(tail(laptop.program.logFile));
+      await untilRefused('a ConfigMap', 'the laptop says no', () => create('probe', 'greeter'));
+      return true as const;
+    },
+    { timeoutMs: 60_000 },
+  );
+
+const clusterDecides = () =>
+  untilRefused('a ConfigMap', 'the cluster says no', () => create('probe', 'greeter'));
+
+const urls = ({ webhooks = [] }: LentConfiguration) =>
+  webhooks.map(({ name, clientConfig }) => [name.split('.')[0], clientConfig.url !== undefined] as const);
+
+test('a laptop takes over, the leader lets it, and on exit all is as it was, byte for byte', async () => {
+  await clusterDecides();
+  const before = await whatIsThere();
+  const laptop = await startLaptop('eva');
+  await decides(laptop);
+
+  await untilRefused('what only the laptop knows', 'only the laptop knows', () => create('new', 'newcomer'));
+  await untilRefused('what only the cluster knows', 'the cluster keeps it', () => create('kept', 'keeper'));
+  await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
+    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
+  );
+  const lent = await configuration(validatingWebhookConfigurations);
+  expect(Object.fromEntries(urls(lent))).toMatchObject({
+    'handler-greeter': true,
+    'handler-newcomer': true,
+    'handler-keeper': false,
+    'own-state': true,
+  });
+  expect(await sessions()).toMatchObject([
+    { kind: 'valid', session: { holder: 'eva', created: false } },
+    { kind: 'valid', session: { holder: 'eva', created: false } },
+  ]);
+
+  laptop.program.kill('SIGINT');
+  expect((await laptop.program.exited).code).toBe(0);
+  expect(await whatIsThere()).toEqual(before);
+  await clusterDecides();
+});
+
+test('a second laptop is told who serves and until when, and changes nothing', async () => {
+  const laptop = await startLaptop('eva-again', 'localhost');
+  await decides(laptop);
+  const during = await whatIsThere();
+  const second = await startLaptop('olaf');
+  expect((await second.program.exited).code).toBe(1);
+  const said = tail(second.program.logFile);
+  expect(said).toMatch(
+    /eva-again serves the webhook entries of this cluster at https:\/\/localhost:\d+, until 2/,
+  );
+  expect(await whatIsThere()).toMatchObject(
+    (during as { webhooks: unknown }[]).map(({ webhooks }) => ({ webhooks })),
+  );
+  await laptop.program.stop(15_000);
+  expect(await sessions()).toEqual([{ kind: 'none' }, { kind: 'none' }]);
+});
+
+/** For ConfigMaps with the label `case: noted`, in an entry of its own: no other policy waits for 7 seconds. */
+const noted = (message: string) => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'noted' },
+  spec: {
+    match: {
+      apiGroups: [''],
+      resources: ['configmaps'],
+      objectSelector: { matchLabels: { case: 'noted' } },
+    },
+    timeoutSeconds: 7,
+    validate: { rules: [{ name: 'never', expression: 'false', message }] },
+  },
+});
+
+test('a policy that comes and changes meanwhile is judged by the laptop, and stays in force after it', async () => {
+  const laptop = await startLaptop('eva-edits');
+  await decides(laptop);
+
+  await cluster.admin.create<KubeObject>(ADMISSION_POLICIES, noted('not today'));
+  await seeInForce(cluster, 'noted');
+  await untilRefused('what the new policy refuses', 'not today', () => create('noted', 'noted'));
+  const lent = Object.fromEntries(urls(await configuration(validatingWebhookConfigurations)));
+  expect(Object.entries(lent).filter(([entry]) => entry.startsWith('fail-7s'))).toEqual([
+    [expect.any(String), true],
+  ]);
+  await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'noted' }, { spec: noted('nor tomorrow').spec });
+  await untilRefused('what the changed policy refuses', 'nor tomorrow', () => create('noted', 'noted'));
+
+  laptop.program.kill('SIGTERM');
+  expect((await laptop.program.exited).code).toBe(0);
+  const back = Object.fromEntries(urls(await configuration(validatingWebhookConfigurations)));
+  expect(Object.entries(back).filter(([entry]) => entry.startsWith('fail-7s'))).toEqual([
+    [expect.any(String), false],
+  ]);
+  await untilRefused('what the policy refuses', 'nor tomorrow', () => create('noted', 'noted'));
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'noted' });
+  await eventually('it is not refused any more', () => create('noted', 'noted'));
+});
+
+test('an authority that rotates meanwhile breaks nobody', async () => {
+  const laptop = await startLaptop('eva-rotates');
+  await decides(laptop);
+  const ref = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
+  const bundle = async () =>
+    (await cluster.admin.get<KubeObject & { data?: Record<string, string> }>(configMaps, ref))?.data?.[
+      'ca.crt'
+    ] ?? '';
+  const old = (await bundle()).trim();
+  await cluster.admin.patchMerge(
+    secrets,
+    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' },
+    { metadata: { annotations: { 'gatehouse.dev/rotate': 'for-the-test' } } },
+  );
+  await eventually(
+    'the old root is gone',
+    async () => {
+      const now = await bundle();
+      return now !== '' && !now.includes(old);
+    },
+    { timeoutMs: 60_000 },
+  );
+  await decides(laptop);
+  await untilRefused('what only the cluster knows', 'the cluster keeps it', () => create('kept', 'keeper'));
+  expect(await sessions()).toMatchObject([{ kind: 'valid' }, { kind: 'valid' }]);
+
+  await laptop.program.stop(15_000);
+  await clusterDecides();
+  const [first] = (await configuration(mutatingWebhookConfigurations)).webhooks ?? [];
+  expect(first?.clientConfig).toMatchObject({
+    service: { name: 'gatehouse' },
+    caBundle: Buffer.from(await bundle()).toString('base64'),
+  });
+});
+
+test('an API server that does not reach the laptop is told at once, and nothing stays behind', async () => {
+  const before = await whatIsThere();
+  const [port, nobody] = await Promise.all([freePort(), freePort()]);
+  const laptop = await startReplica(cluster.plane, {
+    name: 'unreachable',
+    port,
+    settings: {
+      kubeconfig: cluster.plane.kubeconfig('admin'),
+      'dev-url': `https://127.0.0.1:${nobody}`,
+    },
+  });
+  laptops.push(laptop);
+  expect((await laptop.program.exited).code).toBe(1);
+  expect(tail(laptop.program.logFile)).toContain(`the API server does not reach https://127.0.0.1:${nobody}`);
+  expect(await whatIsThere()).toEqual(before);
+});
+
+test(
+  'after a crash the leader puts the entries back when the session has expired',
+  { timeout: 180_000 },
+  async () => {
+    const before = await whatIsThere();
+    const laptop = await startLaptop('eva-crashes');
+    await decides(laptop);
+    laptop.program.kill('SIGKILL');
+    await laptop.program.exited;
+    expect(await sessions()).toMatchObject([{ kind: 'valid' }, { kind: 'valid' }]);
+    await eventually(
+      'the leader has taken the entries back',
+      async () => (await sessions()).every(({ kind }) => kind === 'none'),
+      { timeoutMs: 90_000, everyMs: 500 },
+    );
+    expect(await whatIsThere()).toEqual(before);
+    await clusterDecides();
+  },
+);
