@@ -301,6 +301,15 @@ test('work that goes on after leadership is lost ends the election, so that the 
   await expect(a.running).rejects.toThrow('did not stop within 15000 ms');
 });
 
+test('a request that fails while the election is stopped is no failure of the election', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  lease.fault = 'reject';
+  const a = candidate('a', lease, clock);
+  await a.stop(); // before the answer to its first request
+  await expect(a.running).resolves.toBeUndefined();
+});
+
 test('whatever fails when, and whoever sleeps for how long, two never lead at once', async () => {
   const step = fc.record({
     ms: fc.integer({ min: 0, max: 9_000 }),

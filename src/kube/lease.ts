@@ -111,7 +111,7 @@ export function createElection(options: ElectionOptions): Election {
     try {
       return await tryOnce(signal);
     } catch (error) {
-      if (signal.aborted) throw error;
+      signal.throwIfAborted(); // a request that failed in the same moment is no reason of its own
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
         log.debug({ ...fields, err: error }, 'the lease was written by somebody else');
