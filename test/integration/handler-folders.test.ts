@@ -226,7 +226,11 @@ describe('deploy/examples/handler', () => {
     const page = readFileSync(join(ROOT, 'docs', 'handlers.md'), 'utf8');
     const blocks = [...page.matchAll(/```ts\n\/\/ (handlers\/\S+)(.*?)```/gs)];
     const modules = blocks.map(([, file = '', code = '']): [string, string] => [file, `// ${code}`]);
-    expect(modules.map(([file]) => file)).toEqual(['handlers/servers.ts', 'handlers/servers.test.ts']);
+    expect(modules.map(([file]) => file)).toEqual([
+      'handlers/servers.ts',
+      'handlers/servers.test.ts',
+      'handlers/versions.ts',
+    ]);
     const folder = written(
       writeModules({ ...Object.fromEntries(modules), 'package.json': '{"type":"module"}' }),
     );
