@@ -79,10 +79,7 @@ const places = () =>
 
 /** What people see, without the counter of the API server. */
 const shown = () =>
-  both().map(({ metadata: { resourceVersion: _, ...metadata } = {}, ...rest } = {}) => ({
-    ...rest,
-    metadata,
-  }));
+  both().map((object) => ({ ...object, metadata: { ...object?.metadata, resourceVersion: undefined } }));
 
 describe('a session in a cluster that has Gatehouse', () => {
   beforeEach(install);
@@ -215,7 +212,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     const { reconcile } = session();
     const revert = () => {
       for (const objects of Object.values(live)) {
-        const { webhooks = [] } = desired(bundle)[objects === mutating() ? MUTATING : VALIDATING];
+        const { webhooks } = desired(bundle)[objects === mutating() ? MUTATING : VALIDATING];
         objects.edit(NAME, (object) => ({ ...object, webhooks }));
       }
     };

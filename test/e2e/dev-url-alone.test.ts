@@ -1,12 +1,8 @@
 /** `gatehouse serve --dev-url` where there is nothing of Gatehouse but its kinds. */
 import { rmSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import {
-  configMaps,
-  mutatingWebhookConfigurations,
-  validatingWebhookConfigurations,
-} from '../../src/kube/well-known.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import {
   applyExamples,
   createNamespace,
@@ -16,10 +12,11 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import { untilRefused } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
+import { sendConfigMap, startLaptop, untilLaptopSays } from '../support/laptop.ts';
 import { server } from '../support/objects.ts';
-import { eventually, freePort, tail } from '../support/processes.ts';
+import { eventually, freePort } from '../support/processes.ts';
 
 const handlers = writeHandlers({
   'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop says no'); },`),
@@ -37,45 +34,25 @@ beforeAll(async () => {
   await applyExamples(cluster);
 });
 
+afterEach(async () => {
+  for (const laptop of laptops.splice(0)) await laptop.program.stop(15_000);
+});
+
 afterAll(async () => {
-  for (const laptop of laptops) await laptop.program.stop(15_000);
   await cluster.stop();
   rmSync(handlers, { recursive: true, force: true });
 });
 
 const port = await freePort();
 
-async function startLaptop(): Promise<Replica> {
-  const laptop = await startReplica(cluster.plane, {
-    name: 'eva',
-    port,
-    settings: {
-      kubeconfig: cluster.plane.kubeconfig('admin'),
-      'dev-url': `https://127.0.0.1:${port}`,
-      handlers,
-    },
-  });
+/** Always the same person, machine and URL. */
+async function start(): Promise<Replica> {
+  const laptop = await startLaptop(cluster, { name: 'eva', port, handlers });
   laptops.push(laptop);
   return laptop;
 }
 
-const create = () =>
-  cluster.admin.create(
-    configMaps,
-    { metadata: { namespace: 'shop', name: 'probe', labels: { case: 'greeter' } } },
-    { dryRun: true },
-  );
-
-const decides = (laptop: Replica) =>
-  eventually(
-    'the laptop decides',
-    async () => {
-      if (!laptop.program.isRunning()) throw new Error(tail(laptop.program.logFile));
-      await untilRefused('a ConfigMap', 'the laptop says no', create);
-      return true as const;
-    },
-    { timeoutMs: 60_000 },
-  );
+const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter', 'the laptop says no');
 
 const configurations = () =>
   Promise.all(
@@ -85,7 +62,7 @@ const configurations = () =>
   );
 
 test('a laptop alone enforces policies and handlers, and at the end nothing is left', async () => {
-  const laptop = await startLaptop();
+  const laptop = await start();
   await decides(laptop);
   await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
     cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
@@ -94,17 +71,17 @@ test('a laptop alone enforces policies and handlers, and at the end nothing is l
   laptop.program.kill('SIGINT');
   expect((await laptop.program.exited).code).toBe(0);
   expect(await configurations()).toEqual([undefined, undefined]);
-  await eventually('nobody is asked any more', create);
+  await eventually('nobody is asked any more', () => sendConfigMap(cluster, 'greeter'));
 });
 
 test('what a crash leaves behind is gone when the command has run again', async () => {
-  const first = await startLaptop();
+  const first = await start();
   await decides(first);
   first.program.kill('SIGKILL');
   await first.program.exited;
   expect(await configurations()).not.toContain(undefined);
 
-  const second = await startLaptop();
+  const second = await start();
   await decides(second);
   await second.program.stop(15_000);
   expect(await configurations()).toEqual([undefined, undefined]);

@@ -1,9 +1,10 @@
 /** `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and gives back what it took. */
 import { rmSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { devSessionOf } from '../../src/admission/dev-session.ts';
 import type { LentConfiguration } from '../../src/admission/dev-entries.ts';
+import type { Finding } from '../../src/commands/doctor/finding.ts';
 import type { KubeObject, Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
@@ -15,8 +16,10 @@ import { ADMISSION_POLICIES, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../
 import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
+import { sendConfigMap, startLaptop, untilHandlerSays, untilLaptopSays } from '../support/laptop.ts';
 import { server } from '../support/objects.ts';
 import { eventually, freePort, tail } from '../support/processes.ts';
+import { runGatehouse } from '../support/review-command.ts';
 
 const ofCluster = writeHandlers({
   'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the cluster says no'); },`),
@@ -39,23 +42,22 @@ beforeAll(async () => {
   await enforceExamples(cluster);
 });
 
+/** One that a failed test has left would answer in the next. */
+afterEach(async () => {
+  for (const laptop of laptops.splice(0)) await laptop.program.stop(15_000);
+});
+
 afterAll(async () => {
-  for (const laptop of laptops) await laptop.program.stop(15_000);
   await inCluster.program.stop(15_000);
   await cluster.stop();
   for (const folder of [ofCluster, ofLaptop]) rmSync(folder, { recursive: true, force: true });
 });
 
-async function startLaptop(name: string, host = '127.0.0.1'): Promise<Replica> {
-  const port = await freePort();
-  const laptop = await startReplica(cluster.plane, {
+async function start(name: string, host?: string): Promise<Replica> {
+  const laptop = await startLaptop(cluster, {
     name,
-    port,
-    settings: {
-      kubeconfig: cluster.plane.kubeconfig('admin'),
-      'dev-url': `https://${host}:${port}`,
-      handlers: ofLaptop,
-    },
+    handlers: ofLaptop,
+    ...(host === undefined ? {} : { host }),
   });
   laptops.push(laptop);
   return laptop;
@@ -79,43 +81,41 @@ async function sessions() {
   return both.map((one) => devSessionOf(one, new Date()));
 }
 
-const create = (name: string, of: string) =>
-  cluster.admin.create(
-    configMaps,
-    { metadata: { namespace: 'shop', name, labels: { case: of } } },
-    { dryRun: true },
-  );
+const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter', 'the laptop says no');
+const handlerSays = (handler: string, why: string) => untilHandlerSays(cluster, handler, why);
+const clusterDecides = () => handlerSays('greeter', 'the cluster says no');
 
-const decides = (laptop: Replica) =>
-  eventually(
-    'the laptop decides',
-    async () => {
-      if (!laptop.program.isRunning()) throw new Error(tail(laptop.program.logFile));
-      await untilRefused('a ConfigMap', 'the laptop says no', () => create('probe', 'greeter'));
-      return true as const;
-    },
-    { timeoutMs: 60_000 },
-  );
+/** Its findings, but for what is well. */
+async function doctorSays(): Promise<readonly Finding[]> {
+  const { stdout } = await runGatehouse([
+    ...['doctor', '-o', 'json', '--kubeconfig', cluster.plane.kubeconfig('admin')],
+  ]);
+  const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] }; // as docs/doctor.md promises
+  return findings.filter(({ severity }) => severity !== 'ok');
+}
 
-const clusterDecides = () =>
-  untilRefused('a ConfigMap', 'the cluster says no', () => create('probe', 'greeter'));
-
-const urls = ({ webhooks = [] }: LentConfiguration) =>
-  webhooks.map(({ name, clientConfig }) => [name.split('.')[0], clientConfig.url !== undefined] as const);
+/** By entry, whether it leads to a laptop. */
+async function validatingEntries(prefix = ''): Promise<Readonly<Record<string, boolean>>> {
+  const { webhooks = [] } = await configuration(validatingWebhookConfigurations);
+  const entries = webhooks.map(({ name, clientConfig }): readonly [string, boolean] => [
+    name.split('.')[0] ?? '',
+    clientConfig.url !== undefined,
+  ]);
+  return Object.fromEntries(entries.filter(([entry]) => entry.startsWith(prefix)));
+}
 
 test('a laptop takes over, the leader lets it, and on exit all is as it was, byte for byte', async () => {
   await clusterDecides();
   const before = await whatIsThere();
-  const laptop = await startLaptop('eva');
+  const laptop = await start('eva');
   await decides(laptop);
 
-  await untilRefused('what only the laptop knows', 'only the laptop knows', () => create('new', 'newcomer'));
-  await untilRefused('what only the cluster knows', 'the cluster keeps it', () => create('kept', 'keeper'));
+  await handlerSays('newcomer', 'only the laptop knows');
+  await handlerSays('keeper', 'the cluster keeps it');
   await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
     cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
   );
-  const lent = await configuration(validatingWebhookConfigurations);
-  expect(Object.fromEntries(urls(lent))).toMatchObject({
+  expect(await validatingEntries()).toMatchObject({
     'handler-greeter': true,
     'handler-newcomer': true,
     'handler-keeper': false,
@@ -126,17 +126,29 @@ test('a laptop takes over, the leader lets it, and on exit all is as it was, byt
     { kind: 'valid', session: { holder: 'eva', created: false } },
   ]);
 
+  expect(await doctorSays()).toEqual([
+    {
+      check: 'dev-session',
+      severity: 'warning',
+      seen: expect.stringContaining(
+        `eva serves the webhook entries of this cluster at https://127.0.0.1:`,
+      ) as string,
+      next: expect.stringContaining('ask eva to end') as string,
+    },
+  ]);
+
   laptop.program.kill('SIGINT');
   expect((await laptop.program.exited).code).toBe(0);
   expect(await whatIsThere()).toEqual(before);
   await clusterDecides();
+  expect(await doctorSays()).toEqual([]);
 });
 
 test('a second laptop is told who serves and until when, and changes nothing', async () => {
-  const laptop = await startLaptop('eva-again', 'localhost');
+  const laptop = await start('eva-again', 'localhost');
   await decides(laptop);
   const during = await whatIsThere();
-  const second = await startLaptop('olaf');
+  const second = await start('olaf');
   expect((await second.program.exited).code).toBe(1);
   const said = tail(second.program.logFile);
   expect(said).toMatch(
@@ -166,32 +178,26 @@ const noted = (message: string) => ({
 });
 
 test('a policy that comes and changes meanwhile is judged by the laptop, and stays in force after it', async () => {
-  const laptop = await startLaptop('eva-edits');
+  const laptop = await start('eva-edits');
   await decides(laptop);
 
   await cluster.admin.create<KubeObject>(ADMISSION_POLICIES, noted('not today'));
   await seeInForce(cluster, 'noted');
-  await untilRefused('what the new policy refuses', 'not today', () => create('noted', 'noted'));
-  const lent = Object.fromEntries(urls(await configuration(validatingWebhookConfigurations)));
-  expect(Object.entries(lent).filter(([entry]) => entry.startsWith('fail-7s'))).toEqual([
-    [expect.any(String), true],
-  ]);
+  await handlerSays('noted', 'not today');
+  expect(Object.values(await validatingEntries('fail-7s'))).toEqual([true]);
   await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'noted' }, { spec: noted('nor tomorrow').spec });
-  await untilRefused('what the changed policy refuses', 'nor tomorrow', () => create('noted', 'noted'));
+  await handlerSays('noted', 'nor tomorrow');
 
   laptop.program.kill('SIGTERM');
   expect((await laptop.program.exited).code).toBe(0);
-  const back = Object.fromEntries(urls(await configuration(validatingWebhookConfigurations)));
-  expect(Object.entries(back).filter(([entry]) => entry.startsWith('fail-7s'))).toEqual([
-    [expect.any(String), false],
-  ]);
-  await untilRefused('what the policy refuses', 'nor tomorrow', () => create('noted', 'noted'));
+  expect(Object.values(await validatingEntries('fail-7s'))).toEqual([false]);
+  await handlerSays('noted', 'nor tomorrow');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'noted' });
-  await eventually('it is not refused any more', () => create('noted', 'noted'));
+  await eventually('it is not refused any more', () => sendConfigMap(cluster, 'noted'));
 });
 
 test('an authority that rotates meanwhile breaks nobody', async () => {
-  const laptop = await startLaptop('eva-rotates');
+  const laptop = await start('eva-rotates');
   await decides(laptop);
   const ref = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
   const bundle = async () =>
@@ -213,7 +219,7 @@ test('an authority that rotates meanwhile breaks nobody', async () => {
     { timeoutMs: 60_000 },
   );
   await decides(laptop);
-  await untilRefused('what only the cluster knows', 'the cluster keeps it', () => create('kept', 'keeper'));
+  await handlerSays('keeper', 'the cluster keeps it');
   expect(await sessions()).toMatchObject([{ kind: 'valid' }, { kind: 'valid' }]);
 
   await laptop.program.stop(15_000);
@@ -247,7 +253,7 @@ test(
   { timeout: 180_000 },
   async () => {
     const before = await whatIsThere();
-    const laptop = await startLaptop('eva-crashes');
+    const laptop = await start('eva-crashes');
     await decides(laptop);
     laptop.program.kill('SIGKILL');
     await laptop.program.exited;

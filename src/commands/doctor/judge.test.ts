@@ -298,17 +298,18 @@ test('of what is as it should be, nothing is said: our own writer, a ready polic
 describe('a session of gatehouse serve --dev-url', () => {
   const untilIn = (seconds: number) => {
     const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
-    const expiresAt = new Date(NOW.getTime() + seconds * 1_000);
-    const live = seen({
-      metadata: withDevSession({ name: 'gatehouse' }, { ...session, expiresAt }),
-      webhooks: [
-        {
-          name: 'own-opening.mutate.gatehouse.dev',
-          clientConfig: { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' },
-        },
-      ],
-    });
-    return bad({ mutating: live, validating: live });
+    const expiresAt = (ms: number) => new Date(NOW.getTime() + seconds * 1_000 + ms);
+    const live = (ms: number) =>
+      seen({
+        metadata: withDevSession({ name: 'gatehouse' }, { ...session, expiresAt: expiresAt(ms) }),
+        webhooks: [
+          {
+            name: 'own-opening.mutate.gatehouse.dev',
+            clientConfig: { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' },
+          },
+        ],
+      });
+    return bad({ mutating: live(-33), validating: live(0) });
   };
 
   test('that goes on is a warning, told once, and its own root is not stale', () => {

@@ -1,4 +1,5 @@
 import { Agent, request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import {
@@ -139,7 +140,8 @@ function post(
         host: target.host,
         port: target.port,
         path: target.path,
-        servername: target.serverName,
+        // Addresses are no names to ask for (RFC 6066 §3), but certificates are verified against them.
+        servername: isIP(target.serverName) === 0 ? target.serverName : '',
         method: 'POST',
         agent,
         signal,

@@ -1,7 +1,7 @@
 /** Whether a developer's machine answers for the cluster, and whether it has left its entries behind. */
-import { devSessionOf } from '../../../admission/dev-session.ts';
+import { devSessionOf, type DevSessionState } from '../../../admission/dev-session.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhook-configurations.ts';
-import type { Evidence, LiveConfiguration } from '../evidence.ts';
+import type { Evidence } from '../evidence.ts';
 import { problem, warning, type Finding } from '../finding.ts';
 import { valueOf } from '../look.ts';
 
@@ -13,15 +13,17 @@ type Lent = Pick<Evidence, 'namespace' | 'now' | 'mutating' | 'validating'>;
 
 /** What cannot be read is told by the check webhook-configurations. */
 export function checkDevSession(evidence: Lent): readonly Finding[] {
-  const findings = [valueOf(evidence.mutating), valueOf(evidence.validating)].flatMap((live) =>
-    live === undefined ? [] : judge(live, evidence),
+  const states = [valueOf(evidence.mutating), valueOf(evidence.validating)].map((live): DevSessionState =>
+    devSessionOf(live ?? {}, evidence.now),
   );
-  // One session has both configurations, most of the time.
-  return [...new Map(findings.map((finding) => [finding.seen, finding])).values()];
+  // One session has both configurations, most of the time, and renews them one after the other.
+  const bySession = new Map(states.map((state) => [`${state.kind} ${sessionOf(state)?.id ?? ''}`, state]));
+  return [...bySession.values()].flatMap((state) => judge(state, evidence));
 }
 
-function judge(live: LiveConfiguration, { namespace, now }: Lent): readonly Finding[] {
-  const state = devSessionOf(live, now);
+const sessionOf = (state: DevSessionState) => (state.kind === 'none' ? undefined : state.session);
+
+function judge(state: DevSessionState, { namespace, now }: Lent): readonly Finding[] {
   switch (state.kind) {
     case 'none':
       return [];
