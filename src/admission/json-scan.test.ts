@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { hasUnsafeInteger as isSeenIn, isDeeperThan } from './json-scan.ts';
+import { hasEscapedKey, hasUnsafeInteger as isSeenIn, isDeeperThan } from './json-scan.ts';
 
 const hasUnsafeInteger = (text: string): boolean => isSeenIn(Buffer.from(text));
 
@@ -73,5 +73,36 @@ describe('depth', () => {
     expect(isDeeperThan(10, '['.repeat(100))).toBe(true);
     expect(isDeeperThan(10, `"${'['.repeat(100)}`)).toBe(false);
     expect(isDeeperThan(10, ']'.repeat(100) + '['.repeat(50))).toBe(false);
+  });
+});
+
+describe('a key with an escape', () => {
+  test.each(['{"\\"":1}', '{"a":"\\n","b":{"\\u003c" \n: 1}}', '{"a\\\\":1}', '{"a":"\\\\","b\\t":"\\""}'])(
+    'is seen in %s',
+    (text) => {
+      expect(hasEscapedKey(text)).toBe(true);
+    },
+  );
+
+  test.each([
+    '{"a":1}',
+    '{"a":"\\""}',
+    '{"a":"\\":","b":["\\\\","\\u0041"]}',
+    '"\\""',
+    '{"a":"{\\"b\\":1}"}',
+    '',
+  ])('is not seen in %s', (text) => {
+    expect(hasEscapedKey(text)).toBe(false);
+  });
+
+  test('is seen wherever it stands', () => {
+    const keys = fc.oneof(fc.string(), fc.constantFrom('"', '\\', '\n', 'a"b', '\\\\'));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(keys, fc.string())), fc.nat(2), (entries, indent) => {
+        const text = JSON.stringify(Object.fromEntries(entries), undefined, indent);
+        const isEscaped = ([key]: readonly [string, string]) => JSON.stringify(key).includes('\\');
+        expect(hasEscapedKey(text)).toBe(entries.some(isEscaped));
+      }),
+    );
   });
 });

@@ -23,6 +23,19 @@ describe('parseJson', () => {
     expect(parseJson(` [ ${text} , {"n":${text}} ] `)).toEqual([value, { n: value }]);
   });
 
+  test.each(['"', '<', '\n', '/', 'A', '\u2028'])(
+    'a key that is written with an escape is not taken for another one: %j',
+    (character) => {
+      const escaped = `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+      const unlike = `before ${character}`; // V8 remembers what stood behind the keys before it
+      const text = (key: string) => `{${JSON.stringify(unlike)}:0,"${key}" : 1}`;
+      for (const poison of ['\\\\', '\\\\u0', `\\\\${escaped.slice(1)}`]) JSON.parse(text(poison));
+      for (const key of [escaped, JSON.stringify(character).slice(1, -1)]) {
+        expect(Object.keys(parseJson(text(key)) ?? {})).toEqual([unlike, character]);
+      }
+    },
+  );
+
   test('an integer beyond 2^53 is written as it was read', () => {
     expect(stringifyJson(parseJson('{"a":[9007199254740993,1.5]}'))).toBe('{"a":[9007199254740993,1.5]}');
   });

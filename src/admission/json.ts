@@ -1,5 +1,5 @@
 import { parseExact } from './json-exact.ts';
-import { hasUnsafeInteger } from './json-scan.ts';
+import { hasEscapedKey, hasUnsafeInteger } from './json-scan.ts';
 
 /** What JSON text holds. An integer beyond 2^53 is a bigint, so that it keeps the value that was written. */
 export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
@@ -30,7 +30,7 @@ export function ownValue(object: object, key: string): unknown {
  */
 export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): JsonValue {
   const value = JSON.parse(text) as JsonValue; // whatever JSON.parse returns is a JsonValue
-  return hasUnsafeInteger(utf8) ? parseExact(text) : value;
+  return hasUnsafeInteger(utf8) || hasEscapedKey(text) ? parseExact(text) : value;
 }
 
 /** Value → text, the inverse of {@link parseJson}: a bigint is written as the integer that it is. */

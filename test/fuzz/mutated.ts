@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import {
   isJsonArray,
   isJsonObject,
+  parseJson,
   type JsonArray,
   type JsonObject,
   type JsonValue,
@@ -106,7 +107,8 @@ const { json } = fc.letrec<{ json: JsonValue; list: JsonValue; object: JsonValue
     integer,
     fc.boolean(),
     fc.constant(null),
-    fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (Object.is(value, -0) ? 0 : value)),
+    // As it is read again: a double that is a large integer comes back as one.
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => parseJson(JSON.stringify(value))),
     tie('list'),
     tie('object'),
   ),

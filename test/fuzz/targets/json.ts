@@ -3,6 +3,7 @@ import fc from 'fast-check';
 
 import { applyPatch } from '../../../src/admission/json-patch.ts';
 import { diff, verifiedDiff } from '../../../src/admission/json-diff.ts';
+import { hasEscapedKey } from '../../../src/admission/json-scan.ts';
 import { toJsonText } from '../../../src/admission/json-text.ts';
 import {
   isEqual,
@@ -35,6 +36,8 @@ export const jsonText = fuzzTarget(
     if (value === undefined) return;
     const again = parseJson(toJsonText(value));
     hold(isEqual(again, value), () => `it reads ${toJsonText(again)} when it was written`);
+    // Of such keys JSON.parse may make others: see there.
+    if (hasEscapedKey(text)) return;
     hold(isEqual(asDoubles(value), plain), () => 'it is another value than JSON.parse has');
   },
 );
