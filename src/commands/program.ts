@@ -1,7 +1,5 @@
 /** The command line. */
 import { readFileSync } from 'node:fs';
-import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
 
@@ -22,6 +20,7 @@ import { addReview } from './review/command.ts';
 import { sentenceOf } from './sentence-of.ts';
 import { addStatus } from './status/command.ts';
 import { VERSION } from './version.ts';
+import { useCompileCache } from './terminal/compile-cache.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
@@ -134,8 +133,7 @@ function addSandbox(program: Command): void {
       process.stdout.on('error', () => {
         stopping.abort();
       });
-      // From the second start on, half of the time until it is ready.
-      enableCompileCache(join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'gatehouse'));
+      useCompileCache();
       const { sandbox } = await import('./sandbox.ts');
       await sandbox({ port, data, handlers, quiet, tour: tour && !quiet }, stopping.signal);
     });

@@ -3,9 +3,9 @@ import { createClient, type KubeClient } from '../kube/client.ts';
 import { systemClock } from '../kube/clock.ts';
 import { loadConnection } from '../kube/connection.ts';
 import { createDiscovery, type Discovery, type ServerVersion } from '../kube/discovery.ts';
-import { createRest } from '../kube/rest.ts';
+import { createRest, type RestOptions } from '../kube/rest.ts';
 import { createServerClock } from '../kube/server-clock.ts';
-import type { ClusterFlags } from './cluster-flags.ts';
+import { VERSION } from './version.ts';
 
 export interface UserCluster {
   readonly server: string;
@@ -24,14 +24,20 @@ const FIRST_ANSWER_MS = 10_000;
 
 /**
  * @param command for the API server's audit log
+ * @param parse reads the JSON of answers; default: JSON.parse
  * @throws when there is no cluster, or it does not answer
  */
-export async function connectToCluster(flags: ClusterFlags, command: string): Promise<UserCluster> {
+export async function connectToCluster(
+  flags: { readonly kubeconfig?: string | undefined; readonly context?: string | undefined },
+  command: string,
+  parse?: RestOptions['parse'],
+): Promise<UserCluster> {
   const connection = await loadConnection(flags);
   const serverClock = createServerClock();
   const rest = createRest({
     connection,
-    userAgent: `gatehouse/0.1.0 (${command})`,
+    userAgent: `gatehouse/${VERSION} (${command})`,
+    ...(parse === undefined ? {} : { parse }),
     onDate: serverClock.observe,
   });
   try {

@@ -1,10 +1,9 @@
 /** The command line of `gatehouse doctor`; what it does is loaded when it is run. */
-import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 
 import { addClusterFlags, type ClusterFlags } from '../cluster-flags.ts';
 import { outputOption, type OutputFormat } from '../terminal/output.ts';
+import { useCompileCache } from '../terminal/compile-cache.ts';
 
 /** Wrong usage. */
 const UNUSABLE = 2;
@@ -24,7 +23,7 @@ export function addDoctor(program: Command): void {
     .addHelpText('after', HELP)
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : UNUSABLE))
     .action(async (flags: DoctorFlags) => {
-      enableCompileCache(join(import.meta.dirname, '..', '..', '..', 'node_modules', '.cache', 'gatehouse'));
+      useCompileCache();
       const { doctor } = await import('../doctor.ts');
       process.exit(await doctor(flags));
     });

@@ -1,11 +1,10 @@
 /** The command line of `gatehouse restore`; what it does is loaded when it is run. */
-import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 
 import { addClusterFlags, type ClusterFlags } from '../cluster-flags.ts';
 import { outputOption, type OutputFormat } from '../terminal/output.ts';
 import type { OpenFlags } from './new-window.ts';
+import { useCompileCache } from '../terminal/compile-cache.ts';
 
 /** Wrong usage. */
 const UNUSABLE = 2;
@@ -109,8 +108,7 @@ function addApprove(restore: Command): void {
 const add = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 async function run(command: RestoreCommand): Promise<void> {
-  // From the second run on, a third of the time until it begins.
-  enableCompileCache(join(import.meta.dirname, '..', '..', '..', 'node_modules', '.cache', 'gatehouse'));
+  useCompileCache();
   const { restore } = await import('../restore.ts');
   process.exit(await restore(command));
 }

@@ -1,9 +1,8 @@
 /** The command line of `gatehouse review`; what it does is loaded when it is run. */
-import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import { Option, type Command } from 'commander';
 
 import type { ReviewFlags } from './flags.ts';
+import { useCompileCache } from '../terminal/compile-cache.ts';
 
 /** Wrong usage, as other errors that are none of the objects reviewed. */
 const UNUSABLE = 2;
@@ -49,8 +48,7 @@ export function addReview(program: Command): void {
     .addHelpText('after', HELP)
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : UNUSABLE))
     .action(async (flags: ReviewFlags) => {
-      // From the second run on, a third of the time until it begins.
-      enableCompileCache(join(import.meta.dirname, '..', '..', '..', 'node_modules', '.cache', 'gatehouse'));
+      useCompileCache();
       const { review } = await import('../review.ts');
       // Handlers may have left timers and connections behind.
       process.exit(await review(flags));

@@ -1,11 +1,10 @@
 /** The command line of `gatehouse status`; what it does is loaded when it is run. */
-import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import type { Compat } from '../../pki/injection-request.ts';
 import { addClusterFlags, type ClusterFlags } from '../cluster-flags.ts';
 import { outputOption, type OutputFormat } from '../terminal/output.ts';
+import { useCompileCache } from '../terminal/compile-cache.ts';
 
 /** Wrong usage. */
 const UNUSABLE = 2;
@@ -57,8 +56,7 @@ Examples:
 Exit code: 0 everything was read and is fine; 1 something needs attention, or could not be read; 2 wrong usage.`;
 
 async function run(flags: StatusFlags): Promise<void> {
-  // From the second run on, a third of the time until it begins.
-  enableCompileCache(join(import.meta.dirname, '..', '..', '..', 'node_modules', '.cache', 'gatehouse'));
+  useCompileCache();
   const { status } = await import('../status.ts');
   process.exit(await status(flags));
 }

@@ -10,7 +10,7 @@ import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies } from './cluster-policies.ts';
 import { loadWorld } from './cluster-world.ts';
-import { connectToCluster, type Cluster } from './connect.ts';
+import { connectToRead, type Cluster } from './connect.ts';
 import { watchForDuplicates, type Duplicates } from './duplicates.ts';
 import { followPages } from './follow-pages.ts';
 
@@ -35,7 +35,7 @@ export async function reviewCluster(
   options: ReadOptions,
   ownNamespace: string,
 ): Promise<ClusterReview> {
-  const cluster = await connectToCluster(flags);
+  const cluster = await connectToRead(flags);
   try {
     return await withProgress((line) =>
       reviewConnected(cluster, flags, options, ownNamespace, line, new AbortController().signal),
