@@ -34,7 +34,10 @@ let validate: string;
 
 beforeAll(async () => {
   const port = await freePort();
-  [cluster, collector] = await Promise.all([startClusterFor(port), startCollector()]);
+  [cluster, collector] = await Promise.all([
+    startClusterFor(port, { controllers: ['clusterrole-aggregation'] }),
+    startCollector(),
+  ]);
   traced = await startReplica(cluster.plane, {
     ...{ name: 'traced', port, nodeArgs: [TELL_TALE] },
     settings: { exemplars: 'true' },
