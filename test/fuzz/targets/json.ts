@@ -33,7 +33,8 @@ export const jsonText = fuzzTarget(
       (plain === undefined) === (value === undefined),
       () => 'it is JSON for the one and not for the other',
     );
-    if (value === undefined) return;
+    // A number that no double holds is Infinity; the API server refuses the object before anyone is asked about it.
+    if (value === undefined || plain === undefined || isInfinite(plain)) return;
     const again = parseJson(toJsonText(value));
     hold(isEqual(again, value), () => `it reads ${toJsonText(again)} when it was written`);
     // Of such keys JSON.parse may make others: see there.
@@ -41,6 +42,11 @@ export const jsonText = fuzzTarget(
     hold(isEqual(asDoubles(value), plain), () => 'it is another value than JSON.parse has');
   },
 );
+
+function isInfinite(value: JsonValue): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  return isJsonArray(value) || isJsonObject(value) ? Object.values(value).some(isInfinite) : false;
+}
 
 /** As JSON.parse has them. */
 function asDoubles(value: JsonValue): JsonValue {
