@@ -1,23 +1,18 @@
 /** What a session on a laptop reads and writes in the API server, as the user of the kubeconfig. */
 import { WEBHOOK_CONFIGURATION_NAME, webhookConfigurations } from '../../admission/webhook-configurations.ts';
-import type { LentConfiguration } from '../../admission/dev-entries.ts';
 import type { ConfigMap } from '../../controllers/ca-bundle.ts';
 import type { DevSessionDeps } from '../../controllers/dev-session.ts';
 import { isConflict } from '../../kube/api-error.ts';
-import {
-  configMaps,
-  mutatingWebhookConfigurations,
-  validatingWebhookConfigurations,
-} from '../../kube/well-known.ts';
+import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
-import { isEnabled } from '../../restore/detector.ts';
 import type { Context } from '../serve/context.ts';
 import type { ReplicaParts } from '../serve/replica.ts';
-
-const CONFIGURATIONS = {
-  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
-  validatingwebhookconfigurations: validatingWebhookConfigurations,
-} as const;
+import {
+  configurationAccess,
+  configurationTarget,
+  restorersOf,
+  WEBHOOK_CONFIGURATIONS,
+} from '../serve/webhook-configurations.ts';
 
 type Access = Pick<
   DevSessionDeps,
@@ -25,32 +20,23 @@ type Access = Pick<
 >;
 
 export function sessionAccess(
-  { client, config, capabilities, log }: Context,
+  context: Context,
   { registry, handlers, detectors }: Pick<ReplicaParts, 'registry' | 'handlers' | 'detectors'>,
 ): Access {
-  const { namespace, service, servicePort } = config;
+  const { client, config, log } = context;
   return {
+    ...configurationAccess(context),
     desired: (serviceBundle = '') => {
       const { mutating, validating } = webhookConfigurations(
         registry.inForce(),
-        {
-          service: { namespace, name: service, port: servicePort },
-          ownNamespace: namespace,
-          matchConditions: capabilities.matchConditions,
-          guardsOwnKinds: true,
-          caBundle: serviceBundle,
-          restorers: detectors.store
-            .list()
-            .filter(isEnabled)
-            .flatMap(({ spec }) => spec.principals),
-        },
+        { ...configurationTarget(context), caBundle: serviceBundle, restorers: restorersOf(detectors) },
         handlers.all,
       );
       return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };
     },
     serviceBundle: async (signal) => {
       try {
-        const ref = { namespace, name: CABUNDLE_CONFIGMAP };
+        const ref = { namespace: config.namespace, name: CABUNDLE_CONFIGMAP };
         const bundle = (await client.get<ConfigMap>(configMaps, ref, { signal }))?.data?.[CA_BUNDLE_KEY];
         return bundle === undefined || bundle === '' ? undefined : Buffer.from(bundle).toString('base64');
       } catch (err) {
@@ -62,17 +48,9 @@ export function sessionAccess(
         return undefined;
       }
     },
-    read: (resource, signal) =>
-      client.get<LentConfiguration>(
-        CONFIGURATIONS[resource],
-        { name: WEBHOOK_CONFIGURATION_NAME },
-        { signal },
-      ),
-    create: (resource, object, signal) => client.create(CONFIGURATIONS[resource], object, { signal }),
-    replace: (resource, object, signal) => client.replace(CONFIGURATIONS[resource], object, { signal }),
     remove: (resource, { metadata: { uid, resourceVersion } = {} }, signal) =>
       client.delete(
-        CONFIGURATIONS[resource],
+        WEBHOOK_CONFIGURATIONS[resource],
         { name: WEBHOOK_CONFIGURATION_NAME },
         { preconditions: { uid, resourceVersion }, signal },
       ),

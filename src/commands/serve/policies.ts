@@ -3,14 +3,9 @@ import type { CompiledPolicy } from '../../admission/compile.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
 import { createPolicyStatusReconciler } from '../../controllers/policy-status.ts';
 import type { RecordEvent } from '../../controllers/reconcile.ts';
-import {
-  createWebhookConfigurationsReconciler,
-  type LiveWebhookConfiguration,
-} from '../../controllers/webhook-configurations.ts';
+import { createWebhookConfigurationsReconciler } from '../../controllers/webhook-configurations.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf, type Resource } from '../../kube/object.ts';
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
-import { isEnabled } from '../../restore/detector.ts';
 import type { Certificates } from './certificates.ts';
 import type { Context } from './context.ts';
 import { startController, type RunningController } from './controller.ts';
@@ -18,11 +13,12 @@ import { startPolicyAudit, type PolicyAudit } from './policy-audit.ts';
 import type { ReplicaParts } from './replica.ts';
 import { ADMISSION_POLICIES } from './resources.ts';
 import { watch } from './watch.ts';
-
-const CONFIGURATIONS = {
-  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
-  validatingwebhookconfigurations: validatingWebhookConfigurations,
-} as const;
+import {
+  configurationAccess,
+  configurationTarget,
+  restorersOf,
+  WEBHOOK_CONFIGURATIONS,
+} from './webhook-configurations.ts';
 
 export function startPolicies(
   context: Context,
@@ -61,7 +57,7 @@ export function startPolicies(
   onPolicyChange(status.add, signal);
   certificates.onAuthority(install);
   onDetectorChange(install, signal);
-  for (const resource of Object.values(CONFIGURATIONS)) watchOwn(context, resource, install, signal);
+  for (const resource of Object.values(WEBHOOK_CONFIGURATIONS)) watchOwn(context, resource, install, signal);
   for (const policy of policies.store.list()) status.add(keyOf(policy));
   install();
   return { stopped: Promise.all([status.stopped, configurations.stopped, audit.stopped]) };
@@ -101,8 +97,7 @@ function startConfigurations(
   onInstalled: (inForce: readonly CompiledPolicy[]) => void,
   signal: AbortSignal,
 ): RunningController {
-  const { client, config, capabilities, serverClock, log } = context;
-  const { namespace, service, servicePort } = config;
+  const { serverClock, log } = context;
   return startController(
     context,
     {
@@ -114,27 +109,9 @@ function startConfigurations(
           const bundle = certificates.bundle();
           return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
         },
-        target: {
-          service: { namespace, name: service, port: servicePort },
-          ownNamespace: namespace,
-          matchConditions: capabilities.matchConditions,
-          guardsOwnKinds: true,
-        },
-        restorers: () =>
-          detectors.store
-            .list()
-            .filter(isEnabled)
-            .flatMap(({ spec }) => spec.principals),
-        read: (resource, waiting) =>
-          client.get<LiveWebhookConfiguration>(
-            CONFIGURATIONS[resource],
-            { name: WEBHOOK_CONFIGURATION_NAME },
-            { signal: waiting },
-          ),
-        create: (resource, object, waiting) =>
-          client.create(CONFIGURATIONS[resource], object, { signal: waiting }),
-        replace: (resource, object, waiting) =>
-          client.replace(CONFIGURATIONS[resource], object, { signal: waiting }),
+        target: configurationTarget(context),
+        restorers: () => restorersOf(detectors),
+        ...configurationAccess(context),
         onInstalled,
         now: () => new Date(),
         serverNow: serverClock.now,
