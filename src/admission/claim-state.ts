@@ -16,7 +16,7 @@ import { isSecret } from './checks/unique.ts';
 import { isJsonObject, ownValue, type JsonObject } from './json.ts';
 import { toJsonText } from './json-text.ts';
 import type { AdmissionRequest } from './request.ts';
-import { shorten } from './shown.ts';
+import { shorten } from '../api/shown.ts';
 import type { HeldKey } from './unique-key.ts';
 
 /** For `kubectl get uniqueclaims -l`. */

@@ -8,7 +8,7 @@ import { isLabelValue, isQualifiedName } from './names.ts';
 import type { Problem } from './problem.ts';
 import { writes } from './request.ts';
 import { splitResource } from './resource-pattern.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 
 /** The defaults with their paths parsed, and what is wrong with them. */
 export function compileDefaults(

@@ -7,7 +7,7 @@ import type { Problem } from './problem.ts';
 import type { Operation } from './request.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { guardScope } from './scope-guard.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 
 interface MatchEnvironment {
   readonly ownNamespace: string;

@@ -6,7 +6,7 @@ import type { CompiledMatch, CompiledParams, CompiledPolicy, CompiledTarget } fr
 import type { Reads } from './expression.ts';
 import { isDnsLabel, isObjectName } from './names.ts';
 import type { Problem } from './problem.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 
 export const NAMESPACES: GroupResource = { group: '', resource: 'namespaces' };
 

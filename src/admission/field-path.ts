@@ -7,7 +7,7 @@ import {
   type JsonValue,
 } from './json.ts';
 import { setOwn } from './set-own.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 
 export type Segment =
   | { readonly kind: 'field'; readonly name: string }

@@ -1,7 +1,7 @@
 import { isJsonArray, isJsonObject, ownValue } from './json.ts';
 import { isLabelValue, isQualifiedName } from './names.ts';
 import type { Problem } from './problem.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 
 /** The namespace's own name, as a label that the API server keeps on every Namespace (since 1.22). */
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';

@@ -10,7 +10,7 @@ import {
 } from './field-path.ts';
 import { ownValue, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { isDnsLabel, isObjectName } from './names.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 
 /** A field that names a target which could exist. */
 export interface FoundReference {

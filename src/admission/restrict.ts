@@ -13,7 +13,7 @@ import { isJsonArray, isJsonObject, ownValue } from './json.ts';
 import { referencesOf, targetKey } from './references.ts';
 import type { AdmissionRequest } from './request.ts';
 import { createRestoreLookup } from './restore-lookup.ts';
-import { shorten } from './shown.ts';
+import { shorten } from '../api/shown.ts';
 import { describeRef } from './surroundings.ts';
 import { toDecision, type Findings, type Undecided } from './verdict.ts';
 import type { Circumstances } from './world.ts';

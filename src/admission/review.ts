@@ -3,7 +3,7 @@ import { toJsonText } from './json-text.ts';
 import { isJsonObject, ownValue } from './json.ts';
 import { isSimpleName } from './names.ts';
 import { InvalidReview, toAdmissionRequest, uidOf, type AdmissionRequest } from './request.ts';
-import { quote } from './shown.ts';
+import { quote } from '../api/shown.ts';
 import { sanitiseWarnings } from './warnings.ts';
 
 export { InvalidReview } from './request.ts';

@@ -2,7 +2,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { valuesAt, type FieldPath } from '../field-path.ts';
 import { isEqual, type JsonObject, type JsonValue } from '../json.ts';
 import type { AdmissionRequest } from '../request.ts';
-import { quote } from '../shown.ts';
+import { quote } from '../../api/shown.ts';
 import type { Violation } from './violation.ts';
 
 /**

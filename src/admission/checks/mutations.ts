@@ -6,7 +6,7 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } 
 import { applyPatch, type PatchOperation } from '../json-patch.ts';
 import { mergeInto } from '../merge-patch.ts';
 import { MutationError } from '../mutation-error.ts';
-import { quote } from '../shown.ts';
+import { quote } from '../../api/shown.ts';
 
 /**
  * The object with the policy's mutations in their order, each of which sees what those before it did.

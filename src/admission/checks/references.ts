@@ -8,7 +8,7 @@ import {
   type ReadReferences,
 } from '../references.ts';
 import type { AdmissionRequest } from '../request.ts';
-import { quote } from '../shown.ts';
+import { quote } from '../../api/shown.ts';
 import { describeRef } from '../surroundings.ts';
 import type { World } from '../world.ts';
 import type { Violation } from './violation.ts';

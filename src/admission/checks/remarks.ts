@@ -4,7 +4,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AuditAnnotations } from '../decision.ts';
 import type { CompiledExpression, Evaluate } from '../expression.ts';
 import { stringifyJson } from '../json.ts';
-import { shorten } from '../shown.ts';
+import { shorten } from '../../api/shown.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { attempt } from './rules.ts';
 

@@ -2,7 +2,7 @@
 import { isJsonObject, parseJson, type JsonObject } from '../json.ts';
 import { toJsonText } from '../json-text.ts';
 import { InvalidReview } from '../request.ts';
-import { quote, shorten } from '../shown.ts';
+import { quote, shorten } from '../../api/shown.ts';
 import {
   ConversionFailure,
   type Converter,

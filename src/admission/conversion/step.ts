@@ -6,7 +6,7 @@ import { celToJson } from '../cel/cel-to-json.ts';
 import { formatPath, type ConcretePath } from '../field-path.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { isLabelValue } from '../names.ts';
-import { quote } from '../shown.ts';
+import { quote } from '../../api/shown.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts';
 import type { StepPath } from './step-path.ts';

@@ -1,5 +1,5 @@
 import { isDnsLabel } from '../names.ts';
-import { quote } from '../shown.ts';
+import { quote } from '../../api/shown.ts';
 import {
   HANDLER,
   type Handler,

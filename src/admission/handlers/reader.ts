@@ -3,7 +3,7 @@ import { groupResourceName } from '../../api/meta.ts';
 import { isJsonObject, ownValue } from '../json.ts';
 import { matchesSelector, normaliseSelector, type NormalSelector } from '../label-selector.ts';
 import { isDnsLabel, isObjectName } from '../names.ts';
-import { quote } from '../shown.ts';
+import { quote } from '../../api/shown.ts';
 import { readKindOf, type CompiledHandler, type ReadKind } from './compile-handler.ts';
 import { ReadError } from './failure.ts';
 import { deepFreeze } from './frozen.ts';
