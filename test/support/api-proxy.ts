@@ -1,8 +1,6 @@
-/** A TLS proxy before an API server that does to single writes what networks and API servers do to them on bad days. */
-import { mkdirSync } from 'node:fs';
+/** A TLS proxy before an API server that does to requests and watches what networks and API servers do to them on bad days. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer as createTlsServer } from 'node:https';
-import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
@@ -18,34 +16,21 @@ import {
   type Exchange,
   type Write,
 } from './api-proxy-exchange.ts';
-import { perUser, writeKubeconfigs, type User } from './control-plane-users.ts';
+import type { User } from './control-plane-users.ts';
 import type { ControlPlane } from './control-plane.ts';
+import {
+  createInterception,
+  harm,
+  type Fault,
+  type Forward,
+  type Interception,
+  type Pending,
+} from './faults/request-faults.ts';
+import { kubeconfigsThrough } from './faults/tcp.ts';
+import { createWatchFaults, type WatchFaults } from './faults/watch-faults.ts';
 import { listen } from './tls.ts';
 
-/** Whether the API server carries the write out (`applied`), and whether the client learns of it. */
-export type Fault =
-  /** The client gets this answer, instead of the write or after it was carried out. */
-  | {
-      readonly kind: 'answer';
-      readonly code: number;
-      readonly applied: boolean;
-      readonly retryAfterSeconds?: number;
-    }
-  /** The connection breaks. */
-  | { readonly kind: 'reset'; readonly applied: boolean }
-  /** The write, or its answer, is kept back until it is released. Dropped when its sender dies or hangs up before. */
-  | { readonly kind: 'hold'; readonly applied: boolean };
-
-/** One fault, waiting for its write. */
-export interface Interception {
-  /** The write that it met, once it was carried out if it is to be. */
-  readonly met: Promise<Write>;
-  readonly isMet: () => boolean;
-  /** Lets what is held back go on. */
-  readonly release: () => void;
-  /** What the API server said to the write; undefined while it has not been asked. */
-  readonly upstreamCode: () => number | undefined;
-}
+export type { Fault, Interception } from './faults/request-faults.ts';
 
 interface Own {
   readonly code: number;
@@ -67,57 +52,66 @@ export interface ApiProxy {
   readonly onWrite: (listener: (write: Write) => void) => () => void;
   /** How long each write waits before it is passed on, in milliseconds. Default: 0. */
   readonly delayWrites: (ms: () => number) => void;
+  /** From now on each request that is no watch meets what this chooses, if anything; what it chose before no longer holds. */
+  readonly disturb: (choose: ((asked: Asked) => Fault | undefined) | undefined) => void;
+  readonly watches: WatchFaults;
+  /** What clients connect to and trust: a TCP proxy may stand before it. */
+  readonly endpoint: Pick<ControlPlane, 'server' | 'ca' | 'folder' | 'token'>;
   readonly stop: () => Promise<void>;
 }
 
-/** The side of an interception that the proxy sees. */
-interface Pending {
-  readonly matches: (write: Write) => boolean;
-  readonly fault: Fault;
-  readonly onMet: (write: Write) => void;
-  readonly released: Promise<unknown>;
-  readonly onUpstream: (code: number | undefined) => void;
+/** A request that is no watch. */
+export interface Asked {
+  readonly method: string;
+  readonly path: string;
+  /** What it is to change; undefined when it only reads. */
+  readonly write: Write | undefined;
 }
-
-type Forward = (exchange: Exchange) => Promise<IncomingMessage>;
 
 /** @param name of the folder for its kubeconfigs, inside the folder of the control plane */
 export async function startApiProxy(
-  plane: ControlPlane,
+  plane: ApiProxy['endpoint'],
   name: string,
   ownAnswer: OwnAnswer = () => undefined,
 ): Promise<ApiProxy> {
   const agent = new Agent({ keepAlive: true, ca: plane.ca });
+  const forward: Forward = (exchange) => ask(plane.server, agent, exchange);
+  const requests = createRequests(forward);
+  const watches = createWatchFaults();
+
+  const server = await startServer(async (request, response) => {
+    const exchange = { request, response, body: await textOf(request) };
+    const { method = 'GET', url: path = '/' } = request;
+    const body = parseBody(exchange.body);
+    const own = await ownAnswer(method, path, body);
+    if (own !== undefined) answer(response, own.code, own.body);
+    else if (/[?&]watch=(true|1)(&|$)/.test(path)) await watches.handle(path, exchange, forward);
+    else {
+      const write = isWriteMethod(method) ? toWrite(method, request, body) : undefined;
+      await requests.handle({ method, path, write }, exchange);
+    }
+  });
+  const { port, ca } = server;
+  const endpoint = { server: `https://localhost:${port}`, ca, folder: plane.folder, token: plane.token };
+  return {
+    ...requests.faults,
+    kubeconfig: kubeconfigsThrough(endpoint, name, port),
+    watches: watches.faults,
+    endpoint,
+    stop: async () => {
+      await server.stop();
+      agent.destroy();
+    },
+  };
+}
+
+/** What is no watch. */
+function createRequests(forward: Forward) {
   const listeners = new Set<(write: Write) => void>();
   const pending = new Set<Pending>();
   let delay = (): number => 0;
-  const forward: Forward = (exchange) => ask(plane.server, agent, exchange);
-
-  const write = async (one: Write, exchange: Exchange): Promise<void> => {
-    for (const listener of listeners) listener(one);
-    const ms = delay();
-    if (ms > 0) await sleep(ms);
-    const met = [...pending].find(({ matches }) => matches(one));
-    if (met === undefined) {
-      await pass(await forward(exchange), exchange.response);
-      return;
-    }
-    pending.delete(met);
-    await harm(met, one, exchange, forward);
-  };
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const exchange = { request, response, body: await textOf(request) };
-    const { method = 'GET', url = '/' } = request;
-    const body = parseBody(exchange.body);
-    const own = await ownAnswer(method, url, body);
-    if (own !== undefined) answer(response, own.code, own.body);
-    else if (isWriteMethod(method)) await write(toWrite(method, request, body), exchange);
-    else await pass(await forward(exchange), response);
-  };
-  const server = await startServer(handle);
-
-  return {
-    kubeconfig: kubeconfigsFor(plane, name, server),
+  let choose: ((asked: Asked) => Fault | undefined) | undefined;
+  const faults: Pick<ApiProxy, 'intercept' | 'onWrite' | 'delayWrites' | 'disturb'> = {
     intercept: (matches, fault) => {
       const { interception, mine } = createInterception(matches, fault);
       pending.add(mine);
@@ -130,12 +124,38 @@ export async function startApiProxy(
     delayWrites: (ms) => {
       delay = ms;
     },
-    stop: async () => {
-      await server.stop();
-      agent.destroy();
+    disturb: (chosen) => {
+      choose = chosen;
     },
   };
+  const meet = (write: Write): Pending | undefined => {
+    const met = [...pending].find(({ matches }) => matches(write));
+    if (met !== undefined) pending.delete(met);
+    return met;
+  };
+  const handle = async (asked: Asked, exchange: Exchange): Promise<void> => {
+    const { write } = asked;
+    if (write !== undefined) {
+      for (const listener of listeners) listener(write);
+      const ms = delay();
+      if (ms > 0) await sleep(ms);
+      const met = meet(write);
+      if (met !== undefined) {
+        const onMet = () => {
+          met.onMet(write);
+        };
+        await harm({ ...met, onMet }, exchange, forward);
+        return;
+      }
+    }
+    const fault = choose?.(asked);
+    if (fault === undefined) await pass(await forward(exchange), exchange.response);
+    else await harm({ fault, released: NEVER }, exchange, forward);
+  };
+  return { faults, handle };
 }
+
+const NEVER = new Promise<never>(() => undefined);
 
 interface RunningServer {
   readonly port: number;
@@ -173,90 +193,3 @@ async function startServer(
     },
   };
 }
-
-function kubeconfigsFor(
-  plane: ControlPlane,
-  name: string,
-  { port, ca }: RunningServer,
-): (user: User) => string {
-  const folder = join(plane.folder, `proxy-${name}`);
-  mkdirSync(folder, { recursive: true });
-  const paths = writeKubeconfigs(folder, `https://localhost:${port}`, ca, perUser(plane.token));
-  return (user) => paths[user];
-}
-
-function createInterception(matches: Pending['matches'], fault: Fault) {
-  const met = Promise.withResolvers<Write>();
-  const released = Promise.withResolvers<undefined>();
-  let isMet = false;
-  let code: number | undefined;
-  const interception: Interception = {
-    met: met.promise,
-    isMet: () => isMet,
-    release: () => {
-      released.resolve(undefined);
-    },
-    upstreamCode: () => code,
-  };
-  const mine: Pending = {
-    matches,
-    fault,
-    onMet: (write) => {
-      isMet = true;
-      met.resolve(write);
-    },
-    released: released.promise,
-    onUpstream: (said) => {
-      code = said;
-    },
-  };
-  return { interception, mine };
-}
-
-async function harm(
-  { fault, onMet, released, onUpstream }: Pending,
-  write: Write,
-  exchange: Exchange,
-  forward: Forward,
-): Promise<void> {
-  const { request, response } = exchange;
-  const carryOut = async () => {
-    const result = await forward(exchange);
-    onUpstream(result.statusCode);
-    return result;
-  };
-  const result = fault.applied ? await carryOut() : undefined;
-  onMet(write);
-  if (fault.kind === 'hold') {
-    const gone = new Promise<'gone'>((resolve) => {
-      response.once('close', () => {
-        resolve('gone');
-      });
-    });
-    const outcome = response.destroyed ? 'gone' : await Promise.race([released, gone]);
-    if (outcome !== 'gone') await pass(result ?? (await carryOut()), response);
-    else result?.destroy();
-    return;
-  }
-  if (result !== undefined) await textOf(result);
-  if (fault.kind === 'reset') request.socket.destroy();
-  else answer(response, fault.code, statusOf(fault.code), fault.retryAfterSeconds);
-}
-
-const REASONS: Readonly<Record<number, string>> = {
-  403: 'Forbidden',
-  409: 'Conflict',
-  429: 'TooManyRequests',
-  500: 'InternalError',
-  504: 'Timeout',
-};
-
-const statusOf = (code: number) => ({
-  kind: 'Status',
-  apiVersion: 'v1',
-  metadata: {},
-  status: 'Failure',
-  message: `the test answers ${code}`,
-  reason: REASONS[code] ?? 'Unknown',
-  code,
-});

@@ -1,0 +1,362 @@
+/**
+ * Gatehouse behind the fault harness, one fault at a time. Where else faults are tested: the reflector against a scripted server in
+ * src/kube/reflector.test.ts, each write of a rotation in certs-crash.test.ts, restores in restore-failures.test.ts.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/kube/object.ts';
+import { secrets, services } from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, DATACENTERS, localService, SERVERS } from '../support/cluster.ts';
+import type { Fault, WatchFault } from '../support/faults.ts';
+import { labelPolicy, serverWith, startFaultScene, type FaultScene } from '../support/faults/scene.ts';
+import { verdictOn } from '../support/faults/verdicts.ts';
+import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
+import { datacenter, text, type SecretObject } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+/** From the end of a fault until everything is as it should be. */
+const WITHIN_MS = 30_000;
+
+let scene: FaultScene;
+
+beforeAll(async () => {
+  scene = await startFaultScene({ replicas: ['one'] });
+  const { cluster } = scene;
+  await cluster.apply(labelPolicy('changing', 'never'));
+  await seeInForce(cluster, 'changing');
+});
+
+afterEach(() => {
+  scene.mend();
+});
+
+afterAll(async () => {
+  await scene.stop();
+});
+
+const create = (name: string, parts: { serial?: string; label?: string; at?: string } = {}) =>
+  verdictOn(scene.cluster, serverWith(parts.at ?? 'fra1', { name, ...parts }));
+
+const kindOf = async (...asked: Parameters<typeof create>) => (await create(...asked)).kind;
+
+/** What is true whatever the harness does: until `during` has resolved, over and over. Says how many verdicts there were. */
+async function neverWrong(during: Promise<unknown>): Promise<number> {
+  let over = false;
+  const ended = during.finally(() => (over = true));
+  ended.catch(() => undefined); // it is awaited below, once the last verdict is there
+  let verdicts = 0;
+  while (!over) {
+    const [good, bad] = await Promise.all([create('probe-good'), create('probe-bad', { at: 'nowhere' })]);
+    expect(good.kind === 'refused' ? good.message : '', 'what may be stored').toBe('');
+    expect(bad.kind, 'what may not be stored').not.toBe('allowed');
+    verdicts += 2;
+    await sleep(50);
+  }
+  await ended;
+  return verdicts;
+}
+
+const servingCert = (name: string) =>
+  localService('shop', name, 443, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` });
+
+const isWhole = (secret: SecretObject) =>
+  text(secret, 'tls.crt').includes('BEGIN CERTIFICATE') && text(secret, 'tls.key') !== '';
+
+const seeCertOf = (name: string) =>
+  scene.cluster.see<SecretObject>(
+    `the certificate of ${name}`,
+    secrets,
+    { namespace: 'shop', name: `${name}-tls` },
+    isWhole,
+    WITHIN_MS,
+  );
+
+/** Changes of all kinds, for `n` to tell them apart. Before: the datacenter `old-n`, the policy `old-n`. */
+async function change(n: number): Promise<void> {
+  const { cluster } = scene;
+  await cluster.admin.delete(DATACENTERS, { name: `old-${n}` });
+  await cluster.admin.create(DATACENTERS, datacenter(`new-${n}`));
+  await cluster.admin.create(services, servingCert(`db-${n}`));
+  await cluster.apply(labelPolicy(`new-${n}`, `new-label-${n}`));
+  await cluster.apply(labelPolicy('changing', `changed-${n}`));
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: `old-${n}` });
+}
+
+const within = { timeoutMs: WITHIN_MS };
+
+async function converges(n: number): Promise<void> {
+  const { cluster } = scene;
+  await seeInForce(cluster, `new-${n}`);
+  await eventually(
+    'the new policy',
+    async () => (await kindOf('p', { label: `new-label-${n}` })) === 'refused',
+    within,
+  );
+  await eventually(
+    'the changed policy',
+    async () => (await kindOf('p', { label: `changed-${n}` })) === 'refused',
+    within,
+  );
+  await eventually(
+    'the deleted policy',
+    async () => (await kindOf('p', { label: `old-label-${n}` })) === 'allowed',
+    within,
+  );
+  await seeCertOf(`db-${n}`);
+  await eventually(
+    'the new datacenter',
+    async () => (await kindOf('p', { at: `new-${n}` })) === 'allowed',
+    within,
+  );
+  await eventually(
+    'the deleted datacenter',
+    async () => (await kindOf('p', { at: `old-${n}` })) === 'refused',
+    within,
+  );
+}
+
+/** After each one that ends watches one that does not: failures in a row have a reflector wait longer and longer. */
+const WATCH_FAULTS: readonly (readonly [string, WatchFault])[] = [
+  ['contradicted under an older resourceVersion', { kind: 'go-back' }],
+  ['reordered', { kind: 'reorder', events: 3 }],
+  ['cut in the middle of a line', { kind: 'cut-in-line' }],
+  ['told twice', { kind: 'duplicate' }],
+  ['answered 410', { kind: 'gone' }],
+  ['told without bookmarks', { kind: 'drop-bookmarks' }],
+  ['ended by an ERROR event 410', { kind: 'error-event' }],
+  ['frozen', { kind: 'freeze' }],
+  ['broken', { kind: 'break' }],
+];
+
+test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
+  'watches are %s: no verdict is wrong, and afterwards all is known',
+  async (_how, fault, n) => {
+    const { cluster, api } = scene;
+    await cluster.admin.create(DATACENTERS, datacenter(`old-${n}`));
+    await cluster.apply(labelPolicy(`old-${n}`, `old-label-${n}`));
+    await seeInForce(cluster, `old-${n}`);
+    await untilRefused('the old label', 'is forbidden', () =>
+      cluster.admin.create(SERVERS, serverWith('fra1', { name: 'p', label: `old-label-${n}` }), {
+        dryRun: true,
+      }),
+    );
+    const harm = api.watches.harm(fault);
+    const verdicts = await neverWrong(
+      (async () => {
+        await change(n);
+        // What was created is not refused, whether or not it is known: before a refusal it is looked for.
+        expect(await kindOf('p', { at: `new-${n}` })).not.toBe('refused');
+        await sleep(700);
+      })(),
+    );
+    const met = harm.met();
+    harm.end();
+    const began = performance.now();
+    await neverWrong(converges(n));
+    console.log(
+      `${fault.kind}: met ${met} times, ${verdicts} verdicts meanwhile, all known after ${Math.round(performance.now() - began)} ms`,
+    );
+    if (fault.kind !== 'drop-bookmarks') expect(met).toBeGreaterThan(0); // they come once a minute
+    // What is gone stays gone.
+    await sleep(500);
+    expect(await kindOf('p', { at: `old-${n}` })).toBe('refused');
+  },
+);
+
+const WRITE_FAULTS: readonly (readonly [string, Fault])[] = [
+  ['409', { kind: 'answer', code: 409, applied: false }],
+  ['429', { kind: 'answer', code: 429, applied: false }],
+  ['429 with Retry-After', { kind: 'answer', code: 429, applied: false, retryAfterSeconds: 1 }],
+  ['500', { kind: 'answer', code: 500, applied: false }],
+  ['503', { kind: 'answer', code: 503, applied: false }],
+  ['503 with Retry-After', { kind: 'answer', code: 503, applied: false, retryAfterSeconds: 1 }],
+  ['carried out, and 504', { kind: 'answer', code: 504, applied: true }],
+  ['carried out, and 500', { kind: 'answer', code: 500, applied: true }],
+  [
+    'carried out, and 429 with Retry-After',
+    { kind: 'answer', code: 429, applied: true, retryAfterSeconds: 1 },
+  ],
+  ['reset', { kind: 'reset', applied: false }],
+  ['carried out, and reset', { kind: 'reset', applied: true }],
+  ['carried out, and never answered', { kind: 'hold', applied: true }],
+];
+
+test('the write of a certificate meets each fault, and it is issued once all the same', async () => {
+  const { cluster, api } = scene;
+  const cases = WRITE_FAULTS.map(([how, fault], n) => ({ how, fault, name: `once-${n}` }));
+  const met = cases.map(({ name, fault }) =>
+    api.intercept(({ target }) => target === `secrets shop/${name}-tls`, fault),
+  );
+  await Promise.all(cases.map(({ name }) => cluster.admin.create(services, servingCert(name))));
+  const first = await Promise.all(cases.map(({ name }) => seeCertOf(name)));
+  expect(cases.filter((_one, n) => met[n]?.isMet() !== true).map(({ how }) => how)).toEqual([]);
+  await sleep(2_000); // for a second write, of what was carried out and looks lost
+  const last = await Promise.all(cases.map(({ name }) => seeCertOf(name)));
+  for (const [n, { how }] of cases.entries()) expect(last[n]?.data, how).toEqual(first[n]?.data);
+  const writes = countByTarget(writesOf(cluster.plane));
+  expect(cases.map(({ how, name }) => [how, writes[`secrets shop/${name}-tls`]])).toEqual(
+    cases.map(({ how }) => [how, 1]),
+  );
+});
+
+test('the write of a claim meets each fault, and no value is held twice', async () => {
+  const { cluster, api } = scene;
+  const cases = WRITE_FAULTS.map(([how, fault], n) => ({ how, fault, serial: `SN-${n}` }));
+  const met = cases.map(({ serial, fault }) =>
+    api.intercept(
+      ({ target, body }) =>
+        target.startsWith('uniqueclaims ') && JSON.stringify(body).includes(`\\"${serial}\\"`),
+      fault,
+    ),
+  );
+  const outcomes = await Promise.all(
+    cases.flatMap(({ how, serial }) =>
+      ['a', 'b'].map(async (side) => {
+        const wanted = serverWith('fra1', { name: `${serial.toLowerCase()}-${side}`, serial });
+        const verdict = await verdictOn(cluster, wanted, { dryRun: false });
+        // A refusal names the other one, which then has it or may still get it.
+        if (verdict.kind === 'refused') expect(verdict.message, how).toContain('is held by');
+        return `${how}: ${verdict.kind}`;
+      }),
+    ),
+  );
+  console.log(
+    Object.entries(Object.groupBy(outcomes, (one) => one))
+      .map(([one, all]) => `${one} × ${all?.length ?? 0}`)
+      .join('\n'),
+  );
+  expect(cases.filter((_one, n) => met[n]?.isMet() !== true).map(({ how }) => how)).toEqual([]);
+  await Promise.all(
+    cases.map(async ({ how, serial }) => {
+      await eventually(
+        `somebody has ${serial}, after ${how}`,
+        async () => {
+          await verdictOn(cluster, serverWith('fra1', { name: `${serial.toLowerCase()}-a`, serial }), {
+            dryRun: false,
+          });
+          return (await holdersOf(serial)).length > 0;
+        },
+        { timeoutMs: WITHIN_MS, everyMs: 500 },
+      );
+      expect(await holdersOf(serial), how).toHaveLength(1);
+    }),
+  );
+});
+
+async function holdersOf(serial: string): Promise<readonly string[]> {
+  const { items } = await scene.cluster.admin.listAll<KubeObject & { spec: { serial?: string } }>(SERVERS);
+  return items.filter(({ spec }) => spec.serial === serial).map(({ metadata }) => metadata?.name ?? '');
+}
+
+test('a list that is older than the one before it is not believed for good', async () => {
+  const { cluster, api, replicas } = scene;
+  await cluster.admin.create(DATACENTERS, datacenter('listed'));
+  const rewritten: string[] = [];
+  api.disturb(({ method, path }) =>
+    method === 'GET' && path.includes('/datacenters?')
+      ? {
+          kind: 'rewrite',
+          change: (body) => {
+            rewritten.push(path);
+            return body.replace(/("resourceVersion":)"\d+"/, '$1"1"');
+          },
+        }
+      : undefined,
+  );
+  const broken = api.watches.harm({ kind: 'break' }, (path) => path.includes('/datacenters?'));
+  broken.end();
+  const verdicts = await neverWrong(eventually('it was told so', () => rewritten.length >= 2, within));
+  api.disturb(undefined);
+  await cluster.admin.delete(DATACENTERS, { name: 'listed' });
+  await neverWrong(
+    eventually('known again', async () => (await kindOf('p', { at: 'listed' })) === 'refused', within),
+  );
+  console.log(`${rewritten.length} answers were made older, ${verdicts} verdicts meanwhile`);
+  expect(replicas.every(({ program }) => program.isRunning())).toBe(true);
+});
+
+/** Between the API server and its webhooks, and whether calls can pass meanwhile. */
+const WEBHOOK_FAULTS: readonly (readonly [
+  string,
+  (scene: FaultScene) => void,
+  'passes' | 'fails' | 'either',
+])[] = [
+  [
+    'frozen',
+    ({ webhookTcp }) => {
+      webhookTcp.freeze();
+    },
+    'fails',
+  ],
+  [
+    'frozen on the way back',
+    ({ webhookTcp }) => {
+      webhookTcp.freeze('client');
+    },
+    'fails',
+  ],
+  [
+    'cut',
+    ({ webhookTcp }) => {
+      webhookTcp.cut();
+    },
+    'fails',
+  ],
+  [
+    'slow',
+    ({ webhookTcp }) => {
+      webhookTcp.delay({ min: 20, max: 200 });
+    },
+    'passes',
+  ],
+  [
+    'reset',
+    ({ webhookTcp }) => {
+      webhookTcp.reset();
+    },
+    'either',
+  ],
+  [
+    'half-closed towards Gatehouse',
+    ({ webhookTcp }) => {
+      webhookTcp.halfClose('target');
+    },
+    'either',
+  ],
+  [
+    'half-closed towards the API server',
+    ({ webhookTcp }) => {
+      webhookTcp.halfClose('client');
+    },
+    'either',
+  ],
+];
+
+test.each(WEBHOOK_FAULTS)(
+  'webhook calls are %s: no verdict is wrong, and mended it is as before at once',
+  async (how, begin, expected) => {
+    expect(await kindOf('p')).toBe('allowed');
+    begin(scene);
+    const [good, bad, taken] = await Promise.all([
+      create('p'),
+      create('p', { at: 'nowhere' }),
+      create('p', { serial: 'TAKEN' }),
+    ]);
+    const meanwhile = [good.kind, bad.kind, taken.kind].join(', ');
+    if (expected === 'fails') expect(meanwhile).toBe('failed, failed, failed');
+    if (expected === 'passes') expect(meanwhile).toBe('allowed, refused, refused');
+    expect(good.kind).not.toBe('refused');
+    expect(bad.kind).not.toBe('allowed');
+    expect(taken.kind).not.toBe('allowed');
+    scene.mend();
+    const began = performance.now();
+    await eventually('it passes again', async () => (await kindOf('p')) === 'allowed', { timeoutMs: 5_000 });
+    const took = Math.round(performance.now() - began);
+    const message = good.kind === 'failed' ? `: ${good.message}` : '';
+    console.log(`${how}: ${meanwhile}; mended, it passed after ${took} ms${message}`);
+    expect(await kindOf('p', { at: 'nowhere' })).toBe('refused');
+    expect(await kindOf('p', { serial: 'TAKEN' })).toBe('refused');
+  },
+);

@@ -1,0 +1,14 @@
+/** The fault harness: proxies that do to Gatehouse, on purpose and by a seed, what networks and API servers do on bad days. */
+export { startApiProxy, type ApiProxy, type Asked } from './api-proxy.ts';
+export {
+  chanceFor,
+  createFaultPlan,
+  faultSeed,
+  runFaultPlan,
+  underSeed,
+  type Begin,
+  type PlannedFault,
+} from './faults/plan.ts';
+export type { Fault } from './faults/request-faults.ts';
+export { apiServerOf, kubeconfigsThrough, startTcpFaults, type Side, type TcpFaults } from './faults/tcp.ts';
+export type { WatchFault } from './faults/watch-faults.ts';

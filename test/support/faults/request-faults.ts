@@ -1,0 +1,154 @@
+/** What can befall one request on its way to the API server, and its answer on the way back. */
+import type { IncomingMessage } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { answer, pass, type Exchange, type Write } from '../api-proxy-exchange.ts';
+
+/** Whether the API server carries the request out (`applied`), and whether the client learns of it. */
+export type Fault =
+  /** The client gets this answer, instead of the request or after it was carried out. */
+  | {
+      readonly kind: 'answer';
+      readonly code: number;
+      readonly applied: boolean;
+      readonly retryAfterSeconds?: number;
+    }
+  /** The connection breaks. */
+  | { readonly kind: 'reset'; readonly applied: boolean }
+  /** The request, or its answer, is kept back until it is released. Dropped when its sender dies or hangs up before. */
+  | { readonly kind: 'hold'; readonly applied: boolean }
+  /** The request waits so long, in milliseconds, and is then passed on. */
+  | { readonly kind: 'delay'; readonly ms: number }
+  /** The answer is passed on as what this makes of it: a list of another resourceVersion, say. */
+  | { readonly kind: 'rewrite'; readonly change: (body: string) => string };
+
+/** One fault, waiting for its write. */
+export interface Interception {
+  /** The write that it met, once it was carried out if it is to be. */
+  readonly met: Promise<Write>;
+  readonly isMet: () => boolean;
+  /** Lets what is held back go on. */
+  readonly release: () => void;
+  /** What the API server said to the write; undefined while it has not been asked. */
+  readonly upstreamCode: () => number | undefined;
+}
+
+/** The side of an interception that the proxy sees. */
+export interface Pending {
+  readonly matches: (write: Write) => boolean;
+  readonly fault: Fault;
+  readonly onMet: (write: Write) => void;
+  readonly released: Promise<unknown>;
+  readonly onUpstream: (code: number | undefined) => void;
+}
+
+export type Forward = (exchange: Exchange) => Promise<IncomingMessage>;
+
+export function createInterception(matches: Pending['matches'], fault: Fault) {
+  const met = Promise.withResolvers<Write>();
+  const released = Promise.withResolvers<undefined>();
+  let isMet = false;
+  let code: number | undefined;
+  const interception: Interception = {
+    met: met.promise,
+    isMet: () => isMet,
+    release: () => {
+      released.resolve(undefined);
+    },
+    upstreamCode: () => code,
+  };
+  const mine: Pending = {
+    matches,
+    fault,
+    onMet: (write) => {
+      isMet = true;
+      met.resolve(write);
+    },
+    released: released.promise,
+    onUpstream: (said) => {
+      code = said;
+    },
+  };
+  return { interception, mine };
+}
+
+export interface Harm {
+  readonly fault: Fault;
+  /** Ends a `hold`. */
+  readonly released: Promise<unknown>;
+  /** Once the request was carried out, if it is to be, and before its sender learns anything. */
+  readonly onMet?: () => void;
+  /** What the API server said. */
+  readonly onUpstream?: (code: number | undefined) => void;
+}
+
+export async function harm(
+  { fault, released, onMet = () => undefined, onUpstream = () => undefined }: Harm,
+  exchange: Exchange,
+  forward: Forward,
+): Promise<void> {
+  const { request, response } = exchange;
+  const carryOut = async () => {
+    const result = await forward(exchange);
+    onUpstream(result.statusCode);
+    return result;
+  };
+  const applied = 'applied' in fault && fault.applied ? await carryOut() : undefined;
+  onMet();
+  switch (fault.kind) {
+    case 'answer':
+      if (applied !== undefined) await textOf(applied);
+      answer(response, fault.code, statusOf(fault.code), fault.retryAfterSeconds);
+      return;
+    case 'reset':
+      if (applied !== undefined) await textOf(applied);
+      request.socket.destroy();
+      return;
+    case 'hold':
+      if (await hungUp(exchange, released)) applied?.destroy();
+      else await pass(applied ?? (await carryOut()), response);
+      return;
+    case 'delay':
+      await sleep(fault.ms);
+      if (!response.destroyed) await pass(await carryOut(), response);
+      return;
+    case 'rewrite': {
+      const result = await carryOut();
+      const body = fault.change(await textOf(result));
+      response.writeHead(result.statusCode ?? 502, { 'content-type': 'application/json' });
+      response.end(body);
+    }
+  }
+}
+
+/** Whether the sender left before it was released. */
+async function hungUp({ response }: Exchange, released: Promise<unknown>): Promise<boolean> {
+  if (response.destroyed) return true;
+  const gone = new Promise<true>((resolve) => {
+    response.once('close', () => {
+      resolve(true);
+    });
+  });
+  return await Promise.race([released.then(() => false), gone]);
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  403: 'Forbidden',
+  409: 'Conflict',
+  410: 'Expired',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+};
+
+export const statusOf = (code: number) => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Failure',
+  message: `the test answers ${code}`,
+  reason: REASONS[code] ?? 'Unknown',
+  code,
+});

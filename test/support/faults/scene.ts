@@ -1,0 +1,128 @@
+/** A cluster whose replicas stand behind the fault harness: between them and the API server, and in the way of its webhook calls. */
+import type { KubeObject } from '../../../src/kube/object.ts';
+import { startApiProxy, type ApiProxy } from '../api-proxy.ts';
+import { startBalancer } from '../balancer.ts';
+import { startClusterFor, type Cluster } from '../cluster.ts';
+import { enforceExamples, seeInForce, untilRefused } from '../gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../gatehouse.ts';
+import { SERVERS } from '../cluster.ts';
+import { apiServerOf, kubeconfigsThrough, startTcpFaults, type TcpFaults } from './tcp.ts';
+
+export interface FaultScene {
+  readonly cluster: Cluster;
+  readonly replicas: readonly Replica[];
+  /** Requests and watches of the replicas. */
+  readonly api: ApiProxy;
+  /** The connections that these travel on. */
+  readonly apiTcp: TcpFaults;
+  /** The connections of the API server to the replicas. */
+  readonly webhookTcp: TcpFaults;
+  /** As they should be again. */
+  readonly mend: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+export interface FaultSceneOptions {
+  readonly replicas: readonly string[];
+  readonly seed?: number;
+}
+
+/** The examples are in force, with the datacenter `fra1` and the namespace `shop`; and the policy `serials`. */
+export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneOptions): Promise<FaultScene> {
+  const balancer = await startBalancer();
+  const webhookTcp = await startTcpFaults({ target: { host: '127.0.0.1', port: balancer.port }, seed });
+  const cluster = await startClusterFor(webhookTcp.port, { controllers: ['clusterrole-aggregation'] });
+  const api = await startApiProxy(cluster.plane, 'faulty');
+  const apiTcp = await startTcpFaults({ target: apiServerOf(api.endpoint), seed });
+  const plane = {
+    kubeconfig: kubeconfigsThrough(api.endpoint, 'faulty', apiTcp.port),
+    folder: cluster.plane.folder,
+  };
+  const replicas = await Promise.all(
+    names.map((name) => startReplica(plane, { name, servicePort: webhookTcp.port, settings: QUICK })),
+  );
+  balancer.setBackends(replicas.map(({ port }) => port));
+  const mend = () => {
+    api.disturb(undefined);
+    apiTcp.mend();
+    webhookTcp.mend();
+  };
+  const stop = async () => {
+    mend();
+    await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+    await apiTcp.stop();
+    await api.stop();
+    await webhookTcp.stop();
+    await balancer.stop();
+    await cluster.stop();
+  };
+  try {
+    await Promise.all(replicas.map((replica) => replica.whenReady()));
+    await enforceExamples(cluster);
+    await cluster.apply(SERIALS);
+    await seeInForce(cluster, 'serials');
+    await cluster.admin.create(SERVERS, serverWith('fra1', { name: 'first', serial: 'TAKEN' }));
+    await untilRefused('a second TAKEN', 'spec.serial', () =>
+      cluster.admin.create(SERVERS, serverWith('fra1', { name: 'second', serial: 'TAKEN' }), {
+        dryRun: true,
+      }),
+    );
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { cluster, replicas, api, apiTcp, webhookTcp, mend, stop };
+}
+
+/** A claim without a holder is soon free, and a lost leader soon replaced. */
+const QUICK = {
+  'unique-settle': '3s',
+  'lease-duration': '6s',
+  'renew-deadline': '4s',
+  'retry-period': '1s',
+} as const;
+
+/** No two Servers have one serial. */
+const SERIALS = {
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'serials' },
+  spec: {
+    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+    validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
+  },
+} as KubeObject;
+
+/** Refuses Servers with this label. */
+export const labelPolicy = (name: string, label: string): KubeObject =>
+  ({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+      validate: {
+        rules: [
+          {
+            name: 'unlabelled',
+            expression: `!has(object.metadata.labels) || !('${label}' in object.metadata.labels)`,
+            message: `${label} is forbidden`,
+          },
+        ],
+      },
+    },
+  }) as KubeObject;
+
+export interface ServerParts {
+  readonly name: string;
+  readonly serial?: string;
+  readonly label?: string;
+}
+
+export const serverWith = (datacenter: string, { name, serial, label }: ServerParts): KubeObject =>
+  ({
+    apiVersion: 'infra.example.com/v1',
+    kind: 'Server',
+    metadata: { namespace: 'shop', name, ...(label === undefined ? {} : { labels: { [label]: 'yes' } }) },
+    spec: { datacenter, ...(serial === undefined ? {} : { serial }) },
+  }) as KubeObject;
