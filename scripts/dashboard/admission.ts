@@ -25,6 +25,10 @@ export const admission: Row = {
         { expr: rate('webhook', `${ADMISSION}_count`, 'outcome="error"'), legend: 'error, {{webhook}}' },
         { expr: rate('code', 'gatehouse_rejected_requests_total'), legend: 'no review, HTTP {{code}}' },
         { expr: rate('reason', 'gatehouse_admission_reviews_refused_total'), legend: '429, {{reason}}' },
+        { expr: rate('reason', 'gatehouse_clients_refused_total'), legend: 'client refused, {{reason}}' },
+        { expr: rate('pod', 'gatehouse_client_ca_read_errors_total'), legend: '--client-ca unusable' },
+        { expr: rate('pod', 'gatehouse_webhook_connections_crowded_out_total'), legend: 'crowded out' },
+        { expr: 'sum(gatehouse_webhook_connections)', legend: 'connections' },
       ],
     },
     {

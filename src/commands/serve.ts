@@ -8,6 +8,8 @@ import type { Config } from '../config/config.ts';
 import { ownStateLabels } from '../controllers/authority.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createElection } from '../kube/lease.ts';
+import { createClientGate } from '../server/client-gate.ts';
+import type { ClientTrust } from '../server/client-trust.ts';
 import { watchEventLoop } from '../server/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener.ts';
@@ -18,6 +20,7 @@ import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
 import { visited } from './dev/visited.ts';
 import type { LoadedHandler } from './handlers/load.ts';
 import { createLog, withDebugIfHeard } from './log.ts';
+import { followClientCa, readClientTrust } from './serve/client-ca.ts';
 import { watchClockSkew } from './serve/clock-skew.ts';
 import { connect, type Connected } from './serve/connect.ts';
 import { startConversions } from './serve/conversions.ts';
@@ -47,6 +50,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const log = createLog(config.logLevel, identity, options.logFile);
   const draining = options.draining ?? drainOnSignal(log);
   const tracing = await openTracing(process.env, { namespace: config.namespace, identity, log });
+  const clients = await readClientTrust(config);
   const metrics = createMetrics(config.exemplars ? { exemplar: () => tracing?.exemplar() } : {});
   // Health and metrics first: they have something to say also while the API server cannot be reached.
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
@@ -62,7 +66,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     const connection = options.connection?.() ?? (await loadConnection(config));
     const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
     statusPage?.open(connected.context, connection.server);
-    await run(connected, handlers, ready, draining);
+    await run(connected, { handlers, clients }, ready, draining);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
@@ -75,13 +79,13 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
 
 async function run(
   { context, urgent, close }: Connected,
-  loaded: readonly LoadedHandler[],
+  loaded: { readonly handlers: readonly LoadedHandler[]; readonly clients: ClientTrust | undefined },
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
 ): Promise<void> {
   const { config, metrics, tracing, log } = context;
   const shutdown = new AbortController();
-  const handlers = startHandlers(context, loaded, shutdown.signal);
+  const handlers = startHandlers(context, loaded.handlers, shutdown.signal);
   const replica = startReplica(context, handlers, shutdown.signal);
   const conversions = startConversions(context, handlers.converters, shutdown.signal);
   const eventLoop = watchEventLoop({ metrics }, shutdown.signal);
@@ -90,10 +94,16 @@ async function run(
     { eventLoop, metrics, log },
   );
   const admission = visited(replica.admission);
+  const { clients } = loaded;
   const listener = createListener({
     host: config.host,
     port: config.port,
-    limits: { ...WEBHOOK_LIMITS, requestMs: config.connectionTimeoutMs },
+    limits: {
+      ...WEBHOOK_LIMITS,
+      connections: config.maxConnections,
+      requestMs: config.connectionTimeoutMs,
+    },
+    gate: clients === undefined ? undefined : createClientGate(clients, { log, metrics }),
     deps: {
       ...admission,
       conversion: conversions.serving,
@@ -102,6 +112,7 @@ async function run(
     },
     log,
   });
+  if (clients !== undefined) void followClientCa(context, clients, listener, shutdown.signal);
   watchClockSkew(context, shutdown.signal);
   const checks = {
     ...replica.checks,

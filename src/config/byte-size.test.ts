@@ -14,9 +14,12 @@ test.each([
   expect(parseBytes(text)).toBe(bytes);
 });
 
-test.each(['', 'MiB', '-1MiB', '1TiB', '1e3', '64 Megabytes'])('%j is no size', (text) => {
-  expect(() => parseBytes(text)).toThrow('is not a size; write a number and a unit');
-});
+test.each(['', 'MiB', '-1MiB', '1TiB', '1e3', '64 Megabytes', `${'9'.repeat(400)}MiB`])(
+  '%j is no size',
+  (text) => {
+    expect(() => parseBytes(text)).toThrow('is not a size; write a number and a unit');
+  },
+);
 
 test('lists to be converted may have 64 MiB, and neither less than an object nor more than a text can have', () => {
   const limit = (text: string) => resolveConfig({ 'conversion-body-limit': text }, {}).conversionBodyLimit;

@@ -1,5 +1,6 @@
 /** Flags, environment and file become one frozen, validated Config: in this order of precedence, then the default. */
 import { parseBytes } from './byte-size.ts';
+import { parseClientNames } from './client-names.ts';
 import { parseDevUrl } from './dev-url.ts';
 import { parseDuration } from './duration.ts';
 
@@ -113,6 +114,26 @@ export const SETTINGS = {
     'how long a client of the webhooks may take for a request, and before its first one',
     '120s',
     limit,
+  ),
+  'max-connections': setting(
+    'connections to the webhook port at a time; of more, the one of least use is closed',
+    '1500',
+    count,
+  ),
+  'client-ca': setting(
+    'file with CA certificates (PEM): clients of the webhooks have to show a certificate of one of these; read again when it changes',
+    undefined,
+    text,
+  ),
+  'client-names': setting(
+    'common names or DNS names that those certificates may bear, with commas between them; without it, any',
+    '',
+    parseClientNames,
+  ),
+  'client-ca-for': setting(
+    'what takes such a certificate: admission, or all; the API server shows none for conversions',
+    'admission',
+    choice(['admission', 'all']),
   ),
   'max-admission-reviews': setting(
     'admission reviews under way at a time, of which one webhook has half at most; more are to be sent again',
@@ -234,6 +255,13 @@ export interface Config {
   readonly statusPage: boolean;
   readonly exemplars: boolean;
   readonly connectionTimeoutMs: number;
+  readonly maxConnections: number;
+  readonly clients: {
+    /** A file; undefined: whoever reaches the webhook port may send reviews. */
+    readonly ca: string | undefined;
+    readonly names: readonly string[];
+    readonly scope: Value<'client-ca-for'>;
+  };
   readonly maxAdmissionReviews: number;
   /** In bytes. */
   readonly conversionBodyLimit: number;
@@ -303,6 +331,12 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     statusPage: required('status-page', false),
     exemplars: required('exemplars', false),
     connectionTimeoutMs: required('connection-timeout', 0),
+    maxConnections: required('max-connections', 1),
+    clients: Object.freeze({
+      ca: read('client-ca'),
+      names: Object.freeze(required('client-names', [])),
+      scope: required('client-ca-for', 'admission'),
+    }),
     maxAdmissionReviews: required('max-admission-reviews', 1),
     conversionBodyLimit: required('conversion-body-limit', 0),
     drainDelayMs: required('drain-delay', 0),
@@ -334,6 +368,12 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     problems.push(
       '--lease-duration must be longer than --renew-deadline, and that longer than --retry-period',
     );
+  }
+  if (
+    config.clients.ca === undefined &&
+    (config.clients.names.length > 0 || config.clients.scope === 'all')
+  ) {
+    problems.push('--client-names and --client-ca-for mean nothing without --client-ca');
   }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return Object.freeze(config);

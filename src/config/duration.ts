@@ -12,10 +12,11 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
   const unit = UNITS_MS[match?.[2] ?? ''];
-  if (match === null || unit === undefined) {
+  const milliseconds = Number(match?.[1]) * (unit ?? NaN);
+  if (!(milliseconds <= Number.MAX_SAFE_INTEGER)) {
     throw new Error(
       `"${text}" is not a duration; write a number and a unit, such as 500ms, 10s, 5m, 1h or 90d`,
     );
   }
-  return Number(match[1]) * unit;
+  return milliseconds;
 }

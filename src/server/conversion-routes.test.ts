@@ -45,7 +45,13 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
       draining: () => false,
       pressure: pressureOf(),
       log: quiet,
-      metrics: { admission: () => undefined, deferred: () => undefined, rejectedRequest },
+      metrics: {
+        admission: () => undefined,
+        deferred: () => undefined,
+        rejectedRequest,
+        crowdedOut: () => undefined,
+        webhookConnections: () => undefined,
+      },
       conversion: {
         ...noConversions,
         lookUp: () => found,

@@ -30,7 +30,13 @@ function start() {
     pressure: pressureOf(),
     conversion: noConversions,
     log,
-    metrics: { admission: () => undefined, deferred: () => undefined, rejectedRequest: () => undefined },
+    metrics: {
+      admission: () => undefined,
+      deferred: () => undefined,
+      rejectedRequest: () => undefined,
+      crowdedOut: () => undefined,
+      webhookConnections: () => undefined,
+    },
   };
   const listener = createListener({ host: '127.0.0.1', port: 0, deps, log });
   onTestFinished(() => listener.close());

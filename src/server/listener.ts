@@ -1,6 +1,8 @@
 /** The webhook listener: it starts with the first serving certificate and takes each later one without a restart. */
 import { X509Certificate } from 'node:crypto';
 
+import type { ClientGate } from './client-gate.ts';
+import type { ClientTrust } from './client-trust.ts';
 import type { Log } from './log.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
 import {
@@ -16,6 +18,8 @@ export interface Listener {
    * @throws when key and certificate do not belong together; what was presented before still is.
    */
   readonly present: (certificate: ServingCertificate) => Promise<void>;
+  /** Lets in clients by `trust` from now on. It takes a listener with a gate. */
+  readonly trust: (trust: ClientTrust) => Promise<void>;
   /** Why no client can be served; undefined when one can. */
   readonly problem: (now: Date) => string | undefined;
   /** Lets what is under way finish, then closes. */
@@ -27,11 +31,13 @@ export interface ListenerOptions {
   readonly port: number;
   /** Default: `WEBHOOK_LIMITS`. */
   readonly limits?: WebhookLimits;
+  /** Default: whoever reaches the port may come in. */
+  readonly gate?: ClientGate | undefined;
   readonly deps: WebhookDeps;
   readonly log: Log;
 }
 
-export function createListener({ host, port, limits, deps, log }: ListenerOptions): Listener {
+export function createListener({ host, port, limits, gate, deps, log }: ListenerOptions): Listener {
   let app: WebhookServer | undefined;
   let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
   let closed = false;
@@ -42,23 +48,34 @@ export function createListener({ host, port, limits, deps, log }: ListenerOption
     if (closed || (presented?.certificate.chain === chain && presented.certificate.key === key)) return;
     const notAfter = new Date(new X509Certificate(chain).validTo);
     if (app === undefined) {
-      const server = buildWebhookServer(certificate, deps, limits);
+      const server = buildWebhookServer(certificate, deps, limits, gate);
       await server.listen({ host, port });
       app = server;
     } else {
-      swapCertificate(app.server, certificate);
+      swapCertificate(app.server, certificate, gate?.trust().ca);
     }
     presented = { certificate, notAfter };
     log.info({ notAfter: notAfter.toISOString() }, 'presenting serving certificate');
   };
 
+  const letIn = (trust: ClientTrust): void => {
+    if (app !== undefined && presented !== undefined)
+      swapCertificate(app.server, presented.certificate, trust.ca);
+    gate?.change(trust);
+  };
+  /** One after the other: a second certificate must not find the port taken by the first one's half-opened server. */
+  const inTurn = (act: () => void | Promise<void>): Promise<void> => {
+    const next = last.then(act);
+    last = next.catch(() => undefined);
+    return next;
+  };
+
   return {
-    present: (certificate) => {
-      // One after the other: a second certificate must not find the port taken by the first one's half-opened server.
-      const next = last.then(() => present(certificate));
-      last = next.catch(() => undefined);
-      return next;
-    },
+    present: (certificate) => inTurn(() => present(certificate)),
+    trust: (trust) =>
+      inTurn(() => {
+        letIn(trust);
+      }),
     problem: (now) => {
       if (presented === undefined) return 'there is no serving certificate yet';
       return now < presented.notAfter

@@ -10,6 +10,7 @@ import {
 import { createAuthorityMetrics, type AuthorityMetrics } from './authority-metrics.ts';
 import { createCaBundleMetrics, type CaBundleMetrics } from './cabundle-metrics.ts';
 import { createCertificateReadMetrics, type CertificateReadMetrics } from './certificate-read-metrics.ts';
+import { createConnectionMetrics, type ConnectionMetrics } from './connection-metrics.ts';
 import { createConversionMetrics, type ConversionMetrics } from './conversion-metrics.ts';
 import { createPolicyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { createHandlerMetrics, type HandlerMetrics } from './handler-metrics.ts';
@@ -53,6 +54,7 @@ export interface Metrics
     AuthorityMetrics,
     CaBundleMetrics,
     CertificateReadMetrics,
+    ConnectionMetrics,
     ConversionMetrics,
     HandlerMetrics,
     OwnStateMetrics,
@@ -124,6 +126,7 @@ export function createMetrics({ exemplar }: MetricsOptions = {}): Metrics {
     ...createServingCertMetrics(registers),
     ...createCaBundleMetrics(registers),
     ...createCertificateReadMetrics(registers),
+    ...createConnectionMetrics(registers),
     ...createConversionMetrics(registers),
     ...createPolicyMetrics(registers),
     ...createUniqueMetrics(registers),

@@ -20,11 +20,14 @@ test('a swap says again all that the server was started with', async () => {
   const setSecureContext = vi.fn();
   swapCertificate({ setSecureContext }, certificate);
   expect(setSecureContext).toHaveBeenCalledExactlyOnceWith(secureOptions(certificate));
-  expect(secureOptions(certificate)).toEqual({
+  expect(secureOptions(certificate)).toMatchObject({
     cert: certificate.chain,
     key: certificate.key,
     minVersion: 'TLSv1.2',
   });
+  expect(secureOptions(certificate)).not.toHaveProperty('ca');
+  swapCertificate({ setSecureContext }, certificate, certificate.chain);
+  expect(setSecureContext).toHaveBeenLastCalledWith({ ...secureOptions(certificate), ca: certificate.chain });
 });
 
 test.each<[string, (one: ServingCertificate, other: ServingCertificate) => ServingCertificate, RegExp]>([

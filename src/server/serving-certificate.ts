@@ -1,4 +1,5 @@
-/** The certificate that the listener presents: swapped while connections stay open. */
+/** The certificate that the listener presents, and what else is agreed on in a handshake: swapped while connections stay open. */
+import { constants } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions, type Server } from 'node:tls';
 
 /** PEM: the leaf and what follows it, and its private key. */
@@ -7,9 +8,35 @@ export interface ServingCertificate {
   readonly key: string;
 }
 
-/** All that a swap must say again: what it leaves out falls back to Node's default. */
-export function secureOptions({ chain, key }: ServingCertificate) {
-  return { cert: chain, key, minVersion: 'TLSv1.2' } as const satisfies SecureContextOptions;
+/** Of TLS 1.2 only what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 does. */
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE+AESGCM',
+  'ECDHE+CHACHA20',
+].join(':');
+
+/**
+ * No renegotiation, with which a client has the server sign again and again. No tickets: who resumes a session is not asked for
+ * its certificate again, and the API server never does resume one.
+ */
+const NEVER = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
+
+/**
+ * All that a swap must say again: what it leaves out falls back to Node's default.
+ *
+ * @param clientCa PEM of the CAs whose certificates clients show; undefined: nobody asks them.
+ */
+export function secureOptions({ chain, key }: ServingCertificate, clientCa?: string) {
+  return {
+    cert: chain,
+    key,
+    minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
+    secureOptions: NEVER,
+    ...(clientCa === undefined ? {} : { ca: clientCa }),
+  } as const satisfies SecureContextOptions;
 }
 
 /**
@@ -19,8 +46,9 @@ export function secureOptions({ chain, key }: ServingCertificate) {
 export function swapCertificate(
   server: Pick<Server, 'setSecureContext'>,
   certificate: ServingCertificate,
+  clientCa?: string,
 ): void {
-  const options = secureOptions(certificate);
+  const options = secureOptions(certificate, clientCa);
   createSecureContext(options); // throws before the server has lost what it had
   server.setSecureContext(options);
 }

@@ -49,7 +49,13 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     pressure: pressureOf(),
     conversion: noConversions,
     log: { debug, info, error, warn: () => undefined },
-    metrics: { admission, deferred, rejectedRequest },
+    metrics: {
+      admission,
+      deferred,
+      rejectedRequest,
+      crowdedOut: () => undefined,
+      webhookConnections: () => undefined,
+    },
     ...deps,
   };
   const app = buildWebhookServer({ chain, key: keyPair.privateKey }, all);

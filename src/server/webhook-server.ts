@@ -12,7 +12,10 @@ import { parseJson } from '../admission/json.ts';
 import { InvalidReview } from '../admission/review.ts';
 import { addAdmissionRoutes, type AdmissionDeps } from './admission-routes.ts';
 import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
+import type { ClientGate } from './client-gate.ts';
 import { prepareClosing } from './closing.ts';
+import { limitConnections } from './connection-limit.ts';
+import type { ConnectionMetrics } from './connection-metrics.ts';
 import { addConversionRoutes, type ConversionServing } from './conversion-routes.ts';
 import { lingering } from './lingering.ts';
 import type { Metrics } from './metrics.ts';
@@ -23,7 +26,8 @@ export type WebhookServer = FastifyInstance<Server>;
 export interface WebhookDeps extends AdmissionDeps {
   readonly draining: () => boolean;
   readonly conversion: ConversionServing;
-  readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'>;
+  readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'> &
+    Pick<ConnectionMetrics, 'crowdedOut' | 'webhookConnections'>;
 }
 
 /** A review carries the object twice, as it was and as it will be; the API server takes writes of up to 3 MiB. */
@@ -35,8 +39,10 @@ const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
  */
 const DEEPEST = 10_100;
 
-/** How long clients may take, in milliseconds. */
+/** How many clients there may be, and how long they may take, in milliseconds. */
 export interface WebhookLimits {
+  /** Connections at a time. */
+  readonly connections: number;
   /** For a handshake. */
   readonly handshakeMs: number;
   /** For the first request to begin, and for each to arrive in whole. */
@@ -50,6 +56,7 @@ export interface WebhookLimits {
 }
 
 export const WEBHOOK_LIMITS: WebhookLimits = {
+  connections: 1_500,
   handshakeMs: 10_000,
   // The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: we close later. That
   // holds for those that it has never used too, which Node cannot tell from those whose first request is slow to come.
@@ -60,16 +67,28 @@ export const WEBHOOK_LIMITS: WebhookLimits = {
   closeMs: 30_000,
 };
 
-/** Wires the routes and listens to nothing: tests inject requests, `serve` calls `listen`. */
+/** A client that has vanished without a word is found out so long after its last one, in milliseconds. */
+const KEEP_ALIVE_MS = 30_000;
+
+/**
+ * Wires the routes and listens to nothing: tests inject requests, `serve` calls `listen`.
+ *
+ * @param gate who may come in; undefined: whoever reaches the port.
+ */
 export function buildWebhookServer(
   certificate: ServingCertificate,
   deps: WebhookDeps,
   limits: WebhookLimits = WEBHOOK_LIMITS,
+  gate?: ClientGate,
 ): WebhookServer {
   const app: WebhookServer = Fastify({
     logger: false,
     https: {
-      ...secureOptions(certificate),
+      ...secureOptions(certificate, gate?.trust().ca),
+      // What comes of it is the gate's to judge: conversions may do without.
+      ...(gate === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
       handshakeTimeout: limits.handshakeMs,
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: Math.min(1_000, limits.requestMs),
@@ -81,6 +100,8 @@ export function buildWebhookServer(
     forceCloseConnections: 'idle',
   });
 
+  deps.metrics.webhookConnections(limitConnections(app.server, limits.connections, deps.metrics.crowdedOut));
+  gate?.guard(app);
   readBodiesOurselves(app);
   const isLast = closeConnectionsAtTheEnd(app, deps, limits);
   const reject = (reply: Reply, code: number, message: string) => {

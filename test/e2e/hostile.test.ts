@@ -1,14 +1,17 @@
+import { readdirSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { connect } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import {
   entriesOfPolicies,
+  server,
   text,
   type SecretObject,
   type WebhookConfigurationObject,
@@ -17,6 +20,9 @@ import { eventually } from '../support/processes.ts';
 
 /** Of the replica, so that nobody waits for the two minutes that slow clients get by default. */
 const CONNECTION_TIMEOUT_SECONDS = 5;
+
+/** The default. */
+const MOST_CONNECTIONS = 1_500;
 
 let cluster: Cluster;
 let replica: Replica;
@@ -168,6 +174,58 @@ test('a client that sends a byte a second is cut off, and others are served mean
   expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   expect(took).toBeGreaterThan(CONNECTION_TIMEOUT_SECONDS - 1);
   expect(took).toBeLessThan(CONNECTION_TIMEOUT_SECONDS + 25); // Node looks once a second, and the machine may be busy
+});
+
+/** Of the process behind `replica`; its shell has made way for it. */
+const openFiles = () => readdirSync(`/proc/${replica.program.pid}/fd`).length;
+const connections = async () =>
+  Number(/^gatehouse_webhook_connections (\d+)$/m.exec(await replica.metrics())?.[1]);
+
+test('of 10,000 idle connections no more are held than may be, and the API server is answered all the while', async () => {
+  await healthyVerdict();
+  await eventually('nobody is connected but the API server', async () => (await connections()) < 10, {
+    timeoutMs: 60_000,
+  });
+  const [filesBefore, bytesBefore] = [openFiles(), await heapBytes()];
+  const held: Socket[] = [];
+  let [mostConnections, mostFiles, admitted] = [0, 0, 0];
+  const open = (index: number): Promise<unknown> => {
+    // Every tenth shakes hands and stays silent then; the others do not even begin to.
+    const address = { host: '127.0.0.1', port: replica.port };
+    const socket =
+      index % 10 === 0
+        ? connect({ ...address, rejectUnauthorized: false }) // nothing is sent over it
+        : connectTcp(address);
+    held.push(socket.on('error', () => undefined).resume());
+    return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
+  };
+  for (let opened = 0; opened < 10_000; opened += 200) {
+    await Promise.all(Array.from({ length: 200 }, (_, n) => open(opened + n)));
+    if (opened % 1_000 !== 0) continue;
+    await cluster.admin.create(SERVERS, server('shop', `meanwhile-${opened}`, 'fra1'));
+    expect(await healthyVerdict()).toMatchObject({ allowed: true });
+    admitted += 1;
+    mostConnections = Math.max(mostConnections, await connections());
+    mostFiles = Math.max(mostFiles, openFiles());
+  }
+  console.log(
+    `${held.length} opened, at most ${mostConnections} held, ${mostFiles} files; ${admitted} writes between`,
+  );
+  expect(admitted).toBe(10);
+  expect(mostConnections).toBeGreaterThan(MOST_CONNECTIONS / 2); // else this test has tried nothing
+  expect(mostConnections).toBeLessThanOrEqual(MOST_CONNECTIONS);
+  expect(mostFiles).toBeLessThanOrEqual(filesBefore + MOST_CONNECTIONS + 50);
+  expect(await replica.metrics()).toMatch(/^gatehouse_webhook_connections_crowded_out_total [1-9]\d{3,}$/m);
+  for (const socket of held) socket.destroy();
+  await eventually(
+    'files and memory are back',
+    async () => {
+      for (let n = 0; n < 50; n++) await healthyVerdict(); // something for the collector to run on
+      return openFiles() < filesBefore + 20 && (await heapBytes()) < bytesBefore + 32 * 2 ** 20;
+    },
+    { timeoutMs: 60_000, everyMs: 500 },
+  );
+  expect(replica.program.isRunning()).toBe(true);
 });
 
 test('after 500 large and hostile requests the process lives and its memory is back', async () => {

@@ -81,10 +81,18 @@ export interface Servers {
 /**
  * @param assets the folder of the programs
  * @param admissionPlugins as kube-apiserver's `--enable-admission-plugins` takes them
+ * @param flags more arguments of kube-apiserver
  */
-export function serversOf(site: Site, assets: string, admissionPlugins: readonly string[] = []): Servers {
+export function serversOf(
+  site: Site,
+  assets: string,
+  admissionPlugins: readonly string[] = [],
+  flags: readonly string[] = [],
+): Servers {
   const etcd = etcdOf(site, assets);
-  return { etcd, apiServer: apiServerOf(site, assets, etcd.url, admissionPlugins) };
+  const plugins =
+    admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`];
+  return { etcd, apiServer: apiServerOf(site, assets, etcd.url, [...plugins, ...flags]) };
 }
 
 function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
@@ -111,7 +119,7 @@ function apiServerOf(
   { folder, ports }: Site,
   assets: string,
   etcd: string,
-  admissionPlugins: readonly string[],
+  flags: readonly string[],
 ): Servers['apiServer'] {
   const serviceAccountKey = serviceAccountKeyOf(folder);
   const server = `https://127.0.0.1:${ports.apiServer}`;
@@ -132,7 +140,7 @@ function apiServerOf(
       `--service-account-key-file=${serviceAccountKey}`,
       `--service-account-signing-key-file=${serviceAccountKey}`,
       '--disable-admission-plugins=ServiceAccount', // nobody makes the default accounts that it would demand
-      ...(admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`]),
+      ...flags,
       `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
       `--audit-log-path=${join(folder, 'audit.log')}`,
     ],

@@ -31,7 +31,10 @@ export interface ControlPlane {
 /** etcd and kube-apiserver, to be stopped and started again as the same members on the same ports. */
 export interface ControlPlaneProcesses {
   readonly stop: () => Promise<void>;
-  /** Resolves when the API server is ready. */
+  readonly stopApiServer: () => Promise<void>;
+  /** The API server goes on, and finds nobody to ask. */
+  readonly stopEtcd: () => Promise<void>;
+  /** Starts what does not run. Resolves when the API server is ready. */
   readonly start: () => Promise<void>;
   /** etcd alone, while the API server is stopped. Gives its client URL. */
   readonly startEtcd: () => Promise<string>;
@@ -63,6 +66,8 @@ export interface ControlPlaneOptions {
   readonly controllers?: readonly string[];
   /** Names as kube-apiserver's `--enable-admission-plugins` takes them. The sandbox has none. */
   readonly admissionPlugins?: readonly string[];
+  /** More arguments of kube-apiserver. The sandbox has none. */
+  readonly apiServerFlags?: readonly string[];
 }
 
 /** Which API server tests run against: a vitest project says so by this variable. Default: a real one. */
@@ -78,10 +83,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 async function startRealControlPlane({
   controllers = [],
   admissionPlugins = [],
+  apiServerFlags = [],
 }: ControlPlaneOptions): Promise<ControlPlane> {
   const assets = await findAssets();
-  const taken = admissionPlugins.length === 0 ? await takePlane(assets) : undefined;
-  const plane = taken ?? (await launchPlane(assets, admissionPlugins));
+  const isPlain = admissionPlugins.length === 0 && apiServerFlags.length === 0;
+  const taken = isPlain ? await takePlane(assets) : undefined;
+  const plane = taken ?? (await launchPlane(assets, admissionPlugins, apiServerFlags));
   const { site, servers } = plane;
   const { folder, tokens } = site;
   const { etcd, apiServer } = servers;
@@ -117,6 +124,8 @@ async function startRealControlPlane({
           await apiServer.stop();
           await etcd.stop();
         },
+        stopApiServer: apiServer.stop,
+        stopEtcd: etcd.stop,
         start: async () => {
           for (const one of [etcd, apiServer]) {
             if (one.isRunning()) continue;

@@ -26,9 +26,10 @@ const ADDRESS = 'GATEHOUSE_PLANES_AHEAD';
 export async function launchPlane(
   assets: string,
   admissionPlugins: readonly string[] = [],
+  apiServerFlags: readonly string[] = [],
 ): Promise<Plane & Handover> {
   const site = await createSite();
-  const servers = serversOf(site, assets, admissionPlugins);
+  const servers = serversOf(site, assets, admissionPlugins, apiServerFlags);
   try {
     const etcd = servers.etcd.launch();
     await servers.etcd.whenReady();

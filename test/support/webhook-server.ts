@@ -62,6 +62,8 @@ export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
       admission: (labels) => admissions.push(labels),
       deferred: () => undefined,
       rejectedRequest: (status) => rejected.push(status),
+      crowdedOut: () => undefined,
+      webhookConnections: () => undefined,
     },
     ...deps,
   };

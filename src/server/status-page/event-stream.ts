@@ -30,6 +30,7 @@ export async function streamEvents(
   response.once('close', () => {
     gone.abort();
   });
+  if (response.destroyed) gone.abort(); // it went while somebody found out who it is, and nothing tells of that again
   const over = AbortSignal.any([signal, gone.signal]);
   let shown = seen;
   try {

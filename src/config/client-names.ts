@@ -1,0 +1,12 @@
+/** Names of client certificates, with commas between them: compared as they are, so none may hold what a pattern would. */
+export function parseClientNames(value: string): readonly string[] {
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  for (const name of names) {
+    if (name.startsWith('.') || name.includes('*'))
+      throw new Error(`"${name}" is a pattern, and names are compared as they are`);
+  }
+  return [...new Set(names)];
+}

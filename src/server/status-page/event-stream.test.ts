@@ -1,0 +1,18 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test, vi } from 'vitest';
+
+import { streamEvents } from './event-stream.ts';
+
+test('a viewer who has gone before the first event takes no place', async () => {
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  response.destroy();
+  const write = vi.spyOn(response, 'write');
+  const nobodyLooks = () => Promise.reject(new Error('somebody looked'));
+  await streamEvents(
+    response,
+    { view: nobodyLooks, mayStillLook: nobodyLooks, seen: '', everyMs: 1 },
+    new AbortController().signal,
+  );
+  expect(write).not.toHaveBeenCalled();
+});

@@ -1,0 +1,182 @@
+/** `--client-ca` before a real kube-apiserver: it shows a certificate when it is told to, and only for admission. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { secrets } from '../../src/kube/well-known.ts';
+import { createClientCa, type ClientCertificate } from '../support/client-certificates.ts';
+import { SERVERS, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
+import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
+import { enforceExamples } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { server, text, type SecretObject } from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+const HOST = 'gatehouse.gatehouse-system.svc';
+const API_SERVER = 'kube-apiserver';
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-client-ca-'));
+const file = (name: string) => join(folder, name);
+const ours = createClientCa('webhook clients');
+const others = createClientCa('somebody else');
+const apiServer = ours.issue({ commonName: API_SERVER });
+
+let cluster: Cluster;
+let replica: Replica;
+let servingCa: string;
+
+/** What an operator gives to kube-apiserver: JSON is YAML. The port may be left out of the name when it is 443. */
+function writeAdmissionConfig(port: number): void {
+  const data = (pem: string) => Buffer.from(pem).toString('base64');
+  const user = { 'client-certificate-data': data(apiServer.cert), 'client-key-data': data(apiServer.key) };
+  const kubeconfig = { apiVersion: 'v1', kind: 'Config', users: [{ name: `${HOST}:${port}`, user }] };
+  writeFileSync(file('kubeconfig'), JSON.stringify(kubeconfig));
+  const plugins = ['ValidatingAdmissionWebhook', 'MutatingAdmissionWebhook'].map((name) => ({
+    name,
+    configuration: {
+      apiVersion: 'apiserver.config.k8s.io/v1',
+      kind: 'WebhookAdmissionConfiguration',
+      kubeConfigFile: file('kubeconfig'),
+    },
+  }));
+  writeFileSync(
+    file('admission'),
+    JSON.stringify({ apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AdmissionConfiguration', plugins }),
+  );
+}
+
+beforeAll(async () => {
+  const port = await freePort();
+  writeAdmissionConfig(port);
+  writeFileSync(file('ca.crt'), ours.cert);
+  cluster = await startClusterFor(port, {
+    controllers: ['clusterrole-aggregation'],
+    apiServerFlags: [`--admission-control-config-file=${file('admission')}`],
+  });
+  const settings = { 'client-ca': file('ca.crt'), 'client-names': API_SERVER };
+  replica = await startReplica(cluster.plane, { name: 'one', port, settings });
+  await replica.whenReady();
+  await enforceExamples(cluster);
+  const serving = await cluster.see<SecretObject>('our Secret', secrets, {
+    namespace: SYSTEM_NAMESPACE,
+    name: 'gatehouse-serving',
+  });
+  servingCa = text(serving, 'ca.crt');
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The status of a POST by a client of our own, or how its connection ended. */
+function knock(path: string, client?: ClientCertificate): Promise<number | string> {
+  return new Promise((resolve) => {
+    const call = request(
+      {
+        host: '127.0.0.1',
+        port: replica.port,
+        servername: HOST,
+        ca: servingCa,
+        method: 'POST',
+        path,
+        agent: false,
+        headers: { 'content-type': 'application/json' },
+        ...client,
+      },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      },
+    );
+    call.on('error', (error: NodeJS.ErrnoException) => {
+      resolve(error.code ?? error.message);
+    });
+    call.end('{}');
+  });
+}
+
+const create = (name: string, datacenter: string) =>
+  cluster.admin.create(SERVERS, server('shop', name, datacenter));
+/** What the API server says of a write that would be fine; undefined when it would be stored. */
+const complaint = (): Promise<string | undefined> =>
+  cluster.admin.create(SERVERS, server('shop', 'probe', 'fra1'), { dryRun: true }).then(
+    () => undefined,
+    (error: unknown) => String(error),
+  );
+
+test.skipIf(testsSandbox())(
+  'the API server is let in with the certificate of its kubeconfig for webhooks',
+  async () => {
+    await create('good', 'fra1');
+    await expect(create('bad', 'atlantis')).rejects.toThrow(/atlantis/);
+  },
+);
+
+test.skipIf(testsSandbox())('a client without a certificate, or with the wrong one, is not', async () => {
+  expect(await knock('/validate/x')).toBe(401);
+  expect(await knock('/elsewhere')).toBe(401);
+  expect(await knock('/validate/x', others.issue({ commonName: API_SERVER }))).toBe('ECONNRESET');
+  expect(await knock('/validate/x', ours.issue({ commonName: 'backup-tool' }))).toBe('ECONNRESET');
+  expect(await knock('/validate/x', apiServer)).toBe(400); // it has been read, and is no review
+  expect(await replica.metrics()).toMatch(/^gatehouse_clients_refused_total\{reason="no-certificate"\} 2$/m);
+});
+
+test.skipIf(testsSandbox())(
+  'the API server shows none for conversions, which are made all the same',
+  async () => {
+    await convertExamples(cluster, replica.port);
+    const object: CustomObject = {
+      apiVersion: 'infra.example.com/v1',
+      kind: 'Database',
+      metadata: { name: 'orders', namespace: 'shop' },
+      spec: { endpoint: 'localhost:8080', version: '17' },
+    };
+    await eventually('the API server asks', () => cluster.admin.create(databases('v1'), object));
+    const read = await cluster.admin.get<CustomObject>(databases('v2'), {
+      namespace: 'shop',
+      name: 'orders',
+    });
+    expect(read?.spec).toMatchObject({ address: { host: 'localhost', port: 8080 } });
+    expect(await knock('/convert')).toBe(400);
+  },
+);
+
+test.skipIf(testsSandbox())(
+  'a CA that is exchanged locks out who has a certificate of the old one, until it is back',
+  async () => {
+    const next = createClientCa('the next');
+    writeFileSync(file('ca.crt'), next.cert);
+    await eventually(
+      'the API server is refused',
+      async () => (await complaint())?.includes('failed calling webhook'),
+      {
+        timeoutMs: 60_000,
+        everyMs: 500,
+      },
+    );
+    expect(await knock('/validate/x', next.issue({ commonName: API_SERVER }))).toBe(400);
+    writeFileSync(file('ca.crt'), `${next.cert}${ours.cert}`);
+    await eventually('the API server is let in', async () => (await complaint()) === undefined, {
+      timeoutMs: 60_000,
+      everyMs: 500,
+    });
+  },
+);
+
+test.skipIf(testsSandbox())('a file that cannot be used later changes nothing', async () => {
+  writeFileSync(file('ca.crt'), 'nothing');
+  await eventually(
+    'the replica has noticed',
+    async () => /^gatehouse_client_ca_read_errors_total [1-9]/m.test(await replica.metrics()),
+    { timeoutMs: 60_000 },
+  );
+  await eventually('it says why', () =>
+    readFileSync(replica.program.logFile, 'utf8').includes('there is no certificate in it'),
+  );
+  await create('still', 'fra1');
+});

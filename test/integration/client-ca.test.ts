@@ -1,0 +1,189 @@
+/** Whom the webhook port lets in with `--client-ca`: nobody else gets as far as HTTP, with one exception. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { caBundle } from '../../src/pki/bundle.ts';
+import { firstAuthority } from '../../src/pki/fixtures.ts';
+import { createClientGate } from '../../src/server/client-gate.ts';
+import type { ClientTrust } from '../../src/server/client-trust.ts';
+import { createListener, type Listener } from '../../src/server/listener.ts';
+import { createClientCa } from '../support/client-certificates.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import {
+  certificateOf,
+  governedBy,
+  recordingDeps,
+  serversPolicy,
+  type Endpoint,
+} from '../support/webhook-server.ts';
+
+const ours = createClientCa('webhook clients');
+const others = createClientCa('webhook clients'); // the same name, another key
+const apiServer = ours.issue({ commonName: 'kube-apiserver', dnsNames: ['api.example.com'] });
+
+interface Guarded extends Endpoint {
+  readonly listener: Listener;
+  /** Why clients were refused, in order. */
+  readonly refusals: string[];
+  readonly lines: readonly Record<string, unknown>[];
+  readonly admissions: readonly unknown[];
+}
+
+async function start(trust: Partial<ClientTrust> = {}): Promise<Guarded> {
+  const now = new Date();
+  const authority = await firstAuthority(now);
+  const { deps, recorded } = recordingDeps(governedBy([serversPolicy]));
+  const refusals: string[] = [];
+  const metrics = { refusedClient: (why: string) => void refusals.push(why) };
+  const gate = createClientGate(
+    { ca: ours.cert, names: [], scope: 'admission', ...trust },
+    { log: deps.log, metrics },
+  );
+  const port = await freePort();
+  const listener = createListener({ host: '127.0.0.1', port, gate, deps, log: deps.log });
+  onTestFinished(() => listener.close());
+  await listener.present(await certificateOf(authority, now));
+  const { lines, admissions } = recorded;
+  return { port, ca: caBundle(authority, now), listener, refusals, lines, admissions };
+}
+
+/** The status of a review, and of a POST to `path` in general; undefined: closed without an answer. */
+async function ask(
+  endpoint: Endpoint,
+  client: ConnectionOptions = {},
+  path = VALIDATE,
+): Promise<number | undefined> {
+  const { socket, received } = await openRaw(endpoint, client);
+  const status = await statusOf(socket, received, path);
+  socket.destroy();
+  return status;
+}
+
+async function statusOf(
+  socket: TLSSocket,
+  received: (until: RegExp) => Promise<string>,
+  path = VALIDATE,
+): Promise<number | undefined> {
+  socket.write(rawPost(path, reviewOf()));
+  const [, status] = /HTTP\/1\.1 (\d+) /.exec(await received(/HTTP\/1\.1 (?!100)\d+ [^]*\r\n\r\n/)) ?? [];
+  return status === undefined ? undefined : Number(status);
+}
+
+describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
+  const by = { minVersion: version, maxVersion: version };
+
+  test.each<[string, Partial<ClientTrust>, ConnectionOptions, string | undefined]>([
+    ['one of the CA', {}, apiServer, undefined],
+    ['one with a common name that is let in', { names: ['x', 'kube-apiserver'] }, apiServer, undefined],
+    ['one with a DNS name that is let in', { names: ['api.example.com'] }, apiServer, undefined],
+    ['one with other names', { names: ['example.com', 'api', 'kube-apiserver2'] }, apiServer, 'name'],
+    ['one of another CA with the same name', {}, others.issue({ commonName: 'kube-apiserver' }), 'untrusted'],
+    ['one that is over', {}, ours.issue({ commonName: 'a', lifetimeSeconds: -1 }), 'untrusted'],
+    ['one that is for servers', {}, ours.issue({ commonName: 'a', usage: 'serverAuth' }), 'untrusted'],
+    ['one that signs itself', {}, others, 'untrusted'],
+  ])('a client with %s', async (_what, trust, client, refusal) => {
+    const server = await start(trust);
+    expect(await ask(server, { ...by, ...client }).catch(() => undefined)).toBe(
+      refusal === undefined ? 200 : undefined,
+    );
+    expect(server.refusals).toEqual(refusal === undefined ? [] : [refusal]);
+    expect(server.admissions).toHaveLength(refusal === undefined ? 1 : 0);
+  });
+
+  test('a client without one may have objects converted, and nothing else', async () => {
+    const server = await start();
+    expect(await ask(server, by)).toBe(401);
+    expect(await ask(server, by, '/mutate/x')).toBe(401);
+    expect(await ask(server, by, '/')).toBe(401);
+    expect(await ask(server, by, '/convert/../validate/x')).toBe(401);
+    expect(await ask(server, by, '/convert')).toBe(400); // read, and no ConversionReview
+    expect(await ask(server, by, '/convert/servers.infra.example.com')).toBe(400);
+    expect(server.admissions).toEqual([]);
+  });
+
+  test('where it is asked for conversions too, nobody gets as far as HTTP without one', async () => {
+    const server = await start({ scope: 'all' });
+    for (const path of ['/convert', VALIDATE])
+      expect(await ask(server, by, path).catch(() => undefined)).toBeUndefined();
+    expect(server.refusals).toEqual(['no-certificate', 'no-certificate']);
+    expect(await ask(server, { ...by, ...apiServer }, '/convert')).toBe(400);
+  });
+
+  test('a session cannot be resumed, neither by who was let in nor by who showed nothing', async () => {
+    const server = await start();
+    for (const client of [apiServer, {}]) {
+      const { socket, received } = await openRaw(server, { ...by, ...client });
+      const sessions: Buffer[] = [];
+      socket.on('session', (session) => sessions.push(session));
+      await statusOf(socket, received);
+      const early = socket.getSession();
+      socket.destroy();
+      const resumed = async () => {
+        for (const session of [...sessions, ...(early === undefined ? [] : [early])]) {
+          const again = await openRaw(server, { ...by, session });
+          expect(again.socket.isSessionReused()).toBe(false);
+          expect(await statusOf(again.socket, again.received)).toBe(401);
+          again.socket.destroy();
+        }
+      };
+      await resumed();
+      await server.listener.trust({ ca: others.cert, names: [], scope: 'admission' });
+      await resumed();
+      await server.listener.trust({ ca: ours.cert, names: [], scope: 'admission' });
+    }
+  });
+});
+
+test('a chain that leads to a root of the file by an intermediate is let in, with the intermediate in either of the two', async () => {
+  const below = ours.intermediate('for clusters');
+  const leaf = below.issue({ commonName: 'kube-apiserver' });
+  const withChain = { key: leaf.key, cert: leaf.cert + below.cert };
+  expect(await ask(await start(), withChain)).toBe(200);
+  expect(await ask(await start({ ca: ours.cert + below.cert }), leaf)).toBe(200);
+});
+
+test('when the CA changes, open connections are asked to begin again, and nobody of the old one can', async () => {
+  const server = await start();
+  const open = await openRaw(server, apiServer);
+  expect(await statusOf(open.socket, open.received)).toBe(200);
+  await server.listener.trust({ ca: others.cert, names: [], scope: 'admission' });
+  open.socket.write(rawPost(VALIDATE, reviewOf({ uid: 'late' })));
+  const rest = await open.received();
+  expect(rest).toMatch(/HTTP\/1\.1 429 [^]*retry-after: 1/i);
+  expect(rest).not.toContain('late');
+  expect(await ask(server, apiServer).catch(() => undefined)).toBeUndefined();
+  expect(await ask(server, others.issue({ commonName: 'kube-apiserver' }))).toBe(200);
+});
+
+test('a new serving certificate does not make it forget whom it lets in', async () => {
+  const server = await start();
+  const now = new Date();
+  const authority = await firstAuthority(now);
+  await server.listener.present(await certificateOf(authority, now));
+  const endpoint = { port: server.port, ca: caBundle(authority, now) };
+  expect(await ask(endpoint)).toBe(401);
+  expect(await ask(endpoint, others.issue({ commonName: 'a' })).catch(() => undefined)).toBeUndefined();
+  expect(await ask(endpoint, apiServer)).toBe(200);
+});
+
+test('a certificate that ends while its connection is open is asked for again', async () => {
+  const server = await start();
+  const brief = ours.issue({ commonName: 'kube-apiserver', lifetimeSeconds: 5 });
+  const { socket, received } = await openRaw(server, brief);
+  expect(await statusOf(socket, received)).toBe(200);
+  await sleep(6_000);
+  socket.write(rawPost(VALIDATE, reviewOf()));
+  expect(await received()).toMatch(/HTTP\/1\.1 429 /);
+  expect(await ask(server, brief).catch(() => undefined)).toBeUndefined();
+});
+
+test('a hundred clients that are refused make one line in the log', async () => {
+  const server = await start();
+  const stranger = others.issue({ commonName: 'mallory\\nlevel=error' });
+  await Promise.all(Array.from({ length: 100 }, () => ask(server, stranger).catch(() => undefined)));
+  await eventually('all are counted', () => server.refusals.length === 100);
+  const said = server.lines.filter(({ msg }) => msg === 'refused a client of the webhooks');
+  expect(said).toMatchObject([{ level: 'warn', reason: 'untrusted', address: '127.0.0.1' }]);
+});

@@ -1,0 +1,214 @@
+/** What anyone can do to the webhook port below HTTP: by TCP and TLS. The next review is answered all the same. */
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+
+import { ALLOWED } from '../../src/admission/decision.ts';
+import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
+import { bytesInUse } from '../support/heap.ts';
+import { connectionsOf, expectLife, open, openPlain, say } from '../support/hostile-clients.ts';
+import { eventually } from '../support/processes.ts';
+import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import {
+  governedBy,
+  runWebhookServer,
+  serversPolicy,
+  startWebhookServer,
+  type Running,
+} from '../support/webhook-server.ts';
+
+let server: Running;
+beforeAll(async () => {
+  server = await runWebhookServer(governedBy([serversPolicy]));
+});
+afterAll(() => server.app.close());
+afterEach(async () => {
+  await expectLife(server);
+});
+
+describe('more connections than there may be', () => {
+  const crowded = (connections: number, deps = governedBy([serversPolicy])) =>
+    startWebhookServer(deps, { ...WEBHOOK_LIMITS, handshakeMs: 600_000, connections });
+
+  test('that never ask anything push each other out; who was answered stays, and who asks is answered', async () => {
+    const running = await crowded(20);
+    const kept = await open(running);
+    const ask = async (uid: string) => {
+      kept.socket.write(rawPost(VALIDATE, reviewOf({ uid })));
+      expect(await kept.received(new RegExp(uid))).toContain(uid);
+    };
+    await ask('first');
+    const idle = [];
+    for (let n = 0; n < 100; n++) {
+      idle.push(await openPlain(running.port));
+      if (n % 10 === 0) await expectLife(running);
+    }
+    await Promise.all(idle.slice(0, 70).map(({ closed }) => closed));
+    expect(await connectionsOf(running)).toBeLessThanOrEqual(20);
+    await ask('last');
+  });
+
+  test('with requests that never end make room after some seconds', async () => {
+    const running = await crowded(10);
+    const held = await Promise.all(Array.from({ length: 10 }, () => open(running)));
+    for (const { socket } of held) socket.write(rawPost(VALIDATE, reviewOf()).slice(0, -10));
+    await sleep(6_000);
+    await expectLife(running);
+    await eventually('one had to go', () => held.some(({ socket }) => socket.closed));
+  });
+
+  test('and between two requests: the one that waits longest goes', async () => {
+    const running = await crowded(3);
+    const held: TLSSocket[] = [];
+    for (const uid of ['one', 'two', 'three']) {
+      const connection = await open(running);
+      connection.socket.write(rawPost(VALIDATE, reviewOf({ uid })));
+      await connection.received(new RegExp(uid));
+      held.push(connection.socket);
+    }
+    await expectLife(running);
+    await eventually('the first has gone', () => held[0]?.closed);
+    expect(held.slice(1).map(({ closed }) => closed)).toEqual([false, false]);
+  });
+
+  test('that all wait for a verdict get it, and the one more is turned away', async () => {
+    const verdicts = Promise.withResolvers<typeof ALLOWED>();
+    const running = await crowded(3, { mutate: () => ALLOWED, validate: () => verdicts.promise });
+    const held = await Promise.all(Array.from({ length: 3 }, () => open(running)));
+    for (const [index, { socket }] of held.entries())
+      socket.write(rawPost(VALIDATE, reviewOf({ uid: `held-${index}` })));
+    await sleep(200);
+    const more = await openPlain(running.port);
+    await more.closed;
+    verdicts.resolve(ALLOWED);
+    for (const [index, { received }] of held.entries())
+      expect(await received(/allowed/)).toContain(`"uid":"held-${index}"`);
+  });
+});
+
+describe('TLS', () => {
+  test('a client that negotiates again is cut off at once', async () => {
+    const { socket, received } = await open(server, { maxVersion: 'TLSv1.2' });
+    const outcome = new Promise<unknown>((resolve) => {
+      socket.once('error', resolve);
+      expect(socket.renegotiate({ rejectUnauthorized: false }, resolve)).not.toBe(false);
+    });
+    expect(String(await outcome)).toMatch(/no renegotiation|ECONNRESET|socket hang up/i);
+    await received();
+  });
+
+  test.each([
+    ['TLS 1.0', { minVersion: 'TLSv1', maxVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' }],
+    ['TLS 1.1', { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }],
+    ['CBC', { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES128-SHA' }],
+    ['CBC with SHA-2', { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES256-SHA384' }],
+    ['no encryption', { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-NULL-SHA:@SECLEVEL=0' }],
+    ['no authentication', { maxVersion: 'TLSv1.2', ciphers: 'AECDH-AES128-SHA:@SECLEVEL=0' }],
+  ] as const)('%s is refused', async (_what, options) => {
+    await expect(openRaw(server, options)).rejects.toThrow(/alert|no ciphers/);
+  });
+
+  test.each(['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'])(
+    '%s, as Go has it, is taken',
+    async (ciphers) => {
+      const { socket } = await open(server, { maxVersion: 'TLSv1.2', ciphers });
+      expect(socket.getCipher().name).toBe(ciphers);
+    },
+  );
+
+  test('whoever asks for another host, or for none, meets our own certificate', async () => {
+    for (const servername of ['kubernetes.default.svc', ''])
+      await expect(openRaw(server, { servername })).rejects.toThrow(/does not match|altnames/);
+    const { socket, received } = await open(server, {
+      servername: 'x'.repeat(255),
+      checkServerIdentity: () => undefined,
+    });
+    socket.write(rawPost(VALIDATE, reviewOf()));
+    expect(await received(/allowed/)).toMatch(/^HTTP\/1\.1 200/);
+  });
+
+  test('HTTP/2 is not spoken, whoever offers it', async () => {
+    const { socket } = await open(server, { ALPNProtocols: ['h2', 'http/1.1'] });
+    expect(socket.alpnProtocol).not.toBe('h2');
+    expect(await say(server, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test.each([
+    ['plain HTTP', rawPost(VALIDATE, reviewOf())],
+    ['noise', Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7919) % 256))],
+    ['half a handshake', Buffer.from('16030100ff010000fb0303', 'hex')],
+  ])('%s in its place is cut off', async (_what, bytes) => {
+    const running = await startWebhookServer(governedBy([serversPolicy]), {
+      ...WEBHOOK_LIMITS,
+      handshakeMs: 500,
+    });
+    const { socket, closed } = await openPlain(running.port);
+    socket.write(bytes);
+    await closed;
+    expect(running.recorded.admissions).toEqual([]);
+    await expectLife(running);
+  });
+});
+
+describe('clients that vanish', () => {
+  test('a process that is stopped amid its request is answered 408, cut off and forgotten', async () => {
+    const limits = { ...WEBHOOK_LIMITS, requestMs: 500 };
+    const running = await startWebhookServer(governedBy([serversPolicy]), limits);
+    const script = `require('tls').connect({ port: ${running.port}, host: '127.0.0.1', rejectUnauthorized: false },
+      function () { this.write(${JSON.stringify(rawPost(VALIDATE, reviewOf()).slice(0, -10))}, () => console.log('sent')); })`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await new Promise((resolve) => child.stdout.once('data', resolve));
+    child.kill('SIGSTOP'); // its kernel goes on; that of a machine which has lost its power would not
+    await eventually('it is cut off', async () => (await connectionsOf(running)) === 0);
+  });
+
+  test('their kernels are asked whether they are still there', async () => {
+    const { socket } = await open(server);
+    // Linux says in /proc which timer runs for a socket: 02 is keepalive. The server's end is the one with its port first.
+    const hex = (port: number | undefined) => (port ?? 0).toString(16).toUpperCase().padStart(4, '0');
+    const isServersEnd = new RegExp(`:${hex(server.port)} \\w+:${hex(socket.localPort)} 01 `);
+    const isKeptAlive = / 02:[0-9A-F]{8} /;
+    await eventually('its keepalive timer', () =>
+      readFileSync('/proc/net/tcp', 'utf8')
+        .split('\n')
+        .some((row) => isServersEnd.test(row) && isKeptAlive.test(row)),
+    );
+  });
+});
+
+test('what all of that leaves behind is a few MiB and no file', { timeout: 180_000 }, async () => {
+  const files = () => readdirSync('/proc/self/fd').length;
+  const attack = async (socket: TLSSocket | Socket, bytes: string) => {
+    socket.write(bytes);
+    await sleep(20);
+    socket.destroy();
+  };
+  const round = async (times: number) => {
+    for (let n = 0; n < times; n++) {
+      const [half, pipelined, plain, silent] = await Promise.all([
+        openRaw(server),
+        openRaw(server),
+        openPlain(server.port),
+        openPlain(server.port),
+      ]);
+      await Promise.all([
+        attack(half.socket, rawPost(VALIDATE, reviewOf()).slice(0, -10)),
+        attack(pipelined.socket, rawPost(VALIDATE, reviewOf()).repeat(20)),
+        attack(plain.socket, 'GET / HTTP/1.1\r\n\r\n'),
+        attack(silent.socket, ''),
+      ]);
+    }
+    const { recorded } = server;
+    for (const list of [recorded.lines, recorded.admissions, recorded.rejected]) list.length = 0;
+    await eventually('all are gone', async () => (await connectionsOf(server)) === 0, { timeoutMs: 20_000 });
+  };
+  await round(20);
+  const [bytesBefore, filesBefore] = [await bytesInUse(), files()];
+  await round(60);
+  expect((await bytesInUse()) - bytesBefore).toBeLessThan(4 * 2 ** 20);
+  expect(files()).toBeLessThanOrEqual(filesBefore + 2);
+});

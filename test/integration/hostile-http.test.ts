@@ -1,0 +1,178 @@
+/** Requests that are none, or two in one. */
+import { gzipSync } from 'node:zlib';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+
+import { expectLife, open, say, statusesIn } from '../support/hostile-clients.ts';
+import { eventually } from '../support/processes.ts';
+import { post, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
+import {
+  governedBy,
+  runWebhookServer,
+  serversPolicy,
+  startWebhookServer,
+  type Running,
+} from '../support/webhook-server.ts';
+
+let server: Running;
+beforeAll(async () => {
+  server = await runWebhookServer(governedBy([serversPolicy]));
+});
+afterAll(() => server.app.close());
+afterEach(async () => {
+  await expectLife(server);
+});
+
+const head = (first: string, ...headers: readonly string[]) =>
+  `${[first, 'host: gatehouse', ...headers].join('\r\n')}\r\n\r\n`;
+const json = 'content-type: application/json';
+
+test.each<[string, string | Buffer, number]>([
+  ['headers of 20 KiB', head(`POST ${VALIDATE} HTTP/1.1`, `a: ${'x'.repeat(20_000)}`), 431],
+  [
+    '5,000 headers',
+    head(`POST ${VALIDATE} HTTP/1.1`, ...Array.from({ length: 5_000 }, (_, n) => `a${n}: 1`)),
+    431,
+  ],
+  ['a URL of 20 KiB', head(`POST /validate/${'x'.repeat(20_000)} HTTP/1.1`), 431],
+  [
+    'a URL with a host, which is read as one without',
+    head(`POST https://kubernetes.default.svc${VALIDATE} HTTP/1.1`, json, 'content-length: 2') + '{}',
+    400,
+  ],
+  ['TRACE', head(`TRACE ${VALIDATE} HTTP/1.1`), 404],
+  ['a method that nobody knows', head(`GATEHOUSE ${VALIDATE} HTTP/1.1`), 400],
+  ['OPTIONS *', head('OPTIONS * HTTP/1.1'), 404],
+  [
+    'another protocol to go on with',
+    head('GET / HTTP/1.1', 'connection: upgrade', 'upgrade: websocket'),
+    404,
+  ],
+  ['HTTP/0.9', 'GET /\r\n\r\n', 404],
+  ['no host', `POST ${VALIDATE} HTTP/1.1\r\n\r\n`, 400],
+  [
+    'two lengths',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 2', 'content-length: 9') + '{}',
+    400,
+  ],
+  ['a length below nothing', head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: -1'), 400],
+  [
+    'a length and chunks',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 2', 'transfer-encoding: chunked') + '0\r\n\r\n',
+    400,
+  ],
+  [
+    'chunks by another name',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: xchunked') + '0\r\n\r\n',
+    400,
+  ],
+  [
+    'chunks that are compressed first',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked, gzip') + '0\r\n\r\n',
+    400,
+  ],
+  [
+    'a chunk without a size',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked') + 'x\r\n',
+    400,
+  ],
+  [
+    'a chunk of 2^64 bytes',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked') + 'fffffffffffffffff\r\n',
+    400,
+  ],
+  [
+    'a header that goes on in the next line',
+    head(`POST ${VALIDATE} HTTP/1.1`, 'a: b', ' transfer-encoding: chunked', 'content-length: 0 '),
+    400,
+  ],
+  ['a NUL in a header', head(`POST ${VALIDATE} HTTP/1.1`, 'a: b\0c'), 400],
+  [
+    'what is not to be expected',
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'expect: miracles', 'content-length: 0'),
+    417,
+  ],
+])('%s', async (_what, bytes, status) => {
+  const before = server.recorded.admissions.length;
+  const text = await say(server, bytes, /^HTTP\/1\.1 \d{3} [^]*\r\n\r\n/);
+  expect(statusesIn(text)).toEqual([status]);
+  expect(server.recorded.admissions).toHaveLength(before);
+});
+
+test('CONNECT leads nowhere', async () => {
+  expect(await say(server, head('CONNECT kubernetes.default.svc:443 HTTP/1.1'))).not.toContain(' 200 ');
+});
+
+test('what follows a refused length is not taken for a second request', async () => {
+  const hidden = rawPost(VALIDATE, reviewOf({ uid: 'hidden' }));
+  const smuggler = head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 5', 'transfer-encoding: chunked');
+  const text = await say(server, `${smuggler}0\r\n\r\n${hidden}`);
+  expect(statusesIn(text)).toEqual([400]);
+  expect(text).not.toContain('hidden');
+});
+
+test('who expects to be told to go on is told so, and answered', async () => {
+  const { socket, received } = await open(server);
+  const body = reviewOf();
+  socket.write(
+    head(`POST ${VALIDATE} HTTP/1.1`, json, 'expect: 100-continue', `content-length: ${body.length}`),
+  );
+  expect(await received(/100/)).toMatch(/^HTTP\/1\.1 100 Continue/);
+  socket.write(body);
+  expect(statusesIn(await received(/allowed/))).toEqual([100, 200]);
+});
+
+test('a compressed body of a gibibyte costs no more than its megabyte', async () => {
+  const zeros = gzipSync(Buffer.alloc(64 * 2 ** 20));
+  const bomb = Buffer.concat(Array.from({ length: 16 }, () => zeros)); // members of one file
+  const before = process.memoryUsage().rss;
+  for (const encoding of ['gzip', 'x-gzip', 'gzip, gzip'])
+    expect((await post(server, VALIDATE, bomb, { headers: { 'content-encoding': encoding } })).status).toBe(
+      400,
+    );
+  expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20);
+});
+
+test('of 5,000 reviews sent ahead on one connection those that are answered are so in order, and others meanwhile', async () => {
+  const { socket, received } = await open(server);
+  const uids = Array.from({ length: 5_000 }, (_, n) => `ahead-${n}`);
+  const last = rawPost('/last', '{}');
+  socket.write(uids.map((uid) => rawPost(VALIDATE, reviewOf({ uid }))).join('') + last);
+  for (let n = 0; n < 10; n++)
+    await eventually('others are served', () => expectLife(server).then(() => true));
+  const text = await received(/there is no POST \/last/);
+  const statuses = statusesIn(text);
+  const answered = [...text.matchAll(/"uid":"ahead-(\d+)"/g)].map(([, n]) => Number(n));
+  expect(statuses.length).toBeLessThanOrEqual(5_001); // whoever sends too much ahead may be cut off
+  expect(statuses.filter((status) => ![200, 404, 429].includes(status))).toEqual([]);
+  expect(answered[0]).toBe(0);
+  expect(answered).toEqual(answered.toSorted((one, other) => one - other));
+});
+
+test('who sends ahead and does not read is not worked for without end', async () => {
+  const running = await startWebhookServer(governedBy([serversPolicy]));
+  const { socket } = await open(running);
+  socket.pause();
+  const piece = rawPost(VALIDATE, reviewOf()).repeat(200);
+  let sent = 0;
+  const flood = async () => {
+    while (!socket.destroyed) {
+      sent += 200;
+      await new Promise((resolve) => socket.write(piece, resolve));
+    }
+  };
+  void flood();
+  await eventually(
+    'it is kept waiting',
+    async () => {
+      const before = running.recorded.admissions.length;
+      await sleep(1_000);
+      return running.recorded.admissions.length === before && before > 0;
+    },
+    { timeoutMs: 60_000 },
+  );
+  const answered = running.recorded.admissions.length;
+  await expectLife(running);
+  console.log(`${sent} sent, ${answered} answered, and then no more`);
+  socket.destroy();
+});
