@@ -75,3 +75,19 @@ test.each([0, 1, 999, 1_000, Date.UTC(2026, 10, 21, 23, 59, 59, 7), Date.UTC(202
     }
   },
 );
+
+test('what users wrote ends no line and steers no terminal, and whoever parses it reads it as it was', async () => {
+  const hostile = 'a\n"}\r\u001b[2J\u0085\u009b31m\u2028\u2029\u202e\u007f\u{1f600}';
+  const { text, lines } = await logged(
+    { user: hostile, [hostile]: 1, all: [hostile] },
+    { err: new Error(hostile) },
+    { ascii: 'only \u007f' },
+  );
+  expect(text.match(/\n/g)).toHaveLength(3);
+  expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
+  expect(lines).toMatchObject([
+    { user: hostile, [hostile]: 1, all: [hostile] },
+    { err: { message: hostile } },
+    { ascii: 'only \u007f' },
+  ]);
+});

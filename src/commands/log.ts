@@ -61,8 +61,25 @@ function createDestination(
   });
   // Its types know of text alone, whatever its mode.
   const write = bytes.write.bind(bytes) as unknown as (line: Buffer) => boolean;
-  return { write: (line) => write(Buffer.from(line)), flush: bytes.flush.bind(bytes) };
+  return { write: (line) => write(harmless(line)), flush: bytes.flush.bind(bytes) };
 }
+
+/**
+ * What JSON lets stand in a string, and a terminal or a reader of lines takes for a command or for the end of a line: names of
+ * users and objects may hold it. Escaped it is the same text for whoever parses the line.
+ */
+const STEERING = /[\u007f-\u009f\u2028\u2029\p{Bidi_Control}]/gu;
+
+/** Nearly every line is ASCII, which is seen by its length and costs a quarter of looking for them. */
+function harmless(line: string): Buffer {
+  const bytes = Buffer.from(line);
+  if (bytes.length === line.length && !bytes.includes(DELETE)) return bytes;
+  return Buffer.from(
+    line.replace(STEERING, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  );
+}
+
+const DELETE = 0x7f;
 
 /** RFC 3339 with milliseconds, as part of a line. All but the milliseconds is the same for many lines. */
 export function createTimestamp(now: () => number): () => string {

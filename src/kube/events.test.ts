@@ -149,3 +149,29 @@ test('a stop drops what waits', async () => {
   await recorder.flush();
   expect(objects.size).toBe(50);
 });
+
+test('what users wrote makes no message long, has it on one line, and steers no terminal', async () => {
+  const { recorder, objects } = start();
+  const messages = [
+    `${'é'.repeat(511)}${'😀'.repeat(9)}`,
+    'x'.repeat(3_000_000),
+    'a\u001b[2J\r\nb\u009b\u2028\u202ec',
+  ];
+  for (const message of messages) recorder.record({ ...note, message });
+  recorder.record({ ...note, message: `${'x'.repeat(3_000_000)} and another end` });
+  await recorder.flush();
+  const written = [...objects.values()].map(({ message }) => String(message));
+  expect(written).toEqual([`${'é'.repeat(510)}…`, `${'x'.repeat(1_021)}…`, 'a [2J b c']);
+  for (const message of written) expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1_024);
+  expect([...objects.values()].map(({ count }) => count)).toEqual([1, 2, 1]);
+});
+
+test.each(['a..b', 'a.-b', '-a', 'A', 'a\n', 'sys:admin'])(
+  'an object %j, which no Event can be called after, has an Event all the same',
+  async (name) => {
+    const { recorder, objects } = start();
+    recorder.record({ ...note, regarding: { ...note.regarding, name } });
+    await recorder.flush();
+    expect([...objects.keys()]).toEqual([expect.stringMatching(/^service\.[0-9a-f]{16}$/) as string]);
+  },
+);

@@ -23,7 +23,7 @@ export interface EventNote {
   readonly type: 'Normal' | 'Warning';
   /** One CamelCase word: why. */
   readonly reason: string;
-  /** For people. Cut at 1024 characters. */
+  /** For people. Cut at 1024 bytes, on one line. */
   readonly message: string;
   /** One CamelCase word: what was done. */
   readonly action?: string;
@@ -70,8 +70,10 @@ const MAX_WAITING = 1_000;
 /** Events share etcd with everything else: a burst passes, a stream is slowed to one in five per second. */
 const BURST = 50;
 const REFILL_MS = 200;
-/** What events.k8s.io/v1 allows; core/v1 has no limit of its own, but `kubectl describe` has a reader. */
+/** Bytes: what events.k8s.io/v1 allows; core/v1 has no limit of its own, but `kubectl describe` has a reader. */
 const MAX_MESSAGE = 1_024;
+/** Of what users wrote, and `kubectl get events` before 1.25 hands on to the terminal. */
+const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 /** An event is worth less than what it reports: it must not hold anything up. */
 const TIMEOUT_MS = 10_000;
 
@@ -117,7 +119,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
           metadata: ref,
           involvedObject: note.regarding,
           reason: note.reason,
-          message: cut(note.message),
+          message: note.message,
           type: note.type,
           ...(note.action === undefined ? {} : { action: note.action }),
           count: times,
@@ -170,7 +172,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   return {
-    record: (note) => {
+    record: (said) => {
+      const note = { ...said, message: cut(said.message) };
       const name = eventName(note, component);
       const same = waiting.get(name);
       if (same !== undefined) {
@@ -195,10 +198,20 @@ function eventName({ regarding, type, reason, message, action }: EventNote, comp
   const said = [component, apiVersion, kind, namespace, name, uid, type, reason, message, action];
   const hash = createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 16);
   // Names of RBAC roles and others may hold what the name of an Event may not.
-  const prefix = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) ? name.slice(0, 200) : kind.toLowerCase();
+  const prefix = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
+    ? name.slice(0, 200)
+    : kind.toLowerCase();
   return `${prefix.replace(/[-.]+$/, '')}.${hash}`;
 }
 
+/** Cut before it is cleaned: it may be megabytes long. */
 function cut(message: string): string {
-  return message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 1)}…`;
+  const line = message.slice(0, 2 * MAX_MESSAGE).replace(STEERING, ' ');
+  const bytes = Buffer.from(line);
+  if (bytes.length <= MAX_MESSAGE && message.length <= 2 * MAX_MESSAGE) return line;
+  // Half a character at the end is left out, for it is none.
+  const kept = new TextDecoder().decode(bytes.subarray(0, MAX_MESSAGE - ELLIPSIS_BYTES), { stream: true });
+  return `${kept}…`;
 }
+
+const ELLIPSIS_BYTES = Buffer.byteLength('…');

@@ -1,3 +1,5 @@
+import { quote } from '../api/shown.ts';
+
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 
 export interface ServiceAddress {
@@ -75,9 +77,9 @@ export function dnsNameProblem(name: string): string | undefined {
     if (label === '*' && position === 0 && labels.length > 1) continue;
     if (label.includes('*')) return 'has a wildcard that is not the whole leftmost label';
     if (label.length > MAX_LABEL)
-      return `has the label "${label}" of ${label.length} characters: at most ${MAX_LABEL} are allowed`;
+      return `has the label ${quote(label)} of ${label.length} characters: at most ${MAX_LABEL} are allowed`;
     if (!LABEL.test(label))
-      return `has the label "${label}": only lower-case letters, digits and, inside, "-" are allowed`;
+      return `has the label ${quote(label)}: only lower-case letters, digits and, inside, "-" are allowed`;
   }
   return undefined;
 }

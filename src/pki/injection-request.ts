@@ -1,5 +1,6 @@
 /** What an object asks of the injector, read from its annotations. */
 import type { ObjectMeta } from '../api/meta.ts';
+import { quote } from '../api/shown.ts';
 import {
   ALLOW_DIRECT_INJECTION,
   CA_BUNDLE_KEY,
@@ -98,17 +99,18 @@ function ownRequest(kind: TargetKindName, annotations: Annotations): InjectionRe
   if (source === undefined) return invalidSource(INJECT_CABUNDLE_FROM, from);
   const key = annotations[INJECT_CABUNDLE_KEY] ?? CA_BUNDLE_KEY;
   if (!KEY.test(key))
-    return invalid(`${INJECT_CABUNDLE_KEY} is "${key}", which cannot be a key of a ConfigMap`);
+    return invalid(`${INJECT_CABUNDLE_KEY} is ${quote(key)}, which cannot be a key of a ConfigMap`);
   return { kind: 'wanted', source, webhooks, key };
 }
 
 function webhookNames(kind: TargetKindName, value: string): readonly string[] | { readonly message: string } {
   const names = value.split(',').map((name) => name.trim());
   if (!kind.endsWith('WebhookConfiguration'))
-    return { message: `${INJECT_CABUNDLE} is "${value}": in a ${kind} it takes "true" or "false"` };
+    return { message: `${INJECT_CABUNDLE} is ${quote(value)}: in a ${kind} it takes "true" or "false"` };
   const bad = names.find((name) => !NAME.test(name));
   if (bad === undefined) return [...new Set(names)];
-  const what = value === '' ? 'is empty' : `is "${value}", and "${bad}" cannot be the name of a webhook`;
+  const what =
+    value === '' ? 'is empty' : `is ${quote(value)}, and ${quote(bad)} cannot be the name of a webhook`;
   return {
     message: `${INJECT_CABUNDLE} ${what}: write "true", or names of webhooks with commas between them`,
   };
@@ -152,7 +154,7 @@ const invalid = (message: string): InjectionRequest => ({ kind: 'invalid', messa
 
 const invalidSource = (annotation: string, value = ''): InjectionRequest =>
   invalid(
-    `${annotation} is "${value}", which names no source: write namespace/name of a Secret` +
+    `${annotation} is ${quote(value)}, which names no source: write namespace/name of a Secret` +
       (annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : ''),
   );
 

@@ -1,3 +1,4 @@
+import { quote } from '../api/shown.ts';
 import {
   SERVING_CERT_DNS_NAMES,
   SERVING_CERT_POD_NAMES,
@@ -47,7 +48,8 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
   ];
   for (const name of names) {
     const problem = dnsNameProblem(name);
-    if (problem !== undefined) throw new InvalidNames(`the DNS name "${name}" of the Service ${problem}`);
+    if (problem !== undefined)
+      throw new InvalidNames(`the DNS name ${quote(name)} of the Service ${problem}`);
   }
   const unique = [...new Set(names)];
   if (unique.length > MAX_NAMES)
@@ -68,7 +70,7 @@ function podsOf({ annotations, headless }: NamedService): readonly string[] {
     const pods = podNames(item, MAX_NAMES);
     if (pods === undefined)
       throw new InvalidNames(
-        `${SERVING_CERT_POD_NAMES}: "${item}" is neither a pod such as db-0 nor a StatefulSet with its replicas such as ` +
+        `${SERVING_CERT_POD_NAMES}: ${quote(item)} is neither a pod such as db-0 nor a StatefulSet with its replicas such as ` +
           `db:3 (1 to ${MAX_NAMES})`,
       );
     return pods;
@@ -82,11 +84,11 @@ function extraNames(service: NamedService, { clusterDomain, dnsSuffixes }: NameR
     // Whoever holds such a name is taken for somebody else's Service, whatever suffixes are allowed.
     if (isInside(name, 'svc') || isInside(name, clusterDomain))
       throw new InvalidNames(
-        `${SERVING_CERT_DNS_NAMES}: "${name}" lies in the cluster's own domain and not below ${own}`,
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain and not below ${own}`,
       );
     if (!dnsSuffixes.some((suffix) => isInside(name, suffix)))
       throw new InvalidNames(
-        `${SERVING_CERT_DNS_NAMES}: "${name}" is in none of the domains that --serving-cert-dns-suffixes allows (` +
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in none of the domains that --serving-cert-dns-suffixes allows (` +
           `${dnsSuffixes.join(', ') || 'it allows none'})`,
       );
     return name;
@@ -97,7 +99,7 @@ function flag(annotations: NamedService['annotations'], annotation: string): boo
   const text = annotations[annotation];
   if (text === undefined) return undefined;
   if (text !== 'true' && text !== 'false')
-    throw new InvalidNames(`${annotation}: "${text}" is neither true nor false`);
+    throw new InvalidNames(`${annotation}: ${quote(text)} is neither true nor false`);
   return text === 'true';
 }
 

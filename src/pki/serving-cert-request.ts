@@ -1,5 +1,6 @@
 import { parseDuration } from '../api/duration.ts';
 import type { KubernetesObject } from '../api/meta.ts';
+import { quote } from '../api/shown.ts';
 import {
   SERVING_CERT_DURATION,
   SERVING_CERT_KEY_ALGORITHM,
@@ -95,7 +96,7 @@ function orderOf(
   const { name = '', namespace = '', annotations = {} } = service.metadata ?? {};
   if (!isObjectName(secretName))
     throw new InvalidRequest(
-      `${SERVING_CERT_SECRET_NAME}: "${secretName}" cannot be the name of a Secret: use lower-case letters, digits, "-" and ".", ` +
+      `${SERVING_CERT_SECRET_NAME}: ${quote(secretName)} cannot be the name of a Secret: use lower-case letters, digits, "-" and ".", ` +
         'at most 253, beginning and ending with a letter or digit',
     );
   const headless = service.spec?.clusterIP === 'None';
@@ -115,7 +116,7 @@ function orderOf(
 function algorithmOf(text: string = DEFAULT_KEY_ALGORITHM): KeyAlgorithm {
   if (isKeyAlgorithm(text)) return text;
   throw new InvalidRequest(
-    `${SERVING_CERT_KEY_ALGORITHM}: "${text}" is not one of ${KEY_ALGORITHMS.join(', ')}`,
+    `${SERVING_CERT_KEY_ALGORITHM}: ${quote(text)} is not one of ${KEY_ALGORITHMS.join(', ')}`,
   );
 }
 
@@ -124,7 +125,7 @@ function lifetimeOf(text: string | undefined): number {
   const lifetimeMs = parseDuration(text);
   if (lifetimeMs === undefined || lifetimeMs < MIN_LIFETIME || lifetimeMs > MAX_LIFETIME)
     throw new InvalidRequest(
-      `${SERVING_CERT_DURATION}: "${text}" is not a duration from 1h to 365d such as 90d or 36h`,
+      `${SERVING_CERT_DURATION}: ${quote(text)} is not a duration from 1h to 365d such as 90d or 36h`,
     );
   return lifetimeMs;
 }
@@ -134,7 +135,9 @@ function outputsOf(text = ''): readonly Output[] {
   const wanted = listOf(text);
   const unknown = wanted.find((output) => !isOutput(output));
   if (unknown !== undefined)
-    throw new InvalidRequest(`${SERVING_CERT_OUTPUTS}: "${unknown}" is not one of ${OUTPUTS.join(', ')}`);
+    throw new InvalidRequest(
+      `${SERVING_CERT_OUTPUTS}: ${quote(unknown)} is not one of ${OUTPUTS.join(', ')}`,
+    );
   return OUTPUTS.filter((output) => wanted.includes(output));
 }
 
@@ -143,7 +146,7 @@ function passwordOf(text: string | undefined): AcceptedRequest['keystorePassword
   const [secretName = '', key = 'password', ...rest] = text.split('/');
   if (!isObjectName(secretName) || !/^[-._a-zA-Z0-9]+$/.test(key) || rest.length > 0)
     throw new InvalidRequest(
-      `${SERVING_CERT_KEYSTORE_PASSWORD}: "${text}" is neither the name of a Secret in this namespace nor a name and a key ` +
+      `${SERVING_CERT_KEYSTORE_PASSWORD}: ${quote(text)} is neither the name of a Secret in this namespace nor a name and a key ` +
         'such as keystore/password',
     );
   return { secretName, key };

@@ -3,6 +3,7 @@ import { Option } from 'commander';
 import { stringify } from 'yaml';
 
 import { formatJson } from '../review/report/json-report.ts';
+import { escapeSteering } from './table.ts';
 
 export type OutputFormat = 'table' | 'json' | 'yaml';
 
@@ -20,7 +21,14 @@ export const print = (text: string): Promise<void> =>
 /** @see https://no-color.org */
 export const wantsColours = (): boolean => process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
 
-/** What programs read. */
+/** What programs read, and people who look at it: what users wrote steers no terminal. */
 export function formatData(data: object, format: Exclude<OutputFormat, 'table'>): string {
-  return format === 'json' ? formatJson(data) : stringify(data);
+  return format === 'json' ? formatJson(data) : formatYaml(data);
+}
+
+function formatYaml(data: object): string {
+  const text = stringify(data);
+  if (escapeSteering(text) === text) return text;
+  // Only in quotes there are escapes.
+  return escapeSteering(stringify(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
 }

@@ -57,3 +57,12 @@ const STEERING = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 export function printable(text: string): string {
   return text.replaceAll(/[\n\t]/g, ' ').replaceAll(STEERING, '\ufffd');
 }
+
+/** The same for what stands in quotes of JSON or YAML, where it can be written as an escape. Line breaks and tabs stay. */
+export function escapeSteering(text: string): string {
+  return text.replaceAll(STEERING, (character) =>
+    character === '\n' || character === '\t'
+      ? character
+      : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

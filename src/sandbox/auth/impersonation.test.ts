@@ -112,3 +112,9 @@ test('what may not be impersonated is a 403 that names it', () => {
     'groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope',
   );
 });
+
+test('names are UTF-8, whose bytes come one character each', () => {
+  const bytes = Buffer.from('Zoë\u2028', 'utf8').toString('latin1');
+  const { user } = asked({ 'impersonate-user': [bytes], 'impersonate-group': [bytes] });
+  expect(user).toMatchObject({ username: 'Zoë\u2028', groups: ['Zoë\u2028', 'system:authenticated'] });
+});

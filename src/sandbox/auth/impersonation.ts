@@ -31,11 +31,11 @@ export function impersonate(
 
 /** As the headers say, without anything that is implied. */
 function wantedUser(headers: RequestHeaders): UserInfo | undefined {
-  const username = headers['impersonate-user']?.[0] ?? '';
-  const uid = headers['impersonate-uid']?.[0] ?? '';
-  const groups = headers['impersonate-group'] ?? [];
+  const username = asUtf8(headers['impersonate-user']?.[0] ?? '');
+  const uid = asUtf8(headers['impersonate-uid']?.[0] ?? '');
+  const groups = (headers['impersonate-group'] ?? []).map(asUtf8);
   const extra = Object.entries(headers).flatMap(([name, values = []]) =>
-    name.startsWith(EXTRA_PREFIX) ? [[extraKey(name), values] as const] : [],
+    name.startsWith(EXTRA_PREFIX) ? [[extraKey(name), values.map(asUtf8)] as const] : [],
   );
   if (username !== '') {
     return {
@@ -48,6 +48,9 @@ function wantedUser(headers: RequestHeaders): UserInfo | undefined {
   if (uid === '' && groups.length === 0 && extra.length === 0) return undefined;
   throw badRequest('requested a uid, groups or extra fields without impersonating a user name');
 }
+
+/** Node reads the bytes of headers as Latin-1, the API server as UTF-8. */
+const asUtf8 = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
 
 /** Keys are percent-encoded, since not every key can be in the name of a header. */
 function extraKey(header: string): string {
