@@ -1,5 +1,6 @@
 /** Gatehouse with the permissions of deploy/ and nothing else: they are enough for all that it does, and not more than that. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject, Resource } from '../../src/kube/object.ts';
@@ -28,7 +29,14 @@ import { convertExamples, databases, type CustomObject } from '../support/conver
 import { createDeployed, serviceAccountKubeconfig, type Deployed } from '../support/deployed.ts';
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { permissionsIn, permissionsUsed, refusedTo, type Permission } from '../support/grants.ts';
+import {
+  permissionsIn,
+  permissionsUsed,
+  purposesIn,
+  refusedTo,
+  wasMade,
+  type Permission,
+} from '../support/grants.ts';
 import { edit, KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { server, text, type SecretObject } from '../support/objects.ts';
@@ -76,6 +84,8 @@ const NOT_USED_HERE: Readonly<Record<Permission, string>> = {
   'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
   'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
 };
+
+const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
 /** Kinds that API servers serve from Kubernetes 1.30 on: `group/resource`. */
 const LATER = /^\w+ admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)$/;
@@ -303,6 +313,19 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const used = permissionsUsed(cluster.plane.auditLog(), USERS.gatehouse.name);
     const unused = [...granted].filter((one) => !used.has(one) && !LATER.test(one));
     expect(unused.toSorted()).toEqual(Object.keys(NOT_USED_HERE).toSorted());
+  });
+
+  test('docs/hardening.md names a request for each permission, and Gatehouse has made it', () => {
+    const log = cluster.plane.auditLog();
+    const purposes = purposesIn(readFileSync(HARDENING, 'utf8')).filter(
+      ({ permission }) => !LATER.test(permission) && NOT_USED_HERE[permission] === undefined,
+    );
+    expect(purposes.length).toBeGreaterThan(60);
+    const invented = purposes.filter(
+      ({ permission, request }) =>
+        !wasMade(request, permission.split(' ')[0] ?? '', log, USERS.gatehouse.name),
+    );
+    expect(invented).toEqual([]);
   });
 });
 

@@ -5,10 +5,28 @@ import type { AuditEvent } from './control-plane.ts';
 /** `update gatehouse.dev/restorewindows/status`; behind it the namespace, where a Role gives it: ` in gatehouse-system`. */
 export type Permission = string;
 
-interface Rule {
+export interface Rule {
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
   readonly verbs?: readonly string[];
+}
+
+/** A ClusterRole, or a Role with its namespace. */
+export interface GrantingRole extends KubeObject {
+  readonly rules?: readonly Rule[];
+}
+
+/** What a page says of one permission. */
+export interface Purpose {
+  readonly permission: Permission;
+  readonly breaks: string;
+  readonly request: ExpectedRequest;
+}
+
+/** `{name}` and `{namespace}` in the path stand for any. */
+export interface ExpectedRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'WATCH';
+  readonly path: string;
 }
 
 const permission = (verb: string, group: string, resource: string, namespace?: string): Permission =>
@@ -16,13 +34,80 @@ const permission = (verb: string, group: string, resource: string, namespace?: s
 
 /** What the ClusterRoles and Roles among these manifests give, without those that only aggregate others. */
 export function permissionsIn(manifests: readonly KubeObject[]): ReadonlySet<Permission> {
-  const given = manifests
-    .filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')
-    .flatMap((role) => {
-      const { rules = [], metadata } = role as KubeObject & { readonly rules?: readonly Rule[] }; // by its kind
-      return rules.flatMap((rule) => expand(rule, metadata?.namespace));
-    });
-  return new Set(given);
+  return new Set(rolesIn(manifests).flatMap(permissionsOf));
+}
+
+export const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
+  manifests.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
+
+export const permissionsOf = ({ rules = [], metadata }: GrantingRole): readonly Permission[] =>
+  rules.flatMap((rule) => expand(rule, metadata?.namespace));
+
+/** The same role without one permission. */
+export function roleWithout(role: GrantingRole, taken: Permission, name: string): GrantingRole {
+  const { namespace } = role.metadata ?? {};
+  const single = (role.rules ?? []).flatMap(({ apiGroups = [], resources = [], verbs = [] }) =>
+    apiGroups.flatMap((group) =>
+      resources.flatMap((resource) =>
+        verbs.map((verb) => ({ apiGroups: [group], resources: [resource], verbs: [verb] })),
+      ),
+    ),
+  );
+  return {
+    ...role,
+    metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
+    rules: single.filter((rule) => !expand(rule, namespace).includes(taken)),
+  };
+}
+
+/** The rows of the table in docs/hardening.md that says what each permission is for: `update leases.coordination.k8s.io`, and so on. */
+export function purposesIn(page: string): readonly Purpose[] {
+  const granted =
+    /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.]+))?(?<sub>\/[a-z]+)?(?: in (?<namespace>[a-z-]+))?/;
+  const request = /(?<method>[A-Z]+) (?<path>\/[^`]+)/;
+  const row = new RegExp(
+    `^\\| \`${granted.source}\` +\\| (?<breaks>[^|]+?) +\\| \`${request.source}\` +\\|$`,
+    'gm',
+  );
+  return [...page.matchAll(row)].map(({ groups = {} }) => {
+    const {
+      verb = '',
+      resource = '',
+      group = '',
+      sub = '',
+      namespace,
+      breaks = '',
+      method,
+      path = '',
+    } = groups;
+    return {
+      permission: permission(verb, group, `${resource}${sub}`, namespace),
+      breaks,
+      request: { method: method as ExpectedRequest['method'], path }, // another one is found in no audit log
+    };
+  });
+}
+
+/** Whether the API server saw this request of that user, and let it through. */
+export function wasMade(
+  { method, path }: ExpectedRequest,
+  verb: string,
+  events: readonly AuditEvent[],
+  username: string,
+): boolean {
+  const pattern = path
+    .split(/(?:\{\w+\})/)
+    .map((part) => part.replaceAll(/[.]/g, '\\.'))
+    .join('[^/]+');
+  const exact = new RegExp(`^${pattern}$`);
+  return events.some(
+    (event) =>
+      event.user.username === username &&
+      event.verb === verb &&
+      (method === 'WATCH') === (verb === 'watch') &&
+      !isForbidden(event.annotations) &&
+      exact.test(event.requestURI.replace(/\?.*$/, '')),
+  );
 }
 
 const expand = (

@@ -1,0 +1,88 @@
+/** What `npm ci` brings in: few packages, each for a reason, each exactly the one that was looked at, and none that runs when installed. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+import { productionEntries } from './production-packages.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+interface Manifest {
+  readonly allowScripts: Readonly<Record<string, boolean>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+interface LockEntry {
+  readonly version?: string;
+  readonly resolved?: string;
+  readonly integrity?: string;
+  readonly hasInstallScript?: boolean;
+  readonly link?: boolean;
+  readonly dev?: boolean;
+}
+
+const manifest = JSON.parse(read('package.json')) as Manifest; // npm's own files
+const lock = JSON.parse(read('package-lock.json')) as {
+  readonly packages: Readonly<Record<string, LockEntry>>;
+};
+const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
+
+/** More need a reason, and this number to be changed with it. */
+const MOST_PRODUCTION_PACKAGES = 145;
+
+test('only `node` has an install script, and npm is told that it may', () => {
+  const scripted = installed.filter(([, { hasInstallScript = false }]) => hasInstallScript);
+  expect(scripted.map(([path]) => path)).toEqual(['node_modules/node']);
+  expect(manifest.allowScripts).toEqual({ node: true });
+  expect(lock.packages['node_modules/node']?.dev).toBe(true);
+});
+
+test('every package is held to its contents by a SHA-512, and comes from a registry', () => {
+  const loose = installed.filter(
+    ([, { version, integrity = '', resolved = 'https://registry.npmjs.org/', link = false }]) =>
+      version === undefined ||
+      link ||
+      !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity) ||
+      !resolved.startsWith('https://registry.npmjs.org/'),
+  );
+  expect(loose.map(([path]) => path)).toEqual([]);
+});
+
+test('no range leads to a tag, a repository, a folder or any version', () => {
+  const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+  expect(ranges.filter(([, range]) => !/^\^?\d+\.\d+\.\d+$/.test(range))).toEqual([]);
+});
+
+test('docs/dependencies.md says of each direct dependency why it is there, and of none that is not', () => {
+  const page = read('docs/dependencies.md');
+  const named = new Set(
+    page
+      .split('\n')
+      .filter((line) => line.startsWith('| `'))
+      .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)),
+  );
+  expect([...named].toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted());
+
+  const development = page.slice(page.indexOf('## For development'));
+  const missing = Object.keys(manifest.devDependencies).filter(
+    (name) => !development.includes(`\`${name}\``),
+  );
+  expect(missing).toEqual([]);
+});
+
+test('the image holds few packages', () => {
+  const packages = productionEntries(lock).filter(([path]) => path !== '');
+  expect(packages.length).toBeLessThanOrEqual(MOST_PRODUCTION_PACKAGES);
+});
+
+test('whatever installs them for the image or a release lets no script run', () => {
+  const installs = [...read('deploy/Dockerfile').matchAll(/npm (?:ci|prune)[^\n\\]*/g)].map(([line]) => line);
+  const released = [
+    ...read('.github/workflows/release.yml').matchAll(/npm (?:ci|pack|publish)\b[^\n]*/g),
+  ].map(([line]) => line);
+  const all = [...installs, ...released];
+  expect(all.length).toBeGreaterThanOrEqual(5);
+  expect(all.filter((line) => !line.includes('--ignore-scripts'))).toEqual([]);
+});

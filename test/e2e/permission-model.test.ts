@@ -1,0 +1,98 @@
+/** Gatehouse under Node's permission model, with the flags of docs/hardening.md: it may read a few files, and do nothing else. */
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { DATACENTERS, SERVERS, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { enforceExamples, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { writeHandlers } from '../support/handler-folder.ts';
+import { datacenter, server } from '../support/objects.ts';
+import { freePort } from '../support/processes.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const flags = [
+  ...readFileSync(join(ROOT, 'docs', 'hardening.md'), 'utf8').matchAll(/^ +(?<flag>--[\w-]+(?:=\S+)?)$/gm),
+].map(({ groups }) => groups?.flag ?? '');
+
+/** Each tries something on each Datacenter of its name, and says how that went. */
+const HANDLER = `
+  import { spawnSync } from 'node:child_process';
+  import { readFileSync, writeFileSync } from 'node:fs';
+  import { Worker } from 'node:worker_threads';
+
+  const attempts = {
+    read: () => readFileSync('/etc/passwd'),
+    environment: () => readFileSync('/proc/self/environ'),
+    write: () => writeFileSync('/tmp/gatehouse-was-here', ''),
+    run: () => { const { error } = spawnSync('/bin/true'); if (error) throw error; },
+    work: () => new Worker('1', { eval: true }),
+    load: () => process.dlopen({ exports: {} }, '/nowhere.node'),
+  };
+
+  export default defineHandler({
+    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['datacenters'] },
+    validate(object, context) {
+      const attempt = attempts[context.request.name];
+      if (attempt === undefined) return;
+      try {
+        attempt();
+        context.deny('it may');
+      } catch (error) {
+        context.deny(String(error.code));
+      }
+    },
+  });
+`;
+
+let cluster: Cluster;
+let replica: Replica;
+let handlers: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  handlers = writeHandlers({ 'attempts.js': HANDLER });
+  const here = flags.map((flag) =>
+    flag
+      .replace('=/gatehouse', `=${ROOT}`)
+      .replace('=/var/run/secrets/kubernetes.io/serviceaccount', `=${cluster.plane.folder}`),
+  );
+  replica = await startReplica(cluster.plane, {
+    name: 'confined',
+    port,
+    settings: { handlers },
+    env: { NODE_OPTIONS: [...here, `--allow-fs-read=${handlers}`].join(' ') },
+  });
+  await replica.whenReady();
+  await enforceExamples(cluster);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+  rmSync(handlers, { recursive: true });
+});
+
+test('it leads, enforces, and has its metrics', async () => {
+  expect(flags).toContain('--permission');
+  await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
+    cluster.admin.create(SERVERS, server('shop', 'a', 'nowhere'), { dryRun: true }),
+  );
+  const metrics = await replica.metrics();
+  for (const name of ['process_resident_memory_bytes', 'process_open_fds', 'process_max_fds'])
+    expect(Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]), name).toBeGreaterThan(0);
+});
+
+test.each([
+  ['read', 'ERR_ACCESS_DENIED'],
+  ['environment', 'ERR_ACCESS_DENIED'],
+  ['write', 'ERR_ACCESS_DENIED'],
+  ['run', 'ERR_ACCESS_DENIED'],
+  ['work', 'ERR_ACCESS_DENIED'],
+  ['load', 'ERR_DLOPEN_DISABLED'],
+])('what it loads cannot %s', async (attempt, code) => {
+  await untilRefused('the attempt', code, () =>
+    cluster.admin.create(DATACENTERS, datacenter(attempt), { dryRun: true }),
+  );
+});

@@ -1,0 +1,178 @@
+/**
+ * Each permission of deploy/ is taken away by itself: then the API server refuses a request that Gatehouse makes. Which one, and what
+ * breaks for it, is said in docs/hardening.md; that Gatehouse does make it is shown by deploy-rbac.test.ts.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import type { Rest } from '../../src/kube/rest.ts';
+import { createNamespace, startCluster, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  permissionsOf,
+  purposesIn,
+  rolesIn,
+  roleWithout,
+  type ExpectedRequest,
+  type GrantingRole,
+  type Permission,
+  type Purpose,
+} from '../support/grants.ts';
+import { eventually } from '../support/processes.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+/** Whoever grants less than all of these leaves a folder out. */
+const FOLDERS = ['base', 'components/delete-secrets', 'components/openshift-compat', 'detectors/velero'];
+const RBAC = 'rbac.authorization.k8s.io';
+
+/** Whose removal has nothing refused. Each with the reason for which it stays. */
+const NOT_MISSED: Readonly<Record<Permission, string>> = {
+  'create authorization.k8s.io/selfsubjectaccessreviews':
+    'Kubernetes gives it to everybody (system:basic-user), which an administrator can take back',
+};
+
+const manifests = FOLDERS.flatMap((folder) => readManifests(join(ROOT, 'deploy', folder)));
+/** Kustomize puts Roles into the namespace. */
+const roles: readonly GrantingRole[] = rolesIn(manifests)
+  .filter(({ rules }) => rules !== undefined) // one only gathers what others give
+  .map((role) =>
+    role.kind === 'Role' ? { ...role, metadata: { ...role.metadata, namespace: SYSTEM_NAMESPACE } } : role,
+  );
+const granted = roles.flatMap((role) => permissionsOf(role).map((permission) => ({ role, permission })));
+const purposes = new Map(
+  purposesIn(readFileSync(join(ROOT, 'docs', 'hardening.md'), 'utf8')).map((one) => [one.permission, one]),
+);
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  await createNamespace(cluster, SYSTEM_NAMESPACE);
+});
+
+afterAll(async () => {
+  await cluster.stop();
+});
+
+test('no permission is granted twice, and the page says of each of them what breaks without it', () => {
+  const all = granted.map(({ permission }) => permission);
+  expect(all.filter((permission, index) => all.indexOf(permission) !== index)).toEqual([]);
+  expect([...purposes.keys()].toSorted()).toEqual(all.toSorted());
+});
+
+/** A role, and a binding of it to a user or a group. */
+async function grant(
+  role: GrantingRole,
+  subject: { readonly kind: 'User' | 'Group'; readonly name: string },
+) {
+  const { name = '', namespace } = role.metadata ?? {};
+  const kind = role.kind ?? '';
+  const binding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
+    apiVersion: `${RBAC}/v1`,
+    kind: `${kind}Binding`,
+    metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
+    roleRef: { apiGroup: RBAC, kind, name },
+    subjects: [{ apiGroup: RBAC, ...subject }],
+  };
+  const folder = `/apis/${RBAC}/v1${namespace === undefined ? '' : `/namespaces/${namespace}`}`;
+  for (const body of [role, binding])
+    await cluster.adminRest.request({
+      method: 'POST',
+      path: `${folder}/${body.kind?.toLowerCase() ?? ''}s`,
+      body: { ...body, apiVersion: `${RBAC}/v1` },
+    });
+}
+
+const groupOf = ({ metadata }: GrantingRole, kind = ''): string => `all-of-${kind}-${metadata?.name ?? ''}`;
+
+/** Somebody with every role of Gatehouse but that one. */
+const others = (role: GrantingRole): readonly string[] =>
+  roles.filter((one) => one !== role).map((one) => groupOf(one, one.kind));
+
+/** What the authorizer says to a request. Nothing is changed by it: what passes is a dry run of an object that is none. */
+async function ask(rest: Rest, request: ExpectedRequest): Promise<'refused' | 'let through'> {
+  try {
+    await send(rest, request);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.code === 403 && error.message.includes(' cannot ')) return 'refused';
+  }
+  return 'let through';
+}
+
+async function send(rest: Rest, request: ExpectedRequest): Promise<void> {
+  const { method } = request;
+  const path = request.path.replace('{namespace}', SYSTEM_NAMESPACE).replace('{name}', 'some');
+  switch (method) {
+    case 'GET':
+      await rest.request({ method, path, query: { limit: 1 } });
+      return;
+    case 'WATCH':
+      for await (const _line of rest.stream({ path, query: { watch: true, timeoutSeconds: 1 } })) return;
+      return;
+    case 'POST':
+    case 'PUT':
+    case 'PATCH':
+    case 'DELETE': {
+      const contentType = method === 'PATCH' ? 'application/merge-patch+json' : undefined;
+      await rest.request({ method, path, query: { dryRun: 'All' }, body: {}, contentType });
+    }
+  }
+}
+
+interface Taken {
+  readonly role: GrantingRole;
+  readonly permission: Permission;
+  readonly purpose: Purpose;
+  /** Whoever lacks this permission alone. */
+  readonly rest: Rest;
+}
+
+test('without any one of them the request is refused that the page names, and with the others alone it still is', async () => {
+  for (const role of roles)
+    await grant(
+      { ...role, metadata: { ...role.metadata, name: groupOf(role, role.kind).toLowerCase() } },
+      {
+        kind: 'Group',
+        name: groupOf(role, role.kind),
+      },
+    );
+  const everybody = roles.map((role) => groupOf(role, role.kind));
+  const whole = cluster.adminRest.impersonate({ user: 'whole', groups: everybody });
+
+  const taken: Taken[] = [];
+  for (const [index, { role, permission }] of granted.entries()) {
+    const purpose = purposes.get(permission);
+    if (purpose === undefined) continue; // the test above complains
+    const user = `without-${index}`;
+    await grant(roleWithout(role, permission, user), { kind: 'User', name: user });
+    const rest = cluster.adminRest.impersonate({ user, groups: others(role) });
+    taken.push({ role, permission, purpose, rest });
+  }
+
+  const rows = await Promise.all(
+    taken.map(async ({ permission, purpose, rest, role }, index) => {
+      await eventually(`a role without "${permission}" counts`, async () => {
+        const sibling = taken.find((one, at) => at !== index && one.role === role);
+        return sibling === undefined || (await ask(rest, sibling.purpose.request)) === 'let through';
+      });
+      return {
+        permission,
+        request: `${purpose.request.method} ${purpose.request.path}`,
+        breaks: purpose.breaks,
+        withAll: await ask(whole, purpose.request),
+        withoutIt: await ask(rest, purpose.request),
+      };
+    }),
+  );
+  console.log(
+    rows.map(({ permission, request, breaks }) => `${permission}\n    ${request}\n    ${breaks}`).join('\n'),
+  );
+  expect(rows.filter(({ withAll }) => withAll !== 'let through')).toEqual([]);
+  const notMissed = rows.filter(({ withoutIt }) => withoutIt !== 'refused');
+  expect(notMissed.map(({ permission }) => permission)).toEqual(Object.keys(NOT_MISSED));
+  expect(rows.length).toBe(granted.length);
+});
