@@ -67,6 +67,16 @@ describe('diff', () => {
     ]);
   });
 
+  test('200 changes below a key as long as an object give one operation: each would spell the key out', () => {
+    const key = 'k'.repeat(100_000);
+    const before = { spec: { [key]: numbers(200) } };
+    const after = { spec: { [key]: numbers(200).map((n) => n + 1) } };
+    expect(diff(before, after)).toEqual([{ op: 'replace', path: `/spec/${key}`, value: after.spec[key] }]);
+    expect(diff({ spec: { list: numbers(200) } }, { spec: { list: after.spec[key] ?? [] } })).toHaveLength(
+      200,
+    );
+  });
+
   test('values that differ 10,000 levels deep do not overflow the stack', () => {
     const deep = (leaf: string) =>
       parseJson(`{"a":${'{"a":'.repeat(10_000)}${leaf}${'}'.repeat(10_000)}}`) as JsonObject;

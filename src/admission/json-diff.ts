@@ -14,6 +14,11 @@ import { applyPatch, pointerPart, type PatchOperation } from './json-patch.ts';
  * patch with as many operations costs the API server more than one that repeats the list.
  */
 const MOST_OPERATIONS = 256;
+/**
+ * The same for the paths of those operations, in characters: keys of users can be as long as objects, and each operation below one
+ * spells it out.
+ */
+const MOST_PATHS = 64 * 1024;
 /** The depth to which differences are sought; what differs only further down is replaced from there. */
 const DEEPEST = 64;
 
@@ -93,8 +98,14 @@ function orWhole(
   path: string,
   value: JsonValue,
 ): readonly PatchOperation[] {
-  return operations.length > MOST_OPERATIONS ? [{ op: 'replace', path, value }] : operations;
+  const isLarge =
+    operations.length > MOST_OPERATIONS || (operations.length > 1 && pathsOf(operations) > MOST_PATHS);
+  return isLarge ? [{ op: 'replace', path, value }] : operations;
 }
+
+/** How many characters their paths have together. */
+const pathsOf = (operations: readonly PatchOperation[]): number =>
+  operations.reduce((sum, { path }) => sum + path.length, 0);
 
 function objectDiff(
   before: JsonObject,

@@ -29,7 +29,9 @@ export function toWatchEvent(line: unknown): WatchEvent {
       };
     }
     default:
-      throw new Error(`the watch sent an event of the unknown type ${JSON.stringify(type)}`);
+      throw new Error(
+        `the watch sent an event of the unknown type ${typeof type === 'string' ? JSON.stringify(type) : typeof type}`,
+      );
   }
 }
 

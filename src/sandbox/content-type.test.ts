@@ -90,6 +90,11 @@ test.each([
   [undefined, '{"a":9007199254740993}', { a: 9007199254740993n }],
   ['application/json; charset=utf-8', '[1]', [1]],
   ['application/yaml', 'a: 1\nb: [x, 2.5, true, null, ~]', { a: 1, b: ['x', 2.5, true, null, null] }],
+  [
+    'application/yaml',
+    'int64: 9223372036854775807\nlarger: 9223372036854775808',
+    { int64: 2n ** 63n - 1n, larger: 2 ** 63 },
+  ],
   ['application/yaml', '{"json": "is yaml"}', { json: 'is yaml' }],
   ['application/yaml', '{looks: like JSON, but: [is, not]}', { looks: 'like JSON', but: ['is', 'not'] }],
   ['application/yaml', 'a: 9007199254740993', { a: 9007199254740993n }],

@@ -268,9 +268,16 @@ function ofYaml(value: unknown): JsonValue {
     return Object.fromEntries([...value].map(([key, item]) => [String(key), ofYaml(item)]));
   }
   if (Array.isArray(value)) return value.map(ofYaml);
-  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  if (typeof value === 'bigint') return ofInteger(value);
   if (value === undefined || value === null) return null;
   if (typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   throw new Error(`JSON has no such ${typeof value}`);
+}
+
+/** As in JSON: an int64 keeps its value, what is larger is a double. */
+function ofInteger(value: bigint): JsonValue {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number) && BigInt.asIntN(64, value) === value) return value;
+  return Number.isFinite(number) ? number : ofYaml(number);
 }

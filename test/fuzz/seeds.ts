@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { parseJson, type JsonObject } from '../../src/admission/json.ts';
+import { parseJson, type JsonObject, type JsonValue } from '../../src/admission/json.ts';
 
 const data = (name: string) => readFileSync(join(import.meta.dirname, '..', 'data', name), 'utf8');
 
@@ -13,8 +13,14 @@ export const recordedReviews: readonly string[] = data('admission-reviews-1.36.j
   .map((line) => (JSON.parse(line) as { readonly body: string }).body); // of a file of ours
 
 interface Corpus {
-  readonly object: JsonObject;
-  readonly cases: readonly { readonly expression: string }[];
+  readonly object: JsonObject & { readonly metadata: JsonObject };
+  readonly request: JsonObject;
+  readonly cases: readonly {
+    readonly expression: string;
+    readonly result?: boolean;
+    readonly error?: string;
+    readonly compileError?: string;
+  }[];
 }
 
 const corpus = parseJson(data('cel-corpus-1.36.json')) as unknown as Corpus; // of a file of ours
@@ -22,6 +28,37 @@ const corpus = parseJson(data('cel-corpus-1.36.json')) as unknown as Corpus; // 
 /** That a kube-apiserver 1.36 has evaluated, over `corpusObject`. */
 export const corpusExpressions: readonly string[] = corpus.cases.map(({ expression }) => expression);
 export const corpusObject: JsonObject = corpus.object;
+
+/** What they saw: see test/integration/cel-corpus.test.ts. */
+export const corpusBindings: JsonObject = {
+  object: { ...corpus.object, metadata: { ...corpus.object.metadata, name: 'e1' } },
+  oldObject: null,
+  namespaceObject: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } },
+  request: {
+    ...corpus.request,
+    name: 'e1',
+    kind: { group: 'infra.example.com', version: 'v1', kind: 'Server' },
+    resource: { group: 'infra.example.com', version: 'v1', resource: 'servers' },
+    userInfo: { username: 'admin', groups: ['system:masters', 'system:authenticated'] },
+  },
+};
+
+/** Those in which we differ on purpose: cel-corpus.test.ts says why. */
+const DIFFERENT = [/^authorizer/, /^object\.spec\.enabled$/];
+
+/** The expressions and what it said of them; of what it refused to compile, that alone. */
+export const corpusCases: readonly { readonly expression: string; readonly answer: JsonValue }[] =
+  corpus.cases
+    .filter(({ expression }) => !DIFFERENT.some((pattern) => pattern.test(expression)))
+    .map(({ expression, result, error, compileError }) => ({
+      expression,
+      answer:
+        compileError !== undefined
+          ? { compileError: true }
+          : error === undefined
+            ? { result: result === true }
+            : { error },
+    }));
 
 /** Much of what an object can hold. */
 export const SERVER: JsonObject = {

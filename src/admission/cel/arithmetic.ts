@@ -98,9 +98,16 @@ export function divide(frame: Frame, left: unknown, right: unknown): unknown {
 
 export function remainder(frame: Frame, left: unknown, right: unknown): unknown {
   charge(frame, 1);
-  if (typeof left === 'bigint' && typeof right === 'bigint') return left % divisor(right, 'modulus');
+  if (typeof left === 'bigint' && typeof right === 'bigint') return remainderOf(left, right);
   if (isUint(left) && isUint(right)) return uintOf(left.value % divisor(right.value, 'modulus'));
   throw unsupported('_%_', left);
+}
+
+/** As in Go: where the quotient does not fit there is no remainder either. */
+function remainderOf(left: bigint, right: bigint): bigint {
+  const rest = left % divisor(right, 'modulus');
+  intOf(left / right);
+  return rest;
 }
 
 export function negate(frame: Frame, value: unknown): unknown {

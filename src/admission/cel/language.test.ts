@@ -9,6 +9,7 @@ test.each([
   ['-9223372036854775808 - 1', 'integer overflow'],
   ['4611686018427387904 * 2', 'integer overflow'],
   ['-9223372036854775808 / -1', 'integer overflow'],
+  ['-9223372036854775808 % -1', 'integer overflow'],
   ['-(-9223372036854775808)', 'integer overflow'],
   ['18446744073709551615u + 1u', 'unsigned integer overflow'],
   ['0u - 1u', 'unsigned integer overflow'],

@@ -63,13 +63,27 @@ function namesInheritedMember(schema: unknown): boolean {
 }
 
 function compileWith(schema: object, allErrors: boolean): ValidateFunction {
+  try {
+    dialect ??= createAjv({ ownProperties: true });
+    void dialect.validateSchema(schema, true); // throws; a promise it is for asynchronous meta-schemas alone
+    // Asking for each key whose it is takes as long as all other checks.
+    return createAjv({ allErrors, ownProperties: namesInheritedMember(schema) }).compile(schema);
+  } catch (error) {
+    throw new InvalidSchema(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+/** Knows what a schema is. To make that of the meta-schema takes milliseconds, most of what it takes to compile a policy: once is enough. */
+let dialect: Ajv2020 | undefined;
+
+function createAjv(options: { readonly allErrors?: boolean; readonly ownProperties: boolean }): Ajv2020 {
   const ajv = new Ajv2020({
-    allErrors,
+    ...options,
+    validateSchema: false, // `dialect` has done it
     strict: true,
     strictTypes: false, // "type" beside "properties" is a matter of taste
     strictRequired: false,
     strictTuples: false,
-    ownProperties: namesInheritedMember(schema), // asking for each key whose it is takes as long as all other checks
     logger: false,
     formats: fullFormats,
     code: { regExp: re2 },
@@ -82,11 +96,7 @@ function compileWith(schema: object, allErrors: boolean): ValidateFunction {
     error: { message: 'must not have duplicate items' },
     validate: (unique: boolean, items: readonly JsonValue[]) => !unique || areUnique(items),
   });
-  try {
-    return ajv.compile(schema);
-  } catch (error) {
-    throw new InvalidSchema(error instanceof Error ? error.message : String(error), { cause: error });
-  }
+  return ajv;
 }
 
 /** By their spelling: Ajv compares each with each, which a list of 100,000 objects makes a matter of minutes. */

@@ -51,6 +51,8 @@ describe('parseDocuments', () => {
     ['a: [1\nb: 2', /^f\.yaml:2: /],
     ['a: 1\na: 2', /^f\.yaml:2: Map keys must be unique/],
     ['ok: 1\n---\na: .inf', /^f\.yaml:3 \(document 2\): Infinity is no number in JSON/],
+    [`a: ${'9'.repeat(400)}`, /^f\.yaml:1: Infinity is no number in JSON/],
+    [`a: |${'x'.repeat(100_000)}\n b`, /^f\.yaml:1: .{1,600}…$/],
   ])('%j is refused with its place', (text, problem) => {
     const { problems } = parseDocuments(text, 'f.yaml');
     expect(problems[0]).toMatch(problem);

@@ -41,9 +41,14 @@ export function parseYamlDocuments(text: string): {
   };
 }
 
-/** The parser goes down one call a level. */
-const told = (message: string): string =>
-  message.includes('call stack') ? 'it is nested too deeply' : message;
+/** In characters: the parser quotes what it does not understand, however long. */
+const LONGEST_MESSAGE = 500;
+
+function told(message: string): string {
+  // The parser goes down one call a level.
+  if (message.includes('call stack')) return 'it is nested too deeply';
+  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
+}
 
 const FOREIGN_TAG = /:(timestamp|binary|omap|pairs|set)$/;
 
@@ -65,7 +70,8 @@ export function jsonOfYaml(value: unknown): JsonValue {
       return value;
     case 'bigint': {
       const number = Number(value);
-      return Number.isSafeInteger(number) || BigInt.asIntN(64, value) !== value ? number : value;
+      const isDouble = Number.isSafeInteger(number) || BigInt.asIntN(64, value) !== value;
+      return isDouble ? jsonOfYaml(number) : value;
     }
     case 'undefined':
       return null;

@@ -2,11 +2,12 @@
 import fc from 'fast-check';
 
 import { celToJson } from '../../../src/admission/cel/cel-to-json.ts';
+import { createCelBudget, EXPRESSION_COST_LIMIT } from '../../../src/admission/cel/cel-budget.ts';
 import { CelError, compileCel } from '../../../src/admission/cel/cel.ts';
 import { toJsonText } from '../../../src/admission/json-text.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { corpusExpressions, corpusObject } from '../seeds.ts';
-import { answerOf, fuzzTarget } from '../target.ts';
+import { answerOf, fuzzTarget, hold } from '../target.ts';
 
 const isCelError = (error: unknown) => error instanceof CelError;
 
@@ -22,14 +23,24 @@ const joined = fc
 
 export const cel = fuzzTarget(
   'CEL',
-  20,
+  110,
   fc.tuple(fc.oneof(mutatedText(corpusExpressions), joined), mutatedObject([corpusObject])),
   ([expression, object]) => {
     const program = answerOf(() => compileCel(expression, ['object', 'oldObject', 'request']), isCelError);
     if (program === undefined) return;
     const bindings = { object, oldObject: null, request: { operation: 'CREATE', name: 'x' } };
-    const evaluate = () => toJsonText(celToJson(program.evaluate(bindings)));
-    const first = answerOf(evaluate, isCelError);
-    if (first !== answerOf(evaluate, isCelError)) throw new Error('the second time it has another value');
+    const evaluate = (limit: number) => {
+      const budget = createCelBudget(limit);
+      const value = answerOf(() => toJsonText(celToJson(program.evaluate(bindings, budget))), isCelError);
+      return { value, cost: limit - budget.remaining };
+    };
+    const { value, cost } = evaluate(EXPRESSION_COST_LIMIT);
+    const again = evaluate(EXPRESSION_COST_LIMIT);
+    hold(value === again.value, () => 'the second time it has another value');
+    hold(cost === again.cost, () => 'the second time it has another cost');
+    hold(cost <= EXPRESSION_COST_LIMIT, () => `it may cost ${cost}`);
+    if (value === undefined || cost === 0) return;
+    hold(evaluate(cost).value === value, () => 'what it costs is not enough');
+    hold(evaluate(cost - 1).value === undefined, () => 'it has a value for less than it costs');
   },
 );

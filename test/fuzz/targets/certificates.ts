@@ -1,41 +1,23 @@
-/** PEM texts and Secrets that somebody has written, or half written. Keys are new in each process: a failure prints its whole input. */
+/** PEM texts and Secrets that somebody has written, or half written. */
 import fc from 'fast-check';
 
 import { AuthorityBroken, parseAuthority, toSecretData } from '../../../src/pki/authority-secret.ts';
 import { importAuthority } from '../../../src/pki/authority-import.ts';
-import { firstAuthority, rotated, serverOf } from '../../../src/pki/fixtures.ts';
 import {
   fingerprintsOf,
   parseCertificatePem,
   parsePrivateKeyPem,
   splitCertificates,
 } from '../../../src/pki/pem.ts';
+import { authority, bundle, isDiscreet, key, KEYS, NOW, server } from '../keys.ts';
 import { mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
-const NOW = new Date('2026-11-22T00:00:00Z');
-
-const authority = await rotated(await firstAuthority(NOW), NOW);
-const server = await serverOf(authority, NOW);
-const key = server.keyPair.privateKey;
 const stored = toSecretData(authority);
-
-/** So much of a key in a message, and it is no longer a secret. */
-const TELLING = 16;
-const secrets = [key, ...authority.generations.flatMap((generation) => generation.key ?? [])].flatMap((pem) =>
-  pem.split('\n').filter((line) => line.length > TELLING && !line.startsWith('-----')),
-);
-
-/** Errors are for people and logs: any will do that keeps the key to itself. */
-function isDiscreet(error: unknown): boolean {
-  if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return false;
-  const { message } = error;
-  return !secrets.some((line) => message.includes(line.slice(0, TELLING)));
-}
 
 export const pem = fuzzTarget(
   'PEM',
-  4,
+  25,
   mutatedText([server.chain, key, server.chain + key, `${key}${server.chain}`]),
   (text) => {
     const certificates = answerOf(() => splitCertificates(text), isDiscreet);
@@ -44,6 +26,70 @@ export const pem = fuzzTarget(
     const normal = answerOf(() => parseCertificatePem(text), isDiscreet);
     if (normal !== undefined) hold(fingerprintsOf(normal) === prints, () => 'other certificates than before');
     const parsed = answerOf(() => parsePrivateKeyPem(text), isDiscreet);
+    if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, () => 'another key than before');
+  },
+);
+
+const certificates = splitCertificates(server.chain + bundle);
+const NOISE = [
+  '',
+  '\n',
+  '\r\n',
+  'subject=CN = db\n',
+  '# a bundle\n\n',
+  '-----\n',
+  '\ufeff',
+  '\0',
+  '-----BEGIN X-----\n',
+];
+const block = (der: Uint8Array, width: number, end: string): string => {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(new RegExp(`.{1,${width}}`, 'g')) ?? [];
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join(end);
+};
+
+/** However they are laid out, and whatever stands between them: all of them, in their order. */
+export const pemBundle = fuzzTarget(
+  'PEM bundle',
+  15,
+  fc.array(
+    fc.tuple(
+      fc.nat({ max: certificates.length - 1 }),
+      fc.constantFrom(64, 76, 1, 10_000),
+      fc.constantFrom('\n', '\r\n', '\n\n', ' \n\t'),
+      fc.constantFrom(...NOISE),
+    ),
+    { maxLength: 6 },
+  ),
+  (parts) => {
+    const wanted = parts.flatMap(([index]) => certificates[index] ?? []);
+    const text = parts
+      .map(([index, width, end, noise]) => noise + block(certificates[index]?.raw ?? Buffer.of(), width, end))
+      .join('');
+    const found = splitCertificates(text).map(({ fingerprint256 }) => fingerprint256);
+    hold(
+      found.join() === wanted.map(({ fingerprint256 }) => fingerprint256).join(),
+      () => `it found ${found.length}`,
+    );
+  },
+);
+
+/** A key is read as itself in whatever form it comes, or refused without a word of it. */
+export const privateKeys = fuzzTarget(
+  'private key',
+  15,
+  fc.oneof(
+    fc
+      .tuple(mutatedText(KEYS), fc.constantFrom('\n', '\r\n'), fc.constantFrom('', server.chain))
+      .map(([text, end, before]) => before + text.replaceAll('\n', end)),
+    fc.constantFrom(...KEYS),
+  ),
+  (text) => {
+    const parsed = answerOf(() => parsePrivateKeyPem(text), isDiscreet);
+    hold(parsed !== undefined || !KEYS.slice(0, -2).includes(text), () => 'a key that is right was refused');
+    hold(parsed === undefined || !KEYS.slice(-2).includes(text), () => 'it was read without its password');
     if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, () => 'another key than before');
   },
 );
@@ -62,7 +108,7 @@ const secret: fc.Arbitrary<Readonly<Record<string, string>>> = fc
     return Object.fromEntries(data);
   });
 
-export const authoritySecret = fuzzTarget('Secret of an authority', 4, secret, (data) => {
+export const authoritySecret = fuzzTarget('Secret of an authority', 8, secret, (data) => {
   const read = answerOf(
     () => parseAuthority(data),
     (error) => error instanceof AuthorityBroken && isDiscreet(error),

@@ -2,7 +2,14 @@
 import fc from 'fast-check';
 
 import { ConversionFailure } from '../../../src/admission/conversion/converter.ts';
-import { compiled, server, threeVersions } from '../../../src/admission/conversion/fixtures.ts';
+import { compileConversion } from '../../../src/admission/conversion/compile.ts';
+import {
+  compiled,
+  policyOf,
+  server,
+  serversSpec,
+  threeVersions,
+} from '../../../src/admission/conversion/fixtures.ts';
 import { splitReview } from '../../../src/admission/conversion/review-text.ts';
 import { pruneObject } from '../../../src/admission/conversion/structural-schema.ts';
 import { toJsonText } from '../../../src/admission/json-text.ts';
@@ -15,8 +22,12 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../src/admission/json.ts';
+import { conversionPolicySchema, type ConversionPolicySpec } from '../../../src/api/conversion-policy.ts';
+import { prune } from '../../../src/sandbox/schema/prune.ts';
+import type { Schema } from '../../../src/sandbox/schema/schema.ts';
+import { validateSchema } from '../../../src/sandbox/schema/validate.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
-import { answerOf, fuzzTarget, hold } from '../target.ts';
+import { answerOf, fuzzTarget, hold, laterAnswerOf } from '../target.ts';
 
 const NEVER = new AbortController().signal;
 const VERSIONS = ['v1', 'v2', 'v3'] as const;
@@ -52,7 +63,7 @@ const journeys = fc.tuple(
   mutatedObject([FIELDS]),
 );
 
-export const conversions = fuzzTarget('conversion', 8, journeys, async ([from, versions, fields]) => {
+export const conversions = fuzzTarget('conversion', 30, journeys, async ([from, versions, fields]) => {
   const { spec, status } = fields;
   const original = stored(from, {
     ...(spec === undefined ? {} : { spec }),
@@ -91,7 +102,7 @@ const REVIEW = reviewText([server('v1', FIELDS), server('v3', FIELDS)]);
 const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
 
 /** Reading a review in parts says the same as reading it at once. */
-export const conversionText = fuzzTarget('conversion review', 8, mutatedText([REVIEW]), async (text) => {
+export const conversionText = fuzzTarget('conversion review', 70, mutatedText([REVIEW]), async (text) => {
   const whole = answerOf(() => parseJson(text), isSyntaxError);
   const parts = await splitReview(text, () => undefined).catch((error: unknown) => {
     if (isSyntaxError(error)) return undefined;
@@ -108,3 +119,34 @@ function objectsOf(review: JsonValue): readonly JsonValue[] {
   const objects = isJsonObject(request) ? ownValue(request, 'objects') : undefined;
   return isJsonArray(objects) ? objects : [];
 }
+
+// What TypeBox describes is a structural schema: the CRD is made of it.
+const POLICY = (conversionPolicySchema as unknown as { readonly properties: { readonly spec: Schema } })
+  .properties.spec;
+const SPEC = serversSpec as unknown as JsonObject; // it is written in JSON
+const definition = threeVersions();
+
+/** A policy that the API server lets in compiles, or has problems with their places; what compiles converts or says why not. */
+export const conversionPolicies = fuzzTarget('conversion policy', 4, mutatedObject([SPEC]), async (input) => {
+  const { value } = prune(input, POLICY);
+  if (!isJsonObject(value) || validateSchema(value, POLICY).length > 0) return;
+  const spec = value as unknown as ConversionPolicySpec; // the schema says so
+  const { usable, problems } = compileConversion(policyOf(spec), definition);
+  hold(usable !== undefined || problems.length > 0, () => 'it is rejected without a reason');
+  for (const { where, message } of problems) {
+    hold(
+      where.startsWith('spec') && message.trim() !== '',
+      () => `a problem without a place: ${where}: ${message}`,
+    );
+    hold(message.length < 10_000, () => `a message of ${message.length} characters`);
+  }
+  if (usable === undefined) return;
+  const object = stored('v1', FIELDS);
+  for (const version of VERSIONS) {
+    if (usable.converter.versions?.includes(version) !== true) continue;
+    await laterAnswerOf(
+      async () => await usable.converter.convert(object, version, NEVER),
+      (error) => error instanceof ConversionFailure,
+    );
+  }
+});

@@ -24,7 +24,7 @@ const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
 
 export const jsonText = fuzzTarget(
   'JSON text',
-  20,
+  180,
   fc.oneof(mutatedText(recordedReviews), anyJson.map(toJsonText)),
   (text) => {
     const plain = answerOf(() => JSON.parse(text) as JsonValue, isSyntaxError);
@@ -62,7 +62,7 @@ const pairs: fc.Arbitrary<readonly [JsonObject, JsonObject]> = fc.oneof(
   anyObject.chain((object) => pairOf([object])),
 );
 
-export const jsonPatch = fuzzTarget('JSON patch', 20, pairs, ([before, after]) => {
+export const jsonPatch = fuzzTarget('JSON patch', 130, pairs, ([before, after]) => {
   const text = toJsonText(before);
   const patch = diff(before, after);
   hold(isEqual(applyPatch(before, patch), after), () => `${toJsonText(patch)} leads elsewhere`);

@@ -61,7 +61,7 @@ const isFailure = (error: unknown) => error instanceof ApiFailure;
 type Apply = (object: JsonObject, patch: JsonValue) => JsonObject;
 
 const patchTarget = (name: string, apply: Apply, patches: fc.Arbitrary<JsonValue>) =>
-  fuzzTarget(name, 6, fc.tuple(mutatedObject([SERVER]), patches), ([object, patch]) => {
+  fuzzTarget(name, 45, fc.tuple(mutatedObject([SERVER]), patches), ([object, patch]) => {
     const before = toJsonText(object);
     const once = answerOf(() => toJsonText(apply(object, patch)), isFailure);
     hold(toJsonText(object) === before, () => 'it changed what it was given');

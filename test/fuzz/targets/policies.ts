@@ -70,7 +70,7 @@ function letIn(spec: JsonValue): AdmissionPolicySpec | undefined {
     : undefined;
 }
 
-export const policies = fuzzTarget('policy', 8, mutatedObject(SPECS), (input) => {
+export const policies = fuzzTarget('policy', 40, mutatedObject(SPECS), (input) => {
   const spec = letIn(input);
   if (spec === undefined) return;
   const result = compileSpec(spec);
@@ -95,7 +95,7 @@ const PATHS = [
 
 export const paths = fuzzTarget(
   'field path',
-  8,
+  80,
   fc.tuple(mutatedText(PATHS), mutatedObject([SERVER])),
   ([text, object]) => {
     const path = answerOf(

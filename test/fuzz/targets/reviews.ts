@@ -97,7 +97,7 @@ function reviewText(object: JsonObject, oldObject: JsonObject, operation: string
 
 export const reviews = fuzzTarget(
   'admission review',
-  20,
+  80,
   fc.oneof(
     mutatedText(recordedReviews),
     ownReviews,

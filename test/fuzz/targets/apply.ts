@@ -1,0 +1,187 @@
+/** Server-side apply, and patches on their way through the sandbox. */
+import fc from 'fast-check';
+
+import { toJsonText } from '../../../src/admission/json-text.ts';
+import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/api-object.ts';
+import { ApiFailure } from '../../../src/sandbox/failure.ts';
+import { applyConfiguration } from '../../../src/sandbox/managed-fields/apply.ts';
+import { by, widget } from '../../../src/sandbox/managed-fields/fixtures.ts';
+import { placeOf, type Api, type ApiRequest } from '../../../src/sandbox/pipeline/context.ts';
+import { handle } from '../../../src/sandbox/pipeline/handle.ts';
+import type { ResourceRequest } from '../../../src/sandbox/request.ts';
+import { CONFIG_MAPS, createCourt } from '../../../src/sandbox/webhooks/webhooks.test-support.ts';
+import { mutatedObject } from '../mutated.ts';
+import { answerOf, fuzzTarget, hold, laterAnswerOf } from '../target.ts';
+
+const CONFIGURATION: JsonObject = {
+  spec: {
+    size: 1,
+    word: 'w',
+    notes: { a: '1', b: '2' },
+    sealed: { a: '1' },
+    steps: ['x', 'y'],
+    tags: ['a', 'b'],
+    ports: [
+      { port: 80, name: 'http' },
+      { port: 80, protocol: 'UDP' },
+    ],
+    free: { k: [1, { l: null }] },
+    anyValue: '10%',
+  },
+};
+
+const isFailure = (error: unknown) => error instanceof ApiFailure;
+
+const widgetOf = ({ spec }: JsonObject): ApiObject => widget(isJsonObject(spec) ? spec : undefined);
+
+/** Applied twice, nothing changes; what another manager wants is there, or it was told of a conflict; nothing changes in place. */
+export const apply = fuzzTarget(
+  'sandbox: server-side apply',
+  8,
+  fc.tuple(mutatedObject([CONFIGURATION]), mutatedObject([CONFIGURATION]), fc.boolean()),
+  ([first, second, force]) => {
+    const wish = (live: ApiObject | undefined, input: JsonObject, manager: string) => {
+      const before = live === undefined ? '' : toJsonText(toJson(live));
+      const object = answerOf(
+        () => applyConfiguration({ live, applied: widgetOf(input), force, ...by(manager) }).object,
+        isFailure,
+      );
+      hold(live === undefined || toJsonText(toJson(live)) === before, () => 'it changed the live object');
+      return object;
+    };
+    const live = wish(undefined, first, 'a');
+    if (live === undefined) return;
+    hold(wish(live, first, 'a') === live, () => 'applied again, it makes another object');
+    const next = wish(live, second, 'b');
+    if (next === undefined) return;
+    hold(wish(next, second, 'b') === next, () => 'applied again by the second, it makes another object');
+    // What nobody wants any more is gone, and nothing else.
+    const empty = wish(next, {}, 'b');
+    if (empty !== undefined)
+      hold(wish(empty, {}, 'b') === empty, () => 'given up again, it makes another object');
+  },
+);
+
+const LIVE: JsonObject = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: {
+    name: 'a',
+    namespace: 'shop',
+    uid: 'u',
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    labels: { team: 'blue' },
+    finalizers: ['example.com/keep'],
+  },
+  data: { k: 'v', other: 'w' },
+};
+
+const MERGE: JsonObject = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { labels: { team: null, new: 'x' }, annotations: { a: 'b' } },
+  data: { k: null, new: 'v' },
+};
+
+const STEPS: readonly JsonObject[] = [
+  { op: 'add', path: '/data/new', value: 'x' },
+  { op: 'remove', path: '/data/k' },
+  { op: 'replace', path: '/metadata/labels/team', value: 'red' },
+  { op: 'move', from: '/data/k', path: '/data/l' },
+  { op: 'test', path: '/data/other', value: 'w' },
+];
+
+const patches: fc.Arbitrary<readonly [string, JsonValue]> = fc.oneof(
+  fc.tuple(fc.constant('application/json-patch+json'), fc.array(mutatedObject(STEPS), { maxLength: 4 })),
+  fc.tuple(
+    fc.constantFrom(
+      'application/merge-patch+json',
+      'application/strategic-merge-patch+json',
+      'application/apply-patch+yaml',
+    ),
+    mutatedObject([MERGE]),
+  ),
+);
+
+const KEY = { namespace: 'shop', name: 'a' };
+
+function createStored() {
+  const court = createCourt({});
+  const { storage, registry, admission } = court;
+  storage.create(placeOf(CONFIG_MAPS), ofJson(LIVE));
+  const api: Api = {
+    registry,
+    storage,
+    admission,
+    convert: (objects) => Promise.resolve(objects),
+    now: () => new Date('2026-01-02T03:04:05Z'),
+    newUid: () => 'uid',
+    newSuffix: () => 'xxxxx',
+    issueToken: () => '',
+    authorize: () => ({ allowed: true, reason: '' }),
+    escalationProblem: () => undefined,
+  };
+  const send = async (contentType: string, body: JsonValue) => {
+    const info: ResourceRequest = {
+      kind: 'resource',
+      verb: 'patch',
+      group: '',
+      version: 'v1',
+      resource: 'configmaps',
+      subresource: '',
+      path: '',
+      ...KEY,
+    };
+    const request: ApiRequest = {
+      ...{ method: 'PATCH', info, contentType, accept: undefined, userAgent: 'tester/1' },
+      query: new URLSearchParams({ fieldManager: 'tester' }),
+      body: Buffer.from(toJsonText(body)),
+      user: { username: 'alice', groups: [] },
+      notes: court.notes,
+    };
+    return await handle(api, request, info);
+  };
+  return { send, stored: () => storage.get(placeOf(CONFIG_MAPS), KEY) };
+}
+
+/** A patch that is refused leaves what is stored; one that is not has made another object, and has left the old one as it was. */
+export const storedPatches = fuzzTarget(
+  'sandbox: patch of what is stored',
+  5,
+  fc.array(patches, { minLength: 1, maxLength: 3 }),
+  async (bodies) => {
+    const { send, stored } = createStored();
+    for (const [contentType, body] of bodies) {
+      const before = stored();
+      if (before === undefined) return;
+      const text = toJsonText(toJson(before));
+      const answer = await laterAnswerOf(() => send(contentType, body), isRefusal);
+      const after = stored();
+      hold(toJsonText(toJson(before)) === text, () => 'it changed what was stored in place');
+      if (answer === undefined) hold(after === before, () => 'it was refused, and is stored');
+      else if (after !== before && after !== undefined) {
+        hold(
+          after.metadata.resourceVersion !== before.metadata.resourceVersion,
+          () => 'another object with the same resourceVersion',
+        );
+        hold(
+          isEqual(
+            ['name', 'namespace', 'uid', 'creationTimestamp'].map(
+              (name) => Reflect.get(after.metadata, name) as unknown,
+            ),
+            ['name', 'namespace', 'uid', 'creationTimestamp'].map(
+              (name) => Reflect.get(before.metadata, name) as unknown,
+            ),
+          ),
+          () => 'it is not the object that it was',
+        );
+      }
+    }
+  },
+);
+
+/** Refused for what the client sent; an apply that cannot be merged is a 500 in the API server too. */
+const isRefusal = (error: unknown) =>
+  error instanceof ApiFailure &&
+  (error.status.code < 500 || error.message.includes('failed to create typed'));

@@ -1,0 +1,164 @@
+/** Files of users: what `gatehouse review` is given, bodies in YAML, kubeconfigs. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+
+import { toJsonText } from '../../../src/admission/json-text.ts';
+import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { objectsOf, parseDocuments } from '../../../src/commands/review/documents.ts';
+import { readKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import { parseBody } from '../../../src/sandbox/content-type.ts';
+import { ApiFailure } from '../../../src/sandbox/failure.ts';
+import { yamlOf } from '../../../src/sandbox/http/yaml-text.ts';
+import { anyObject, mutatedObject, mutatedText } from '../mutated.ts';
+import { SERVER } from '../seeds.ts';
+import { answerOf, fuzzTarget, hold, isDeliberate } from '../target.ts';
+
+const YAML = yamlOf(toJsonText(SERVER));
+const BOMB = [
+  'a: &a [x, x, x, x, x, x, x, x, x]',
+  ...['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, index) => bombLine(name, index)),
+].join('\n');
+const FILES = [
+  YAML,
+  `# a file\n---\n${YAML}---\n---\n${YAML}...\n`,
+  `apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data: {k: |\n    x\n  }\n`,
+  'a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n  e: !!binary aGk=\n  f: 0o17\n  g: 1_000\n  h: 2026-01-01\n',
+  toJsonText(SERVER),
+  BOMB,
+];
+
+/** Each line names the one before it nine times. */
+function bombLine(name: string, index: number): string {
+  const before = String.fromCharCode('a'.charCodeAt(0) + index);
+  return `${name}: &${name} [${Array.from({ length: 9 }, () => `*${before}`).join(', ')}]`;
+}
+
+/** Whatever a file holds, each of its documents is read or told of with its place. */
+export const documents = fuzzTarget('YAML documents', 8, mutatedText(FILES), (text) => {
+  const { found, problems } = parseDocuments(text, 'some.yaml');
+  const objects = found.map(objectsOf);
+  for (const problem of [...problems, ...objects.flatMap((parsed) => parsed.problems)]) {
+    hold(problem.startsWith('some.yaml'), () => `a problem without its file: ${problem}`);
+    hold(problem.length < 2_000, () => `a message of ${problem.length} characters`);
+  }
+  for (const { value } of found) {
+    const written = answerOf(() => toJsonText(value), isTooLong);
+    if (written !== undefined && written.length < 100_000) {
+      hold(isEqual(parseJson(written), value), () => 'what was read is no JSON');
+    }
+  }
+});
+
+/** A string has an end; no file of a person comes near it. */
+const isTooLong = (error: unknown) =>
+  error instanceof RangeError && error.message === 'Invalid string length';
+
+/** An object written as YAML is read as the same again, by the sandbox and by `gatehouse review`. */
+export const yamlText = fuzzTarget(
+  'YAML there and back',
+  8,
+  fc.oneof(mutatedObject([SERVER]), anyObject),
+  (input) => {
+    const object = { object: input }; // not at the beginning of the text, where a byte order mark is none of it
+    const yaml = yamlOf(toJsonText(object));
+    if (!yaml.isWellFormed()) return; // half of a character cannot be sent
+    const isRefusal = (error: unknown) => error instanceof ApiFailure;
+    const body = answerOf(() => parseBody(Buffer.from(yaml), 'application/yaml'), isRefusal);
+    hold(body !== undefined, () => `it was refused: ${yaml}`);
+    hold(isEqual(body, object), () => `the body is read as ${toJsonText(body ?? null)}:\n${yaml}`);
+    const { found, problems } = parseDocuments(yaml, '-');
+    const [first]: readonly { readonly value: JsonValue }[] = found;
+    hold(
+      isEqual(first?.value, object),
+      () => `the file is read as ${toJsonText(first?.value ?? problems.join())}:\n${yaml}`,
+    );
+  },
+);
+
+/** Anybody's body of a request to the sandbox. */
+export const bodies = fuzzTarget(
+  'sandbox: body',
+  8,
+  fc.tuple(mutatedText(FILES), fc.boolean()),
+  ([text, isJson]) => {
+    answerOf(
+      () => parseBody(Buffer.from(text), isJson ? 'application/json' : 'application/yaml'),
+      (error) => error instanceof ApiFailure,
+    );
+  },
+);
+
+const TOKEN = 'c2VjcmV0LXRva2VuLW9mLWFsaWNl';
+const KUBECONFIG: JsonObject = {
+  apiVersion: 'v1',
+  kind: 'Config',
+  'current-context': 'here',
+  clusters: [
+    {
+      name: 'one',
+      cluster: {
+        server: 'https://127.0.0.1:6443',
+        'certificate-authority-data': 'Zm9v',
+        'proxy-url': 'http://p:1',
+      },
+    },
+    { name: 'two', cluster: { server: 'http://127.0.0.1:8080', 'tls-server-name': 'x' } },
+  ],
+  users: [
+    { name: 'alice', user: { token: TOKEN, as: 'bob', 'as-groups': ['g'], 'as-user-extra': { k: ['v'] } } },
+    { name: 'nobody', user: {} },
+  ],
+  contexts: [
+    { name: 'here', context: { cluster: 'one', user: 'alice', namespace: 'store' } },
+    { name: 'there', context: { cluster: 'two', user: 'nobody' } },
+  ],
+};
+
+/** The file is there for as long as `use` takes. */
+function withFile(text: string, use: (file: string) => void): void {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fuzz-'));
+  try {
+    const file = join(folder, 'config');
+    writeFileSync(file, text);
+    use(file);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** A kubeconfig is read, or refused in words that name the file and give away no token. */
+export const kubeconfigs = fuzzTarget(
+  'kubeconfig',
+  4,
+  fc.tuple(
+    fc.oneof(
+      mutatedObject([KUBECONFIG]).map((config) => yamlOf(toJsonText(config))),
+      mutatedText([yamlOf(toJsonText(KUBECONFIG))]),
+    ),
+    fc.constantFrom('', 'here', 'there'),
+  ),
+  ([text, context]) => {
+    withFile(text, (file) => {
+      readAs(file, context === '' ? undefined : context);
+    });
+  },
+);
+
+function readAs(file: string, context: string | undefined): void {
+  const isAnswer = (error: unknown) =>
+    isDeliberate(error) &&
+    error instanceof Error &&
+    error.message.includes(file) &&
+    !error.message.includes(TOKEN);
+  const access = answerOf(() => readKubeconfig([file], context), isAnswer);
+  if (access === undefined) return;
+  hold(typeof access.server === 'string', () => 'the server is no text');
+  const { groups = [], extra = {} } = access.impersonation ?? {};
+  const values = [access.impersonation?.user ?? '', ...groups, ...Object.values(extra).flat()];
+  hold(
+    values.every((value) => typeof value === 'string'),
+    () => 'who is impersonated is no text',
+  );
+}

@@ -1,0 +1,95 @@
+/** What the differ could take long over, or write much about: long lists, deep nesting, long keys. */
+import fc from 'fast-check';
+
+import { diff } from '../../../src/admission/json-diff.ts';
+import { applyPatch } from '../../../src/admission/json-patch.ts';
+import { toJsonText } from '../../../src/admission/json-text.ts';
+import { isEqual, isJsonArray, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { fuzzTarget, hold } from '../target.ts';
+
+const ELEMENTS = {
+  number: (index: number) => index,
+  text: (index: number) => `value ${index}`,
+  named: (index: number) => ({ name: `n${index}`, value: index }),
+  sameName: (index: number) => ({ name: 'n', value: index }),
+  list: (index: number) => [index, [index]],
+  alike: () => ({ a: [{ b: 'c' }] }),
+} satisfies Readonly<Record<string, (index: number) => JsonValue>>;
+
+/** Two lists of about `length` elements, from what makes the one with that number. */
+const PAIRS = {
+  shifted: (make: Make, length: number) => [range(0, length, make), range(1, length + 1, make)],
+  shiftedBack: (make: Make, length: number) => [range(1, length + 1, make), range(0, length, make)],
+  different: (make: Make, length: number) => [range(0, length, make), range(length, 2 * length, make)],
+  reversed: (make: Make, length: number) => [range(0, length, make), range(0, length, make).reverse()],
+  thinned: (make: Make, length: number) => [range(0, length, make), everyOther(range(0, length, make))],
+  filled: (make: Make, length: number) => [everyOther(range(0, length, make)), range(0, length, make)],
+  rotated: (make: Make, length: number) => [range(0, length, make), halvesSwapped(range(0, length, make))],
+  lastChanged: (make: Make, length: number) => [
+    range(0, length, make),
+    [...range(0, length - 1, make), 'other'],
+  ],
+  emptied: (make: Make, length: number) => [range(0, length, make), []],
+} satisfies Readonly<Record<string, (make: Make, length: number) => readonly [JsonValue[], JsonValue[]]>>;
+
+type Make = (index: number) => JsonValue;
+
+const range = (from: number, to: number, make: Make): JsonValue[] =>
+  Array.from({ length: Math.max(0, to - from) }, (_, index) => make(from + index));
+const everyOther = (list: readonly JsonValue[]) => list.filter((_, index) => index % 2 === 0);
+const halvesSwapped = (list: readonly JsonValue[]) => [
+  ...list.slice(list.length / 2),
+  ...list.slice(0, list.length / 2),
+];
+
+/** How the lists are wrapped: all of one long key, or of many keys, or deep down. */
+const WRAPS = {
+  plain: (value: JsonValue): JsonObject => ({ spec: { list: value } }),
+  longKey: (value: JsonValue): JsonObject => ({ spec: { ['key/~'.repeat(2_000)]: value } }),
+  longKeys: (value: JsonValue): JsonObject => ({
+    spec: isJsonArray(value)
+      ? Object.fromEntries(value.slice(0, 400).map((item, index) => [`${'k'.repeat(500)}${index}`, item]))
+      : {},
+  }),
+  keys: (value: JsonValue): JsonObject => ({
+    spec: isJsonArray(value) ? Object.fromEntries(value.map((item, index) => [String(index), item])) : {},
+  }),
+  deep: (value: JsonValue): JsonObject => ({ spec: nested(value, 200) }),
+  atTheRoot: (value: JsonValue): JsonObject => ({ a: value, b: [value], c: { value } }),
+} satisfies Readonly<Record<string, (value: JsonValue) => JsonObject>>;
+
+function nested(value: JsonValue, levels: number): JsonValue {
+  let wrapped = value;
+  for (let level = 0; level < levels; level += 1) wrapped = level % 3 === 0 ? [wrapped] : { inner: wrapped };
+  return wrapped;
+}
+
+const keysOf = <Key extends string>(table: Readonly<Record<Key, unknown>>) =>
+  fc.constantFrom(...(Object.keys(table) as Key[])); // the keys of a constant are those of its type
+
+/** Most are short: what is long takes some hundred times as long. */
+const lengths = fc.oneof(
+  { weight: 12, arbitrary: fc.nat({ max: 600 }) },
+  { weight: 3, arbitrary: fc.nat({ max: 3_000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(9_999, 10_000) },
+);
+
+/** Below a field of the root, paths have at most so many characters together, or there is one operation alone. */
+const MOST_PATHS = 64 * 1024;
+
+export const largeLists = fuzzTarget(
+  'JSON patch of long lists',
+  2,
+  fc.tuple(keysOf(PAIRS), keysOf(ELEMENTS), keysOf(WRAPS), lengths),
+  ([pair, element, wrap, length]) => {
+    const [was, is] = PAIRS[pair](ELEMENTS[element], length);
+    const [before, after] = [WRAPS[wrap](was), WRAPS[wrap](is)];
+    const patch = diff(before, after);
+    hold(isEqual(applyPatch(before, patch), after), () => 'it leads elsewhere');
+    const size = toJsonText(patch).length;
+    const fields = Object.keys(after).length;
+    // Once the object, the paths, and `{"op":"replace","path":"","value":},` for each of 256 operations.
+    const most = 3 * toJsonText(after).length + fields * (2 * MOST_PATHS + 256 * 40) + 1_000;
+    hold(size <= most, () => `the patch has ${size} characters, the object ${toJsonText(after).length}`);
+  },
+);

@@ -1,0 +1,92 @@
+/** What tenants write for serving certs and bundles: Secrets and annotations. */
+import fc from 'fast-check';
+
+import { isJsonObject, type JsonObject } from '../../../src/admission/json.ts';
+import { bundleOfSource } from '../../../src/pki/injection-source.ts';
+import { sketchServingCert } from '../../../src/pki/serving-cert-facts.ts';
+import { servingCertRequest } from '../../../src/pki/serving-cert-request.ts';
+import { bundle, isDiscreet, key, KEYS, NOW, server } from '../keys.ts';
+import { mutatedObject, mutatedText } from '../mutated.ts';
+import { fuzzTarget, hold } from '../target.ts';
+
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const files = { 'tls.crt': server.chain, 'tls.key': key, 'ca.crt': bundle };
+
+/** A Secret that should hold a serving cert, and a source of a bundle: garbage is a fact, never an error. */
+export const servingSecret = fuzzTarget(
+  'Secret of a serving cert',
+  8,
+  fc.array(
+    fc.tuple(
+      fc.constantFrom(...Object.keys(files)),
+      mutatedText([...Object.values(files), ...KEYS]),
+      fc.boolean(),
+    ),
+    {
+      maxLength: 2,
+    },
+  ),
+  (edits) => {
+    const texts = new Map<string, string>(Object.entries(files));
+    for (const [name, text, isGone] of edits) {
+      if (isGone) texts.delete(name);
+      else texts.set(name, text);
+    }
+    const data = Object.fromEntries([...texts].map(([name, text]) => [name, base64(text)]));
+    const sketch = sketchServingCert(data);
+    if (sketch?.kind === 'unusable') hold(isDiscreet(new Error(sketch.message)), () => 'it tells of the key');
+    if (edits.length === 0) hold(sketch?.kind === 'usable', () => 'it was usable');
+    const ref = { kind: 'Secret', namespace: 'a', name: 'b' } as const;
+    const metadata = { annotations: { 'gatehouse.dev/allow-direct-injection': 'true' } };
+    const state = bundleOfSource(ref, 'gatehouse.dev/allow-direct-injection', { metadata, data }, NOW);
+    if (state.kind === 'unusable') hold(isDiscreet(new Error(state.message)), () => 'it tells of the key');
+    if (state.kind === 'bundle') hold(!state.pem.includes('PRIVATE'), () => 'a key is injected');
+  },
+);
+
+const SERVICE: JsonObject = {
+  name: 'db',
+  namespace: 'prod',
+  annotations: {
+    'gatehouse.dev/serving-cert-secret-name': 'db-tls',
+    'gatehouse.dev/serving-cert-dns-names': 'db.example.com,*.db.example.com',
+    'gatehouse.dev/serving-cert-key-algorithm': 'RSA-2048',
+    'gatehouse.dev/serving-cert-duration': '24h',
+    'gatehouse.dev/serving-cert-outputs': 'combined-pem,pkcs12',
+    'gatehouse.dev/serving-cert-pod-names': 'db:3',
+    'gatehouse.dev/serving-cert-wildcard': 'true',
+    'gatehouse.dev/serving-cert-keystore-password': 'secret/key',
+  },
+};
+const RULES = { clusterDomain: 'cluster.local', dnsSuffixes: ['example.com'], openshift: true };
+
+/** Whatever stands in the annotations of a Service, its certificate is for itself and for what the operator allows. */
+export const serviceRequests = fuzzTarget(
+  'annotations of a Service',
+  30,
+  mutatedObject([SERVICE]),
+  (metadata) => {
+    const { annotations } = metadata;
+    const texts = Object.entries(isJsonObject(annotations) ? annotations : {}).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string', // the API server has no others
+    );
+    const request = servingCertRequest(
+      {
+        metadata: { name: 'db', namespace: 'prod', annotations: Object.fromEntries(texts) },
+        spec: { clusterIP: 'None' },
+      },
+      RULES,
+    );
+    if (request.kind === 'invalid')
+      hold(request.message.length < 2_000, () => `${request.message.length} characters`);
+    if (request.kind !== 'request') return;
+    for (const name of request.dnsNames) {
+      const isOwn = name === 'db' || /^([a-z0-9*-]+\.)*db\.prod(\.svc(\.cluster\.local)?)?$/.test(name);
+      hold(isOwn || /^(\*\.)?([a-z0-9-]+\.)*example\.com$/.test(name), () => `it has the name ${name}`);
+    }
+    hold(
+      request.lifetimeMs > 0 && Number.isFinite(request.lifetimeMs),
+      () => `it lives for ${request.lifetimeMs} ms`,
+    );
+  },
+);
