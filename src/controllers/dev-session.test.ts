@@ -103,6 +103,25 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(writes()).toBe(6);
   });
 
+  test('one configuration that cannot be put back does not keep the other, and is tried again', async () => {
+    const before = shown();
+    let isBroken = false;
+    const { take, putBack } = session({
+      replace: (resource, object) =>
+        isBroken && resource === 'mutatingwebhookconfigurations'
+          ? Promise.reject(new ApiError(500, 'etcd is away'))
+          : live[resource].replace(object),
+    });
+    await take('all', NEVER);
+    isBroken = true;
+    await expect(putBack(NEVER)).rejects.toThrow('could not put back mutatingwebhookconfigurations');
+    expect(shown()[0]).not.toEqual(before[0]);
+    expect(shown()[1]).toEqual(before[1]);
+    isBroken = false;
+    await putBack(NEVER);
+    expect(shown()).toEqual(before);
+  });
+
   test('takes only what concerns Gatehouse itself at first', async () => {
     await session().take('own', NEVER);
     expect(places().filter((place) => place === 'service')).not.toEqual([]);

@@ -102,11 +102,18 @@ export function createDevSession(deps: DevSessionDeps): RunningDevSession {
       if (taken.size === 0) return;
       const serviceBundle = await deps.serviceBundle(signal);
       const desired = deps.desired(serviceBundle);
+      const failures: unknown[] = [];
       for (const [resource, { before, first }] of taken) {
         const webhooks = servedWebhooks(before, { first, now: desired[resource].webhooks }, serviceBundle);
-        await repeatedly(deps, () => putBackOne(deps, resource, webhooks, signal));
-        taken.delete(resource);
+        try {
+          await repeatedly(deps, () => putBackOne(deps, resource, webhooks, signal));
+          taken.delete(resource);
+        } catch (error) {
+          failures.push(error); // the other one leads to nobody either
+        }
       }
+      if (failures.length > 0)
+        throw new Error(`could not put back ${[...taken.keys()].join(' and ')}`, { cause: failures[0] });
     },
   };
 }

@@ -52,9 +52,7 @@ interface SubjectAccessReview extends KubeObject {
     readonly uid: string;
     readonly groups: readonly string[];
     readonly extra: Readonly<Record<string, readonly string[]>>;
-    readonly resourceAttributes?: AccessQuestion;
-    readonly nonResourceAttributes?: PathQuestion;
-  };
+  } & Asked;
   readonly status?: {
     readonly allowed: boolean;
     /** Explicitly no, where `allowed: false` alone may mean that nothing says yes. */
@@ -63,19 +61,36 @@ interface SubjectAccessReview extends KubeObject {
   };
 }
 
-/** Whether the API server would let this user do that. */
-export async function mayUser(
+/** Either of them. */
+interface Asked {
+  readonly resourceAttributes?: AccessQuestion;
+  readonly nonResourceAttributes?: PathQuestion;
+}
+
+async function review(
   client: Pick<KubeClient, 'create'>,
   { username, uid, groups, extra }: AccessSubject,
+  asked: Asked,
+  options: CallOptions | undefined,
+): Promise<SubjectAccessReview['status']> {
+  const spec = { user: username, uid, groups, extra, ...asked };
+  const answer = await client.create<SubjectAccessReview>(
+    subjectAccessReviews,
+    { metadata: {}, spec },
+    options,
+  );
+  return answer.status;
+}
+
+/** Whether the API server would let this user do that. That nothing says yes is a no: a binding to a role that is gone is an error, too. */
+export async function mayUser(
+  client: Pick<KubeClient, 'create'>,
+  subject: AccessSubject,
   question: AccessQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  const review = await client.create<SubjectAccessReview>(
-    subjectAccessReviews,
-    { metadata: {}, spec: { user: username, uid, groups, extra, resourceAttributes: question } },
-    options,
-  );
-  return review.status?.allowed === true;
+  const status = await review(client, subject, { resourceAttributes: question }, options);
+  return status?.allowed === true;
 }
 
 /**
@@ -84,18 +99,14 @@ export async function mayUser(
  */
 export async function mayUserVisit(
   client: Pick<KubeClient, 'create'>,
-  { username, uid, groups, extra }: AccessSubject,
+  subject: AccessSubject,
   question: PathQuestion,
   options?: CallOptions,
 ): Promise<boolean> {
-  const { status } = await client.create<SubjectAccessReview>(
-    subjectAccessReviews,
-    { metadata: {}, spec: { user: username, uid, groups, extra, nonResourceAttributes: question } },
-    options,
-  );
+  const status = await review(client, subject, { nonResourceAttributes: question }, options);
   if (status === undefined) throw new Error('the API server answered a SubjectAccessReview without a status');
   const { allowed, denied = false, evaluationError = '' } = status;
   if (!allowed && !denied && evaluationError !== '')
-    throw new Error(`the API server could not decide about ${username}: ${evaluationError}`);
+    throw new Error(`the API server could not decide about ${subject.username}: ${evaluationError}`);
   return allowed;
 }

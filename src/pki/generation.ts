@@ -60,7 +60,7 @@ export function createGeneration(request: NewGeneration): Generation {
   const id = generationId(keyPair.publicKey);
   const issuer: Issuer = {
     // A name for each generation: stores that index CAs by name keep all of them, and no verifier mistakes one for another.
-    name: commonName(`gatehouse-serving-ca-${id}`),
+    name: commonName(ownName(id)),
     keyId: keyIdOf(keyPair.publicKey),
     privateKey: keyPair.privateKey,
   };
@@ -83,6 +83,12 @@ export function createGeneration(request: NewGeneration): Generation {
     activatedAt: undefined,
   };
 }
+
+const ownName = (id: string): string => `gatehouse-serving-ca-${id}`;
+
+/** Whether Gatehouse made it, and so makes the one after it: an imported CA is its owner's to replace. */
+export const isOfOwnMake = (generation: Generation): boolean =>
+  rootOf(generation).subject === `CN=${ownName(generation.id)}`;
 
 /** A CA that somebody else made, read and checked. */
 export interface ImportedAuthority {

@@ -6,7 +6,13 @@ import { AUTHORITY_SECRET, CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../../pk
 import { parseAuthority } from '../../../pki/authority-secret.ts';
 import type { Authority } from '../../../pki/authority.ts';
 import { caBundle } from '../../../pki/bundle.ts';
-import { generationId, rootOf, type Generation, type GenerationState } from '../../../pki/generation.ts';
+import {
+  generationId,
+  isOfOwnMake,
+  rootOf,
+  type Generation,
+  type GenerationState,
+} from '../../../pki/generation.ts';
 import type { BundleState } from '../../../pki/injection-source.ts';
 import { parseCertificatePem, splitCertificates } from '../../../pki/pem.ts';
 import { rotationPhase, rotationTime, type RotationPhase } from '../../../pki/rotation.ts';
@@ -34,7 +40,7 @@ export interface GenerationRow {
   readonly createdAt?: string;
   readonly publishedAt?: string;
   readonly activatedAt?: string;
-  /** Of the active one: when the next generation is due. */
+  /** Of the active one: when the next generation is due. Absent for a CA that was imported: that has no next one until its owner makes it. */
   readonly rotationAt?: string;
 }
 
@@ -115,7 +121,9 @@ function rowOf(generation: Generation, now: Date): GenerationRow {
     createdAt: createdAt.toISOString(),
     ...(publishedAt === undefined ? {} : { publishedAt: publishedAt.toISOString() }),
     ...(activatedAt === undefined ? {} : { activatedAt: activatedAt.toISOString() }),
-    ...(state === 'active' ? { rotationAt: rotationTime(generation).toISOString() } : {}),
+    ...(state === 'active' && isOfOwnMake(generation)
+      ? { rotationAt: rotationTime(generation).toISOString() }
+      : {}),
   };
 }
 
@@ -152,10 +160,14 @@ function activeAttention(authority: Authority, object: string, now: Date): reado
     return attention(`generation ${active.id}, which signs, ended at ${end}: rotate the authority now`);
   const isLate = now.getTime() > validFromDate.getTime() * 0.25 + validToDate.getTime() * 0.75;
   const isPrepared = generations.some(({ state }) => state === 'pending');
-  if (isLate && !isPrepared)
+  if (isLate && !isPrepared) {
+    const next = isOfOwnMake(active)
+      ? 'see why the leader does not rotate'
+      : 'it was imported, so put a new CA into its secret';
     return attention(
-      `generation ${active.id}, which signs, ends at ${end} and no other is prepared: see why the leader does not rotate`,
+      `generation ${active.id}, which signs, ends at ${end} and no other is prepared: ${next}`,
     );
+  }
   return [];
 }
 

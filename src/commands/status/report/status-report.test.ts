@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest';
 
 import { toSecretData } from '../../../pki/authority-secret.ts';
-import { activeGeneration } from '../../../pki/authority.ts';
+import { activeGeneration, authorityOf } from '../../../pki/authority.ts';
+import { commonName, keyIdOf, signCertificate } from '../../../pki/certificate.ts';
 import { after, DAY, HOUR } from '../../../pki/durations.ts';
 import { prepared, serverOf } from '../../../pki/fixtures.ts';
+import { generationId, importGeneration } from '../../../pki/generation.ts';
+import { generateKeyPair, randomSerial } from '../../../pki/keys.ts';
+import { firstCertificate } from '../../../pki/pem.ts';
 import { TARGET_KINDS } from '../../../pki/injection-target.ts';
 import type { ClusterReadings } from '../read-cluster.ts';
 import {
@@ -53,6 +57,26 @@ test('a cluster in which all is well needs no attention; violations and open win
   expect(report.injectionTargets.items).toMatchObject([{ name: 'third-party', state: 'Current' }]);
   expect(report.admissionPolicies.items).toMatchObject([{ name: 'servers', ready: 'True', violations: 4 }]);
   expect(report.restoreWindows).toMatchObject({ total: 2, items: [{ phase: 'Open' }] });
+});
+
+test('an imported CA is due to be replaced by its owner alone', async () => {
+  const { publicKey, privateKey } = await generateKeyPair('ECDSA-P256');
+  const issuer = { name: commonName('Acme Root'), keyId: keyIdOf(publicKey), privateKey };
+  const validity = { notBefore: NOW, notAfter: after(NOW, 400 * DAY) };
+  const template = { ...validity, publicKey, subject: issuer, serial: randomSerial() };
+  const certificate = signCertificate({ ...template, purpose: { kind: 'authority' } }, issuer);
+  const made = importGeneration(
+    { id: generationId(firstCertificate(certificate).publicKey), certificate, key: privateKey },
+    { serial: randomSerial(), now: NOW, previous: undefined },
+  );
+  const stored = read({ data: toSecretData(authorityOf(made, NOW)) });
+
+  const rows = (report: StatusReport) => report.authority.generations.map(({ rotationAt }) => rotationAt);
+  expect(rows(reportOf({ authority: stored }))).toEqual([undefined]);
+  expect(rows(reportOf())).toEqual([expect.any(String)]);
+  expect(complaints(reportOf({ authority: stored }, after(NOW, 350 * DAY)))).toContainEqual(
+    expect.stringMatching(/and no other is prepared: it was imported, so put a new CA into its secret$/),
+  );
 });
 
 test('no private key is in the report', () => {
