@@ -5,6 +5,7 @@ import { findClusterAccess, type KubeconfigOptions } from './cluster-access.ts';
 import { createTokenFile, readCredentials, type Credentials, type TlsMaterial } from './credentials.ts';
 import type { Headers } from './impersonation.ts';
 import { throughProxy } from './proxy.ts';
+import { createRecovery, type Recovery } from './recovery.ts';
 
 export interface Connection {
   /** The base URL; may have a path. */
@@ -21,6 +22,8 @@ export interface Connection {
   readonly headers: () => Promise<Headers>;
   /** After a 401: ask for credentials anew. */
   readonly dropCredentials: () => void;
+  /** Spreads what can wait when the API server has been away. */
+  readonly recovery: Recovery;
   readonly close: () => Promise<void>;
 }
 
@@ -85,6 +88,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     urgentDispatcher,
     headers: async () => (await read()).headers,
     dropCredentials: drop,
+    recovery: createRecovery(clock),
     close: async () => {
       // destroy, not close: close waits for watches, which do not end by themselves.
       await Promise.all([dispatcher, watchDispatcher, urgentDispatcher].map((one) => one.destroy()));

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
-import { ApiError, isGone } from './api-error.ts';
-import { backoffMs } from './backoff.ts';
+import { ApiError, isGone, NetworkError } from './api-error.ts';
+import { backoffMs, type BackoffOptions } from './backoff.ts';
 import { createChangeSink, dropManagedFields, type Change } from './change.ts';
 import { createReads } from './client-reads.ts';
 import { linkedController, orAborted, sleep, systemClock, type Clock } from './clock.ts';
@@ -16,7 +16,9 @@ export type { Change } from './change.ts';
 export interface ReflectorTiming extends WatchTiming {
   /** A watch that lived this long was a good one: what fails next is a first failure again. */
   readonly stableMs: number;
-  readonly backoff: { readonly baseMs: number; readonly maxMs: number };
+  readonly backoff: BackoffOptions;
+  /** The longest wait while there is no answer at all: asking costs the API server nothing then, and what is stored grows old. */
+  readonly unreachableMaxMs: number;
 }
 
 export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
@@ -74,6 +76,7 @@ const TIMING: ReflectorTiming = {
   stableMs: 10_000,
   // With its jitter 0.8 s to 1.6 s at first, as client-go.
   backoff: { baseMs: 1_600, maxMs: 30_000 },
+  unreachableMaxMs: 10_000,
 };
 
 /** A page of 500 large objects takes a busy API server longer than a single object. */
@@ -89,6 +92,8 @@ interface Progress {
   /** The last position, kept over lists: a list that is older shows a rollback. */
   lastSeen: string | undefined;
   failures: number;
+  /** Since a watch last stood for some time. */
+  lostTrack: number;
   /** Objects with the resourceVersion that is known are news all the same. */
   everything: boolean;
   /** Lists under heavy compaction may never see their second page; then one request has to do. */
@@ -199,7 +204,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     signal.throwIfAborted();
     const started = clock.monotonic();
     const settle = (): void => {
-      if (clock.monotonic() - started >= timing.stableMs) progress.failures = 0;
+      if (clock.monotonic() - started < timing.stableMs) return;
+      progress.failures = 0;
+      progress.lostTrack = 0;
     };
     const end = await watch(progress, progress.position, signal).finally(settle);
     switch (end.kind) {
@@ -211,17 +218,18 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       case 'lost-track':
         progress.position = undefined;
         log.debug({ ...fields, message: end.message }, 'listing again');
-        // The first time that is how watches end; from then on it is how a server misbehaves.
-        if (progress.failures > 0) return new Error(end.message);
-        progress.failures = 1;
-        return 'go-on';
+        // The first time that is how watches end, above all after a restart; from then on it is how a server misbehaves.
+        progress.lostTrack += 1;
+        return progress.lostTrack > 1 ? new Error(end.message) : 'go-on';
     }
   };
 
   const backOff = async (progress: Progress, error: unknown, signal: AbortSignal): Promise<void> => {
     const failures = ++progress.failures;
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
-    const ms = Math.max(asked, backoffMs(failures, timing.backoff, random));
+    const { baseMs, maxMs } = timing.backoff;
+    const longest = error instanceof NetworkError ? Math.min(maxMs, timing.unreachableMaxMs) : maxMs;
+    const ms = Math.max(asked, backoffMs(failures, { baseMs, maxMs: longest }, random));
     const message = error instanceof Error ? error.message : String(error);
     if (isGone(error)) progress.paged = false;
     state = { kind: 'backing-off', until: new Date(clock.now() + ms), failures, message };
@@ -245,6 +253,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       position: undefined,
       lastSeen: undefined,
       failures: 0,
+      lostTrack: 0,
       everything: false,
       paged: true,
     };

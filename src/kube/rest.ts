@@ -5,6 +5,7 @@ import { impersonationHeaders, type Headers, type Impersonation } from './impers
 import { splitLines } from './ndjson.ts';
 import { planRetry } from './retry.ts';
 import {
+  isInterruption,
   parseJson,
   readAll,
   send,
@@ -72,12 +73,17 @@ export interface RestOptions {
   readonly parse?: (text: string) => unknown;
   /** Uses the connection that is kept free for leases. */
   readonly urgent?: boolean;
+  /** What it sends can wait, and is spread when the API server comes back (`recovery.ts`). */
+  readonly background?: boolean;
   readonly clock?: Clock;
   readonly random?: () => number;
 }
 
 /** An admission request lives 30 s at most, and the API server gives up on a request of ours after 60. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** An answer that ends so much before the time that was asked for, in milliseconds, was ended by somebody else. */
+const EARLY_MS = 2_000;
 
 /** The content type of server-side apply; JSON is YAML. Applying twice is the same as once. */
 export const APPLY_PATCH = 'application/apply-patch+yaml';
@@ -88,9 +94,11 @@ export function createRest(options: RestOptions): Rest {
 
 function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   const { connection, userAgent, observe = () => undefined, onDate = () => undefined, trace } = options;
-  const { urgent = false, clock = systemClock, random = Math.random } = options;
+  const { urgent = false, background = false, clock = systemClock, random = Math.random } = options;
   const { parse = (text: string): unknown => JSON.parse(text) } = options;
-  const transport: Transport = { connection, userAgent, identity, observe, trace, onDate, parse, clock };
+  const transport: Transport = {
+    ...{ connection, userAgent, identity, observe, trace, onDate, parse, clock, background },
+  };
   const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
 
   const attempt = (line: RequestLine, request: RestRequest, signal: AbortSignal): Promise<unknown> => {
@@ -180,11 +188,17 @@ async function* stream(
       (response) => response.body,
     );
     opening.lift();
+    const endsAt = transport.clock.monotonic() + Number(query?.timeoutSeconds ?? 0) * 1_000 - EARLY_MS;
+    const { recovery } = transport.connection;
     try {
       for await (const text of splitLines(body)) yield parseJson(transport, line, text);
     } catch (error) {
-      throw toFailure(line, signal, error);
+      const failure = toFailure(line, signal, error);
+      if (isInterruption(failure)) recovery.interrupted();
+      throw failure;
     }
+    // One API server of several that shuts down ends all of its watches properly, and all of them before their time.
+    if (transport.clock.monotonic() < endsAt) recovery.interrupted();
   } finally {
     // Also when the reader leaves early: the connection is of no use to anybody else.
     opening.abort(new Error('the reader of the stream left'));

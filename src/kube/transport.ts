@@ -35,6 +35,8 @@ export interface Transport {
   /** Throws when the text is not JSON. */
   readonly parse: (text: string) => unknown;
   readonly clock: Clock;
+  /** Whether its requests can wait while the API server comes back. */
+  readonly background: boolean;
 }
 
 export interface Attempt {
@@ -56,6 +58,28 @@ export async function send<T>(
   attempt: Attempt,
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
+  const { recovery } = transport.connection;
+  const endTurn = transport.background ? await recovery.turn(attempt.signal) : undefined;
+  try {
+    return await sendNow(transport, attempt, read);
+  } catch (error) {
+    if (isInterruption(error)) recovery.interrupted();
+    throw error;
+  } finally {
+    endTurn?.();
+  }
+}
+
+/** Whether the API server may be away: then everything that it serves will ask again. */
+export function isInterruption(error: unknown): boolean {
+  return error instanceof NetworkError && error.kind !== 'malformed';
+}
+
+async function sendNow<T>(
+  transport: Transport,
+  attempt: Attempt,
+  read: (response: Dispatcher.ResponseData) => T | Promise<T>,
+): Promise<T> {
   const { line, signal } = attempt;
   // An exec plugin may hang; the deadline holds for it too.
   const credentials = await orAborted(transport.connection.headers(), signal);
@@ -68,6 +92,7 @@ export async function send<T>(
   try {
     const response = await attempt.dispatcher.request(toDispatch(transport, traced, credentials));
     code = response.statusCode;
+    transport.connection.recovery.answered();
     if (typeof response.headers.date === 'string') transport.onDate(response.headers.date);
     if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
     return await read(response);

@@ -47,14 +47,19 @@ export async function connect(
     trace: tracing === undefined ? undefined : traceRequests(tracing, connection.server),
     onDate: serverClock.observe,
   };
-  const rest = createRest(options);
-  const discovery = createDiscovery(rest, systemClock);
+  // Reviews wait for what admission reads and for what is discovered of the API server; watches and controllers have time.
+  const prompt = createRest(options);
+  const rest = createRest({ ...options, background: true });
+  const discovery = createDiscovery(prompt, systemClock);
   const version = await versionOf(discovery, connection.server, log, signal);
   log.info({ server: connection.server, version: version.gitVersion, identity }, 'connected');
   const capabilities = { matchConditions: hasMatchConditions(version) };
-  const client = createClient(rest);
-  const exactRest = createRest({ ...options, parse: parseJson });
-  const exact = { rest: exactRest, client: createClient(exactRest) };
+  const client = createClient(prompt);
+  const exactly = { ...options, parse: parseJson };
+  const exact = {
+    rest: createRest({ ...exactly, background: true }),
+    client: createClient(createRest(exactly)),
+  };
   return {
     context: {
       ...{

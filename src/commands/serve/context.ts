@@ -14,9 +14,11 @@ export interface Context {
   readonly config: Config;
   /** The name of this replica in the lease. */
   readonly identity: string;
+  /** For watches, and for what the leader does: what can wait while the API server comes back. */
   readonly rest: Rest;
+  /** For what somebody waits for. */
   readonly client: KubeClient;
-  /** For reading what is compared: integers beyond 2^53 come as bigint. What it has read must not be written. */
+  /** As these two, for reading what is compared: integers beyond 2^53 come as bigint. What it has read must not be written. */
   readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
   readonly capabilities: Capabilities;

@@ -1,4 +1,5 @@
 /** What only the leader runs: everything that writes. Its client refuses to write once the lease may have run out. */
+import { createClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { fenced } from '../../kube/fence.ts';
 import { startCertificates } from './certificates.ts';
@@ -25,7 +26,7 @@ export async function lead(
   isLeader: () => boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const leading = { ...context, client: fenced(context.client, isLeader) };
+  const leading = { ...context, client: fenced(createClient(context.rest), isLeader) };
   const recorder = createEventRecorder({
     client: leading.client,
     component: 'gatehouse',

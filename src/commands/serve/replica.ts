@@ -9,7 +9,7 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { createPoliciesReconciler, namedKinds } from '../../controllers/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from '../../controllers/policy-registry.ts';
 import { createListeners, type Listeners } from '../../controllers/listeners.ts';
-import { canI } from '../../kube/access.ts';
+import { createClient } from '../../kube/client.ts';
 import { createAdmission } from './admission.ts';
 import { createClaims } from './claims.ts';
 import type { Context } from './context.ts';
@@ -19,6 +19,7 @@ import { createOwnKinds } from './own-kinds.ts';
 import { createOwners } from './owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './crd-schemas.ts';
+import { createReadAccess } from './read-access.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
 import { createKnownRestore, createMayRestore, createRestoreEvidence } from './restore-evidence.ts';
 import { createTargets, type Targets } from './targets.ts';
@@ -43,11 +44,13 @@ export interface ReplicaParts {
   readonly onDetectorChange: Listeners<[name: string]>['add'];
 }
 
-/** One policy that waits for a list must not hold up the others. */
-const POLICY_WORKERS = 4;
+/** One policy that waits for a list must not hold up the others: at start each of the first ones waits for a list of its own. */
+const POLICY_WORKERS = 16;
 
 export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
   const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
+  // A version of a policy that is not judged yet leaves the one before it in force: that can wait.
+  const patient = createClient(context.rest);
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
   const targets = createTargets(context, signal);
@@ -88,17 +91,12 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       reconcile: createPoliciesReconciler({
         policy: (name) => policies.store.get(name),
         resolve: (target, waiting) => discovery.resolve(target, waiting),
-        canRead: async (resource, waiting) => {
-          const answers = await Promise.all(
-            ['get', 'list', 'watch'].map((verb) => canI(client, { verb, ...resource }, { signal: waiting })),
-          );
-          return answers.every(Boolean);
-        },
+        canRead: createReadAccess(patient, () => performance.now()),
         watchTarget: async (target, waiting) => {
           const resource = await discovery.resolve(target, waiting);
           if (resource !== undefined) await targets.ensure(resource, target.whole, waiting);
         },
-        schemas: createCrdSchemas(client, () => performance.now()),
+        schemas: createCrdSchemas(patient, () => performance.now()),
         environment: { ownNamespace: config.namespace, ...capabilities },
         registry,
         now,

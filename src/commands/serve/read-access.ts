@@ -1,0 +1,36 @@
+/** Whether this process may read a kind, asked once for the many policies that need the same kinds. */
+import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { canI } from '../../kube/access.ts';
+import type { KubeClient } from '../../kube/client.ts';
+
+export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
+
+/** Hundreds of policies are judged when a replica starts, each with two kinds and three verbs. In milliseconds. */
+const FRESH_MS = 10_000;
+
+/** A yes is remembered for a moment; a no is not, for the ClusterRole that was missing may be there now. */
+export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => number): ReadAccess {
+  const known = new Map<string, { readonly at: number; readonly answer: Promise<boolean> }>();
+  const ask = async ({ group, resource }: GroupResource): Promise<boolean> => {
+    const answers = await Promise.all(
+      ['get', 'list', 'watch'].map((verb) => canI(client, { verb, group, resource })),
+    );
+    return answers.every(Boolean);
+  };
+  return async (resource, signal) => {
+    signal.throwIfAborted();
+    const name = groupResourceName(resource);
+    const before = known.get(name);
+    if (before !== undefined && now() - before.at < FRESH_MS) return before.answer;
+    // Not with the signal of the first who asks: others wait for the same answer.
+    const entry = { at: now(), answer: ask(resource) };
+    known.set(name, entry);
+    const forget = (): void => {
+      if (known.get(name) === entry) known.delete(name);
+    };
+    entry.answer.then((allowed) => {
+      if (!allowed) forget();
+    }, forget);
+    return entry.answer;
+  };
+}

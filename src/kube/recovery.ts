@@ -1,0 +1,105 @@
+import { abortError, type Clock } from './clock.ts';
+
+/**
+ * Keeps what can wait from falling upon an API server that has just come back. When it goes away every watch breaks in the same
+ * moment, and with it go the lease and what controllers were about to do; each tries again by itself, and a replica that follows
+ * a hundred kinds would come back with hundreds of requests at once, as would each of the other clients of that API server.
+ */
+export interface Recovery {
+  /** The API server gave no answer, or broke off one that was not over. */
+  readonly interrupted: () => void;
+  /** It answered, whatever it said. */
+  readonly answered: () => void;
+  /**
+   * Resolves when a request that can wait may be sent: at once, except after an interruption. Call what it gives when the request
+   * has been answered or has failed.
+   * @throws the reason of `signal` on abort
+   */
+  readonly turn: (signal: AbortSignal) => Promise<() => void>;
+}
+
+/**
+ * 40 turns a second: with the lease and what admission reads live, which never wait, a replica stays below 50 requests. A
+ * hundred watches are back within ten seconds, though each may need a probe, a refused watch, a list and a watch.
+ */
+export const TURN_MS = 25;
+/** In milliseconds: longer than the longest wait of a reflector for an API server that is away, so that the last is paced too. */
+export const PACED_MS = 15_000;
+
+const NOTHING = (): void => undefined;
+
+export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recovery {
+  /** First come, first served. */
+  const waiting = new Set<() => void>();
+  let pacedUntil = -Infinity;
+  let reachable = true;
+  /** Turns that were given and have not ended. */
+  let taken = 0;
+  let nextAt = -Infinity;
+  let isArmed = false;
+
+  const pump = (): void => {
+    const [first] = waiting;
+    if (isArmed || first === undefined) return;
+    // One asks on behalf of all: what queues up before a dead address would reach the API server in one moment.
+    if (!reachable && taken > 0) return;
+    const now = clock.monotonic();
+    if (nextAt > now) {
+      isArmed = true;
+      clock.after(nextAt - now, () => {
+        isArmed = false;
+        pump();
+      });
+      return;
+    }
+    nextAt = now + TURN_MS;
+    waiting.delete(first);
+    taken += 1;
+    first();
+    pump();
+  };
+
+  const takeTurn = (): (() => void) => {
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      taken -= 1;
+      pump();
+    };
+  };
+
+  return {
+    interrupted: () => {
+      reachable = false;
+      pacedUntil = clock.monotonic() + PACED_MS;
+    },
+    answered: () => {
+      if (reachable) return;
+      reachable = true;
+      pacedUntil = clock.monotonic() + PACED_MS;
+      pump();
+    },
+    turn: (signal) => {
+      const isCalm = clock.monotonic() >= pacedUntil && waiting.size === 0;
+      if (isCalm) return Promise.resolve(NOTHING);
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) {
+          reject(abortError(signal));
+          return;
+        }
+        const onAbort = (): void => {
+          waiting.delete(go);
+          reject(abortError(signal));
+        };
+        const go = (): void => {
+          signal.removeEventListener('abort', onAbort);
+          resolve(takeTurn());
+        };
+        signal.addEventListener('abort', onAbort, { once: true });
+        waiting.add(go);
+        pump();
+      });
+    },
+  };
+}

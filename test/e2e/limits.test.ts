@@ -1,0 +1,15 @@
+/** What `npm run soak` measures in the large, seen to work in the small. The figures stand in docs/reliability.md. */
+import { expect, test } from 'vitest';
+
+import { measureStorms } from '../soak/storm.ts';
+
+/** Twice as many watches. */
+const KINDS = 30;
+
+test('when the API server is back a replica opens all of its watches again, with at most 50 requests in any second', async () => {
+  const [storm] = await measureStorms({ replicas: 1, kinds: KINDS, outageMs: 3_000, restart: false });
+  expect(storm?.watches).toBeGreaterThan(2 * KINDS);
+  expect(storm?.requests).toBeGreaterThan(storm?.watches ?? 0);
+  expect(storm?.firstSecond).toBeLessThanOrEqual(50);
+  expect(storm?.worstSecond).toBeLessThanOrEqual(50);
+}, 600_000);

@@ -1,0 +1,70 @@
+/** A steady stream of changes to objects through the API server: as many come as go. */
+import type { KubeObject } from '../../src/kube/object.ts';
+import { secrets, services } from '../../src/kube/well-known.ts';
+import { localService, type Cluster } from '../support/cluster.ts';
+import { gadget, kindOf } from './scene.ts';
+
+export interface ChangerOptions {
+  readonly kinds: number;
+  readonly namespace: string;
+}
+
+/** One in ten changes is to a Service that asks for a serving cert. */
+const SERVICE_EVERY = 10;
+
+type Change = (cluster: Cluster, n: number, options: ChangerOptions) => Promise<unknown>;
+
+/**
+ * The nth change: each object is created, changed and deleted by three of them, one after the other, so that at any time there are
+ * only as many objects as changes are under way.
+ */
+export function createChanger(cluster: Cluster, options: ChangerOptions): (n: number) => Promise<void> {
+  /** What an object still has to go through before its next change may be made. */
+  const under = new Map<number, Promise<unknown>>();
+  return async (n) => {
+    const [life, stage] = [Math.floor(n / 3), n % 3];
+    const steps = life % SERVICE_EVERY === 0 ? SERVICE_STEPS : GADGET_STEPS;
+    const step = steps[stage];
+    const before = under.get(life) ?? Promise.resolve();
+    const mine = before.then(() => step?.(cluster, life, options));
+    under.set(life, mine);
+    try {
+      await mine;
+    } finally {
+      if (stage === 2) under.delete(life);
+    }
+  };
+}
+
+const serialised = (life: number, { kinds, namespace }: ChangerOptions, size: number) =>
+  gadget(life % kinds, namespace, `life-${life}`, { partner: 'fixed-0', serial: `life-${life}`, size });
+
+const GADGET_STEPS: readonly Change[] = [
+  ({ admin }, life, options) => admin.create(kindOf(life % options.kinds), serialised(life, options, 1)),
+  ({ admin }, life, options) =>
+    admin.patchMerge(
+      kindOf(life % options.kinds),
+      { namespace: options.namespace, name: `life-${life}` },
+      { spec: { size: 2 } },
+    ),
+  ({ admin }, life, options) =>
+    admin.delete(kindOf(life % options.kinds), { namespace: options.namespace, name: `life-${life}` }),
+];
+
+const named = (life: number) => `web-${life}`;
+
+const SERVICE_STEPS: readonly Change[] = [
+  ({ admin }, life, { namespace }) =>
+    admin.create<KubeObject>(
+      services,
+      localService(namespace, named(life), 443, { 'gatehouse.dev/serving-cert-secret-name': named(life) }),
+    ),
+  async ({ see }, life, { namespace }) => {
+    await see('its Secret', secrets, { namespace, name: named(life) }, undefined, 30_000);
+  },
+  async ({ admin }, life, { namespace }) => {
+    await admin.delete(services, { namespace, name: named(life) });
+    // The garbage collector would: nobody runs it here.
+    await admin.delete(secrets, { namespace, name: named(life) });
+  },
+];

@@ -1,0 +1,73 @@
+/** How long nobody leads: after a leader was killed, and after one that was told to end. */
+import { startBalancer } from '../support/balancer.ts';
+import { startClusterFor, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+
+export interface FailOvers {
+  /** From the signal until another replica says that it leads, in milliseconds, one a round. */
+  readonly killed: readonly number[];
+  readonly ended: readonly number[];
+}
+
+export async function measureFailOvers(rounds: number): Promise<FailOvers> {
+  const balancer = await startBalancer();
+  const cluster = await startClusterFor(balancer.port);
+  let replicas: readonly Replica[] = [];
+  let named = 0;
+  const start = async () => {
+    named += 1;
+    const replica = await startReplica(cluster.plane, {
+      name: `replica-${named}`,
+      servicePort: balancer.port,
+    });
+    await replica.whenReady();
+    replicas = [...replicas, replica];
+    balancer.setBackends(replicas.map(({ port }) => port));
+  };
+  const replace = async (signal: 'SIGKILL' | 'SIGTERM') => {
+    const leader = await leaderOf(replicas);
+    const heirs = replicas.filter((replica) => replica !== leader);
+    const from = performance.now();
+    leader.program.kill(signal);
+    await leaderOf(heirs);
+    const took = performance.now() - from;
+    await leader.program.exited;
+    replicas = heirs;
+    await start();
+    return took;
+  };
+  try {
+    await start();
+    await start();
+    const killed: number[] = [];
+    const ended: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      killed.push(await replace('SIGKILL'));
+      ended.push(await replace('SIGTERM'));
+    }
+    return { killed, ended };
+  } finally {
+    await stopAll(replicas, cluster);
+    await balancer.stop();
+  }
+}
+
+async function stopAll(replicas: readonly Replica[], cluster: Cluster): Promise<void> {
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  await cluster.stop();
+}
+
+/** @throws Error when none of them leads within a minute */
+async function leaderOf(replicas: readonly Replica[]): Promise<Replica> {
+  return await eventually(
+    'one of them leads',
+    async () => {
+      const leads = await Promise.all(
+        replicas.map(async (one) => /^leader_election_master_status\{.*\} 1$/m.test(await one.metrics())),
+      );
+      return replicas.find((_replica, index) => leads[index]);
+    },
+    { timeoutMs: 60_000, everyMs: 10 },
+  );
+}

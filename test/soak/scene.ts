@@ -1,0 +1,136 @@
+/** A cluster with as many governed kinds, policies and objects as a large one has. */
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import { USERS } from '../support/control-plane.ts';
+import { established, type Cluster } from '../support/cluster.ts';
+
+export const GROUP = 'soak.example.com';
+
+export const kindOf = (index: number): Resource => ({
+  group: GROUP,
+  version: 'v1',
+  resource: `gadget${index}s`,
+  kind: `Gadget${index}`,
+  namespaced: true,
+});
+
+/** One of the governed objects; `owner` is the name of the object of the next kind that it refers to. */
+export function gadget(
+  index: number,
+  namespace: string,
+  name: string,
+  spec: object,
+): KubeObject & { readonly spec: object } {
+  return { apiVersion: `${GROUP}/v1`, kind: `Gadget${index}`, metadata: { namespace, name }, spec };
+}
+
+const definitionOf = (index: number): KubeObject & { readonly spec: object } => {
+  const { resource, kind } = kindOf(index);
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${resource}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope: 'Namespaced',
+      names: { plural: resource, singular: `gadget${index}`, kind, listKind: `${kind}List` },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              properties: {
+                spec: {
+                  type: 'object',
+                  properties: {
+                    partner: { type: 'string' },
+                    serial: { type: 'string' },
+                    tier: { type: 'string' },
+                    size: { type: 'integer' },
+                    text: { type: 'string' },
+                  },
+                },
+              },
+            },
+          },
+        },
+      ],
+    },
+  };
+};
+
+/** What every cluster admin does for kinds that Gatehouse is to read, without the controller that aggregates roles. */
+const readers: readonly (KubeObject & Readonly<Record<string, unknown>>)[] = [
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: 'soak-reader' },
+    rules: [{ apiGroups: [GROUP], resources: ['*'], verbs: ['get', 'list', 'watch'] }],
+  },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: 'soak-reader' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'soak-reader' },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: USERS.gatehouse.name }],
+  },
+];
+
+/** So many kinds, which Gatehouse may read. */
+export async function createKinds(cluster: Cluster, count: number): Promise<void> {
+  await cluster.apply(...readers);
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  await cluster.apply(...indexes.map(definitionOf));
+  await Promise.all(indexes.map((index) => established(cluster, `${kindOf(index).resource}.${GROUP}`)));
+}
+
+/**
+ * One policy of a kind: a default, a reference to an object of the next kind, a serial number that nobody else has, a rule and a
+ * schema. A replica follows two kinds for it: the one that it governs and the one that it refers to.
+ *
+ * @param name policies of one kind must have different names, and do not disturb one another
+ */
+export function policyOf(name: string, index: number, kinds: number): KubeObject & { readonly spec: object } {
+  return {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: {
+      match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [kindOf(index).resource] },
+      defaults: [{ path: 'spec.tier', value: 'standard' }],
+      validate: {
+        references: [
+          {
+            name: 'partner',
+            path: 'spec.partner',
+            optional: true,
+            target: { apiGroup: GROUP, resource: kindOf((index + 1) % kinds).resource },
+          },
+        ],
+        unique: [{ name: 'serial', paths: ['spec.serial'] }],
+        rules: [
+          {
+            name: 'size',
+            expression: '!has(object.spec.size) || object.spec.size <= 100',
+            message: 'it is too large',
+          },
+        ],
+      },
+    },
+  };
+}
+
+/** Does something `count` times, sixteen at a time. */
+export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await work(index);
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, lane));
+}
