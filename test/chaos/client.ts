@@ -1,0 +1,59 @@
+/** A client that asks once: what it hears is what became of the request. Only undici's pool stands between it and the socket. */
+import { Pool } from 'undici';
+
+import type { ControlPlane } from '../support/control-plane.ts';
+import type { Machine } from './kinds.ts';
+import type { Heard } from './oracle.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface Client {
+  readonly ask: (method: Method, path: string, body?: object) => Promise<Heard>;
+  readonly stop: () => Promise<void>;
+}
+
+/** As many as may wait at a time: an API server that does not answer must not keep others from being asked. */
+export const CONNECTIONS = 96;
+/** Longer than the API server gives a request. */
+const TIMEOUT_MS = 70_000;
+
+export function createPlainClient(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>): Client {
+  const pool = new Pool(plane.server, {
+    connections: CONNECTIONS,
+    allowH2: false,
+    connect: { ca: plane.ca, checkServerIdentity: () => undefined }, // it names the machine, not the address
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+  });
+  return {
+    ask: async (method, path, body) => {
+      try {
+        const response = await pool.request({
+          method,
+          path,
+          headers: {
+            authorization: `Bearer ${plane.token('admin')}`,
+            accept: 'application/json',
+            ...(body === undefined
+              ? {}
+              : { 'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' }),
+          },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+        return toHeard(response.statusCode, await response.body.text());
+      } catch (error) {
+        return { code: undefined, message: error instanceof Error ? error.message : String(error) };
+      }
+    },
+    stop: () => pool.destroy(),
+  };
+}
+
+function toHeard(code: number, text: string): Heard {
+  try {
+    const body = JSON.parse(text) as Partial<Machine> & { readonly message?: string }; // an object or a Status
+    return { code, message: body.message ?? '', object: body };
+  } catch {
+    return { code, message: text.slice(0, 500) };
+  }
+}

@@ -1,0 +1,34 @@
+/** Replicas with little memory, and objects of nearly a MiB. Recovery: until the last of those has been answered for. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { SLOTS } from '../replicas.ts';
+import type { Scene } from '../scene.ts';
+import { timed, type Fault } from './fault.ts';
+
+/** In MiB: an eighth of it, 32 MiB at least, is for large bodies. */
+const HEAP = 128;
+const NOTE_BYTES = 900_000;
+const LANES = 8;
+
+export const memoryPressure: Fault = {
+  name: 'memory pressure',
+  run: async (scene) => {
+    const { replicas, isShort } = scene;
+    for (const slot of SLOTS) await replicas.replace(slot, { nodeArgs: [`--max-old-space-size=${HEAP}`] });
+    const before = replicas.members();
+    const until = performance.now() + (isShort ? 6_000 : 60_000);
+    const took = await timed(() =>
+      Promise.all(Array.from({ length: LANES }, () => heavyUntil(scene, until))),
+    );
+    for (const { name, replica } of before)
+      if (!replica.program.isRunning()) throw new Error(`${name} ran out of memory`);
+    return Math.max(0, took - (isShort ? 6_000 : 60_000));
+  },
+};
+
+async function heavyUntil({ traffic }: Scene, until: number): Promise<void> {
+  while (performance.now() < until) {
+    await traffic.heavy(NOTE_BYTES);
+    await sleep(10);
+  }
+}

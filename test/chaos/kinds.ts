@@ -1,0 +1,146 @@
+/** What the load of the chaos suite writes: Machines that stand in Racks, and the policy that says what they have to be like. */
+import type { KubeObject, Resource } from '../../src/kube/object.ts';
+
+const GROUP = 'chaos.example.com';
+
+const kind = (resource: string, name: string, namespaced: boolean): Resource => ({
+  group: GROUP,
+  version: 'v1',
+  resource,
+  kind: name,
+  namespaced,
+});
+
+export const MACHINES = kind('machines', 'Machine', true);
+export const RACKS = kind('racks', 'Rack', false);
+
+/** Where the load writes; what a restore brings back has a namespace of its own. */
+export const LOAD_NAMESPACES = ['east', 'west'] as const;
+export const RESTORED_NAMESPACE = 'restored';
+/** These stay for the whole run, and a Machine that nobody touches stands in each. */
+export const LASTING_RACKS = ['rack-0', 'rack-1', 'rack-2', 'rack-3'] as const;
+
+export interface MachineSpec {
+  readonly rack?: string | undefined;
+  readonly tier?: string | undefined;
+  readonly units?: number | undefined;
+  readonly serial?: string | undefined;
+  /** Of any size. */
+  readonly note?: string | undefined;
+}
+
+export interface Machine extends KubeObject {
+  readonly spec: MachineSpec;
+}
+
+export const machine = (namespace: string, name: string, spec: MachineSpec): Machine => ({
+  apiVersion: `${GROUP}/v1`,
+  kind: MACHINES.kind,
+  metadata: { namespace, name },
+  spec,
+});
+
+export const rack = (name: string): KubeObject => ({
+  apiVersion: `${GROUP}/v1`,
+  kind: RACKS.kind,
+  metadata: { name },
+});
+
+export const MOST_UNITS = 64;
+export const DEFAULT_TIER = 'standard';
+/** The label that the policy sets; which value says which version of the policy an object has met. */
+export const STAMP = 'stamp';
+
+/** @param timeoutSeconds another one makes other webhook entries */
+export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'machines' },
+  spec: {
+    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [MACHINES.resource] },
+    timeoutSeconds,
+    defaults: [{ path: 'spec.tier', value: DEFAULT_TIER }],
+    mutations: [{ name: 'stamp', expression: `{"metadata": {"labels": {"${STAMP}": "${stamp}"}}}` }],
+    validate: {
+      immutable: ['spec.rack'],
+      unique: [{ name: 'serial', paths: ['spec.serial'] }],
+      references: [
+        {
+          name: 'rack',
+          path: 'spec.rack',
+          optional: false,
+          target: { apiGroup: GROUP, resource: RACKS.resource },
+          onTargetDelete: 'Restrict',
+        },
+      ],
+      rules: [
+        {
+          expression: `!has(object.spec.units) || object.spec.units <= ${MOST_UNITS}`,
+          message: `a machine has ${MOST_UNITS} units at most`,
+          fieldPath: 'spec.units',
+        },
+      ],
+    },
+  },
+});
+
+/** Of another scope, and so with an entry of its own. Nothing that the load writes is touched by it. */
+export const rackPolicy: Manifest = {
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'racks' },
+  spec: {
+    match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: [RACKS.resource], operations: ['CREATE'] },
+    timeoutSeconds: 10,
+    validate: {
+      rules: [
+        { expression: '!object.metadata.name.startsWith("condemned-")', message: 'this rack is condemned' },
+      ],
+    },
+  },
+};
+
+export type Manifest = KubeObject & { readonly spec?: object; readonly rules?: readonly object[] };
+
+const definition = ({ resource, kind: name, namespaced }: Resource, spec: object): Manifest => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${resource}.${GROUP}` },
+  spec: {
+    group: GROUP,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    names: { plural: resource, singular: name.toLowerCase(), kind: name },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: { spec: { type: 'object', properties: spec } },
+          },
+        },
+      },
+    ],
+  },
+});
+
+const text = { type: 'string' };
+
+/** The kinds, and the ClusterRole with which Gatehouse may read them. */
+export const kindManifests: readonly Manifest[] = [
+  definition(RACKS, {}),
+  definition(MACHINES, { rack: text, tier: text, units: { type: 'integer' }, serial: text, note: text }),
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: 'gatehouse-references-chaos',
+      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+    },
+    rules: [
+      { apiGroups: [GROUP], resources: [MACHINES.resource, RACKS.resource], verbs: ['get', 'list', 'watch'] },
+    ],
+  },
+];

@@ -1,0 +1,130 @@
+/**
+ * What is right and what is wrong, said a second time in plain TypeScript: nothing of Gatehouse's own code is asked. It judges
+ * each answer of the API server, and each object that is stored.
+ */
+import {
+  DEFAULT_TIER,
+  MOST_UNITS,
+  RESTORED_NAMESPACE,
+  STAMP,
+  type Machine,
+  type MachineSpec,
+} from './kinds.ts';
+
+/** What has to become of a request; the text is what a refusal has to speak of. */
+export type Expected = { readonly kind: 'accept' } | { readonly kind: 'refuse'; readonly because: string };
+
+/** What the API server said, or that it said nothing. */
+export interface Heard {
+  /** The HTTP status; undefined when the connection broke or nobody answered. */
+  readonly code: number | undefined;
+  /** The message of the Status, or of the error. */
+  readonly message: string;
+  /** The object of an answer with a code below 300. */
+  readonly object?: Partial<Machine> | undefined;
+}
+
+export type Judged =
+  | { readonly kind: 'right' }
+  | { readonly kind: 'wrong'; readonly why: string }
+  /** It reached admission, which did not decide: the write failed for want of a verdict. */
+  | { readonly kind: 'undecided'; readonly why: string }
+  /** It did not reach admission, or was lost behind it. */
+  | { readonly kind: 'not-asked'; readonly why: string };
+
+const RIGHT: Judged = { kind: 'right' };
+const wrong = (why: string): Judged => ({ kind: 'wrong', why });
+
+/** client-go words of a call that was made and came to nothing. */
+const CALL_FAILED = /failed calling (?:admission )?webhook|failed to call (?:admission )?webhook/;
+const REFUSED = /admission webhook "[^"]+" denied the request/;
+
+/** @param stamps the labels that the policy may have set: two while it is being changed */
+export function judgeAnswer(
+  expected: Expected,
+  heard: Heard,
+  sent: MachineSpec | undefined,
+  stamps: readonly string[],
+): Judged {
+  const { code, message, object } = heard;
+  if (code === undefined) return { kind: 'not-asked', why: message };
+  if (code < 300) {
+    if (expected.kind === 'refuse')
+      return wrong(`accepted, though it had to be refused for ${expected.because}`);
+    return sent === undefined ? RIGHT : judgeChanges(object ?? {}, sent, stamps);
+  }
+  if (CALL_FAILED.test(message)) return { kind: 'undecided', why: message };
+  if (!REFUSED.test(message)) return { kind: 'not-asked', why: `${code} ${message}` };
+  if (code === 429 || code >= 500) return { kind: 'undecided', why: `${code} ${message}` };
+  if (expected.kind === 'accept') return wrong(`refused, though it is right: ${message}`);
+  return message.includes(expected.because)
+    ? RIGHT
+    : wrong(`refused, but not for ${expected.because}: ${message}`);
+}
+
+/** Whether an accepted Machine is what was sent, with what the policy adds. */
+function judgeChanges(object: Partial<Machine>, sent: MachineSpec, stamps: readonly string[]): Judged {
+  const difference = differenceOf(object.spec ?? {}, afterDefaults(sent));
+  if (difference !== undefined) return wrong(`accepted, but ${difference}`);
+  const stamp = stampOf(object);
+  return stamps.includes(stamp)
+    ? RIGHT
+    : wrong(`accepted, but its stamp is "${stamp}" instead of ${stamps.join(' or ')}`);
+}
+
+export const afterDefaults = (spec: MachineSpec): MachineSpec => ({
+  ...spec,
+  tier: spec.tier ?? DEFAULT_TIER,
+});
+
+/** Says what of a spec is not as it should be; undefined when it is. */
+export function differenceOf(found: MachineSpec, wanted: MachineSpec): string | undefined {
+  for (const field of ['rack', 'tier', 'units', 'serial', 'note'] as const) {
+    const [is, should] = [found[field], wanted[field]];
+    if (is !== should) return `spec.${field} is ${shown(is)} instead of ${shown(should)}`;
+  }
+  return undefined;
+}
+
+const shown = (value: unknown): string =>
+  (JSON.stringify(value) as string | undefined)?.slice(0, 60) ?? 'absent';
+
+const stampOf = (object: Partial<Machine>): string => object.metadata?.labels?.[STAMP] ?? '';
+
+/** What is wrong with Machines that are stored, seen at one moment. `racks`: the names of those that exist. */
+export function problemsOfStored(
+  machines: readonly Machine[],
+  racks: ReadonlySet<string>,
+  stamps: ReadonlySet<string>,
+): readonly StoredProblem[] {
+  const holders = new Map<string, string>();
+  return machines.flatMap((one): readonly StoredProblem[] => {
+    const name = nameOf(one);
+    const { rack, tier, units = 0, serial } = one.spec;
+    const why: string[] = [];
+    if (rack === undefined) why.push('it names no rack');
+    if (units > MOST_UNITS) why.push(`it has ${units} units`);
+    if (tier === undefined) why.push('it has no tier');
+    // A restore brings back what the backup holds: mutations are skipped there, defaults are not.
+    const isRestored = one.metadata?.namespace === RESTORED_NAMESPACE;
+    if (!isRestored && !stamps.has(stampOf(one))) why.push(`its stamp is "${stampOf(one)}"`);
+    const holder = serial === undefined ? undefined : holders.get(serial);
+    if (holder !== undefined) why.push(`its serial ${String(serial)} is that of ${holder} too`);
+    if (serial !== undefined) holders.set(serial, name);
+    const dangles = rack !== undefined && !racks.has(rack);
+    return [
+      ...why.map((one) => ({ name, why: one, rack: undefined })),
+      ...(dangles ? [{ name, why: `its rack ${rack} does not exist`, rack }] : []),
+    ];
+  });
+}
+
+export interface StoredProblem {
+  readonly name: string;
+  readonly why: string;
+  /** The one that was not seen: it may have been created after they were listed. */
+  readonly rack: string | undefined;
+}
+
+export const nameOf = ({ metadata }: Pick<Machine, 'metadata'>): string =>
+  `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;

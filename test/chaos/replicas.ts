@@ -1,0 +1,155 @@
+/** Three replicas behind one address, started, ended and replaced as a Deployment would; and who of them is ready. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { SettingName } from '../../src/config/config.ts';
+import type { Cluster } from '../support/cluster.ts';
+import type { ControlPlane } from '../support/control-plane.ts';
+import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults.ts';
+import { startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
+import { eventually } from '../support/processes.ts';
+import type { Front } from './front.ts';
+
+export interface Member {
+  /** What it calls itself: no two processes ever have the same name. */
+  readonly name: string;
+  readonly slot: Slot;
+  readonly replica: Replica;
+  /** Between it and the API server. */
+  readonly link: TcpFaults;
+}
+
+export const SLOTS = ['a', 'b', 'c'] as const;
+export type Slot = (typeof SLOTS)[number];
+
+export type Special = Pick<ReplicaOptions, 'nodeArgs' | 'env'>;
+
+export interface Replicas {
+  readonly members: () => readonly Member[];
+  /** Starts one in this slot; resolves when it is ready. */
+  readonly start: (slot: Slot, special?: Special) => Promise<Member>;
+  /** SIGTERM, its end, and its successor, which is ready before this resolves. */
+  readonly replace: (slot: Slot, special?: Special) => Promise<Member>;
+  readonly kill: (member: Member) => void;
+  readonly kills: () => readonly number[];
+  /** The one that says it leads; undefined when it is not exactly one. */
+  readonly leader: () => Promise<Member | undefined>;
+  readonly stop: () => Promise<void>;
+}
+
+/** How often endpoints follow the readiness of replicas. */
+const ENDPOINTS_MS = 200;
+const START_MS = 90_000;
+
+export async function startReplicas(
+  { plane }: Cluster,
+  front: Front,
+  settings: Partial<Record<SettingName, string>>,
+): Promise<Replicas> {
+  const links = new Map<Slot, TcpFaults>();
+  for (const slot of SLOTS) links.set(slot, await startTcpFaults({ target: apiServerOf(plane) }));
+  const members = new Map<Slot, Member>();
+  const kills: number[] = [];
+  let started = 0;
+
+  const start = async (slot: Slot, special: Special = {}): Promise<Member> => {
+    const link = links.get(slot);
+    if (link === undefined) throw new Error(`there is no slot ${slot}`);
+    const name = `${slot}-${(started += 1)}`;
+    const replica = await startReplica(
+      { folder: plane.folder, kubeconfig: kubeconfigThrough(plane, slot, link.port) },
+      { name, servicePort: front.port, settings, ...special },
+    );
+    const member = { name, slot, replica, link };
+    members.set(slot, member);
+    await replica.whenReady(START_MS);
+    return member;
+  };
+  const stopOne = async (slot: Slot): Promise<void> => {
+    const member = members.get(slot);
+    if (member === undefined) return;
+    await member.replica.program.stop(45_000);
+    const { code, signal } = await member.replica.program.exited;
+    if (code !== 0 && signal !== 'SIGKILL')
+      throw new Error(`${member.name} ended with ${String(code ?? signal)}`);
+  };
+  const endpoints = followReadiness(() => [...members.values()], front);
+
+  return {
+    members: () => [...members.values()],
+    start,
+    replace: async (slot, special) => {
+      await stopOne(slot);
+      return await start(slot, special);
+    },
+    kill: ({ replica }) => {
+      kills.push(performance.now());
+      replica.program.kill('SIGKILL');
+    },
+    kills: () => kills,
+    leader: async () => {
+      const all = [...members.values()].filter(({ replica }) => replica.program.isRunning());
+      const leading = await Promise.all(all.map(({ replica }) => isLeading(replica)));
+      const leaders = all.filter((_member, index) => leading[index]);
+      return leaders.length === 1 ? leaders[0] : undefined;
+    },
+    stop: async () => {
+      await endpoints.stop();
+      await Promise.all([...members.values()].map(({ replica }) => replica.program.stop(20_000)));
+      await Promise.all([...links.values()].map((link) => link.stop()));
+    },
+  };
+}
+
+const isLeading = async (replica: Replica): Promise<boolean> =>
+  /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics().catch(() => ''));
+
+const isReady = async ({ replica }: Member): Promise<boolean> =>
+  replica.program.isRunning() &&
+  (await replica.readyz().then(
+    ({ ok }) => ok,
+    () => false,
+  ));
+
+/** As kubelet and the endpoints controller do: who is ready gets new connections, and others keep those that they have. */
+function followReadiness(members: () => readonly Member[], front: Front) {
+  const stopping = new AbortController();
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      const all = members();
+      const ready = await Promise.all(all.map(isReady));
+      front.setBackends(all.filter((_member, index) => ready[index]).map(({ replica }) => replica.port));
+      await sleep(ENDPOINTS_MS);
+    }
+  };
+  const running = loop();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+/** Until all replicas are ready and one of them leads. */
+export async function untilHealthy({ members, leader }: Replicas, timeoutMs: number): Promise<Member> {
+  return await eventually(
+    'three replicas are ready and one of them leads',
+    async () => {
+      const all = members();
+      const ready = await Promise.all(all.map(isReady));
+      return all.length === SLOTS.length && ready.every(Boolean) ? await leader() : undefined;
+    },
+    { timeoutMs, everyMs: 100 },
+  );
+}
+
+/** The certificate of the API server is for the address that it listens on, whatever the port. */
+function kubeconfigThrough(plane: ControlPlane, slot: Slot, port: number): ControlPlane['kubeconfig'] {
+  const folder = join(plane.folder, `through-${slot}`);
+  mkdirSync(folder, { recursive: true });
+  const paths = writeKubeconfigs(folder, `https://127.0.0.1:${port}`, plane.ca, perUser(plane.token));
+  return (user) => paths[user];
+}

@@ -1,0 +1,198 @@
+/** The oracle of the chaos suite: it has to find each wrong verdict that is planted, and leave what is right alone. */
+import { describe, expect, test } from 'vitest';
+
+import { machine, RESTORED_NAMESPACE, STAMP, type Machine, type MachineSpec } from '../chaos/kinds.ts';
+import { judgeLeaders, type ReplicaWrite } from '../chaos/leader-writes.ts';
+import { judgeAnswer, problemsOfStored, type Expected, type Heard } from '../chaos/oracle.ts';
+import { contradiction } from '../chaos/stock.ts';
+import { createTally, type Facts } from '../chaos/tally.ts';
+
+const ACCEPT: Expected = { kind: 'accept' };
+const REFUSE: Expected = { kind: 'refuse', because: 'spec.units' };
+
+const stored = (spec: MachineSpec, stamp = 'r1', name = 'one'): Machine => {
+  const one = machine('east', name, spec);
+  return { ...one, metadata: { ...one.metadata, labels: { [STAMP]: stamp } } };
+};
+
+const answered = (code: number, message: string, object?: Machine): Heard => ({ code, message, object });
+const denied = (why: string) =>
+  answered(403, `admission webhook "validate.gatehouse.dev" denied the request: ${why}`);
+
+const SENT: MachineSpec = { rack: 'rack-0', units: 3, serial: 's' };
+const GOOD: MachineSpec = { ...SENT, tier: 'standard' };
+
+describe('an answer', () => {
+  test.each<[string, Expected, Heard]>([
+    ['accepted, as it is right', ACCEPT, answered(201, '', stored(GOOD))],
+    ['refused, as it is wrong', REFUSE, denied('spec.units: a machine has 64 units at most')],
+  ])('%s: right', (_what, expected, heard) => {
+    expect(judgeAnswer(expected, heard, SENT, ['r1'])).toEqual({ kind: 'right' });
+  });
+
+  test.each<[string, Expected, Heard, string]>([
+    ['accepted though bad', REFUSE, answered(201, '', stored(GOOD)), 'accepted, though'],
+    ['refused though good', ACCEPT, denied('spec.rack: there is none'), 'refused, though'],
+    ['refused for another reason', REFUSE, denied('spec.rack: there is none'), 'not for spec.units'],
+    ['a default not filled in', ACCEPT, answered(201, '', stored(SENT)), 'spec.tier is absent'],
+    ['a mutation not made', ACCEPT, answered(201, '', stored(GOOD, '')), 'its stamp is ""'],
+    ['the mutation of an old policy', ACCEPT, answered(201, '', stored(GOOD, 'r0')), 'its stamp is "r0"'],
+    [
+      'a field lost',
+      ACCEPT,
+      answered(201, '', stored({ ...GOOD, units: undefined })),
+      'spec.units is absent',
+    ],
+    ['a field changed', ACCEPT, answered(201, '', stored({ ...GOOD, serial: 't' })), 'spec.serial is "t"'],
+  ])('%s: wrong', (_what, expected, heard, why) => {
+    const judged = judgeAnswer(expected, heard, SENT, ['r1']);
+    expect(judged).toMatchObject({ kind: 'wrong', why: expect.stringContaining(why) as string });
+  });
+
+  test('both stamps are right while the policy is being changed', () => {
+    for (const stamp of ['r0', 'r1'])
+      expect(judgeAnswer(ACCEPT, answered(200, '', stored(GOOD, stamp)), SENT, ['r0', 'r1']).kind).toBe(
+        'right',
+      );
+  });
+
+  test.each<[string, Heard, string]>([
+    [
+      'a webhook call that broke',
+      answered(500, 'Internal error occurred: failed calling webhook "a": EOF'),
+      'undecided',
+    ],
+    [
+      'a decision to try again',
+      answered(429, 'admission webhook "a" denied the request: was claimed a moment ago'),
+      'undecided',
+    ],
+    ['an API server that is away', { code: undefined, message: 'connect ECONNREFUSED' }, 'not-asked'],
+    ['an API server without storage', answered(500, 'etcdserver: leader changed'), 'not-asked'],
+    ['an object that is gone', answered(404, 'machines.chaos.example.com "one" not found'), 'not-asked'],
+  ])('%s is no verdict, whatever was expected', (_what, heard, kind) => {
+    for (const expected of [ACCEPT, REFUSE])
+      expect(judgeAnswer(expected, heard, SENT, ['r1']).kind).toBe(kind);
+  });
+});
+
+describe('what is stored', () => {
+  const check = (...machines: readonly Machine[]) =>
+    problemsOfStored(machines, new Set(['rack-0']), new Set(['r0', 'r1'])).map(({ why }) => why);
+
+  test('is right', () => {
+    expect(check(stored(GOOD), stored({ ...GOOD, serial: 't' }, 'r0', 'two'))).toEqual([]);
+  });
+
+  test('what a restore brought back has no stamp', () => {
+    const { metadata, spec } = stored(GOOD, '');
+    expect(check({ ...machine(RESTORED_NAMESPACE, metadata?.name ?? '', spec) })).toEqual([]);
+  });
+
+  test.each<[string, Machine, string]>([
+    ['names a rack that is not there', stored({ ...GOOD, rack: 'gone' }), 'its rack gone does not exist'],
+    ['names none', stored({ ...GOOD, rack: undefined }), 'it names no rack'],
+    ['has too many units', stored({ ...GOOD, units: 65 }), 'it has 65 units'],
+    ['has no tier', stored(SENT), 'it has no tier'],
+    ['has no stamp', stored(GOOD, ''), 'its stamp is ""'],
+  ])('%s: wrong', (_what, one, why) => {
+    expect(check(one)).toEqual([why]);
+  });
+
+  test('two with one serial: wrong', () => {
+    expect(check(stored(GOOD), stored(GOOD, 'r1', 'two'))).toEqual(['its serial s is that of east/one too']);
+  });
+
+  test.each<[string, readonly (MachineSpec | undefined)[], Machine | undefined, boolean]>([
+    ['as it was written', [SENT], stored(GOOD), true],
+    ['not as it was written', [SENT], stored({ ...GOOD, units: 4 }), false],
+    ['lost', [SENT], undefined, false],
+    ['there, though it was deleted', [undefined], stored(GOOD), false],
+    ['one of what nobody answered for', [undefined, SENT], stored(GOOD), true],
+    ['none of what nobody answered for', [SENT, { ...SENT, units: 4 }], stored({ ...GOOD, units: 5 }), false],
+  ])('%s', (_what, possible, found, isFine) => {
+    expect(contradiction({ possible }, found) === undefined).toBe(isFine);
+  });
+});
+
+describe('a webhook call that broke', () => {
+  const broken = { kind: 'undecided', why: 'failed calling webhook "a": EOF' } as const;
+  const waiting = { at: 150, port: 1, unanswered: () => true };
+  const nothing: Facts = { outages: [], breaks: [], kills: [] };
+  const judged = (facts: Facts, times = 1) => {
+    const tally = createTally();
+    for (let time = 0; time < times; time += 1) tally.record('POST', broken, 100, 200);
+    const { failed, cutOff, notAsked } = tally.take(facts);
+    return { failed: failed.length, cutOff: cutOff.length, notAsked: notAsked.length };
+  };
+
+  test('is excused by a connection that broke at a kill with the request on it, and only once by each', () => {
+    const facts = { ...nothing, breaks: [waiting], kills: [149] };
+    expect(judged(facts)).toEqual({ failed: 0, cutOff: 1, notAsked: 0 });
+    expect(judged(facts, 2)).toEqual({ failed: 1, cutOff: 1, notAsked: 0 });
+  });
+
+  test.each<[string, Facts]>([
+    ['nothing broke', { ...nothing, kills: [149] }],
+    ['nobody was killed', { ...nothing, breaks: [waiting] }],
+    [
+      'the connection was idle',
+      { ...nothing, breaks: [{ ...waiting, unanswered: () => false }], kills: [149] },
+    ],
+    ['it broke before the request', { ...nothing, breaks: [{ ...waiting, at: 99 }], kills: [98] }],
+    ['it broke after the answer', { ...nothing, breaks: [{ ...waiting, at: 300 }], kills: [299] }],
+  ])('has failed when %s', (_what, facts) => {
+    expect(judged(facts)).toEqual({ failed: 1, cutOff: 0, notAsked: 0 });
+  });
+
+  test('could not have been stored while etcd was away', () => {
+    expect(judged({ ...nothing, outages: [{ from: 150, to: 160 }] })).toEqual({
+      failed: 0,
+      cutOff: 0,
+      notAsked: 1,
+    });
+    expect(judged({ ...nothing, outages: [{ from: 210, to: 260 }] }).failed).toBe(1);
+  });
+});
+
+test('a request that never reached admission has failed when nobody took the API server away', () => {
+  const tally = createTally();
+  tally.record('POST', { kind: 'not-asked', why: 'connect ECONNREFUSED' }, 100, 200);
+  expect(tally.take({ outages: [], breaks: [], kills: [] }).failed).toHaveLength(1);
+});
+
+describe('the writes of leaders', () => {
+  const lease = (replica: string, done: number): ReplicaWrite => ({
+    replica,
+    target: 'update leases x',
+    isLease: true,
+    received: done - 1,
+    done,
+  });
+  const write = (replica: string, received: number): ReplicaWrite => ({
+    replica,
+    target: 'patch secrets x',
+    isLease: false,
+    received,
+    done: received + 5,
+  });
+
+  test('one after the other are right', () => {
+    const verdict = judgeLeaders([
+      lease('a', 1),
+      write('a', 2),
+      lease('b', 10),
+      write('b', 11),
+      lease('a', 20),
+    ]);
+    expect(verdict).toEqual({ writes: 2, terms: 3, problems: [] });
+  });
+
+  test.each<[string, readonly ReplicaWrite[]]>([
+    ['of one that has lost the lease', [lease('a', 1), lease('b', 10), write('a', 11)]],
+    ['of one that never had it', [lease('a', 1), write('b', 2)]],
+    ['before there is a lease', [write('a', 1), lease('a', 2)]],
+  ])('%s: wrong', (_what, writes) => {
+    expect(judgeLeaders(writes).problems).toHaveLength(1);
+  });
+});
