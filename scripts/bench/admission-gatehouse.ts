@@ -56,7 +56,7 @@ export async function buildGatehouse(
   const app = buildWebhookServer(certificate, {
     ...createAdmission(registry, world),
     conversion: { lookUp: () => ({ kind: 'none', message: 'not here' }), bodyLimit: 1, log, metrics },
-    draining: () => false,
+    turnsAway: () => false,
     pressure,
     metrics,
     log: withDebugIfHeard(log),

@@ -1,4 +1,4 @@
-import { highest, p99, rate, type Row } from './panel.ts';
+import { highest, of, p99, rate, type Row } from './panel.ts';
 
 const ADMISSION = 'gatehouse_admission_duration_seconds';
 export const admission: Row = {
@@ -28,7 +28,7 @@ export const admission: Row = {
         { expr: rate('reason', 'gatehouse_clients_refused_total'), legend: 'client refused, {{reason}}' },
         { expr: rate('pod', 'gatehouse_client_ca_read_errors_total'), legend: '--client-ca unusable' },
         { expr: rate('pod', 'gatehouse_webhook_connections_crowded_out_total'), legend: 'crowded out' },
-        { expr: 'sum(gatehouse_webhook_connections)', legend: 'connections' },
+        { expr: `sum(${of('gatehouse_webhook_connections')})`, legend: 'connections' },
       ],
     },
     {

@@ -78,7 +78,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
 }
 
 async function run(
-  { context, urgent, close }: Connected,
+  { context, urgent, isAway, close }: Connected,
   loaded: { readonly handlers: readonly LoadedHandler[]; readonly clients: ClientTrust | undefined },
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
@@ -107,7 +107,8 @@ async function run(
     deps: {
       ...admission,
       conversion: conversions.serving,
-      draining: () => draining.aborted,
+      // What the API server does not answer here, it may answer to another replica.
+      turnsAway: () => draining.aborted || isAway(),
       ...{ pressure, metrics, tracing, log: withDebugIfHeard(log) },
     },
     log,

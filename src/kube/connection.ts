@@ -28,10 +28,11 @@ export interface Connection {
 }
 
 /**
- * 8 connections for requests. One carries one request at a time (HTTP/1.1), about 5 ms each, hence more than a thousand a
- * second; more at once would only wait in the API server's own fair queues, and each costs a TLS handshake.
+ * 16 connections for requests. One carries one request at a time (HTTP/1.1), about 5 ms each, hence some thousands a second, and
+ * still two hundred when the API server is so busy that each takes 80; more at once would only wait in its own fair queues, and
+ * each costs a TLS handshake.
  */
-export const REQUEST_CONNECTIONS = 8;
+export const REQUEST_CONNECTIONS = 16;
 
 /** A burst of new connections and a slow proxy fit in; a dead address is noticed within one retry. */
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from './clock.ts';
-import { createRecovery, PACED_MS, TURN_MS, type Recovery } from './recovery.ts';
+import { AWAY_MS, createRecovery, PACED_MS, TURN_MS, type Recovery } from './recovery.ts';
 
 function start(): Recovery {
   vi.useFakeTimers();
@@ -103,4 +103,39 @@ test('who gives up waiting takes no turn of others', async () => {
   await vi.advanceTimersByTimeAsync(TURN_MS);
   expect(sent()).toBe(1);
   await expect(recovery.turn(AbortSignal.abort(new Error('over')))).rejects.toThrow('over');
+});
+
+test('who comes often is not held up by those who still wait when all is well again', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  recovery.answered();
+  const { sent } = ask(recovery, 2_000);
+  await vi.advanceTimersByTimeAsync(PACED_MS);
+  expect(sent()).toBeLessThan(2_000);
+  const late = ask(recovery, 10);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(late.sent()).toBe(10);
+});
+
+test('a request that comes to nothing while others are answered is no interruption', () => {
+  const recovery = start();
+  const since = systemClock.monotonic();
+  recovery.answered();
+  recovery.interrupted(since);
+  vi.advanceTimersByTime(10_000);
+  expect(recovery.isAway()).toBe(false);
+});
+
+test('after a moment of silence whoever is waited for is told so, but for one a second, until there is an answer', () => {
+  const recovery = start();
+  expect([recovery.isAway(), recovery.mayAsk()]).toEqual([false, true]);
+  recovery.interrupted();
+  expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
+  vi.advanceTimersByTime(AWAY_MS);
+  recovery.interrupted(); // it does not begin anew with each
+  expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, true, false]);
+  vi.advanceTimersByTime(AWAY_MS);
+  expect([recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, false]);
+  recovery.answered();
+  expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
 });

@@ -6,8 +6,12 @@ import { abortError, type Clock } from './clock.ts';
  * a hundred kinds would come back with hundreds of requests at once, as would each of the other clients of that API server.
  */
 export interface Recovery {
-  /** The API server gave no answer, or broke off one that was not over. */
-  readonly interrupted: () => void;
+  /**
+   * The API server gave no answer, or broke off one that was not over.
+   * @param since when a request was sent that nobody answered, by `Clock.monotonic`: not a word if others have been answered
+   * meanwhile, for then it is slow and not away
+   */
+  readonly interrupted: (since?: number) => void;
   /** It answered, whatever it said. */
   readonly answered: () => void;
   /**
@@ -16,6 +20,10 @@ export interface Recovery {
    * @throws the reason of `signal` on abort
    */
   readonly turn: (signal: AbortSignal) => Promise<() => void>;
+  /** Whether it has been silent for longer than a moment: what somebody waits for had better be asked of another replica. */
+  readonly isAway: () => boolean;
+  /** The same for who is about to send a request: now and then one may, to see whether that is still so. */
+  readonly mayAsk: () => boolean;
 }
 
 /**
@@ -25,6 +33,8 @@ export interface Recovery {
 export const TURN_MS = 25;
 /** In milliseconds: longer than the longest wait of a reflector for an API server that is away, so that the last is paced too. */
 export const PACED_MS = 15_000;
+/** A connection that breaks is an everyday thing, and the next one is up before this is over. In milliseconds. */
+export const AWAY_MS = 1_000;
 
 const NOTHING = (): void => undefined;
 
@@ -33,6 +43,9 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
   const waiting = new Set<() => void>();
   let pacedUntil = -Infinity;
   let reachable = true;
+  let silentSince = -Infinity;
+  let answeredAt = -Infinity;
+  let askedAt = -Infinity;
   /** Turns that were given and have not ended. */
   let taken = 0;
   let nextAt = -Infinity;
@@ -69,20 +82,33 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
     };
   };
 
+  const isAway = (): boolean => !reachable && clock.monotonic() - silentSince >= AWAY_MS;
+
   return {
-    interrupted: () => {
+    interrupted: (since = Infinity) => {
+      if (answeredAt >= since) return;
+      if (reachable) silentSince = clock.monotonic();
       reachable = false;
       pacedUntil = clock.monotonic() + PACED_MS;
     },
     answered: () => {
+      answeredAt = clock.monotonic();
       if (reachable) return;
       reachable = true;
       pacedUntil = clock.monotonic() + PACED_MS;
       pump();
     },
+    isAway,
+    mayAsk: () => {
+      if (!isAway()) return true;
+      const now = clock.monotonic();
+      if (now - askedAt < AWAY_MS) return false;
+      askedAt = now;
+      return true;
+    },
     turn: (signal) => {
-      const isCalm = clock.monotonic() >= pacedUntil && waiting.size === 0;
-      if (isCalm) return Promise.resolve(NOTHING);
+      // Also while others still wait: who comes often would never be out of the queue again.
+      if (clock.monotonic() >= pacedUntil) return Promise.resolve(NOTHING);
       return new Promise((resolve, reject) => {
         if (signal.aborted) {
           reject(abortError(signal));

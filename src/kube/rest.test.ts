@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { ApiError, isConflict, NetworkError } from './api-error.ts';
 import { REQUEST_CONNECTIONS } from './connection.ts';
+import { AWAY_MS } from './recovery.ts';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import { headerLines, selfSigned, sendJson, startServer, status } from './fake-api-server.test-support.ts';
@@ -151,6 +152,31 @@ test('a server that never answers meets the deadline', async () => {
     .request({ method: 'GET', path: '/api/v1/secrets', query: { fieldSelector: 'hidden' }, timeoutMs: 20 });
   await expect(result).rejects.toThrow('GET /api/v1/secrets: no answer within 20 ms');
   await expect(result).rejects.toBeInstanceOf(NetworkError);
+});
+
+test('so does a request that waits for a connection which others occupy', async () => {
+  const server = await startServer(() => undefined, selfSigned());
+  const rest = server.rest();
+  const occupied = Array.from({ length: REQUEST_CONNECTIONS }, () =>
+    rest.request({ method: 'GET', path: '/version', timeoutMs: 2_000 }).catch(() => undefined),
+  );
+  const started = performance.now();
+  await expect(rest.request({ method: 'GET', path: '/version', timeoutMs: 50 })).rejects.toThrow(
+    'no answer within 50 ms',
+  );
+  expect(performance.now() - started).toBeLessThan(1_500);
+  await Promise.all(occupied);
+});
+
+test('what somebody waits for fails at once while nobody answers, but for a request a second', async () => {
+  const server = await startServer(() => undefined, selfSigned());
+  const rest = server.rest({ prompt: true, timeoutMs: 30 });
+  const ask = () => rest.request({ method: 'GET', path: '/version' });
+  await expect(ask()).rejects.toThrow('no answer within 30 ms');
+  await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+  await expect(ask()).rejects.toThrow('no answer within 30 ms'); // to see whether that is still so
+  await expect(ask()).rejects.toThrow('the API server answers nobody here at the moment');
+  expect(server.requests).toHaveLength(2);
 });
 
 test('a body that stops in the middle meets the deadline too', async () => {

@@ -75,6 +75,10 @@ export interface RestOptions {
   readonly urgent?: boolean;
   /** What it sends can wait, and is spread when the API server comes back (`recovery.ts`). */
   readonly background?: boolean;
+  /** Somebody waits for what it sends: it fails at once while the API server is away, but for a request a second. */
+  readonly prompt?: boolean;
+  /** How long its requests may take which do not say it, in milliseconds. Default: 30 s. */
+  readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
 }
@@ -94,10 +98,11 @@ export function createRest(options: RestOptions): Rest {
 
 function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   const { connection, userAgent, observe = () => undefined, onDate = () => undefined, trace } = options;
-  const { urgent = false, background = false, clock = systemClock, random = Math.random } = options;
+  const { urgent = false, background = false, prompt = false } = options;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, clock = systemClock, random = Math.random } = options;
   const { parse = (text: string): unknown => JSON.parse(text) } = options;
   const transport: Transport = {
-    ...{ connection, userAgent, identity, observe, trace, onDate, parse, clock, background },
+    ...{ connection, userAgent, identity, observe, trace, onDate, parse, clock, background, prompt },
   };
   const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
 
@@ -121,20 +126,25 @@ function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   return {
     // The one place where JSON from the API server takes the type that the caller named.
     request: async <T>(request: RestRequest) =>
-      (await withRetries({ connection, clock, random }, request, attempt)) as T,
+      (await withRetries(
+        { connection, prompt, clock, random },
+        { ...request, timeoutMs: request.timeoutMs ?? timeoutMs },
+        attempt,
+      )) as T,
     stream: (request) => stream(transport, request),
     impersonate: (who) => restAs(impersonationHeaders(who), options),
   };
 }
 
 interface RetryDeps {
-  readonly connection: Pick<Connection, 'dropCredentials'>;
+  readonly connection: Pick<Connection, 'dropCredentials' | 'recovery'>;
+  readonly prompt: boolean;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
 async function withRetries(
-  { connection, clock, random }: RetryDeps,
+  { connection, prompt, clock, random }: RetryDeps,
   request: RestRequest,
   attempt: (line: RequestLine, request: RestRequest, signal: AbortSignal) => Promise<unknown>,
 ): Promise<unknown> {
@@ -154,6 +164,8 @@ async function withRetries(
           connection.dropCredentials();
           continue;
         }
+        // Nobody answers: who waits for it is served better elsewhere.
+        if (prompt && connection.recovery.isAway()) throw error;
         const wait = planRetry({ error, idempotent, reads, failures }, random);
         // Waiting past the deadline would only replace what the server said by "no answer".
         if (wait === undefined || wait >= left()) throw error;

@@ -37,6 +37,8 @@ export interface Transport {
   readonly clock: Clock;
   /** Whether its requests can wait while the API server comes back. */
   readonly background: boolean;
+  /** Whether its requests are not worth sending while the API server is away. */
+  readonly prompt: boolean;
 }
 
 export interface Attempt {
@@ -59,11 +61,14 @@ export async function send<T>(
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
   const { recovery } = transport.connection;
+  if (transport.prompt && !recovery.mayAsk())
+    throw new NetworkError(attempt.line, 'connection', 'the API server answers nobody here at the moment');
   const endTurn = transport.background ? await recovery.turn(attempt.signal) : undefined;
+  const started = transport.clock.monotonic();
   try {
     return await sendNow(transport, attempt, read);
   } catch (error) {
-    if (isInterruption(error)) recovery.interrupted();
+    if (isInterruption(error)) recovery.interrupted(isDeadline(error) ? started : undefined);
     throw error;
   } finally {
     endTurn?.();
@@ -74,6 +79,8 @@ export async function send<T>(
 export function isInterruption(error: unknown): boolean {
   return error instanceof NetworkError && error.kind !== 'malformed';
 }
+
+const isDeadline = (error: unknown): boolean => error instanceof NetworkError && error.kind === 'deadline';
 
 async function sendNow<T>(
   transport: Transport,
@@ -90,7 +97,11 @@ async function sendNow<T>(
   const started = transport.clock.monotonic();
   let code: RestObservation['code'] = 'connection';
   try {
-    const response = await attempt.dispatcher.request(toDispatch(transport, traced, credentials));
+    // undici tells a request that still waits for a connection of its abort only when it has got one.
+    const response = await orAborted(
+      attempt.dispatcher.request(toDispatch(transport, traced, credentials)),
+      signal,
+    );
     code = response.statusCode;
     transport.connection.recovery.answered();
     if (typeof response.headers.date === 'string') transport.onDate(response.headers.date);

@@ -42,7 +42,7 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
     {
       mutate: () => Promise.reject(new Error('not asked')),
       validate: () => Promise.reject(new Error('not asked')),
-      draining: () => false,
+      turnsAway: () => false,
       pressure: pressureOf(),
       log: quiet,
       metrics: {

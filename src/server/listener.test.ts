@@ -26,7 +26,7 @@ function start() {
   const deps = {
     mutate: () => ALLOWED,
     validate: () => Promise.resolve(ALLOWED),
-    draining: () => false,
+    turnsAway: () => false,
     pressure: pressureOf(),
     conversion: noConversions,
     log,

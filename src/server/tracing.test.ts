@@ -31,7 +31,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     {
       mutate: () => ALLOWED,
       validate: () => Promise.resolve(ALLOWED),
-      draining: () => false,
+      turnsAway: () => false,
       pressure: pressureOf(),
       conversion: noConversions,
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },

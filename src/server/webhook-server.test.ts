@@ -45,7 +45,7 @@ async function start(deps: Partial<WebhookDeps> = {}) {
   const all: WebhookDeps = {
     mutate: () => ALLOWED,
     validate: () => Promise.resolve(ALLOWED),
-    draining: () => false,
+    turnsAway: () => false,
     pressure: pressureOf(),
     conversion: noConversions,
     log: { debug, info, error, warn: () => undefined },

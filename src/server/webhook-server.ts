@@ -24,7 +24,8 @@ import { secureOptions, type ServingCertificate } from './serving-certificate.ts
 export type WebhookServer = FastifyInstance<Server>;
 
 export interface WebhookDeps extends AdmissionDeps {
-  readonly draining: () => boolean;
+  /** Whether no further request should come over a connection that is answered now. */
+  readonly turnsAway: () => boolean;
   readonly conversion: ConversionServing;
   readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'> &
     Pick<ConnectionMetrics, 'crowdedOut' | 'webhookConnections'>;
@@ -144,12 +145,12 @@ function readBodiesOurselves(app: WebhookServer): void {
 /** Every answer at the end of the process says that no further request should come this way. @returns whether it has come */
 function closeConnectionsAtTheEnd(
   app: WebhookServer,
-  { draining }: WebhookDeps,
+  { turnsAway }: WebhookDeps,
   { closeMs, lingerMs }: WebhookLimits,
 ): () => boolean {
   const cutOff = prepareClosing(app.server, closeMs);
   let closing = false;
-  const isLast = () => closing || draining();
+  const isLast = () => closing || turnsAway();
   app.addHook('preClose', (done) => {
     closing = true;
     cutOff();

@@ -98,7 +98,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
   const goodSpec = (): MachineSpec => ({
     rack: seeded.pick(LASTING_RACKS),
     units: seeded.below(MOST_UNITS),
-    serial: freshSerial(),
+    ...(seeded.chance(0.5) ? { serial: freshSerial() } : {}),
     ...(seeded.chance(0.5) ? { tier: seeded.pick(['gold', 'iron']) } : {}),
   });
 
@@ -184,7 +184,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     const change: MachineSpec = seeded.pick([
       { units: seeded.below(MOST_UNITS) },
       { tier: seeded.pick(['gold', 'iron']) },
-      { serial: freshSerial() },
+      ...(seeded.chance(0.3) ? [{ serial: freshSerial() }] : []),
     ]);
     const after = { ...spec, ...change };
     return write(entry, after, patching(entry, change, ACCEPT, after));
@@ -213,7 +213,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     const isBad = seeded.chance(0.3);
     const after = isBad
       ? { ...spec, units: MOST_UNITS + 1 + seeded.below(1_000) }
-      : { ...spec, units: seeded.below(MOST_UNITS), serial: freshSerial() };
+      : { ...spec, units: seeded.below(MOST_UNITS) };
     const body = { ...machine(entry.namespace, entry.name, after), metadata };
     await write(entry, after, {
       method: 'PUT',

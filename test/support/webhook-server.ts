@@ -54,7 +54,7 @@ export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
   const rejected: number[] = [];
   const all: WebhookDeps = {
     ...governedBy([]),
-    draining: () => false,
+    turnsAway: () => false,
     pressure: pressureOf(),
     conversion: noConversions,
     log,

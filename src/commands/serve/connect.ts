@@ -18,6 +18,8 @@ export interface Connected {
   readonly context: Context;
   /** For the lease: never waits behind other requests. */
   readonly urgent: KubeClient;
+  /** Whether the API server has been silent for longer than a moment. */
+  readonly isAway: () => boolean;
   readonly close: () => Promise<void>;
 }
 
@@ -25,6 +27,11 @@ export interface Connected {
 const MATCH_CONDITIONS_SINCE = 28;
 /** An API server that restarts is back within a minute; waiting here is quicker than being restarted with a back-off. */
 const RETRY_MS = 2_000;
+/**
+ * The API server waits ten seconds for a review by default. One that cannot be decided here because an answer does not come leaves
+ * it the time to ask another replica, twice.
+ */
+const PROMPT_MS = 3_000;
 
 /**
  * Waits for the API server for as long as it takes.
@@ -48,7 +55,7 @@ export async function connect(
     onDate: serverClock.observe,
   };
   // Reviews wait for what admission reads and for what is discovered of the API server; watches and controllers have time.
-  const prompt = createRest(options);
+  const prompt = createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS });
   const rest = createRest({ ...options, background: true });
   const discovery = createDiscovery(prompt, systemClock);
   const version = await versionOf(discovery, connection.server, log, signal);
@@ -58,7 +65,7 @@ export async function connect(
   const exactly = { ...options, parse: parseJson };
   const exact = {
     rest: createRest({ ...exactly, background: true }),
-    client: createClient(createRest(exactly)),
+    client: createClient(createRest({ ...exactly, prompt: true, timeoutMs: PROMPT_MS })),
   };
   return {
     context: {
@@ -78,6 +85,7 @@ export async function connect(
       rollbacks: createListeners(),
     },
     urgent: createClient(createRest({ ...options, urgent: true })),
+    isAway: connection.recovery.isAway,
     close: connection.close,
   };
 }

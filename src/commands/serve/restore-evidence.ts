@@ -12,6 +12,7 @@ import type { KubeObject } from '../../kube/object.ts';
 import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
 import { windowState, type Place } from '../../restore/window.ts';
 import { RESTORE_WINDOWS } from './resources.ts';
+import { createSharedRead } from './shared-read.ts';
 import type { Watched } from './watch.ts';
 
 export interface RestoreEvidenceParts {
@@ -61,12 +62,13 @@ export function createRestoreEvidence({
   now,
 }: RestoreEvidenceParts): World['restoreEvidence'] {
   const knownRestore = createKnownRestore({ windows, now });
+  const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
   return async (question, signal) => {
     const known = knownRestore(question);
     if (known !== undefined) return known;
     const { userInfo, resource, namespace } = question;
     const place = placeOf(resource, namespace);
-    const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
+    const { items } = await listWindows(signal);
     const opened = evidenceOfWindows(items, userInfo, place, now());
     if (opened !== undefined) return opened;
     for (const detector of detectorsOf(detectors.store.list(), userInfo)) {

@@ -18,8 +18,8 @@ import { inLocalTime } from './local-time.ts';
 import type { ReplicaParts } from './replica.ts';
 import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from './resources.ts';
 
-/** Claims that are mended at a time. */
-const WORKERS = 4;
+/** Claims that are mended at a time: each takes three requests, and one of them may be comparing all claims. */
+const WORKERS = 8;
 /** A policy over 100,000 objects has its claims within a quarter of an hour, and the API server hardly notices. */
 const WRITES_PER_SECOND = 100;
 /** Comparing all claims reads them: 100,000 take some seconds, of which each page may wait. */

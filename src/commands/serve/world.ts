@@ -12,6 +12,7 @@ import {
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
+import { createSharedRead, type SharedRead } from './shared-read.ts';
 import type { Targets } from './targets.ts';
 
 export interface WorldParts extends Pick<
@@ -26,6 +27,7 @@ export interface WorldParts extends Pick<
 }
 
 export function createWorld({ client, exact = client, discovery, targets, ...parts }: WorldParts): World {
+  const resolveAnew = createResolveAnew(discovery);
   const live = async (
     ref: ObjectRef,
     signal: AbortSignal,
@@ -35,8 +37,7 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
     const found = await get(kind);
     if (found !== undefined) return found;
     // A version that is no longer served answers 404 as well, and what we know of versions may be old.
-    discovery.forget(ref);
-    const current = await served(discovery, ref, signal);
+    const current = await served({ resolve: resolveAnew }, ref, signal);
     return isDeepStrictEqual(current, kind) ? undefined : await get(current);
   };
   return {
@@ -55,6 +56,23 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
         }
         return wanted;
       }),
+  };
+}
+
+/** What the API server says now, asked once for all who want to know of a kind at a time. */
+function createResolveAnew(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {
+  const reads = new Map<string, SharedRead<Resource | undefined>>();
+  return (kind, signal = new AbortController().signal) => {
+    const name = groupResourceName(kind);
+    let read = reads.get(name);
+    if (read === undefined) {
+      read = createSharedRead(() => {
+        discovery.forget(kind);
+        return discovery.resolve(kind);
+      });
+      reads.set(name, read);
+    }
+    return read(signal);
   };
 }
 

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+
+import { createSharedRead } from './shared-read.ts';
+
+const signal = new AbortController().signal;
+
+/** A read that ends when it is told to, with its number. */
+function controlled() {
+  const ends: PromiseWithResolvers<number>[] = [];
+  const share = createSharedRead(() => {
+    const end = Promise.withResolvers<number>();
+    ends.push(end);
+    return end.promise;
+  });
+  return { share, ends, end: (index: number) => ends[index]?.resolve(index) };
+}
+
+const settled = () => new Promise((resolve) => setTimeout(resolve));
+
+test('whoever comes while a read is under way has the next one, and shares it', async () => {
+  const { share, ends, end } = controlled();
+  const first = share(signal);
+  const others = [share(signal), share(signal), share(signal)];
+  expect(ends).toHaveLength(1);
+  end(0);
+  expect(await first).toBe(0);
+  await settled();
+  expect(ends).toHaveLength(2);
+  const late = share(signal);
+  end(1);
+  expect(await Promise.all(others)).toEqual([1, 1, 1]);
+  await settled();
+  end(2);
+  expect(await late).toBe(2);
+  void share(signal);
+  expect(ends).toHaveLength(4);
+});
+
+test('nobody has an answer that was asked for before he came, not even in the turn in which a read ends', async () => {
+  let state = 0;
+  const share = createSharedRead(async () => {
+    const seen = state;
+    await Promise.resolve();
+    return seen;
+  });
+  const checks = Array.from({ length: 200 }, async (_unused, index) => {
+    for (let turn = 0; turn < index % 7; turn += 1) await Promise.resolve();
+    state += 1;
+    const mine = state;
+    expect(await share(signal)).toBeGreaterThanOrEqual(mine);
+  });
+  await Promise.all(checks);
+});
+
+test('a read that fails has those fail who shared it, and nobody else', async () => {
+  const { share, ends, end } = controlled();
+  const first = share(signal);
+  const second = share(signal);
+  ends[0]?.reject(new Error('no answer'));
+  await expect(first).rejects.toThrow('no answer');
+  await settled();
+  end(1);
+  expect(await second).toBe(1);
+});
+
+test('who gives up leaves the others their read', async () => {
+  const { share, end } = controlled();
+  const giving = new AbortController();
+  const given = share(giving.signal);
+  const kept = share(signal);
+  giving.abort(new Error('the time is over'));
+  await expect(given).rejects.toThrow('the time is over');
+  end(0);
+  await settled();
+  end(1);
+  expect(await kept).toBe(1);
+});
