@@ -24,6 +24,8 @@ export interface Recovery {
   readonly isAway: () => boolean;
   /** The same for who is about to send a request: now and then one may, to see whether that is still so. */
   readonly mayAsk: () => boolean;
+  /** Told once, as soon as it is away. Returns how to end that. */
+  readonly onceAway: (listener: () => void) => () => void;
 }
 
 /**
@@ -41,6 +43,7 @@ const NOTHING = (): void => undefined;
 export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recovery {
   /** First come, first served. */
   const waiting = new Set<() => void>();
+  const listeners = new Set<() => void>();
   let pacedUntil = -Infinity;
   let reachable = true;
   let silentSince = -Infinity;
@@ -87,9 +90,13 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
   return {
     interrupted: (since = Infinity) => {
       if (answeredAt >= since) return;
-      if (reachable) silentSince = clock.monotonic();
+      const now = clock.monotonic();
+      if (reachable) silentSince = Math.min(since, now);
       reachable = false;
-      pacedUntil = clock.monotonic() + PACED_MS;
+      pacedUntil = now + PACED_MS;
+      if (!isAway()) return;
+      for (const listener of listeners) listener();
+      listeners.clear();
     },
     answered: () => {
       answeredAt = clock.monotonic();
@@ -99,6 +106,10 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
       pump();
     },
     isAway,
+    onceAway: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     mayAsk: () => {
       if (!isAway()) return true;
       const now = clock.monotonic();

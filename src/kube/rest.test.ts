@@ -179,6 +179,18 @@ test('what somebody waits for fails at once while nobody answers, but for a requ
   expect(server.requests).toHaveLength(2);
 });
 
+test('the first of them that meets its deadline ends the others, and none of those that have time', async () => {
+  const server = await startServer(() => undefined, selfSigned());
+  const prompt = server.rest({ prompt: true });
+  const patient = server.rest();
+  const first = prompt.request({ method: 'GET', path: '/version', timeoutMs: AWAY_MS + 100 });
+  const second = prompt.request({ method: 'GET', path: '/version', timeoutMs: 60_000 });
+  const other = patient.request({ method: 'GET', path: '/version', timeoutMs: AWAY_MS + 600 });
+  await expect(first).rejects.toThrow(`no answer within ${AWAY_MS + 100} ms`);
+  await expect(second).rejects.toThrow('the API server answers nobody here at the moment');
+  await expect(other).rejects.toThrow(`no answer within ${AWAY_MS + 600} ms`);
+});
+
 test('a body that stops in the middle meets the deadline too', async () => {
   const server = await startServer((_request, response) => {
     response.writeHead(200);

@@ -152,7 +152,13 @@ async function withRetries(
   const line: RequestLine = { method, path };
   const reads = method === 'GET';
   const idempotent = reads || method === 'PUT' || method === 'DELETE' || request.contentType === APPLY_PATCH;
-  const { signal, end, left } = deadlineFor(line, timeoutMs, clock, request.signal);
+  const { signal, abort, end, left } = deadlineFor(line, timeoutMs, clock, request.signal);
+  // What the API server does not answer others, it does not answer this one either.
+  const stay = prompt
+    ? connection.recovery.onceAway(() => {
+        abort(new NetworkError(line, 'deadline', 'the API server answers nobody here at the moment'));
+      })
+    : undefined;
   try {
     for (let failures = 1, renewed = false; ; failures++) {
       try {
@@ -173,6 +179,7 @@ async function withRetries(
       }
     }
   } finally {
+    stay?.();
     end();
   }
 }

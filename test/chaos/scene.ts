@@ -74,7 +74,7 @@ const SETTINGS: Partial<Record<SettingName, string>> = {
   'ca-propagation-wait': '1s',
   'ca-grace': '2s',
   'restore-settle': '2s',
-  'drain-delay': '1s',
+  'drain-delay': '3s',
   'unique-settle': '22s',
 };
 /** The short run has no time to wait for a lease of 15 s to run out, twice. */

@@ -15,7 +15,7 @@ export const rollingRestart: Fault = {
   name: 'rolling restart',
   run: async ({ isShort, replicas }) => {
     let longest = 0;
-    for (let round = 0; round < (isShort ? 3 : 20); round += 1)
+    for (let round = 0; round < (isShort ? 1 : 20); round += 1)
       for (const slot of SLOTS) longest = Math.max(longest, await timed(() => replicas.replace(slot)));
     return longest;
   },
