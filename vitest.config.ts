@@ -28,6 +28,7 @@ const LONG = [
   'doctor',
   'faults',
   'faults-random',
+  'faults-webhook',
   'handlers',
   'hostile',
   'hostile-tenants',

@@ -1,5 +1,6 @@
 import { backoffMs, type BackoffOptions } from './backoff.ts';
 import { systemClock, type Clock } from './clock.ts';
+import { createDelayedKeys } from './delayed-keys.ts';
 
 /** What a workqueue reports as it happens; the names are those of client-go's metrics. */
 export interface WorkqueueMetrics {
@@ -73,7 +74,6 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const inFlight = new Map<string, number>();
   /** Added while in flight. */
   const dirty = new Set<string>();
-  const later = new Map<string, { readonly at: number; readonly cancel: () => void }>();
   const failures = new Map<string, number>();
   const workers: ((key: string | undefined) => void)[] = [];
   const drained = Promise.withResolvers<undefined>();
@@ -112,16 +112,9 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       add(key);
       return;
     }
-    const at = clock.monotonic() + ms;
-    const set = later.get(key);
-    if (set !== undefined && set.at <= at) return;
-    set?.cancel();
-    const cancel = clock.after(ms, () => {
-      later.delete(key);
-      add(key);
-    });
-    later.set(key, { at, cancel });
+    later.set(key, clock.monotonic() + ms);
   };
+  const later = createDelayedKeys(clock, add);
 
   return {
     add,
@@ -165,7 +158,6 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       waiting.clear();
       dirty.clear();
       failures.clear();
-      for (const { cancel } of later.values()) cancel();
       later.clear();
       metrics.depth(0);
       for (const worker of workers.splice(0)) worker(undefined);

@@ -98,9 +98,16 @@ function activityOf(spec: RestoreDetector['spec'], phase: string): SourceActivit
 
 function isAllWritten({ progress }: RestoreDetector['spec'], object: object): boolean {
   if (progress === undefined) return false;
-  const done = Number(fieldAt(object, progress.donePath) ?? NaN);
-  const total = Number(fieldAt(object, progress.totalPath) ?? NaN);
+  const done = countOf(fieldAt(object, progress.donePath));
+  const total = countOf(fieldAt(object, progress.totalPath));
   return total > 0 && done >= total;
+}
+
+/** A number, or a text that is one; of anything else nobody can say how much has been done. */
+function countOf(value: unknown): number {
+  return typeof value === 'number' || typeof value === 'string' || typeof value === 'bigint'
+    ? Number(value)
+    : NaN;
 }
 
 function mappingOf(

@@ -1,6 +1,7 @@
 /**
- * Gatehouse behind the fault harness, one fault at a time. Where else faults are tested: the reflector against a scripted server in
- * src/kube/reflector.test.ts, each write of a rotation in certs-crash.test.ts, restores in restore-failures.test.ts.
+ * Gatehouse behind the fault harness, one fault at a time, between it and the API server; faults-webhook.test.ts has those of the
+ * other direction. Where else faults are tested: the reflector against a scripted server in src/kube/reflector.test.ts, each write
+ * of a rotation in certs-crash.test.ts, restores in restore-failures.test.ts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -276,87 +277,3 @@ test('a list that is older than the one before it is not believed for good', asy
   console.log(`${rewritten.length} answers were made older, ${verdicts} verdicts meanwhile`);
   expect(replicas.every(({ program }) => program.isRunning())).toBe(true);
 });
-
-/** Between the API server and its webhooks, and whether calls can pass meanwhile. */
-const WEBHOOK_FAULTS: readonly (readonly [
-  string,
-  (scene: FaultScene) => void,
-  'passes' | 'fails' | 'either',
-])[] = [
-  [
-    'frozen',
-    ({ webhookTcp }) => {
-      webhookTcp.freeze();
-    },
-    'fails',
-  ],
-  [
-    'frozen on the way back',
-    ({ webhookTcp }) => {
-      webhookTcp.freeze('client');
-    },
-    'fails',
-  ],
-  [
-    'cut',
-    ({ webhookTcp }) => {
-      webhookTcp.cut();
-    },
-    'fails',
-  ],
-  [
-    'slow',
-    ({ webhookTcp }) => {
-      webhookTcp.delay({ min: 20, max: 200 });
-    },
-    'passes',
-  ],
-  [
-    'reset',
-    ({ webhookTcp }) => {
-      webhookTcp.reset();
-    },
-    'either',
-  ],
-  [
-    'half-closed towards Gatehouse',
-    ({ webhookTcp }) => {
-      webhookTcp.halfClose('target');
-    },
-    'either',
-  ],
-  [
-    'half-closed towards the API server',
-    ({ webhookTcp }) => {
-      webhookTcp.halfClose('client');
-    },
-    'either',
-  ],
-];
-
-test.each(WEBHOOK_FAULTS)(
-  'webhook calls are %s: no verdict is wrong, and mended it is as before at once',
-  async (how, begin, expected) => {
-    expect(await kindOf('p')).toBe('allowed');
-    begin(scene);
-    const [good, bad, taken] = await Promise.all([
-      create('p'),
-      create('p', { at: 'nowhere' }),
-      create('p', { serial: 'TAKEN' }),
-    ]);
-    const meanwhile = [good.kind, bad.kind, taken.kind].join(', ');
-    if (expected === 'fails') expect(meanwhile).toBe('failed, failed, failed');
-    if (expected === 'passes') expect(meanwhile).toBe('allowed, refused, refused');
-    expect(good.kind).not.toBe('refused');
-    expect(bad.kind).not.toBe('allowed');
-    expect(taken.kind).not.toBe('allowed');
-    scene.mend();
-    const began = performance.now();
-    await eventually('it passes again', async () => (await kindOf('p')) === 'allowed', { timeoutMs: 5_000 });
-    const took = Math.round(performance.now() - began);
-    const message = good.kind === 'failed' ? `: ${good.message}` : '';
-    console.log(`${how}: ${meanwhile}; mended, it passed after ${took} ms${message}`);
-    expect(await kindOf('p', { at: 'nowhere' })).toBe('refused');
-    expect(await kindOf('p', { serial: 'TAKEN' })).toBe('refused');
-  },
-);

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { systemClock, type Clock } from './clock.ts';
+import { createDelayedKeys } from './delayed-keys.ts';
+
+function start() {
+  vi.useFakeTimers();
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const due: string[] = [];
+  let timers = 0;
+  const clock: Pick<Clock, 'monotonic' | 'after'> = {
+    monotonic: systemClock.monotonic,
+    after: (ms, run) => {
+      timers += 1;
+      const cancel = systemClock.after(ms, () => {
+        timers -= 1;
+        run();
+      });
+      return () => {
+        timers -= 1;
+        cancel();
+      };
+    },
+  };
+  const keys = createDelayedKeys(clock, (key) => due.push(key));
+  return { keys, due, timers: () => timers, after: (ms: number) => systemClock.monotonic() + ms };
+}
+
+test('ten thousand keys take one timer', () => {
+  const { keys, due, timers, after } = start();
+  for (let index = 0; index < 10_000; index += 1) keys.set(`key-${index}`, after(1_000 + (index % 100)));
+  expect(timers()).toBe(1);
+  vi.advanceTimersByTime(1_100);
+  expect(due).toHaveLength(10_000);
+  expect(timers()).toBe(0);
+});
+
+test('the earlier of two dates counts, whichever was set first, and the key comes once', () => {
+  const { keys, due, after } = start();
+  keys.set('a', after(100));
+  keys.set('a', after(50));
+  keys.set('b', after(50));
+  keys.set('b', after(100));
+  vi.advanceTimersByTime(49);
+  expect(due).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(due).toEqual(['a', 'b']);
+  vi.advanceTimersByTime(1_000);
+  expect(due).toEqual(['a', 'b']);
+});
+
+test('a key whose date has come can be set again from there', () => {
+  const { due, after, ...rest } = start();
+  let again = 3;
+  const keys = createDelayedKeys(systemClock, (key) => {
+    due.push(key);
+    again -= 1;
+    if (again > 0) keys.set(key, after(10));
+  });
+  keys.set('a', after(10));
+  vi.advanceTimersByTime(100);
+  expect(due).toEqual(['a', 'a', 'a']);
+  expect(rest.timers()).toBe(0);
+});
+
+test('what was cleared does not come, and leaves no timer', () => {
+  const { keys, due, timers, after } = start();
+  keys.set('a', after(10));
+  keys.clear();
+  expect(timers()).toBe(0);
+  keys.set('b', after(20));
+  vi.advanceTimersByTime(100);
+  expect(due).toEqual(['b']);
+});
+
+test('keys come in the order of their dates, each at its own', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 1, max: 50 })), { maxLength: 60 }),
+      (asked) => {
+        vi.useFakeTimers();
+        try {
+          const begun = systemClock.monotonic();
+          const seen: [string, number][] = [];
+          const keys = createDelayedKeys(systemClock, (key) => {
+            seen.push([key, Math.round(systemClock.monotonic() - begun)]);
+          });
+          const earliest = new Map<string, number>();
+          for (const [index, ms] of asked) {
+            keys.set(`k${index}`, begun + ms);
+            earliest.set(`k${index}`, Math.min(ms, earliest.get(`k${index}`) ?? Infinity));
+          }
+          vi.advanceTimersByTime(60);
+          expect(new Map(seen)).toEqual(earliest);
+          expect(seen).toHaveLength(earliest.size);
+          expect(seen.map(([, ms]) => ms)).toEqual(seen.map(([, ms]) => ms).toSorted((a, b) => a - b));
+        } finally {
+          vi.useRealTimers();
+        }
+      },
+    ),
+  );
+});

@@ -1,0 +1,74 @@
+import type { Clock } from './clock.ts';
+
+/** Keys that have a date each, and one timer for all of them: of those that wait there may be thousands. */
+export interface DelayedKeys {
+  /** Has the key come at `at`, by `Clock.monotonic`. An earlier date that it has stays. */
+  readonly set: (key: string, at: number) => void;
+  readonly clear: () => void;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly at: number;
+}
+
+/** @param onDue called with each key when its date has come */
+export function createDelayedKeys(
+  clock: Pick<Clock, 'monotonic' | 'after'>,
+  onDue: (key: string) => void,
+): DelayedKeys {
+  const dates = new Map<string, number>();
+  /** The latest first; those that have got an earlier date since are passed over. */
+  let entries: Entry[] = [];
+  let armed: { readonly at: number; readonly cancel: () => void } | undefined;
+
+  const arm = (): void => {
+    const next = entries.at(-1);
+    if (next === undefined || (armed !== undefined && armed.at <= next.at)) return;
+    armed?.cancel();
+    const { at } = next;
+    armed = { at, cancel: clock.after(Math.max(0, at - clock.monotonic()), fire) };
+  };
+
+  const fire = (): void => {
+    // A timer may be a fraction of a millisecond early by this clock.
+    const until = Math.max(clock.monotonic(), armed?.at ?? -Infinity);
+    armed = undefined;
+    const due: string[] = [];
+    for (let last = entries.at(-1); last !== undefined && last.at <= until; last = entries.at(-1)) {
+      entries.pop();
+      if (dates.get(last.key) !== last.at) continue;
+      dates.delete(last.key);
+      due.push(last.key);
+    }
+    arm();
+    for (const key of due) onDue(key);
+  };
+
+  return {
+    set: (key, at) => {
+      const before = dates.get(key);
+      if (before !== undefined && before <= at) return;
+      dates.set(key, at);
+      entries.splice(placeOf(at, entries), 0, { key, at });
+      arm();
+    },
+    clear: () => {
+      armed?.cancel();
+      armed = undefined;
+      entries = [];
+      dates.clear();
+    },
+  };
+}
+
+/** Where a date belongs; of two that are equal the one that came first is nearer to the end, and so comes first. */
+function placeOf(at: number, entries: readonly Entry[]): number {
+  let [low, high] = [0, entries.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((entries[middle]?.at ?? 0) > at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
