@@ -7,7 +7,7 @@ import { restoreWindow } from './restore.ts';
 
 /**
  * In the order in which they come. Those that leave writes behind of which nobody knows what became of them are first: their
- * claims to unique values are kept for 70 s.
+ * claims to unique values are kept for 70 s. The rolling restart ends the replicas that have little memory.
  */
 export const ALL_FAULTS: readonly Fault[] = [
   apiServerRestart,
@@ -15,10 +15,10 @@ export const ALL_FAULTS: readonly Fault[] = [
   killLeader,
   killAny,
   cutLeader,
+  memoryPressure,
   rollingRestart,
   wrongClock,
   caRotation,
   policyChanges,
   restoreWindow,
-  memoryPressure,
 ];
