@@ -106,8 +106,8 @@ export default defineConfig({
           globalSetup: ['test/support/control-planes-ahead.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // Each file has a control plane of its own, and mostly waits. More than two at a time starve each other on a small machine.
-          maxWorkers: 2,
+          // Each file has a control plane of its own; two at a time starve each other on a small machine.
+          fileParallelism: false,
         },
       },
     ],

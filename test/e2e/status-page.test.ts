@@ -60,7 +60,9 @@ test('where Gatehouse may not ask whose a token is, nobody is let in, and nobody
   expect(status).toBe(503);
   expect(headers.get('retry-after')).toBe('10');
   expect(body).not.toContain('tokenreviews');
-  expect(readFileSync(replica.program.logFile, 'utf8')).toContain('tokenreviews');
+  await eventually('the log says why', () =>
+    readFileSync(replica.program.logFile, 'utf8').includes('tokenreviews'),
+  );
   await cluster.applyFolder('components/status-page');
 });
 
