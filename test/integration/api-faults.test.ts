@@ -239,6 +239,15 @@ test('a watch is cut in the middle of a line', async () => {
   harm.end();
 });
 
+test('a line that comes for a watch that has ended is dropped', async () => {
+  const watcher = await watch();
+  const harms = [proxy.watches.harm({ kind: 'gone' }), proxy.watches.harm({ kind: 'cut-in-line' })];
+  watcher.tell(A);
+  await eventually('it ended', () => watcher.end() === 'ended');
+  expect(watcher.lines()).toEqual([]);
+  for (const harm of harms) harm.end();
+});
+
 test('gone: open watches end, new ones are answered 410', async () => {
   const watcher = await watch();
   const harm = proxy.watches.harm({ kind: 'gone' });

@@ -159,7 +159,7 @@ function followLines(from: IncomingMessage, next: (line: string | undefined) => 
 
 /** A line meets the faults one after another, each with what the one before made of it. */
 function send(reader: Reader, line: string, faults: readonly Active[]): void {
-  if (reader.isCut) return;
+  if (reader.isCut || reader.response.writableEnded) return;
   let lines: readonly string[] = [line];
   for (const one of faults) {
     if (one.fault.kind === 'cut-in-line') {
@@ -170,7 +170,7 @@ function send(reader: Reader, line: string, faults: readonly Active[]): void {
     }
     lines = lines.flatMap((each) => changed(one, reader, each));
   }
-  for (const each of lines) if (!reader.response.writableEnded) reader.response.write(each);
+  for (const each of lines) reader.response.write(each);
 }
 
 function changed({ fault, onMet }: Active, reader: Reader, line: string): readonly string[] {
