@@ -54,6 +54,16 @@ test('what comes back later, after a wait of its own, is spread too', async () =
   expect(sent()).toBe(100);
 });
 
+test('after watches that were ended early all take turns, and it counts as there', async () => {
+  const recovery = start();
+  recovery.dismissed();
+  const { sent } = ask(recovery, 100, 60_000);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(sent()).toBeGreaterThan(1);
+  expect(sent()).toBeLessThanOrEqual(1_000 / TURN_MS + 1);
+  expect(recovery.isAway()).toBe(false);
+});
+
 test('when all is well for a while nobody waits again', async () => {
   const recovery = start();
   recovery.interrupted();

@@ -12,6 +12,8 @@ export interface Recovery {
    * meanwhile, for then it is slow and not away
    */
   readonly interrupted: (since?: number) => void;
+  /** Watches are over before their time, as when one API server of several shuts down: all clients of it come back at once. */
+  readonly dismissed: () => void;
   /** It answered, whatever it said. */
   readonly answered: () => void;
   /**
@@ -97,6 +99,9 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
       if (!isAway()) return;
       for (const listener of listeners) listener();
       listeners.clear();
+    },
+    dismissed: () => {
+      pacedUntil = clock.monotonic() + PACED_MS;
     },
     answered: () => {
       answeredAt = clock.monotonic();

@@ -358,6 +358,20 @@ test('a stream that breaks throws, a stream that is left frees its connection', 
   await expect.poll(() => closed).toBe(2);
 });
 
+test('a watch that ends before its time has the next requests take turns, but is no silence', async () => {
+  const server = await startServer((_request, response) => {
+    response.end('{"n":1}\n');
+  });
+  const { recovery } = server.connection;
+  for await (const event of server.rest().stream({ path: '/watch', query: { timeoutSeconds: '300' } }))
+    expect(event).toEqual({ n: 1 });
+  const { signal } = new AbortController();
+  const ends = await Promise.all([recovery.turn(signal), recovery.turn(signal)]);
+  expect(ends[0]).not.toBe(ends[1]); // who need not wait gets nothing of their own to end
+  await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+  expect(recovery.isAway()).toBe(false);
+});
+
 test('watches take no connection from requests', async () => {
   const server = await startServer((request, response) => {
     if (request.url.pathname === '/watch') response.writeHead(200).write('{}\n');

@@ -217,7 +217,7 @@ async function* stream(
       throw failure;
     }
     // One API server of several that shuts down ends all of its watches properly, and all of them before their time.
-    if (transport.clock.monotonic() < endsAt) recovery.interrupted();
+    if (transport.clock.monotonic() < endsAt) recovery.dismissed();
   } finally {
     // Also when the reader leaves early: the connection is of no use to anybody else.
     opening.abort(new Error('the reader of the stream left'));
