@@ -48,3 +48,12 @@ test('a question that failed is asked again', async () => {
   await expect(mayRead(servers, signal)).rejects.toThrow('away');
   expect(await mayRead(servers, signal)).toBe(true);
 });
+
+test('who gives up no longer waits, and the others still get the answer', async () => {
+  const { mayRead } = start(true);
+  const leaving = new AbortController();
+  const [left, stayed] = [mayRead(servers, leaving.signal), mayRead(servers, signal)];
+  leaving.abort(new Error('no longer wanted'));
+  await expect(left).rejects.toThrow('no longer wanted');
+  expect(await stayed).toBe(true);
+});

@@ -2,6 +2,7 @@
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import { canI } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { orAborted } from '../../kube/clock.ts';
 
 export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
 
@@ -21,7 +22,7 @@ export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => 
     signal.throwIfAborted();
     const name = groupResourceName(resource);
     const before = known.get(name);
-    if (before !== undefined && now() - before.at < FRESH_MS) return before.answer;
+    if (before !== undefined && now() - before.at < FRESH_MS) return orAborted(before.answer, signal);
     // Not with the signal of the first who asks: others wait for the same answer.
     const entry = { at: now(), answer: ask(resource) };
     known.set(name, entry);
@@ -31,6 +32,6 @@ export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => 
     entry.answer.then((allowed) => {
       if (!allowed) forget();
     }, forget);
-    return entry.answer;
+    return orAborted(entry.answer, signal);
   };
 }
