@@ -26,6 +26,16 @@ describe('a window is', () => {
     ['its end cannot be read', window({ expiresAt: 'tomorrow' }), 'Expired'],
     ['it was closed by hand', window({ close: true }), 'Manual'],
     [
+      'its restore was over before it was detected',
+      window({ close: true, source: { type: 'Detector' } }),
+      'SourceInactive',
+    ],
+    [
+      'somebody closed it though it follows a restore',
+      window({ close: true, source: { type: 'Detector' } }, { openedAt: '2026-11-21T11:00:00Z' }),
+      'Manual',
+    ],
+    [
       'it was closed before, whatever its spec says now',
       window({}, { closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' }),
       'Expired',

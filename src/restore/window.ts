@@ -33,8 +33,13 @@ export function windowState(window: RestoreWindow, now: Date): WindowState {
   const until = endOf(window);
   // A time that cannot be read opens nothing.
   if (!(now < until)) return { kind: 'closed', reason: 'Expired' };
-  if (spec.close === true) return { kind: 'closed', reason: 'Manual' };
+  if (spec.close === true) return { kind: 'closed', reason: closedBy(window) };
   return { kind: 'open', until };
+}
+
+/** A restore that was over before its detector saw it gets a window that was closed from the beginning. */
+function closedBy({ spec, status }: RestoreWindow): CloseReason {
+  return spec.source?.type === 'Detector' && status?.openedAt === undefined ? 'SourceInactive' : 'Manual';
 }
 
 function endOf({ metadata, spec }: RestoreWindow): Date {
