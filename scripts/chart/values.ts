@@ -4,7 +4,7 @@
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 
-import { SETTINGS } from '../../src/config/config.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
 
 /** The base's own words, as far as they are defaults of the chart. */
 export interface BaseDefaults {

@@ -3,15 +3,8 @@ import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
 
-import {
-  ConfigError,
-  environmentName,
-  resolveConfig,
-  SETTINGS,
-  type Config,
-  type SettingName,
-  type Source,
-} from '../config/config.ts';
+import { ConfigError, environmentName, resolveConfig, type Config, type Source } from '../config/config.ts';
+import { SETTINGS, type SettingName } from '../config/settings.ts';
 import { addCompletion } from './completion/command.ts';
 import { addDoctor } from './doctor/command.ts';
 import { programName } from './program-name.ts';

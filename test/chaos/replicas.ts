@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { SettingName } from '../../src/config/config.ts';
+import type { SettingName } from '../../src/config/settings.ts';
 import type { Cluster } from '../support/cluster.ts';
 import type { ControlPlane } from '../support/control-plane.ts';
 import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults.ts';

@@ -1,7 +1,7 @@
 /** Replicas of `gatehouse serve` as processes of their own, against a control plane. */
 import { join } from 'node:path';
 
-import type { SettingName } from '../../src/config/config.ts';
+import type { SettingName } from '../../src/config/settings.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 

@@ -1,0 +1,170 @@
+/** Each setting with its description, its default and what it may say. */
+import { parseClientNames } from './client-names.ts';
+import { parseDevUrl } from './dev-url.ts';
+import { parseDuration } from './duration.ts';
+import {
+  bodyLimit,
+  caLifetime,
+  choice,
+  choices,
+  count,
+  dnsLabel,
+  dnsName,
+  dnsSuffixes,
+  limit,
+  port,
+  text,
+  yesOrNo,
+} from './values.ts';
+
+/** One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file. */
+interface Setting<T> {
+  readonly description: string;
+  /** As it would be written on the command line; undefined: absent. */
+  readonly default: string | undefined;
+  /** What the flag alone, without a value, stands for. Absent: it needs one. */
+  readonly bare: string | undefined;
+  /** @throws with a sentence when the text is no such value. */
+  readonly parse: (text: string) => T;
+}
+
+const setting = <T>(
+  description: string,
+  fallback: string | undefined,
+  parse: (value: string) => T,
+  bare?: string,
+): Setting<T> => ({
+  description,
+  default: fallback,
+  bare,
+  parse,
+});
+
+export const SETTINGS = {
+  kubeconfig: setting('kubeconfig file; without it, the service account of the pod', undefined, text),
+  context: setting('context of the kubeconfig', undefined, text),
+  namespace: setting('namespace in which Gatehouse runs and keeps its state', 'gatehouse-system', dnsLabel),
+  service: setting('Service through which the API server reaches Gatehouse', 'gatehouse', dnsLabel),
+  'service-port': setting('port of that Service', '443', port),
+  identity: setting('name of this replica in the lease; must differ between replicas', undefined, text),
+  host: setting('address to listen on', '0.0.0.0', text),
+  port: setting('port for webhooks (HTTPS)', '8443', port),
+  'operations-port': setting('port for health, readiness and metrics (HTTP)', '8080', port),
+  'status-page': setting(
+    'show a status page at /status of the operations port to those whom RBAC lets get that path',
+    'false',
+    yesOrNo,
+    'true',
+  ),
+  exemplars: setting(
+    'name a trace beside the numbers of the admission histogram, for scrapers that ask for OpenMetrics',
+    'false',
+    yesOrNo,
+    'true',
+  ),
+  'connection-timeout': setting(
+    'how long a client of the webhooks may take for a request, and before its first one',
+    '120s',
+    limit,
+  ),
+  'max-connections': setting(
+    'connections to the webhook port at a time; of more, the one of least use is closed',
+    '1500',
+    count,
+  ),
+  'client-ca': setting(
+    'file with CA certificates (PEM): clients of the webhooks have to show a certificate of one of these; read again when it changes',
+    undefined,
+    text,
+  ),
+  'client-names': setting(
+    'common names or DNS names that those certificates may bear, with commas between them; without it, any',
+    '',
+    parseClientNames,
+  ),
+  'client-ca-for': setting(
+    'what takes such a certificate: admission, or all; the API server shows none for conversions',
+    'admission',
+    choice(['admission', 'all']),
+  ),
+  'max-admission-reviews': setting(
+    'admission reviews under way at a time, of which one webhook has half at most; more are to be sent again',
+    '1000',
+    count,
+  ),
+  'conversion-body-limit': setting(
+    'largest list of objects that is converted at once; admission reviews have a limit of their own',
+    '64MiB',
+    bodyLimit,
+  ),
+  'drain-delay': setting('how long to go on serving after SIGTERM', '10s', parseDuration),
+  'lease-duration': setting('how long a lease holds that nobody renews', '15s', parseDuration),
+  'renew-deadline': setting('how long a leader tries to renew before it steps down', '10s', parseDuration),
+  'retry-period': setting('how often a lease is looked at', '2s', parseDuration),
+  'restore-settle': setting(
+    'how long after a restore window closes the final sweep begins',
+    '65s',
+    parseDuration,
+  ),
+  'unique-settle': setting(
+    'how long a write that was let in may take to be stored: 10s more than --request-timeout of the API server',
+    '70s',
+    limit,
+  ),
+  'cluster-domain': setting(
+    'DNS domain of the cluster; without it, found in /etc/resolv.conf',
+    undefined,
+    dnsName,
+  ),
+  compat: setting(
+    'whose annotations are honoured beside our own: openshift, cert-manager, or both with a comma',
+    '',
+    choices(['openshift', 'cert-manager']),
+  ),
+  'serving-cert-dns-suffixes': setting(
+    'domains in which Services may ask for DNS names of their own, with commas between them',
+    '',
+    dnsSuffixes,
+  ),
+  'serving-cert-on-removal': setting(
+    'what becomes of the Secret when a Service no longer asks for it: retain or delete',
+    'retain',
+    choice(['retain', 'delete']),
+  ),
+  'ca-secret': setting(
+    'Secret in our namespace with a CA of your own (tls.crt, tls.key); without it, Gatehouse makes its own',
+    undefined,
+    dnsName,
+  ),
+  'ca-lifetime': setting(
+    'how long a CA lives that Gatehouse makes; rotated at half of it',
+    '730d',
+    caLifetime,
+  ),
+  'ca-propagation-wait': setting(
+    'how long after a new CA is trusted everywhere it begins to sign',
+    '10m',
+    parseDuration,
+  ),
+  'ca-grace': setting(
+    'how long a CA is trusted after its last certificate is replaced',
+    '24h',
+    parseDuration,
+  ),
+  'dev-url': setting(
+    'serve from this machine: the webhook entries of the cluster lead to this URL (https://host:port) until the end',
+    undefined,
+    parseDevUrl,
+  ),
+  handlers: setting('folder with handlers in TypeScript, or a package that exports them', undefined, text),
+  'log-level': setting(
+    'least severe level that is logged',
+    'info',
+    choice(['debug', 'info', 'warn', 'error']),
+  ),
+} as const;
+
+export type SettingName = keyof typeof SETTINGS;
+
+/** What the text of a setting becomes. */
+export type Value<Name extends SettingName> = ReturnType<(typeof SETTINGS)[Name]['parse']>;
