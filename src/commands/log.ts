@@ -1,5 +1,7 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 
+import { escapeSteering } from './terminal/steering.ts';
+
 /** Names of fields that hold something to keep to oneself, on the top level and one below. */
 const SECRETS: ReadonlySet<string> = new Set([
   'data',
@@ -65,18 +67,13 @@ function createDestination(
 }
 
 /**
- * What JSON lets stand in a string, and a terminal or a reader of lines takes for a command or for the end of a line: names of
- * users and objects may hold it. Escaped it is the same text for whoever parses the line.
+ * Names of users and objects may hold what JSON lets stand, and a terminal does not. Nearly every line is ASCII, which is seen by its
+ * length and costs a quarter of looking for them.
  */
-const STEERING = /[\u007f-\u009f\u2028\u2029\p{Bidi_Control}]/gu;
-
-/** Nearly every line is ASCII, which is seen by its length and costs a quarter of looking for them. */
 function harmless(line: string): Buffer {
   const bytes = Buffer.from(line);
   if (bytes.length === line.length && !bytes.includes(DELETE)) return bytes;
-  return Buffer.from(
-    line.replace(STEERING, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`),
-  );
+  return Buffer.from(escapeSteering(line));
 }
 
 const DELETE = 0x7f;

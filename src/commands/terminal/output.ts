@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { stringify } from 'yaml';
 
 import { formatJson } from '../review/report/json-report.ts';
-import { escapeSteering } from './table.ts';
+import { escapeSteering } from './steering.ts';
 
 export type OutputFormat = 'table' | 'json' | 'yaml';
 

@@ -1,4 +1,5 @@
 /** Rows of text for people, in columns as wide as what is in them. */
+import { printable } from './steering.ts';
 
 export type Colour = 'green' | 'yellow' | 'red' | 'grey';
 
@@ -48,21 +49,3 @@ export function formatTable(headings: readonly string[], rows: readonly Row[], c
 }
 
 const GAP = '   ';
-
-/** Control characters, and those that turn the direction of text. */
-// eslint-disable-next-line no-control-regex -- these are what is looked for
-const STEERING = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-
-/** Names and messages hold what users wrote, which must not steer a terminal. */
-export function printable(text: string): string {
-  return text.replaceAll(/[\n\t]/g, ' ').replaceAll(STEERING, '\ufffd');
-}
-
-/** The same for what stands in quotes of JSON or YAML, where it can be written as an escape. Line breaks and tabs stay. */
-export function escapeSteering(text: string): string {
-  return text.replaceAll(STEERING, (character) =>
-    character === '\n' || character === '\t'
-      ? character
-      : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}

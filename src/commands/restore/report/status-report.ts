@@ -5,7 +5,8 @@ import type { RestoreReport } from '../../../api/restore-report.ts';
 import type { RestoreWindow, Violation } from '../../../api/restore-window.ts';
 import { OPENED_BY } from '../../../restore/guard.ts';
 import { formatData, type OutputFormat } from '../../terminal/output.ts';
-import { formatTable, printable } from '../../terminal/table.ts';
+import { printable } from '../../terminal/steering.ts';
+import { formatTable } from '../../terminal/table.ts';
 import { adviceFor, describeRelink, describeViolation } from './advice.ts';
 
 /** One line about a window. */

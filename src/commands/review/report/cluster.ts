@@ -3,7 +3,8 @@ import type { ClusterReview, PolicyReview } from '../cluster/review-cluster.ts';
 import type { Culprit } from '../../../controllers/audit-scan.ts';
 import { describeIdentity, type Identity } from '../outcome.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
-import { formatTable, paint, printable } from '../../terminal/table.ts';
+import { printable } from '../../terminal/steering.ts';
+import { formatTable, paint } from '../../terminal/table.ts';
 
 export function clusterTable({ policies }: ClusterReview, colours: boolean): string {
   const rows = policies.flatMap((review) =>

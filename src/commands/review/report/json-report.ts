@@ -1,4 +1,4 @@
-import { escapeSteering } from '../../terminal/table.ts';
+import { escapeSteering } from '../../terminal/steering.ts';
 
 /** Indented, for people too, whose terminal nothing in it steers. An integer beyond 2^53 is written as it is. */
 export function formatJson(report: object): string {

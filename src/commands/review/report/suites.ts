@@ -3,7 +3,8 @@ import type { SuiteResult, TestResult } from '../suite/run-suites.ts';
 import type { Mismatch } from '../suite/check.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { outcomeLines, resultJson, type TableOptions } from './objects.ts';
-import { paint, printable } from '../../terminal/table.ts';
+import { printable } from '../../terminal/steering.ts';
+import { paint } from '../../terminal/table.ts';
 
 export function suitesText(suites: readonly SuiteResult[], { colours, showPatch }: TableOptions): string {
   const lines = suites.flatMap(({ file, results }) => [

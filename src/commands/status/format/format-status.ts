@@ -1,5 +1,6 @@
 /** The whole report, for people. */
-import { paint, printable } from '../../terminal/table.ts';
+import { printable } from '../../terminal/steering.ts';
+import { paint } from '../../terminal/table.ts';
 import type { StatusReport } from '../report/status-report.ts';
 import { SECTIONS } from './sections.ts';
 

@@ -1,6 +1,7 @@
 /** Each part of the report, for people. */
 import type { Cell, Colour, Row } from '../../terminal/table.ts';
-import { formatTable, paint, printable } from '../../terminal/table.ts';
+import { printable } from '../../terminal/steering.ts';
+import { formatTable, paint } from '../../terminal/table.ts';
 import { describeUnread, type Unread } from '../reading.ts';
 import type { GenerationRow } from '../report/authority.ts';
 import type { InjectionTargetRow } from '../report/injection-targets.ts';
