@@ -1,4 +1,5 @@
 /** Reads again what is stored, and holds it against the rules and against what the load has written. */
+import type { KubeList } from '../../src/kube/object.ts';
 import { resourcePath } from '../../src/kube/path.ts';
 import { eventually } from '../support/processes.ts';
 import type { Client } from './client.ts';
@@ -41,8 +42,7 @@ async function list(client: Client, path: string): Promise<readonly Machine[]> {
     `a list of ${path}`,
     async () => {
       const { code, object } = await client.ask('GET', path);
-      if (code !== 200) return undefined;
-      return (object as unknown as { readonly items: readonly Machine[] }).items; // a list
+      return code === 200 ? (object as unknown as KubeList<Machine>).items : undefined; // what lies at the path of a collection
     },
     { timeoutMs: 30_000, everyMs: 100 },
   );

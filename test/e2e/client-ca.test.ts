@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { secrets } from '../../src/kube/well-known.ts';
 import { createClientCa, type ClientCertificate } from '../support/client-certificates.ts';
@@ -48,31 +48,6 @@ function writeAdmissionConfig(port: number): void {
   );
 }
 
-beforeAll(async () => {
-  const port = await freePort();
-  writeAdmissionConfig(port);
-  writeFileSync(file('ca.crt'), ours.cert);
-  cluster = await startClusterFor(port, {
-    controllers: ['clusterrole-aggregation'],
-    apiServerFlags: [`--admission-control-config-file=${file('admission')}`],
-  });
-  const settings = { 'client-ca': file('ca.crt'), 'client-names': API_SERVER };
-  replica = await startReplica(cluster.plane, { name: 'one', port, settings });
-  await replica.whenReady();
-  await enforceExamples(cluster);
-  const serving = await cluster.see<SecretObject>('our Secret', secrets, {
-    namespace: SYSTEM_NAMESPACE,
-    name: 'gatehouse-serving',
-  });
-  servingCa = text(serving, 'ca.crt');
-});
-
-afterAll(async () => {
-  await replica.program.stop(15_000);
-  await cluster.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
 /** The status of a POST by a client of our own, or how its connection ended. */
 function knock(path: string, client?: ClientCertificate): Promise<number | string> {
   return new Promise((resolve) => {
@@ -109,26 +84,49 @@ const complaint = (): Promise<string | undefined> =>
     (error: unknown) => String(error),
   );
 
-test.skipIf(testsSandbox())(
-  'the API server is let in with the certificate of its kubeconfig for webhooks',
-  async () => {
+describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no certificates)', () => {
+  beforeAll(async () => {
+    const port = await freePort();
+    writeAdmissionConfig(port);
+    writeFileSync(file('ca.crt'), ours.cert);
+    cluster = await startClusterFor(port, {
+      controllers: ['clusterrole-aggregation'],
+      apiServerFlags: [`--admission-control-config-file=${file('admission')}`],
+    });
+    const settings = { 'client-ca': file('ca.crt'), 'client-names': API_SERVER };
+    replica = await startReplica(cluster.plane, { name: 'one', port, settings });
+    await replica.whenReady();
+    await enforceExamples(cluster);
+    const serving = await cluster.see<SecretObject>('our Secret', secrets, {
+      namespace: SYSTEM_NAMESPACE,
+      name: 'gatehouse-serving',
+    });
+    servingCa = text(serving, 'ca.crt');
+  });
+
+  afterAll(async () => {
+    await replica.program.stop(15_000);
+    await cluster.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('the API server is let in with the certificate of its kubeconfig for webhooks', async () => {
     await create('good', 'fra1');
     await expect(create('bad', 'atlantis')).rejects.toThrow(/atlantis/);
-  },
-);
+  });
 
-test.skipIf(testsSandbox())('a client without a certificate, or with the wrong one, is not', async () => {
-  expect(await knock('/validate/x')).toBe(401);
-  expect(await knock('/elsewhere')).toBe(401);
-  expect(await knock('/validate/x', others.issue({ commonName: API_SERVER }))).toBe('ECONNRESET');
-  expect(await knock('/validate/x', ours.issue({ commonName: 'backup-tool' }))).toBe('ECONNRESET');
-  expect(await knock('/validate/x', apiServer)).toBe(400); // it has been read, and is no review
-  expect(await replica.metrics()).toMatch(/^gatehouse_clients_refused_total\{reason="no-certificate"\} 2$/m);
-});
+  test('a client without a certificate, or with the wrong one, is not', async () => {
+    expect(await knock('/validate/x')).toBe(401);
+    expect(await knock('/elsewhere')).toBe(401);
+    expect(await knock('/validate/x', others.issue({ commonName: API_SERVER }))).toBe('ECONNRESET');
+    expect(await knock('/validate/x', ours.issue({ commonName: 'backup-tool' }))).toBe('ECONNRESET');
+    expect(await knock('/validate/x', apiServer)).toBe(400); // it has been read, and is no review
+    expect(await replica.metrics()).toMatch(
+      /^gatehouse_clients_refused_total\{reason="no-certificate"\} 2$/m,
+    );
+  });
 
-test.skipIf(testsSandbox())(
-  'the API server shows none for conversions, which are made all the same',
-  async () => {
+  test('the API server shows none for conversions, which are made all the same', async () => {
     await convertExamples(cluster, replica.port);
     const object: CustomObject = {
       apiVersion: 'infra.example.com/v1',
@@ -143,12 +141,9 @@ test.skipIf(testsSandbox())(
     });
     expect(read?.spec).toMatchObject({ address: { host: 'localhost', port: 8080 } });
     expect(await knock('/convert')).toBe(400);
-  },
-);
+  });
 
-test.skipIf(testsSandbox())(
-  'a CA that is exchanged locks out who has a certificate of the old one, until it is back',
-  async () => {
+  test('a CA that is exchanged locks out who has a certificate of the old one, until it is back', async () => {
     const next = createClientCa('the next');
     writeFileSync(file('ca.crt'), next.cert);
     await eventually(
@@ -165,18 +160,18 @@ test.skipIf(testsSandbox())(
       timeoutMs: 60_000,
       everyMs: 500,
     });
-  },
-);
+  });
 
-test.skipIf(testsSandbox())('a file that cannot be used later changes nothing', async () => {
-  writeFileSync(file('ca.crt'), 'nothing');
-  await eventually(
-    'the replica has noticed',
-    async () => /^gatehouse_client_ca_read_errors_total [1-9]/m.test(await replica.metrics()),
-    { timeoutMs: 60_000 },
-  );
-  await eventually('it says why', () =>
-    readFileSync(replica.program.logFile, 'utf8').includes('there is no certificate in it'),
-  );
-  await create('still', 'fra1');
+  test('a file that cannot be used later changes nothing', async () => {
+    writeFileSync(file('ca.crt'), 'nothing');
+    await eventually(
+      'the replica has noticed',
+      async () => /^gatehouse_client_ca_read_errors_total [1-9]/m.test(await replica.metrics()),
+      { timeoutMs: 60_000 },
+    );
+    await eventually('it says why', () =>
+      readFileSync(replica.program.logFile, 'utf8').includes('there is no certificate in it'),
+    );
+    await create('still', 'fra1');
+  });
 });

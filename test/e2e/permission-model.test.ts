@@ -19,12 +19,14 @@ const flags = [
 const HANDLER = `
   import { spawnSync } from 'node:child_process';
   import { readFileSync, writeFileSync } from 'node:fs';
+  import { tmpdir } from 'node:os';
+  import { join } from 'node:path';
   import { Worker } from 'node:worker_threads';
 
   const attempts = {
     read: () => readFileSync('/etc/passwd'),
     environment: () => readFileSync('/proc/self/environ'),
-    write: () => writeFileSync('/tmp/gatehouse-was-here', ''),
+    write: () => writeFileSync(join(tmpdir(), 'gatehouse-was-here'), ''),
     run: () => { const { error } = spawnSync('/bin/true'); if (error) throw error; },
     work: () => new Worker('1', { eval: true }),
     load: () => process.dlopen({ exports: {} }, '/nowhere.node'),

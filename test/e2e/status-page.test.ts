@@ -97,7 +97,7 @@ test('who may look sees what gatehouse status says, by a token for the API serve
 });
 
 test.skipIf(testsSandbox())(
-  'a token for somebody else, or one whose time is over, opens nothing',
+  'a token for somebody else, or one whose time is over, opens nothing (not on the sandbox, which signs no tokens)',
   async () => {
     expect((await visit(replica, await tokenFor(cluster, 'looker', 'somebody-else'))).status).toBe(401);
     const account = await cluster.admin.get<KubeObject>(serviceAccounts, {

@@ -112,8 +112,8 @@ function labelsOf(object: object): Readonly<Record<string, string>> {
   return isJsonObject(labels) ? (labels as Readonly<Record<string, string>>) : {}; // the API server stores no other labels
 }
 
-/** As the query parameter of the API has it. */
-function selectorText({ matchLabels = {}, matchExpressions = [] }: NormalSelector): string | undefined {
+/** As the query parameter of the API has it; undefined: everything. */
+export function selectorText({ matchLabels = {}, matchExpressions = [] }: NormalSelector): string | undefined {
   const parts = [
     ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
     ...matchExpressions.map(({ key, operator, values = [] }) => {
