@@ -16,6 +16,8 @@ export interface Connection {
   readonly dispatcher: Dispatcher;
   /** For watches: each occupies a connection for minutes, so they have no share in the others'. */
   readonly watchDispatcher: Dispatcher;
+  /** For what can wait, as the work of controllers: however much of it there is, a review does not queue behind it. */
+  readonly backgroundDispatcher: Dispatcher;
   /** For what must never queue behind other requests: a lease that is renewed late is a lost one. */
   readonly urgentDispatcher: Dispatcher;
   /** The headers that authenticate a request. */
@@ -33,6 +35,8 @@ export interface Connection {
  * each costs a TLS handshake.
  */
 export const REQUEST_CONNECTIONS = 16;
+/** As many as the busiest controller has workers: with an API server so busy that each request takes half a second, 60 a second. */
+export const BACKGROUND_CONNECTIONS = 32;
 
 /** A burst of new connections and a slow proxy fit in; a dead address is noticed within one retry. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -79,12 +83,14 @@ export function createConnection(parts: ConnectionParts): Connection {
   const connect = proxyUrl === undefined ? direct : throughProxy(direct, proxyUrl, CONNECT_TIMEOUT_MS);
 
   const dispatcher = createPool(REQUEST_CONNECTIONS, connect);
+  const backgroundDispatcher = createPool(BACKGROUND_CONNECTIONS, connect);
   const watchDispatcher = createPool(null, connect);
   const urgentDispatcher = createPool(1, connect);
   return {
     server: server.replace(/\/+$/, ''),
     namespace,
     dispatcher,
+    backgroundDispatcher,
     watchDispatcher,
     urgentDispatcher,
     headers: async () => (await read()).headers,
@@ -92,7 +98,8 @@ export function createConnection(parts: ConnectionParts): Connection {
     recovery: createRecovery(clock),
     close: async () => {
       // destroy, not close: close waits for watches, which do not end by themselves.
-      await Promise.all([dispatcher, watchDispatcher, urgentDispatcher].map((one) => one.destroy()));
+      const all = [dispatcher, backgroundDispatcher, watchDispatcher, urgentDispatcher];
+      await Promise.all(all.map((one) => one.destroy()));
     },
   };
 }

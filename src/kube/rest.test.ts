@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ApiError, isConflict, NetworkError } from './api-error.ts';
-import { REQUEST_CONNECTIONS } from './connection.ts';
+import { BACKGROUND_CONNECTIONS, REQUEST_CONNECTIONS } from './connection.ts';
 import { AWAY_MS } from './recovery.ts';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
@@ -177,6 +177,27 @@ test('what somebody waits for fails at once while nobody answers, but for a requ
   await expect(ask()).rejects.toThrow('no answer within 30 ms'); // to see whether that is still so
   await expect(ask()).rejects.toThrow('the API server answers nobody here at the moment');
   expect(server.requests).toHaveLength(2);
+});
+
+test('who asks again then has a second, however long it might wait', async () => {
+  const server = await startServer(() => undefined, selfSigned());
+  const rest = server.rest({ prompt: true });
+  const ask = (timeoutMs: number) => rest.request({ method: 'GET', path: '/version', timeoutMs });
+  await expect(ask(AWAY_MS)).rejects.toThrow(`no answer within ${AWAY_MS} ms`);
+  await expect(ask(60_000)).rejects.toThrow(`no answer within ${AWAY_MS} ms`);
+});
+
+test('what can wait does not keep others from a connection', async () => {
+  const server = await startServer((request, response) => {
+    if (request.url.pathname !== '/slow') sendJson(response, {});
+  }, selfSigned());
+  const controllers = server.rest({ background: true });
+  const many = Array.from({ length: BACKGROUND_CONNECTIONS + 10 }, () =>
+    controllers.request({ method: 'GET', path: '/slow', timeoutMs: 500 }).catch(() => undefined),
+  );
+  await expect.poll(() => server.requests.length).toBe(BACKGROUND_CONNECTIONS);
+  expect(await server.rest({ prompt: true }).request({ method: 'GET', path: '/version' })).toEqual({});
+  await Promise.all(many);
 });
 
 test('the first of them that meets its deadline ends the others, and none of those that have time', async () => {

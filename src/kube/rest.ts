@@ -3,6 +3,7 @@ import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
 import type { Connection } from './connection.ts';
 import { impersonationHeaders, type Headers, type Impersonation } from './impersonation.ts';
 import { splitLines } from './ndjson.ts';
+import { AWAY_MS } from './recovery.ts';
 import { planRetry } from './retry.ts';
 import {
   isInterruption,
@@ -73,7 +74,7 @@ export interface RestOptions {
   readonly parse?: (text: string) => unknown;
   /** Uses the connection that is kept free for leases. */
   readonly urgent?: boolean;
-  /** What it sends can wait, and is spread when the API server comes back (`recovery.ts`). */
+  /** What it sends can wait: it has connections of its own, and is spread when the API server comes back (`recovery.ts`). */
   readonly background?: boolean;
   /** Somebody waits for what it sends: it fails at once while the API server is away, but for a request a second. */
   readonly prompt?: boolean;
@@ -104,7 +105,7 @@ function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   const transport: Transport = {
     ...{ connection, userAgent, identity, observe, trace, onDate, parse, clock, background, prompt },
   };
-  const dispatcher = urgent ? connection.urgentDispatcher : connection.dispatcher;
+  const dispatcher = dispatcherOf(connection, { urgent, background });
 
   const attempt = (line: RequestLine, request: RestRequest, signal: AbortSignal): Promise<unknown> => {
     const { body, contentType = 'application/json', headers, query, beforeSend } = request;
@@ -136,6 +137,14 @@ function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   };
 }
 
+function dispatcherOf(
+  { dispatcher, urgentDispatcher, backgroundDispatcher }: Connection,
+  { urgent, background }: Required<Pick<RestOptions, 'urgent' | 'background'>>,
+): Connection['dispatcher'] {
+  if (urgent) return urgentDispatcher;
+  return background ? backgroundDispatcher : dispatcher;
+}
+
 interface RetryDeps {
   readonly connection: Pick<Connection, 'dropCredentials' | 'recovery'>;
   readonly prompt: boolean;
@@ -148,7 +157,8 @@ async function withRetries(
   request: RestRequest,
   attempt: (line: RequestLine, request: RestRequest, signal: AbortSignal) => Promise<unknown>,
 ): Promise<unknown> {
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, method, path } = request;
+  const { method, path } = request;
+  const timeoutMs = patience(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, prompt, connection.recovery);
   const line: RequestLine = { method, path };
   const reads = method === 'GET';
   const idempotent = reads || method === 'PUT' || method === 'DELETE' || request.contentType === APPLY_PATCH;
@@ -223,6 +233,11 @@ async function* stream(
     opening.abort(new Error('the reader of the stream left'));
     opening.end();
   }
+}
+
+/** Who asks whether the API server is still away, on behalf of all, waits less long for it than the first who noticed. */
+function patience(timeoutMs: number, prompt: boolean, { isAway }: Connection['recovery']): number {
+  return prompt && isAway() ? Math.min(timeoutMs, AWAY_MS) : timeoutMs;
 }
 
 function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent: AbortSignal | undefined) {

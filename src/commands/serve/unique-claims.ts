@@ -11,6 +11,7 @@ import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { RecordEvent } from '../../controllers/reconcile.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type Holder } from '../../controllers/unique-claims.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import { createClaims } from './claims.ts';
 import type { Context } from './context.ts';
 import { startController } from './controller.ts';
@@ -18,8 +19,11 @@ import { inLocalTime } from './local-time.ts';
 import type { ReplicaParts } from './replica.ts';
 import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from './resources.ts';
 
-/** Claims that are mended at a time: each takes three requests, and one of them may be comparing all claims. */
-const WORKERS = 8;
+/**
+ * Claims that are mended at a time: each takes three requests, of which the API server may have an answer in milliseconds, or in half a
+ * second when it is busy; claims are freed all the same as fast as objects are deleted.
+ */
+const WORKERS = BACKGROUND_CONNECTIONS;
 /** A policy over 100,000 objects has its claims within a quarter of an hour, and the API server hardly notices. */
 const WRITES_PER_SECOND = 100;
 /** Comparing all claims reads them: 100,000 take some seconds, of which each page may wait. */
