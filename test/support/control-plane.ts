@@ -36,6 +36,8 @@ export interface ControlPlaneProcesses {
   readonly stopEtcd: () => Promise<void>;
   /** Starts what does not run. Resolves when the API server is ready. */
   readonly start: () => Promise<void>;
+  /** The same without waiting: requests are served before the API server has done all that it does when it starts. */
+  readonly launch: () => void;
   /** etcd alone, while the API server is stopped. Gives its client URL. */
   readonly startEtcd: () => Promise<string>;
   /** The data of etcd: a snapshot of it may be taken and put back while it is stopped. */
@@ -132,6 +134,9 @@ async function startRealControlPlane({
             one.launch();
             await one.whenReady();
           }
+        },
+        launch: () => {
+          for (const one of [etcd, apiServer]) if (!one.isRunning()) one.launch();
         },
         startEtcd: async () => {
           etcd.launch();

@@ -11,7 +11,7 @@ export const apiServerRestart: Fault = {
   run: (scene) =>
     outage(scene, async () => {
       await scene.processes.stopApiServer();
-      await scene.processes.start();
+      scene.processes.launch();
     }),
 };
 
