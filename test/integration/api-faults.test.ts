@@ -241,7 +241,8 @@ test('a watch is cut in the middle of a line', async () => {
 
 test('a line that comes for a watch that has ended is dropped', async () => {
   const watcher = await watch();
-  const harms = [proxy.watches.harm({ kind: 'gone' }), proxy.watches.harm({ kind: 'cut-in-line' })];
+  const kinds = ['gone', 'error-event', 'cut-in-line'] as const;
+  const harms = kinds.map((kind) => proxy.watches.harm({ kind }));
   watcher.tell(A);
   await eventually('it ended', () => watcher.end() === 'ended');
   expect(watcher.lines()).toEqual([]);

@@ -120,6 +120,7 @@ export function createWatchFaults() {
 
 /** What a fault does to a watch as a whole. */
 function strike({ fault, onMet }: Active, { response }: Reader): void {
+  if (response.writableEnded) return;
   if (fault.kind === 'gone') response.end();
   else if (fault.kind === 'error-event') response.end(EXPIRED);
   else if (fault.kind === 'break') response.socket?.destroy();
