@@ -10,7 +10,7 @@ import { sameForConversion, type Definition } from '../admission/conversion/defi
 import type { ConversionPolicy } from '../api/conversion-policy.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
 
 /** `unread`: nobody can tell yet whether there is one. */
 export type DefinitionRead =
@@ -36,7 +36,7 @@ export function createConversionsReconciler(deps: ConversionsDeps): Reconcile {
     const policy = deps.policy(name);
     if (policy === undefined) {
       deps.registry.remove(name);
-      return AWAIT_CHANGE;
+      return GONE;
     }
     const before = deps.registry.get(name);
     const read = await deps.definition(targetOf(policy), signal);

@@ -13,6 +13,7 @@ import type { InjectionTarget, TargetKind } from '../pki/injection-target.ts';
 import type { TargetState } from './injection-ledger.ts';
 import {
   AWAIT_CHANGE,
+  GONE,
   requeueIn,
   type Log,
   type Reconcile,
@@ -81,7 +82,7 @@ export function createInjector(deps: InjectorDeps): Reconcile {
       refusedWrites.over(key);
       deps.report(key, undefined);
       if (object !== undefined && memory.announced !== undefined) announceRelease(deps, object);
-      return AWAIT_CHANGE;
+      return GONE;
     }
     const work: Work = {
       ...deps,

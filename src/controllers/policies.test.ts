@@ -101,7 +101,7 @@ test('running twice changes nothing the second time', async () => {
 test('a policy that is gone is enforced no more', async () => {
   await reconcile();
   policies.clear();
-  expect(await reconcile()).toEqual({ kind: 'await-change' });
+  expect(await reconcile()).toEqual({ kind: 'gone' });
   expect(registry.inForce()).toEqual([]);
   expect(state()).toBeUndefined();
 });

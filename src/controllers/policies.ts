@@ -11,7 +11,7 @@ import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './policy-access.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
 
 export interface ResolvedResource extends GroupResource {
   readonly kind: string;
@@ -48,7 +48,7 @@ export function createPoliciesReconciler(deps: PoliciesDeps): Reconcile {
     const policy = deps.policy(name);
     if (policy === undefined) {
       deps.registry.remove(name);
-      return AWAIT_CHANGE;
+      return GONE;
     }
     const before = deps.registry.get(name);
     const judged = await judge(policy, deps, signal);

@@ -7,7 +7,7 @@ import type { CompiledPolicy } from '../admission/compile.ts';
 import type { Circumstances } from '../admission/world.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import { scanStored, type AuditResult, type AuditScanDeps, type Culprit } from './audit-scan.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 
 export type { AuditResult } from './audit-scan.ts';
 
@@ -37,7 +37,8 @@ export function createPolicyAuditReconciler(deps: PolicyAuditDeps): Reconcile {
   return async (name, signal) => {
     const policy = deps.policy(name);
     const inForce = deps.inForce(name);
-    if (policy === undefined || inForce === undefined || !hasAudit(inForce)) return AWAIT_CHANGE;
+    if (policy === undefined) return GONE;
+    if (inForce === undefined || !hasAudit(inForce)) return AWAIT_CHANGE;
     const due = dueAt(policy, inForce, deps);
     if (due > deps.now().getTime()) return { kind: 'requeue', at: new Date(due) };
     const found = await audit(inForce, deps, signal);

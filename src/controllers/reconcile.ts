@@ -2,12 +2,18 @@
 
 /** A thrown error is the third way: the key comes back after a back-off. */
 export type ReconcileResult =
-  { readonly kind: 'await-change' } | { readonly kind: 'requeue'; readonly at: Date };
+  { readonly kind: 'await-change' | 'gone' } | { readonly kind: 'requeue'; readonly at: Date };
 
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
 
 /** Whatever changes this key next comes as an event. */
 export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
+
+/**
+ * There is no such object. Also what an earlier reconcile wanted to be done later is over: the dates of objects that come and go
+ * would pile up until then, which may be in months.
+ */
+export const GONE: ReconcileResult = { kind: 'gone' };
 
 export function requeueIn(ms: number, now: Date): ReconcileResult {
   return { kind: 'requeue', at: new Date(now.getTime() + ms) };

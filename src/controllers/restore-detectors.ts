@@ -5,7 +5,7 @@ import type { RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow } from '../restore/detected-window.ts';
 import { detectorProblems, isTrusted, readSource, timesOf, type RestoreSource } from '../restore/detector.ts';
 import { missingAccessMessage } from './policy-access.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 
 /** What came of following a kind. */
 export type Followed =
@@ -54,7 +54,7 @@ export function createRestoreDetectorsReconciler(deps: RestoreDetectorsDeps): Re
     if (detector === undefined) {
       deps.unfollow(name);
       memories.delete(name);
-      return AWAIT_CHANGE;
+      return GONE;
     }
     const idle = whyIdle(detector);
     if (idle !== undefined) {

@@ -137,7 +137,7 @@ describe('a window that may not open', () => {
 });
 
 test('a window that is gone needs nothing', async () => {
-  expect(await reconcile()).toEqual({ kind: 'await-change' });
+  expect(await reconcile()).toEqual({ kind: 'gone' });
   expect(windows.writes()).toBe(0);
 });
 

@@ -6,7 +6,7 @@ import { relinkCondition, toRelinkStatus } from '../restore/relink-report.ts';
 import { dated, toReports, toSweepStatus, type SweepResult } from '../restore/report.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../restore/window-plan.ts';
 import type { CloseReason } from '../restore/window.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from './reconcile.ts';
 import type { RelinkedStored } from './relink-stored.ts';
 import { createSharedSweep } from './shared-sweep.ts';
 import { followSweep, type SweepFollowerDeps } from './sweep-follower.ts';
@@ -49,7 +49,7 @@ export function createRestoreWindowsReconciler(deps: RestoreWindowsDeps): Reconc
     const window = deps.window(name);
     if (window === undefined) {
       behind.delete(name);
-      return AWAIT_CHANGE;
+      return GONE;
     }
     const now = deps.now();
     const seen = { changed: behind.has(name), source: deps.source(window) };

@@ -26,6 +26,7 @@ export interface Leaves {
   readonly all: () => readonly Leaf[];
   /** The cert in this Secret (`namespace/name`) is not renewed any more. Whether that is news. */
   readonly stopped: (secretKey: string, reason: StoppedReason) => boolean;
+  /** It is renewed again, or gone. */
   readonly renewed: (secretKey: string) => void;
   /** How many Secrets hold a cert that is not renewed, by reason. */
   readonly stoppedByReason: () => ReadonlyMap<StoppedReason, number>;

@@ -18,6 +18,8 @@ export interface Notices {
   readonly warn: (service: ServiceIdentity, reason: string, message: string, now: Date) => boolean;
   /** The state is over. */
   readonly allWell: (service: ServiceIdentity) => void;
+  /** The same for a Service (`namespace/name`) that asks for nothing any more. */
+  readonly forget: (key: string) => void;
 }
 
 /** For Events on a Secret. */
@@ -48,6 +50,9 @@ export function createNotices(record: RecordEvent): Notices {
     },
     allWell: (service) => {
       told.delete(keyOf(service));
+    },
+    forget: (key) => {
+      told.delete(key);
     },
   };
 }

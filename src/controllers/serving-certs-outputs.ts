@@ -1,5 +1,5 @@
 import type { Secret } from '../pki/secret.ts';
-import { secretKeyOf, type Case } from './serving-certs-case.ts';
+import type { Case } from './serving-certs-case.ts';
 
 /** The password of a key store is watched by nobody: it is looked at again after so many milliseconds. */
 export const PASSWORD_RECHECK_MS = 10 * 60_000;
@@ -11,10 +11,12 @@ export const PASSWORD_RECHECK_MS = 10 * 60_000;
 export interface CheckedOutputs {
   readonly holds: (secret: Pick<Secret, 'metadata'>, work: Case) => boolean;
   readonly add: (secret: Pick<Secret, 'metadata'>, work: Case) => void;
-  readonly forget: (secretKey: string) => void;
+  /** The Service (`namespace/name`) asks for nothing any more. */
+  readonly forget: (key: string) => void;
 }
 
 export function createCheckedOutputs(): CheckedOutputs {
+  /** By Service: no two Secrets have the same version. */
   const checked = new Map<
     string,
     { readonly version: string; readonly asked: string; readonly until: number }
@@ -23,7 +25,7 @@ export function createCheckedOutputs(): CheckedOutputs {
   return {
     holds: ({ metadata }, work) => {
       if (work.order.outputs.length === 0) return true;
-      const known = checked.get(secretKeyOf(work));
+      const known = checked.get(work.key);
       return (
         known !== undefined &&
         known.version === metadata?.resourceVersion &&
@@ -36,10 +38,10 @@ export function createCheckedOutputs(): CheckedOutputs {
       if (work.order.outputs.length === 0 || version === undefined) return;
       const fixed = work.order.keystorePassword === undefined;
       const until = fixed ? Number.POSITIVE_INFINITY : work.now.getTime() + PASSWORD_RECHECK_MS;
-      checked.set(secretKeyOf(work), { version, asked: askedBy(work), until });
+      checked.set(work.key, { version, asked: askedBy(work), until });
     },
-    forget: (secretKey) => {
-      checked.delete(secretKey);
+    forget: (key) => {
+      checked.delete(key);
     },
   };
 }

@@ -92,7 +92,7 @@ test.each<[string, () => unknown]>([
   ['asks for nothing', () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } })],
 ])('nothing is done for a Service that %s', async (_what, change) => {
   change();
-  expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'await-change' });
+  expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'gone' });
   expect(world.secrets.writes() + world.calls.reads).toBe(0);
 });
 

@@ -6,7 +6,7 @@ import type { StoredSecret } from '../pki/secret-sketch.ts';
 import { ownership } from '../pki/secret.ts';
 import type { IssueReason, ServingCertPlan } from '../pki/serving-cert-plan.ts';
 import type { Service, ServingCertRequest } from '../pki/serving-cert-request.ts';
-import { AWAIT_CHANGE, requeueIn, type Reconcile, type ReconcileResult } from './reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from './reconcile.ts';
 import {
   createSigningView,
   identityOf,
@@ -95,11 +95,14 @@ export function createServingCertsReconciler(deps: ServingCertsDeps): Reconcile 
   };
 }
 
-function rest(key: string, { pacer, refusedWrites, unseen }: Running): ReconcileResult {
+/** It asks for nothing, or is no more. */
+function rest(key: string, { pacer, refusedWrites, unseen, checked, notices }: Running): ReconcileResult {
   unseen.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
-  return AWAIT_CHANGE;
+  checked.forget(key);
+  notices.forget(key);
+  return GONE;
 }
 
 /** As far as the stores can tell; what is to be written is decided on what the API server holds. */

@@ -13,6 +13,7 @@ import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsDeps } from 
 const now = new Date('2026-11-21T12:00:00Z');
 const after = (ms: number) => ({ kind: 'requeue', at: new Date(now.getTime() + ms) });
 const AWAIT_CHANGE = { kind: 'await-change' };
+const GONE = { kind: 'gone' };
 
 let policies: CompiledPolicy[];
 let claims: ClaimsInMemory;
@@ -128,7 +129,7 @@ describe('a stored object', () => {
     store('a', 'X');
     cached.set('a', stored.get('a') ?? {});
     stored.clear();
-    expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
+    expect(await reconcile('X')).toEqual(GONE);
     expect(claims.stored.size).toBe(0);
   });
 

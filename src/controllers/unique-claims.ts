@@ -15,7 +15,14 @@ import type { Claims, World } from '../admission/world.ts';
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
 import type { UniqueClaim } from '../api/unique-claim.ts';
 import { governed } from './policies.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, type ReconcileResult } from './reconcile.ts';
+import {
+  AWAIT_CHANGE,
+  GONE,
+  requeueIn,
+  type Log,
+  type Reconcile,
+  type ReconcileResult,
+} from './reconcile.ts';
 
 export interface UniqueClaimsDeps {
   /** Those in force. */
@@ -102,7 +109,8 @@ async function mend(name: string, deps: UniqueClaimsDeps, signal: AbortSignal): 
     const holders = await holdersNow(name, deps.holders(name), deps, signal);
     deps.onHolders(name, holders);
     const [first] = holders;
-    if (first !== undefined) await make(first, deps, signal);
+    if (first === undefined) return GONE;
+    await make(first, deps, signal);
     return AWAIT_CHANGE;
   }
   const named = await namedHolder(claim, deps, signal);

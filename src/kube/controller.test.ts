@@ -41,6 +41,20 @@ test('a reconcile that awaits a change is not called again', async () => {
   await stop();
 });
 
+test('what is gone is not looked at again, though that was intended', async () => {
+  const reconcile = vi
+    .fn<Reconcile>()
+    .mockResolvedValueOnce({ kind: 'requeue', at: new Date(Date.now() + 60_000) })
+    .mockResolvedValue({ kind: 'gone' });
+  const { queue, stop } = start(reconcile);
+  queue.add('a');
+  await pass(1_000);
+  queue.add('a'); // it has been deleted
+  await pass(1_000_000);
+  expect(reconcile).toHaveBeenCalledTimes(2);
+  await stop();
+});
+
 test.each([
   ['at its time', 60_000, 60_000],
   ['after a pause when its time has passed', -5_000, 1_000],

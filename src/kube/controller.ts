@@ -8,6 +8,8 @@ import type { Workqueue } from './workqueue.ts';
 export type ReconcileResult =
   /** Nothing more to do until a watch says so. */
   | { readonly kind: 'await-change' }
+  /** The same, and what was to be looked at later need not be: there is no such object any more. */
+  | { readonly kind: 'gone' }
   /** Look again at that time. */
   | { readonly kind: 'requeue'; readonly at: Date };
 
@@ -102,6 +104,9 @@ async function reconcileOnce(
     switch (result.kind) {
       case 'await-change':
         queue.forget(key);
+        return;
+      case 'gone':
+        queue.drop(key);
         return;
       case 'requeue':
         queue.forget(key);

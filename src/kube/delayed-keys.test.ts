@@ -66,6 +66,19 @@ test('a key whose date has come can be set again from there', () => {
   expect(rest.timers()).toBe(0);
 });
 
+test('what was deleted does not come, and leaves others of the same date alone', () => {
+  const { keys, due, after } = start();
+  const at = after(10);
+  for (const key of ['a', 'b', 'c']) keys.set(key, at);
+  keys.delete('b');
+  keys.delete('nobody');
+  vi.advanceTimersByTime(100);
+  expect(due).toEqual(['a', 'c']);
+  keys.set('b', after(10));
+  vi.advanceTimersByTime(10);
+  expect(due).toEqual(['a', 'c', 'b']);
+});
+
 test('what was cleared does not come, and leaves no timer', () => {
   const { keys, due, timers, after } = start();
   keys.set('a', after(10));
@@ -79,7 +92,8 @@ test('what was cleared does not come, and leaves no timer', () => {
 test('keys come in the order of their dates, each at its own', () => {
   fc.assert(
     fc.property(
-      fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 1, max: 50 })), { maxLength: 60 }),
+      // 0: the key is deleted.
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 50 })), { maxLength: 60 }),
       (asked) => {
         vi.useFakeTimers();
         try {
@@ -90,6 +104,11 @@ test('keys come in the order of their dates, each at its own', () => {
           });
           const earliest = new Map<string, number>();
           for (const [index, ms] of asked) {
+            if (ms === 0) {
+              keys.delete(`k${index}`);
+              earliest.delete(`k${index}`);
+              continue;
+            }
             keys.set(`k${index}`, begun + ms);
             earliest.set(`k${index}`, Math.min(ms, earliest.get(`k${index}`) ?? Infinity));
           }

@@ -4,6 +4,8 @@ import type { Clock } from './clock.ts';
 export interface DelayedKeys {
   /** Has the key come at `at`, by `Clock.monotonic`. An earlier date that it has stays. */
   readonly set: (key: string, at: number) => void;
+  /** It has no date any more. */
+  readonly delete: (key: string) => void;
   readonly clear: () => void;
 }
 
@@ -18,7 +20,7 @@ export function createDelayedKeys(
   onDue: (key: string) => void,
 ): DelayedKeys {
   const dates = new Map<string, number>();
-  /** The latest first; those that have got an earlier date since are passed over. */
+  /** The latest first. */
   let entries: Entry[] = [];
   let armed: { readonly at: number; readonly cancel: () => void } | undefined;
 
@@ -37,7 +39,6 @@ export function createDelayedKeys(
     const due: string[] = [];
     for (let last = entries.at(-1); last !== undefined && last.at <= until; last = entries.at(-1)) {
       entries.pop();
-      if (dates.get(last.key) !== last.at) continue;
       dates.delete(last.key);
       due.push(last.key);
     }
@@ -45,14 +46,24 @@ export function createDelayedKeys(
     for (const key of due) onDue(key);
   };
 
+  const remove = (key: string): void => {
+    const at = dates.get(key);
+    if (at === undefined || !dates.delete(key)) return;
+    let place = placeOf(at, entries);
+    while (entries[place]?.key !== key) place += 1; // others may have the same date
+    entries.splice(place, 1);
+  };
+
   return {
     set: (key, at) => {
       const before = dates.get(key);
       if (before !== undefined && before <= at) return;
+      remove(key);
       dates.set(key, at);
       entries.splice(placeOf(at, entries), 0, { key, at });
       arm();
     },
+    delete: remove,
     clear: () => {
       armed?.cancel();
       armed = undefined;

@@ -37,6 +37,8 @@ export interface Workqueue {
   readonly retry: (key: string) => number;
   /** The key went well: the next failure is a first one. */
   readonly forget: (key: string) => void;
+  /** There is nothing of this name any more: the date that it has is of no use. */
+  readonly drop: (key: string) => void;
   /** The next key, in flight from here on until `done`; undefined once the queue shuts down. */
   readonly next: () => Promise<string | undefined>;
   readonly done: (key: string) => void;
@@ -129,6 +131,10 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
     },
     forget: (key) => {
       failures.delete(key);
+    },
+    drop: (key) => {
+      failures.delete(key);
+      later.delete(key);
     },
     next: async () => {
       if (!open) return undefined;

@@ -49,11 +49,19 @@ export function createPlainClient(plane: Pick<ControlPlane, 'server' | 'ca' | 't
   };
 }
 
+interface Status {
+  readonly message?: string;
+  readonly details?: { readonly name?: string };
+}
+
 function toHeard(code: number, text: string): Heard {
   try {
-    const body = JSON.parse(text) as Partial<Machine> & { readonly message?: string }; // an object or a Status
+    const body = JSON.parse(text) as Partial<Machine> & Status; // an object or a Status
+    // An API server that has just started says 404 too, of kinds that it does not serve yet.
+    if (code === 404 && body.details?.name === undefined)
+      return { code: undefined, message: 'not served yet' };
     return { code, message: body.message ?? '', object: body };
   } catch {
-    return { code, message: text.slice(0, 500) };
+    return { code: code === 404 ? undefined : code, message: text.slice(0, 500) };
   }
 }

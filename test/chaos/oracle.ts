@@ -16,7 +16,7 @@ export type Expected = { readonly kind: 'accept' } | { readonly kind: 'refuse'; 
 
 /** What the API server said, or that it said nothing. */
 export interface Heard {
-  /** The HTTP status; undefined when the connection broke or nobody answered. */
+  /** The HTTP status; undefined when the connection broke or nobody answered for that kind. */
   readonly code: number | undefined;
   /** The message of the Status, or of the error. */
   readonly message: string;

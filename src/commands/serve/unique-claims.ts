@@ -28,7 +28,7 @@ const WORKERS = BACKGROUND_CONNECTIONS;
 const WRITES_PER_SECOND = 100;
 /** Comparing all claims reads them: 100,000 take some seconds, of which each page may wait. */
 const COMPARE_MS = 10 * 60_000;
-/** Deleted objects that are remembered. The claim of one that is forgotten is free a minute later. */
+/** Deleted objects that are remembered at most. The claim of one that is forgotten is free a minute later. */
 const MOST_GONE = 10_000;
 /** Values with several holders that are remembered; there should be none. */
 const MOST_SHARED = 1_000;
@@ -40,7 +40,8 @@ export function startUniqueClaims(
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, config, serverClock, log, metrics } = context;
-  const gone = createRecent(MOST_GONE);
+  // A claim that is older than that is free whatever became of its holder.
+  const gone = createRecent(MOST_GONE, config.uniqueSettleMs);
   const shared = createShared(record);
   const now = () => serverClock.now();
   const reconcile = createUniqueClaimsReconciler({
@@ -129,18 +130,25 @@ function namesRule(spec: unknown, rule: string): boolean {
   return validate?.unique?.some(({ name }) => name === rule) ?? false;
 }
 
-/** The last ones of those that were added. */
-function createRecent(most: number): {
+/** The last ones of those that were added, for so many milliseconds at least. */
+function createRecent(
+  most: number,
+  keepMs: number,
+): {
   readonly add: (one: string) => void;
   readonly has: (one: string) => boolean;
 } {
-  const recent = new Set<string>();
+  /** With the time they came; the oldest first. */
+  const recent = new Map<string, number>();
   return {
     add: (one) => {
+      const now = performance.now();
       recent.delete(one);
-      recent.add(one);
-      const [oldest] = recent;
-      if (recent.size > most && oldest !== undefined) recent.delete(oldest);
+      recent.set(one, now);
+      for (const [oldest, at] of recent) {
+        if (recent.size <= most && now - at <= keepMs) break;
+        recent.delete(oldest);
+      }
     },
     has: (one) => recent.has(one),
   };

@@ -30,6 +30,8 @@ interface Listeners {
   readonly onEdit: (key: string) => void;
   /** Some serving cert is another. */
   readonly onLeaf: () => void;
+  /** A Secret (`namespace/name`) is gone. */
+  readonly onSecretGone: (secretKey: string) => void;
 }
 
 const BY_CLAIM = 'claim';
@@ -38,7 +40,7 @@ const BY_SERVICE = 'service';
 export function watchServingCerts(
   context: Context,
   { claimOf }: Pick<ServiceRequests, 'claimOf'>,
-  { onService, onEdit, onLeaf }: Listeners,
+  { onService, onEdit, onLeaf, onSecretGone }: Listeners,
   signal: AbortSignal,
 ): ServingCertStores {
   const serviceWatch = watchServices(context, claimOf, onService, signal);
@@ -52,6 +54,7 @@ export function watchServingCerts(
         if (change.kind === 'changed') onEdit(key);
         onService(key);
       }
+      if (change.kind === 'deleted') onSecretGone(secretKey);
       onLeaf();
     },
     signal,

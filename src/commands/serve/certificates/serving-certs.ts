@@ -52,7 +52,14 @@ export function startServingCerts(
   const stores = watchServingCerts(
     context,
     requests,
-    { onService: add, onEdit: pacer.hurry, onLeaf: onEvidence },
+    {
+      onService: add,
+      onEdit: pacer.hurry,
+      onLeaf: onEvidence,
+      onSecretGone: (secretKey) => {
+        leaves.renewed(secretKey);
+      },
+    },
     signal,
   );
   const leaves = createLeaves({ ...stores, authority, now });
