@@ -53,10 +53,13 @@ export async function startReplicas(
   const members = new Map<Slot, Member>();
   const kills: number[] = [];
   let started = 0;
+  /** A fault may be about to start another one. */
+  let isOver = false;
 
   const start = async (slot: Slot, special: Special = {}): Promise<Member> => {
     const link = links.get(slot);
     if (link === undefined) throw new Error(`there is no slot ${slot}`);
+    if (isOver) throw new Error('the run is over');
     const name = `${slot}-${(started += 1)}`;
     const replica = await startReplica(
       { folder: plane.folder, kubeconfig: kubeconfigThrough(plane, slot, link.port) },
@@ -96,6 +99,7 @@ export async function startReplicas(
       return leaders.length === 1 ? leaders[0] : undefined;
     },
     stop: async () => {
+      isOver = true;
       await endpoints.stop();
       await Promise.all([...members.values()].map(({ replica }) => replica.program.stop(20_000)));
       await Promise.all([...links.values()].map((link) => link.stop()));
