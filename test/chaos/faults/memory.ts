@@ -8,7 +8,7 @@ import { timed, type Fault } from './fault.ts';
 /** In MiB: an eighth of it, 32 MiB at least, is for large bodies. */
 const HEAP = 128;
 const NOTE_BYTES = 900_000;
-const LANES = 8;
+const LANES = 4;
 
 export const memoryPressure: Fault = {
   name: 'memory pressure',
