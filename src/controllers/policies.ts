@@ -11,7 +11,7 @@ import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './policy-access.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
+import { GONE, requeueIn, type Log, type Reconcile } from './reconcile.ts';
 
 export interface ResolvedResource extends GroupResource {
   readonly kind: string;

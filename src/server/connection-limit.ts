@@ -11,10 +11,13 @@ interface Exchange {
 }
 
 interface Connection {
+  readonly key: string;
   readonly socket: Socket;
   readonly exchanges: Set<Exchange>;
+  room: Room;
 }
 
+/** The one that has been there for longest is first. */
 type Room = Map<string, Connection>;
 
 /** The API server writes a request at once. Whoever needs longer may be one who means to stay. In milliseconds. */
@@ -35,11 +38,21 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
   const unproven: Room = new Map();
   const busy: Room = new Map();
   const waiting: Room = new Map();
-  const rooms = [unproven, busy, waiting];
+  /** By the encrypted socket: each request looks for it, and addresses are dear. */
+  const known = new WeakMap<Socket, Connection>();
   const count = () => unproven.size + busy.size + waiting.size;
-  const move = (key: string, connection: Connection, to: Room) => {
-    for (const room of rooms) room.delete(key);
-    to.set(key, connection);
+  const move = (connection: Connection, to: Room) => {
+    connection.room.delete(connection.key);
+    connection.room = to;
+    to.set(connection.key, connection);
+  };
+  const connectionOf = (socket: Socket): Connection | undefined => {
+    const before = known.get(socket);
+    if (before !== undefined) return before;
+    const key = keyOf(socket) ?? '';
+    const found = unproven.get(key) ?? busy.get(key) ?? waiting.get(key);
+    if (found !== undefined) known.set(socket, found);
+    return found;
   };
 
   server.on('connection', (socket: Socket) => {
@@ -48,10 +61,11 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
       socket.destroy(); // it has gone again
       return;
     }
-    const connection: Connection = { socket, exchanges: new Set() };
+    const connection: Connection = { key, socket, exchanges: new Set(), room: unproven };
     unproven.set(key, connection);
     socket.once('close', () => {
-      for (const room of rooms) if (room.get(key) === connection) room.delete(key);
+      // A new connection may have its address by now.
+      if (connection.room.get(key) === connection) connection.room.delete(key);
     });
     if (count() <= most) return;
     crowdedOut();
@@ -59,16 +73,15 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
   });
 
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const key = keyOf(request.socket) ?? '';
-    const connection = rooms.map((room) => room.get(key)).find((found) => found !== undefined);
+    const connection = connectionOf(request.socket);
     if (connection === undefined) return;
     const exchange: Exchange = { request, response, began: performance.now() };
     connection.exchanges.add(exchange);
-    if (!busy.has(key)) move(key, connection, busy);
+    if (connection.room !== busy) move(connection, busy);
     response.once('close', () => {
       connection.exchanges.delete(exchange);
-      if (connection.exchanges.size > 0 || busy.get(key) !== connection) return;
-      move(key, connection, response.statusCode < 400 ? waiting : unproven);
+      if (connection.exchanges.size > 0 || busy.get(connection.key) !== connection) return;
+      move(connection, response.statusCode < 400 ? waiting : unproven);
     });
   });
   return count;
