@@ -113,7 +113,10 @@ function labelsOf(object: object): Readonly<Record<string, string>> {
 }
 
 /** As the query parameter of the API has it; undefined: everything. */
-export function selectorText({ matchLabels = {}, matchExpressions = [] }: NormalSelector): string | undefined {
+export function selectorText({
+  matchLabels = {},
+  matchExpressions = [],
+}: NormalSelector): string | undefined {
   const parts = [
     ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
     ...matchExpressions.map(({ key, operator, values = [] }) => {
