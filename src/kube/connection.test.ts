@@ -49,6 +49,16 @@ test('a kubeconfig gives server, namespace, CA and token', async () => {
   expect(headerLines(server.requests[0]?.headers ?? [], 'user-agent')).toEqual(['test/1']);
 });
 
+test('a kubeconfig with a name that is no text says what it is', async () => {
+  const dir = directory({
+    config: 'contexts:\n- context: {cluster: c, user: u}\n  name:\n    toString: {}\ncurrent-context: here\n',
+  });
+  await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toMatchObject({
+    message: expect.stringContaining('could not load the kubeconfig') as unknown,
+    cause: { message: 'the name of a context is not a text: put it in quotes' },
+  });
+});
+
 test('a kubeconfig that impersonates does so with every group, uid and extra', async () => {
   const user = {
     token: 't',

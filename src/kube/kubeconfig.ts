@@ -68,6 +68,7 @@ function loadFile(file: string): KubeconfigFile {
   try {
     const kubeConfig = new KubeConfig();
     kubeConfig.loadFromFile(file);
+    refuseOtherThanTexts(kubeConfig);
     const document: unknown = loadYaml(readFileSync(file, 'utf8'));
     const users: unknown = isRecord(document) ? document.users : undefined;
     const rawUsers = new Map<string, Readonly<Record<string, unknown>>>();
@@ -80,6 +81,28 @@ function loadFile(file: string): KubeconfigFile {
   } catch (cause) {
     throw new Error(`could not load the kubeconfig ${file}`, { cause });
   }
+}
+
+/** client-node takes whatever stands there, and YAML has more than texts. */
+function refuseOtherThanTexts({ currentContext, contexts, clusters, users }: KubeConfig): void {
+  const found: readonly (readonly [what: string, value: unknown])[] = [
+    ['current-context', currentContext],
+    ...contexts.flatMap(({ name, cluster, user, namespace }) => [
+      ['the name of a context', name] as const,
+      ['the cluster of a context', cluster] as const,
+      ['the user of a context', user] as const,
+      ['the namespace of a context', namespace] as const,
+    ]),
+    ...clusters.flatMap(({ name, server, proxyUrl }) => [
+      ['the name of a cluster', name] as const,
+      ['the server of a cluster', server] as const,
+      ['the proxy-url of a cluster', proxyUrl] as const,
+    ]),
+    ...users.map(({ name }) => ['the name of a user', name] as const),
+  ];
+  for (const [what, value] of found)
+    if (value !== undefined && value !== null && typeof value !== 'string')
+      throw new Error(`${what} is not a text: put it in quotes`);
 }
 
 /** client-node knows `as` alone; groups, uid and extra are read from the file itself. */
