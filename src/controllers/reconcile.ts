@@ -10,7 +10,7 @@ export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileR
 export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
 
 /**
- * There is no such object. Also what an earlier reconcile wanted to be done later is over: the dates of objects that come and go
+ * There is no such object, or it asks for nothing. Also what an earlier reconcile wanted to be done later is over: the dates of objects that come and go
  * would pile up until then, which may be in months.
  */
 export const GONE: ReconcileResult = { kind: 'gone' };

@@ -16,7 +16,7 @@ export interface Connection {
   readonly dispatcher: Dispatcher;
   /** For watches: each occupies a connection for minutes, so they have no share in the others'. */
   readonly watchDispatcher: Dispatcher;
-  /** For what can wait, as the work of controllers: however much of it there is, a review does not queue behind it. */
+  /** For what can wait, as the work of controllers: however much of it there is, what reviews read does not queue behind it. */
   readonly backgroundDispatcher: Dispatcher;
   /** For what must never queue behind other requests: a lease that is renewed late is a lost one. */
   readonly urgentDispatcher: Dispatcher;
