@@ -10,7 +10,7 @@ import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { RecordEvent } from '../../controllers/reconcile.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type Holder } from '../../controllers/unique-claims.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import { createClient, type KubeClient } from '../../kube/client.ts';
 import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import { createClaims } from './claims.ts';
 import type { Context } from './context.ts';
@@ -18,6 +18,7 @@ import { startController } from './controller.ts';
 import { inLocalTime } from './local-time.ts';
 import type { ReplicaParts } from './replica.ts';
 import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from './resources.ts';
+import { createWorld } from './world.ts';
 
 /**
  * Claims that are mended at a time: each takes three requests, of which the API server may have an answer in milliseconds, or in half a
@@ -35,11 +36,11 @@ const MOST_SHARED = 1_000;
 
 export function startUniqueClaims(
   context: Context & { readonly client: KubeClient },
-  { registry, governed, world, onWindowChange }: ReplicaParts,
+  { registry, governed, targets, world, onWindowChange }: ReplicaParts,
   record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
-  const { client, config, serverClock, log, metrics } = context;
+  const { client, config, discovery, exact, serverClock, log, metrics } = context;
   // A claim that is older than that is free whatever became of its holder.
   const gone = createRecent(MOST_GONE, config.uniqueSettleMs);
   const shared = createShared(record);
@@ -64,7 +65,8 @@ export function startUniqueClaims(
       for (const { object } of governed.objects()) yield { claims: object.claims ?? [] };
     },
     isComplete: governed.isComplete,
-    world,
+    // Over the connections of controllers: those of reviews are for reviews.
+    world: createWorld({ ...world, client, exact: createClient(exact.rest), discovery, targets }),
     wasStored: gone.has,
     enqueue: (claim) => {
       controller.add(claim);
