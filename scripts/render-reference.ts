@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { customResourceDefinitions } from '../src/api/crds.ts';
-import { createProgram } from '../src/commands/program.ts';
+import { createProgram } from '../src/cli/program.ts';
 import { annotationsPage } from './reference/annotations.ts';
 import { cliPage } from './reference/cli.ts';
 import { kindPage, type Definition } from './reference/kind.ts';

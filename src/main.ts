@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { run } from './commands/program.ts';
+import { run } from './cli/program.ts';
 
 await run(process.argv);

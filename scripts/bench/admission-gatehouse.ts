@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
-import { createLog, withDebugIfHeard } from '../../src/commands/log.ts';
-import { createAdmission } from '../../src/commands/serve/admission.ts';
-import { createTargets } from '../../src/commands/serve/targets.ts';
-import { createWorld } from '../../src/commands/serve/world.ts';
-import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
+import { createLog, withDebugIfHeard } from '../../src/runtime/log.ts';
+import { createAdmission } from '../../src/runtime/policies/admission.ts';
+import { createTargets } from '../../src/runtime/policies/targets.ts';
+import { createWorld } from '../../src/runtime/policies/world.ts';
+import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { createClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';

@@ -1,7 +1,7 @@
 /** Many Services at once that each ask for a serving cert, and when they have it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { watch } from '../../src/commands/serve/watch.ts';
+import { watch } from '../../src/runtime/watch.ts';
 import type { Log } from '../../src/kube/log.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { namespaces as namespaceResource, secrets, services } from '../../src/kube/well-known.ts';

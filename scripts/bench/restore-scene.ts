@@ -1,8 +1,8 @@
 /** A cluster of its own for the restore of many objects: the kinds, the policy, Velero. */
 import { readFileSync } from 'node:fs';
 
-import { applyManifests } from '../../src/commands/sandbox/manifests.ts';
-import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import { applyManifests } from '../../src/cli/sandbox/manifests.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import type { KubeObject } from '../../src/kube/object.ts';

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import type { ApiObject } from '../../src/sandbox/api-object.ts';
 import { createClient, times, type List } from './client.ts';
 import {

@@ -1,4 +1,4 @@
-import type { SandboxTls } from '../../src/commands/sandbox/tls.ts';
+import type { SandboxTls } from '../../src/cli/sandbox/tls.ts';
 import { startChild } from './child.ts';
 import type { Answer, Question } from './sandbox-server.ts';
 

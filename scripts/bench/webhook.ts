@@ -1,7 +1,7 @@
 import { createServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 
-import type { SandboxTls } from '../../src/commands/sandbox/tls.ts';
+import type { SandboxTls } from '../../src/cli/sandbox/tls.ts';
 
 export interface Webhook {
   readonly url: string;

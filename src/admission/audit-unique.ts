@@ -5,7 +5,7 @@ import type { Violation } from './checks/violation.ts';
 import { isHeldBy } from './claim-state.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { holdsNow } from './governed-now.ts';
-import { isJsonObject } from './json.ts';
+import { isJsonObject } from '../json/json.ts';
 import { targetKey } from './references.ts';
 import { heldKeys } from './unique-key.ts';
 import type { Circumstances } from './world.ts';

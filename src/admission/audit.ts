@@ -4,7 +4,7 @@ import { missingTarget } from './checks/references.ts';
 import type { Violation } from './checks/violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { judge } from './judge.ts';
-import { isJsonObject } from './json.ts';
+import { isJsonObject } from '../json/json.ts';
 import { createLiveLookup } from './live-lookup.ts';
 import type { AdmissionRequest } from './request.ts';
 import type { Circumstances } from './world.ts';

@@ -4,7 +4,7 @@ import { defers, waits, type Deferral } from './deferral.ts';
 import { createKeyTaker } from './key-taker.ts';
 import type { AdmissionRequest } from './request.ts';
 import type { RestoreLookup } from './restore-lookup.ts';
-import { shorten } from '../api/shown.ts';
+import { shorten } from '../json/shown.ts';
 import type { Findings, Undecided } from './verdict.ts';
 import type { Circumstances } from './world.ts';
 

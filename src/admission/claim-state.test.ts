@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/meta.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
-import { SETTLE_MS } from './claims.test-support.ts';
-import { createRequest, GROUP, policyOf, updateRequest } from './policy.test-support.ts';
+import { SETTLE_MS } from '../../test/support/admission/claims.ts';
+import { createRequest, GROUP, policyOf, updateRequest } from '../../test/support/admission/policy.ts';
 import { heldKeys } from './unique-key.ts';
 
 const self = { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' };

@@ -13,10 +13,10 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../api/unique-claim.ts';
 import { isSecret } from './checks/unique.ts';
-import { isJsonObject, ownValue, type JsonObject } from './json.ts';
-import { toJsonText } from './json-text.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../json/json.ts';
+import { toJsonText } from '../json/json-text.ts';
 import type { AdmissionRequest } from './request.ts';
-import { shorten } from '../api/shown.ts';
+import { shorten } from '../json/shown.ts';
 import type { HeldKey } from './unique-key.ts';
 
 /** For `kubectl get uniqueclaims -l`. */

@@ -3,7 +3,7 @@ import type { ReferenceRule } from '../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import { pathProblem, tryPath } from './compile-path.ts';
 import type { CompiledImmutable, CompiledMatch, CompiledReference } from './compiled-policy.ts';
-import { liesBeside, type FieldPath } from './field-path.ts';
+import { liesBeside, type FieldPath } from '../json/field-path.ts';
 import type { Problem } from './problem.ts';
 import { hasWildcard } from './resource-pattern.ts';
 import { guardDeletion } from './scope-guard.ts';

@@ -2,13 +2,13 @@ import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import { pathProblem, tryPath } from './compile-path.ts';
 import type { ExpressionCompiler } from './compile-expression.ts';
 import type { CompiledDefault, CompiledMatch } from './compiled-policy.ts';
-import type { FieldPath } from './field-path.ts';
-import { isJsonArray, isJsonObject, type JsonValue } from './json.ts';
-import { isLabelValue, isQualifiedName } from './names.ts';
+import type { FieldPath } from '../json/field-path.ts';
+import { isJsonArray, isJsonObject, type JsonValue } from '../json/json.ts';
+import { isLabelValue, isQualifiedName } from '../json/names.ts';
 import type { Problem } from './problem.ts';
 import { writes } from './request.ts';
 import { splitResource } from './resource-pattern.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 
 /** The defaults with their paths parsed, and what is wrong with them. */
 export function compileDefaults(

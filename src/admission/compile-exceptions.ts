@@ -1,8 +1,8 @@
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { CompiledException } from './compiled-policy.ts';
-import { normaliseSelector } from './label-selector.ts';
+import { normaliseSelector } from '../json/label-selector.ts';
 import type { Problem } from './problem.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 
 /** Names of whole groups of checks, beside the names of single ones. */
 export const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
@@ -17,7 +17,7 @@ export function compileExceptions(
     const where = `spec.exceptions[${index}]`;
     const { name, users, groups, namespaces, names, checks } = exception;
     const selector = normaliseSelector(exception.objectSelector, `${where}.objectSelector`);
-    problems.push(...selector.problems);
+    problems.push(...selector.problems.map((problem) => ({ reason: 'InvalidPolicy' as const, ...problem })));
     const report = (field: string, message: string) => {
       problems.push({ reason: 'InvalidPolicy', where: `${where}${field}`, message });
     };

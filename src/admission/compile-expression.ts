@@ -1,7 +1,7 @@
 import type { PolicyParams, PolicyVariable } from '../api/admission-policy.ts';
-import { compileCel, CelError, type CelProgram } from './cel/cel.ts';
+import { compileCel, CelError, type CelProgram } from '../cel/cel.ts';
 import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
-import type { JsonObject } from './json.ts';
+import type { JsonObject } from '../json/json.ts';
 import type { Problem } from './problem.ts';
 
 /** What an expression has to yield. */

@@ -1,13 +1,13 @@
 import type { PolicyMatch } from '../api/policy-match.ts';
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { CompiledMatch } from './compiled-policy.ts';
-import { normaliseSelector } from './label-selector.ts';
-import { isDnsLabel, isDnsSubdomain, isQualifiedName } from './names.ts';
+import { normaliseSelector } from '../json/label-selector.ts';
+import { isDnsLabel, isDnsSubdomain, isQualifiedName } from '../json/names.ts';
 import type { Problem } from './problem.ts';
 import type { Operation } from './request.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { guardScope } from './scope-guard.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 
 interface MatchEnvironment {
   readonly ownNamespace: string;
@@ -49,8 +49,10 @@ export function compileMatch(
       ),
       ...malformed('spec.match.apiVersions', match.apiVersions, isVersion, 'an API version such as v1, or *'),
       ...malformed('spec.match.resources', match.resources, isResourcePattern, 'a plural such as servers'),
-      ...namespaces.problems,
-      ...objects.problems,
+      ...[...namespaces.problems, ...objects.problems].map((problem) => ({
+        reason: 'InvalidPolicy' as const,
+        ...problem,
+      })),
       ...conditionProblems(match, environment),
       ...guardScope(match, environment.ownNamespace),
     ],

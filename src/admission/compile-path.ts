@@ -1,4 +1,4 @@
-import { InvalidPath, parsePath, type FieldPath } from './field-path.ts';
+import { InvalidPath, parsePath, type FieldPath } from '../json/field-path.ts';
 import type { Problem } from './problem.ts';
 
 /** The path, or undefined and one more problem. */

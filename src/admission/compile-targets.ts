@@ -4,9 +4,9 @@ import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import { clusterScoped, type Resolve } from './compile-checks.ts';
 import type { CompiledMatch, CompiledParams, CompiledPolicy, CompiledTarget } from './compiled-policy.ts';
 import type { Reads } from './expression.ts';
-import { isDnsLabel, isObjectName } from './names.ts';
+import { isDnsLabel, isObjectName } from '../json/names.ts';
 import type { Problem } from './problem.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 
 export const NAMESPACES: GroupResource = { group: '', resource: 'namespaces' };
 

@@ -1,7 +1,7 @@
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import { tryPath } from './compile-path.ts';
 import type { CompiledMatch, CompiledUnique } from './compiled-policy.ts';
-import { liesBeside } from './field-path.ts';
+import { liesBeside } from '../json/field-path.ts';
 import type { Problem } from './problem.ts';
 import { writes } from './request.ts';
 import { hasWildcard } from './resource-pattern.ts';

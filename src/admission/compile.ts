@@ -12,7 +12,7 @@ import { compileParams, targetsOf } from './compile-targets.ts';
 import { compileSchema } from './compile-schema.ts';
 import { compileUnique } from './compile-unique.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import type { JsonObject } from './json.ts';
+import type { JsonObject } from '../json/json.ts';
 import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
 import { entryIdOf } from './scope.ts';
 

@@ -4,9 +4,9 @@ import type { ValidationRule } from '../api/policy-validate.ts';
 import type { Principal } from '../api/restore-principal.ts';
 import type { CauseType } from './decision.ts';
 import type { CompiledExpression, CompiledVariable } from './expression.ts';
-import type { FieldPath } from './field-path.ts';
-import type { JsonValue } from './json.ts';
-import type { NormalSelector } from './label-selector.ts';
+import type { FieldPath } from '../json/field-path.ts';
+import type { JsonValue } from '../json/json.ts';
+import type { NormalSelector } from '../json/label-selector.ts';
 import type { Operation } from './request.ts';
 import type { Scope } from './scope.ts';
 

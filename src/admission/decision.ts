@@ -1,4 +1,4 @@
-import type { PatchOperation } from './json-patch.ts';
+import type { PatchOperation } from '../json/json-patch.ts';
 
 /** Why a field is refused, in the words of the API (`CauseType` of meta/v1). */
 export type CauseType =

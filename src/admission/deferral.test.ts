@@ -2,7 +2,13 @@ import { describe, expect, test, vi } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { Decision } from './decision.ts';
-import { clusterOf, createRequest, NIGHTLY, policyOf, updateRequest } from './policy.test-support.ts';
+import {
+  clusterOf,
+  createRequest,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from './request.ts';
 import { validate } from './validate.ts';
 import type { RestoreEvidence, World } from './world.ts';

@@ -1,6 +1,6 @@
 /** A laptop borrows the webhook configurations of a cluster for a while: the note that says so, and what is read out of it. */
 import type { KubernetesObject, ObjectMeta } from '../api/meta.ts';
-import { isJsonObject } from './json.ts';
+import { isJsonObject } from '../json/json.ts';
 
 /** On the two configurations named `gatehouse`, and of no meaning anywhere else. */
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';

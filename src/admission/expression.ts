@@ -1,7 +1,7 @@
-import type { CelProgram } from './cel/cel.ts';
-import { createCelBudget } from './cel/cel-budget.ts';
-import { celValue } from './cel/cel-value.ts';
-import { lazyCelMap } from './cel/maps.ts';
+import type { CelProgram } from '../cel/cel.ts';
+import { createCelBudget } from '../cel/cel-budget.ts';
+import { celValue } from '../cel/cel-value.ts';
+import { lazyCelMap } from '../cel/maps.ts';
 import type { AdmissionRequest } from './request.ts';
 
 /** What of its surroundings an expression reads, the variables that it uses included. */

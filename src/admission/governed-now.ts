@@ -1,7 +1,7 @@
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
 import { NAMESPACES } from './compile-targets.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { isJsonObject } from './json.ts';
+import { isJsonObject } from '../json/json.ts';
 import { isInScope } from './object-scope.ts';
 import { heldKeys } from './unique-key.ts';
 import type { World } from './world.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import { needsSketches, sketchNeeds, sketchOf } from './governed-sketch.ts';
-import { GROUP, policyOf } from './policy.test-support.ts';
+import { GROUP, policyOf } from '../../test/support/admission/policy.ts';
 
 const kind = { group: GROUP, resource: 'servers' };
 const restrict = {

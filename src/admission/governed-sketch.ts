@@ -2,8 +2,8 @@ import { groupResourceName, type GroupResource, type KubernetesObject } from '..
 import { isBeingDeleted } from './checks/references.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { restricting } from './guard-entries.ts';
-import { isJsonObject } from './json.ts';
-import { matchesSelector } from './label-selector.ts';
+import { isJsonObject } from '../json/json.ts';
+import { matchesSelector } from '../json/label-selector.ts';
 import { referencesOf, targetKey } from './references.ts';
 import { heldKeys } from './unique-key.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import { guardsOf, isGuardEntry } from './guard-entries.ts';
-import { compileSpec, GROUP, policyOf } from './policy.test-support.ts';
+import { compileSpec, GROUP, policyOf } from '../../test/support/admission/policy.ts';
 import { buildPolicySet } from './policy-set.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
 

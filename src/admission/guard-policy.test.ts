@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { compileCel } from './cel/cel.ts';
+import { compileCel } from '../cel/cel.ts';
 import { guardPolicy } from './guard-policy.ts';
 
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };

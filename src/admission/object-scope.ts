@@ -1,6 +1,6 @@
 import type { KubernetesObject } from '../api/meta.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { matchesSelector } from './label-selector.ts';
+import { matchesSelector } from '../json/label-selector.ts';
 
 /** The labels of each namespace, by its name. */
 export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;

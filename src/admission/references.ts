@@ -7,10 +7,10 @@ import {
   type ConcretePath,
   type FieldPath,
   type FieldValue,
-} from './field-path.ts';
-import { ownValue, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
-import { isDnsLabel, isObjectName } from './names.ts';
-import { quote } from '../api/shown.ts';
+} from '../json/field-path.ts';
+import { ownValue, isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
+import { isDnsLabel, isObjectName } from '../json/names.ts';
+import { quote } from '../json/shown.ts';
 
 /** A field that names a target which could exist. */
 export interface FoundReference {

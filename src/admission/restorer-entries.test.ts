@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { compileCel } from './cel/cel.ts';
-import { policyOf } from './policy.test-support.ts';
+import { compileCel } from '../cel/cel.ts';
+import { policyOf } from '../../test/support/admission/policy.ts';
 import { webhookConfigurations, type WebhookTarget } from './webhook-configurations.ts';
 
 const TARGET: WebhookTarget = {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { compilePolicy } from './compile.ts';
 import { ALLOWED, type Decision } from './decision.ts';
-import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from './json.ts';
+import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from '../json/json.ts';
 import { mutate } from './mutate.ts';
 import { InvalidReview, parseReview, toMutatingReview, toValidatingReview } from './review.ts';
 import { validate } from './validate.ts';

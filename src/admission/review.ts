@@ -1,9 +1,9 @@
 import type { AuditAnnotations, Cause, Decision } from './decision.ts';
-import { toJsonText } from './json-text.ts';
-import { isJsonObject, ownValue } from './json.ts';
-import { isSimpleName } from './names.ts';
+import { toJsonText } from '../json/json-text.ts';
+import { isJsonObject, ownValue } from '../json/json.ts';
+import { isSimpleName } from '../json/names.ts';
 import { InvalidReview, toAdmissionRequest, uidOf, type AdmissionRequest } from './request.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 import { sanitiseWarnings } from './warnings.ts';
 
 export { InvalidReview } from './request.ts';

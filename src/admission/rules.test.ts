@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { Decision } from './decision.ts';
-import type { JsonObject } from './json.ts';
+import type { JsonObject } from '../json/json.ts';
 import {
   clusterOf,
   compileSpec,
@@ -12,7 +12,7 @@ import {
   GROUP,
   policyOf,
   updateRequest,
-} from './policy.test-support.ts';
+} from '../../test/support/admission/policy.ts';
 import { validate } from './validate.ts';
 
 const datacenter = {

@@ -1,7 +1,7 @@
 import { GROUP } from '../api/group.ts';
 import { groupResourceName, type GroupResource } from '../api/meta.ts';
 import type { CompiledMatch } from './compiled-policy.ts';
-import { NAMESPACE_NAME_LABEL } from './label-selector.ts';
+import { NAMESPACE_NAME_LABEL } from '../json/label-selector.ts';
 import type { Problem } from './problem.ts';
 import { covers } from './resource-pattern.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import type { NormalSelector } from './label-selector.ts';
+import type { NormalSelector } from '../json/label-selector.ts';
 
 export interface MatchCondition {
   readonly name: string;

@@ -4,7 +4,7 @@ import { NAMESPACES } from './compile-targets.ts';
 import type { Inputs, Reads } from './expression.ts';
 import { readReferences, type FoundReference } from './references.ts';
 import type { AdmissionRequest } from './request.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 import type { World } from './world.ts';
 
 /** What expressions see of the cluster. */

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import type { UniqueRule } from '../api/policy-validate.ts';
-import { isEqual, parseJson, type JsonObject, type JsonValue } from './json.ts';
-import { compileSpec, GROUP, policyOf } from './policy.test-support.ts';
+import { isEqual, parseJson, type JsonObject, type JsonValue } from '../json/json.ts';
+import { compileSpec, GROUP, policyOf } from '../../test/support/admission/policy.ts';
 import { heldKeys, MOST_KEYS, overfull } from './unique-key.ts';
 
 const self = { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' };

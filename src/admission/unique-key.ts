@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import type { ObjectRef } from '../api/meta.ts';
 import type { CompiledPolicy, CompiledUnique } from './compiled-policy.ts';
 import { labelsOf } from './checks/exceptions.ts';
-import { besides, formatPath, valueAt, valuesAt, type FieldPath } from './field-path.ts';
-import type { JsonObject, JsonValue } from './json.ts';
-import { toCanonicalText } from './canonical-text.ts';
-import { matchesSelector } from './label-selector.ts';
+import { besides, formatPath, valueAt, valuesAt, type FieldPath } from '../json/field-path.ts';
+import type { JsonObject, JsonValue } from '../json/json.ts';
+import { toCanonicalText } from '../json/canonical-text.ts';
+import { matchesSelector } from '../json/label-selector.ts';
 
 /** What an object holds by a unique rule: one key, which no second object may hold. */
 export interface HeldKey {

@@ -3,11 +3,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { AdmissionPolicySpec } from '../api/admission-policy.ts';
 import type { UniqueRule } from '../api/policy-validate.ts';
 import type { KubernetesObject, ObjectRef } from '../api/meta.ts';
-import { createClaimsInMemory, SETTLE_MS, type ClaimsInMemory } from './claims.test-support.ts';
+import { createClaimsInMemory, SETTLE_MS, type ClaimsInMemory } from '../../test/support/admission/claims.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { Decision } from './decision.ts';
-import type { JsonObject } from './json.ts';
-import { createRequest, GROUP, NIGHTLY, policyOf, updateRequest } from './policy.test-support.ts';
+import type { JsonObject } from '../json/json.ts';
+import {
+  createRequest,
+  GROUP,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from './request.ts';
 import { MOST_KEYS } from './unique-key.ts';
 import { validate } from './validate.ts';

@@ -5,7 +5,7 @@ import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from './decision.ts';
 import type { Deferral } from './deferral.ts';
 import { groupResourceName } from '../api/meta.ts';
-import { quote, shorten } from '../api/shown.ts';
+import { quote, shorten } from '../json/shown.ts';
 import { describeRef } from './surroundings.ts';
 
 /** Everything that the checks of all policies have found out about one request. */

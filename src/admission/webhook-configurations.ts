@@ -8,7 +8,7 @@ import {
   validatedOperations as validatedByHandler,
   type CompiledHandler,
 } from './handlers/compile-handler.ts';
-import { NAMESPACE_NAME_LABEL, type NormalSelector } from './label-selector.ts';
+import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../json/label-selector.ts';
 import { OWN_ENTRIES, type OwnEntry } from './own-entries.ts';
 import { writes, type Operation } from './request.ts';
 import { forRestorers } from './restorer-entries.ts';

@@ -8,7 +8,7 @@ import {
   status,
   type FakeServer,
   type Handler,
-} from './fake-api-server.test-support.ts';
+} from '../../test/support/kube/fake-api-server.ts';
 import { fenced } from './fence.ts';
 import type { KubeObject } from './object.ts';
 import { mutatingWebhookConfigurations, secrets } from './well-known.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createConnection, loadConnection, type Connection } from './connection.ts';
 import { systemClock } from './clock.ts';
-import { headerLines, selfSigned, sendJson, startServer } from './fake-api-server.test-support.ts';
+import { headerLines, selfSigned, sendJson, startServer } from '../../test/support/kube/fake-api-server.ts';
 import { createRest } from './rest.ts';
 
 function directory(files: Readonly<Record<string, string>>): string {

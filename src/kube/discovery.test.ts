@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createDiscovery } from './discovery.ts';
-import { sendJson, startServer, status } from './fake-api-server.test-support.ts';
+import { sendJson, startServer, status } from '../../test/support/kube/fake-api-server.ts';
 
 const group = (preferred: string, ...versions: string[]) => ({
   versions: versions.map((version) => ({ groupVersion: `g/${version}`, version })),

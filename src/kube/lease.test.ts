@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
 import { fenced, NotLeaderError } from './fence.ts';
-import { fakeObject, manualClock, settle, type FakeObject } from './fake-lease.test-support.ts';
+import { fakeObject, manualClock, settle, type FakeObject } from '../../test/support/kube/fake-lease.ts';
 import type { LeaseNotes, LeaseObject } from './lease-record.ts';
 import { createElection, LeadershipLostError, type Election } from './lease.ts';
 import type { KubeClient } from './client.ts';

@@ -6,7 +6,7 @@ import {
   until,
   type FakeServer,
   type Handler,
-} from './fake-api-server.test-support.ts';
+} from '../../test/support/kube/fake-api-server.ts';
 import type { KubeObject, Resource } from './object.ts';
 import { createReflector, type Change, type ReflectorOptions } from './reflector.ts';
 import { createStore } from './store.ts';

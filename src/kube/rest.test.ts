@@ -4,7 +4,13 @@ import { BACKGROUND_CONNECTIONS, REQUEST_CONNECTIONS } from './connection.ts';
 import { AWAY_MS } from './recovery.ts';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
-import { headerLines, selfSigned, sendJson, startServer, status } from './fake-api-server.test-support.ts';
+import {
+  headerLines,
+  selfSigned,
+  sendJson,
+  startServer,
+  status,
+} from '../../test/support/kube/fake-api-server.ts';
 
 /** Waits pass at once, but count. */
 function quickClock(): Clock & { readonly waited: number[] } {

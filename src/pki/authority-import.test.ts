@@ -8,7 +8,7 @@ import { activate, prepare } from './authority-steps.ts';
 import { authorityOf, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import { after, DAY } from './durations.ts';
-import { base64, firstAuthority, SERVER_NAME, serverOf } from './fixtures.ts';
+import { base64, firstAuthority, SERVER_NAME, serverOf } from '../../test/support/pki/fixtures.ts';
 import { importGeneration, type ImportedAuthority } from './generation.ts';
 import { randomSerial } from './keys.ts';
 import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../test/support/trust-verdicts.ts';

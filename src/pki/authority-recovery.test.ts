@@ -5,7 +5,7 @@ import { remove, replaceActive } from './authority-steps.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import { after, DAY } from './durations.ts';
-import { activated, firstAuthority, prepared } from './fixtures.ts';
+import { activated, firstAuthority, prepared } from '../../test/support/pki/fixtures.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 let one: Authority;

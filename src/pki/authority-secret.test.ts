@@ -9,7 +9,7 @@ import {
 import { activeGeneration, type Authority } from './authority.ts';
 import { commonName, signCertificate, subjectOf, type Subject } from './certificate.ts';
 import { after, DAY } from './durations.ts';
-import { base64, firstAuthority, prepared, rotated, serverOf } from './fixtures.ts';
+import { base64, firstAuthority, prepared, rotated, serverOf } from '../../test/support/pki/fixtures.ts';
 import { isExpired, rootOf, type Generation } from './generation.ts';
 import { generateKeyPair, randomSerial } from './keys.ts';
 import { splitCertificates, toCertificatePem, type PrivateKeyPem } from './pem.ts';

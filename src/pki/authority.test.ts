@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { activeGeneration, bridgesFrom, createAuthority, type Authority } from './authority.ts';
 import { certificateFields } from './certificate-fields.ts';
 import { DAY, HOUR, after } from './durations.ts';
-import { activated, firstAuthority, prepared, rotated } from './fixtures.ts';
+import { activated, firstAuthority, prepared, rotated } from '../../test/support/pki/fixtures.ts';
 import { createGeneration, isExpired, rootOf } from './generation.ts';
 import { generateKeyPair, randomSerial } from './keys.ts';
 import { splitCertificates } from './pem.ts';

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { Authority } from './authority.ts';
 import { caBundle, isSameBundle } from './bundle.ts';
 import { after, DAY } from './durations.ts';
-import { firstAuthority, prepared, rotated } from './fixtures.ts';
+import { firstAuthority, prepared, rotated } from '../../test/support/pki/fixtures.ts';
 import { rootOf } from './generation.ts';
 import { splitCertificates } from './pem.ts';
 

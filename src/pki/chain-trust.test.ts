@@ -3,7 +3,7 @@ import type { Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import { isTrustedBy } from './chain-trust.ts';
 import { after, DAY } from './durations.ts';
-import { firstAuthority, rotated, serverOf } from './fixtures.ts';
+import { firstAuthority, rotated, serverOf } from '../../test/support/pki/fixtures.ts';
 
 const now = new Date('2026-03-01T00:00:00Z');
 let first: Authority;

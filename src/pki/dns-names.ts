@@ -1,4 +1,4 @@
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 
 import { caBundle } from './bundle.ts';
-import { base64, firstAuthority, serverOf } from './fixtures.ts';
+import { base64, firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { bundleOfSource, toSourceObject, type SourceObject } from './injection-source.ts';
 
 const now = new Date('2026-03-01T00:00:00Z');

@@ -1,6 +1,6 @@
 /** A CA bundle out of somebody's Secret or ConfigMap. */
 import type { KubernetesObject } from '../api/meta.ts';
-import { pick } from '../api/pick.ts';
+import { pick } from '../json/pick.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from './annotations.ts';
 import { MAX_BUNDLE_BYTES } from './bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './injection-request.ts';

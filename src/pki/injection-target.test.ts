@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { base64 } from './fixtures.ts';
+import { base64 } from '../../test/support/pki/fixtures.ts';
 import { TARGET_KINDS, toTarget, type RawTarget } from './injection-target.ts';
 
 const { mutating, validating, customResourceDefinition, apiService, configMap } = TARGET_KINDS;

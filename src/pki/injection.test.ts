@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { caBundle } from './bundle.ts';
-import { base64, firstAuthority } from './fixtures.ts';
+import { base64, firstAuthority } from '../../test/support/pki/fixtures.ts';
 import { handBackOperations, planInjection } from './injection.ts';
 import type { BundleState } from './injection-source.ts';
 import { TARGET_KINDS, toTarget, type FieldSet, type RawTarget } from './injection-target.ts';

@@ -7,7 +7,13 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
-import { firstAuthority, rotated, SERVER_NAME, serverOf, type Server } from './fixtures.ts';
+import {
+  firstAuthority,
+  rotated,
+  SERVER_NAME,
+  serverOf,
+  type Server,
+} from '../../test/support/pki/fixtures.ts';
 import type { KeyAlgorithm } from './keys.ts';
 import { toKeyStore, toTrustStore } from './key-store.ts';
 import { splitCertificates } from './pem.ts';

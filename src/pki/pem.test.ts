@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { caBundle } from './bundle.ts';
-import { firstAuthority, rotated } from './fixtures.ts';
+import { firstAuthority, rotated } from '../../test/support/pki/fixtures.ts';
 import { generateKeyPair } from './keys.ts';
 import {
   holdsSameCertificates,

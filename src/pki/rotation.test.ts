@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { distrustedWith, keylessGeneration, prepare, remove, replaceActive } from './authority-steps.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { after, DAY, HOUR, MINUTE } from './durations.ts';
-import { firstAuthority, prepared, rotated } from './fixtures.ts';
+import { firstAuthority, prepared, rotated } from '../../test/support/pki/fixtures.ts';
 import { createGeneration, rootOf, type Generation } from './generation.ts';
 import { generateKeyPair, randomSerial } from './keys.ts';
 import { planRotation, refusal, rotationPhase, rotationTime, type RotationState } from './rotation.ts';

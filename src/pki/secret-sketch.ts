@@ -1,5 +1,5 @@
 import type { ObjectMeta } from '../api/meta.ts';
-import { pick } from '../api/pick.ts';
+import { pick } from '../json/pick.ts';
 import { isOpenshiftAnnotation } from './secret-openshift.ts';
 import type { Secret } from './secret.ts';
 import { sketchServingCert, type ServingCertSketch } from './serving-cert-facts.ts';

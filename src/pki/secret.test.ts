@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { caBundle } from './bundle.ts';
-import { base64, firstAuthority, serverOf } from './fixtures.ts';
+import { base64, firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import {
   ownership,
   withBundle,

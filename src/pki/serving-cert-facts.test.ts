@@ -3,7 +3,14 @@ import { beforeAll, expect, test } from 'vitest';
 import { activeGeneration, type Authority } from './authority.ts';
 import { caBundle } from './bundle.ts';
 import { after, DAY } from './durations.ts';
-import { base64, firstAuthority, rotated, SERVER_NAME, serverOf, type Server } from './fixtures.ts';
+import {
+  base64,
+  firstAuthority,
+  rotated,
+  SERVER_NAME,
+  serverOf,
+  type Server,
+} from '../../test/support/pki/fixtures.ts';
 import { fingerprintsOf, firstCertificate } from './pem.ts';
 import { readServingCert, sketchServingCert } from './serving-cert-facts.ts';
 

@@ -1,4 +1,4 @@
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 import {
   SERVING_CERT_DNS_NAMES,
   SERVING_CERT_POD_NAMES,

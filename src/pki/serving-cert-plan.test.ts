@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Authority } from './authority.ts';
 import { after, DAY, HOUR, MINUTE } from './durations.ts';
-import { base64, firstAuthority, rotated } from './fixtures.ts';
+import { base64, firstAuthority, rotated } from '../../test/support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from './keys.ts';
 import { fingerprintsOf, type CertificatePem } from './pem.ts';
 import { readServingCert, type UsableServingCert } from './serving-cert-facts.ts';

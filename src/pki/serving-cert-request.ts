@@ -1,6 +1,6 @@
 import { parseDuration } from '../api/duration.ts';
 import type { KubernetesObject } from '../api/meta.ts';
-import { quote } from '../api/shown.ts';
+import { quote } from '../json/shown.ts';
 import {
   SERVING_CERT_DURATION,
   SERVING_CERT_KEY_ALGORITHM,

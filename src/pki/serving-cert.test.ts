@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { activeGeneration, type Authority } from './authority.ts';
 import { after, DAY, HOUR, MINUTE } from './durations.ts';
-import { firstAuthority, rotated } from './fixtures.ts';
+import { firstAuthority, rotated } from '../../test/support/pki/fixtures.ts';
 import { rootOf } from './generation.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from './keys.ts';
 import { firstCertificate, splitCertificates } from './pem.ts';

@@ -14,7 +14,7 @@ import {
   SERVER_NAME,
   serverOf,
   type Server,
-} from './fixtures.ts';
+} from '../../test/support/pki/fixtures.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from './pem.ts';
 
 const now = new Date();

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../admission/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
 import type { ObjectMeta as CommonMeta } from '../api/meta.ts';
 
 /** The part of ObjectMeta that the API itself acts on; times are RFC 3339 with seconds. */

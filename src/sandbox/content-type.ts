@@ -1,6 +1,6 @@
 import { parseDocument } from 'yaml';
 
-import { parseJson, type JsonValue } from '../admission/json.ts';
+import { parseJson, type JsonValue } from '../json/json.ts';
 import { badRequest, notAcceptable, unsupportedMediaType } from './failure.ts';
 import { parseProtobuf } from './protobuf/parse-protobuf.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../json/json.ts';
 
 // The API server decodes what it is sent into structs, where what is absent or null is the type's empty value. These do the same.
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { definition, established, NOW, VERSION } from './crd/fixtures.ts';
+import { definition, established, NOW, VERSION } from '../../test/support/sandbox/crd.ts';
 import { DEFINITIONS } from './crd/definition.ts';
 import { planDefinitionStatus } from './crd/status.ts';
 import { createRegistry } from './registry.ts';

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../admission/json.ts';
+import type { JsonValue } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
 import type { Cause } from './failure.ts';
 import type { UserInfo } from './request.ts';

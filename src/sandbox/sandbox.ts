@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 
-import { isJsonObject, type JsonObject } from '../admission/json.ts';
+import { isJsonObject, type JsonObject } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
 import { createReviews } from './auth/access-reviews.ts';
 import { createAuthenticator, createUserLookup, type FindUser } from './auth/authenticate.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { caBundle } from '../pki/bundle.ts';
-import { firstAuthority, rotated, serverOf } from '../pki/fixtures.ts';
+import { firstAuthority, rotated, serverOf } from '../../test/support/pki/fixtures.ts';
 import { readClientCa } from './client-trust.ts';
 
 const now = new Date();

@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import type { ConverterLookup } from '../admission/conversion/converter.ts';
-import { firstAuthority, serverOf } from '../pki/fixtures.ts';
+import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import type { ConversionServing } from './conversion-routes.ts';
-import { noConversions } from './conversion.test-support.ts';
-import { pressureOf } from './pressure.test-support.ts';
+import { noConversions } from '../../test/support/server/conversion.ts';
+import { pressureOf } from '../../test/support/server/pressure.ts';
 import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
 
 const MIB = 1024 * 1024;

@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED } from '../admission/decision.ts';
-import { firstAuthority, serverOf } from '../pki/fixtures.ts';
-import { noConversions } from './conversion.test-support.ts';
+import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
+import { noConversions } from '../../test/support/server/conversion.ts';
 import { createListener } from './listener.ts';
 import type { Log } from './log.ts';
-import { pressureOf } from './pressure.test-support.ts';
+import { pressureOf } from '../../test/support/server/pressure.ts';
 
 const now = new Date();
 const later = (ms: number) => new Date(now.getTime() + ms);

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 
 import { mostBodyBytes, type PressureDeps } from './pressure.ts';
-import { pressureOf } from './pressure.test-support.ts';
+import { pressureOf } from '../../test/support/server/pressure.ts';
 
 const never = () => undefined;
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:tls';
 import { expect, test, vi } from 'vitest';
 
-import { firstAuthority, serverOf } from '../pki/fixtures.ts';
+import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { secureOptions, swapCertificate, type ServingCertificate } from './serving-certificate.ts';
 
 const now = new Date();

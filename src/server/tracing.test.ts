@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED } from '../admission/decision.ts';
-import { firstAuthority, serverOf } from '../pki/fixtures.ts';
-import { noConversions } from './conversion.test-support.ts';
-import { pressureOf } from './pressure.test-support.ts';
+import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
+import { noConversions } from '../../test/support/server/conversion.ts';
+import { pressureOf } from '../../test/support/server/pressure.ts';
 import type { ServerTracing } from './tracing.ts';
 import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
 

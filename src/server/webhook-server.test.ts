@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { ALLOWED, type Decision } from '../admission/decision.ts';
-import { firstAuthority, serverOf } from '../pki/fixtures.ts';
-import { noConversions } from './conversion.test-support.ts';
+import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
+import { noConversions } from '../../test/support/server/conversion.ts';
 import type { Log } from './log.ts';
-import { pressureOf } from './pressure.test-support.ts';
+import { pressureOf } from '../../test/support/server/pressure.ts';
 import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
 
 const DENIED: Decision = {

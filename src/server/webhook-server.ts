@@ -7,8 +7,8 @@ import Fastify, {
   type RouteGenericInterface,
 } from 'fastify';
 
-import { isDeeperThan } from '../admission/json-scan.ts';
-import { parseJson } from '../admission/json.ts';
+import { isDeeperThan } from '../json/json-scan.ts';
+import { parseJson } from '../json/json.ts';
 import { InvalidReview } from '../admission/review.ts';
 import { addAdmissionRoutes, type AdmissionDeps } from './admission-routes.ts';
 import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';

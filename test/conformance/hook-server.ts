@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { caBundle } from '../../src/pki/bundle.ts';
-import { firstAuthority } from '../../src/pki/fixtures.ts';
+import { firstAuthority } from '../support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial } from '../../src/pki/keys.ts';
 import { issueServingCert } from '../../src/pki/serving-cert.ts';
 import { eventually } from '../support/processes.ts';

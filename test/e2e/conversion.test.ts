@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { readManifests } from '../../src/commands/sandbox/manifests.ts';
-import { parseJson, type JsonObject } from '../../src/admission/json.ts';
+import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { parseJson, type JsonObject } from '../../src/json/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';

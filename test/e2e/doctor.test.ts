@@ -1,7 +1,7 @@
 /** `gatehouse doctor`, on a healthy cluster and on broken ones. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { Finding } from '../../src/commands/doctor/finding.ts';
+import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { KubeObject, Resource } from '../../src/kube/object.ts';
 import { mutatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import type { Cluster } from '../support/cluster.ts';

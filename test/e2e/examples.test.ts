@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { DATACENTERS, SERVERS } from '../../src/commands/sandbox/tour-objects.ts';
-import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
+import { readManifests } from '../../src/cli/sandbox/manifests.ts';
 import type { KubeObject, Resource } from '../../src/kube/object.ts';
 import { namespaces, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { established, type Cluster } from '../support/cluster.ts';

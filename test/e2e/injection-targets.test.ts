@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { configMaps, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { caBundle } from '../../src/pki/bundle.ts';
-import { firstAuthority } from '../../src/pki/fixtures.ts';
+import { firstAuthority } from '../support/pki/fixtures.ts';
 import type { CertificatePem } from '../../src/pki/pem.ts';
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';

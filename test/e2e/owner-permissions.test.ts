@@ -1,7 +1,7 @@
 /** Owner references where the API server asks who may write them, as OpenShift has it: OwnerReferencesPermissionEnforcement. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { DATACENTERS, SERVERS } from '../../src/commands/sandbox/tour-objects.ts';
+import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';

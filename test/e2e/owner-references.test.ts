@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
-import { DATACENTERS, SERVERS, type Server } from '../../src/commands/sandbox/tour-objects.ts';
+import { DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';

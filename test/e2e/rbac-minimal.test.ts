@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/sandbox/manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import type { Rest } from '../../src/kube/rest.ts';

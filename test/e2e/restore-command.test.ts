@@ -8,7 +8,7 @@ import { DATACENTERS, RESTORE_WINDOWS, SERVERS, type Cluster } from '../support/
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { datacenter, server } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';

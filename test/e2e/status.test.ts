@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
-import type { StatusReport } from '../../src/commands/status/report/status-report.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
+import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { configMaps, services } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, localService, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';

@@ -1,7 +1,7 @@
 /** Certificates and keys of each form, new in each process: a failure prints its whole input. */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 
-import { firstAuthority, rotated, serverOf } from '../../src/pki/fixtures.ts';
+import { firstAuthority, rotated, serverOf } from '../support/pki/fixtures.ts';
 import { isDeliberate } from './target.ts';
 
 export const NOW = new Date('2026-11-22T00:00:00Z');

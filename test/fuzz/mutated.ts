@@ -8,7 +8,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
-} from '../../src/admission/json.ts';
+} from '../../src/json/json.ts';
 
 /** Text that has meant trouble to somebody. */
 const TOKENS = [

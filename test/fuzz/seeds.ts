@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { parseJson, type JsonObject, type JsonValue } from '../../src/admission/json.ts';
+import { parseJson, type JsonObject, type JsonValue } from '../../src/json/json.ts';
 
 const data = (name: string) => readFileSync(join(import.meta.dirname, '..', 'data', name), 'utf8');
 

@@ -1,8 +1,8 @@
 /** A part of Gatehouse that takes what others have written, and what has to hold whatever that is. */
 import fc from 'fast-check';
 
-import { toJsonText } from '../../src/admission/json-text.ts';
-import type { JsonValue } from '../../src/admission/json.ts';
+import { toJsonText } from '../../src/json/json-text.ts';
+import type { JsonValue } from '../../src/json/json.ts';
 
 export interface FuzzTarget {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** Objects that users can make the API server send, through every check that a policy can have. Nothing may get past, or take long. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { parseJson } from '../../src/admission/json.ts';
+import { parseJson } from '../../src/json/json.ts';
 import { judgeAdmission, patched } from '../support/review-checker.ts';
 import { post, reviewOf, serverObject } from '../support/webhook-client.ts';
 import { governedBy, policy, runWebhookServer, type Running } from '../support/webhook-server.ts';

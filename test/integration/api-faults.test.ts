@@ -8,7 +8,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 
-import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import {
   apiServerOf,
   chanceFor,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { CelError, compileCel } from '../../src/admission/cel/cel.ts';
-import { isJsonObject, parseJson, type JsonObject } from '../../src/admission/json.ts';
+import { CelError, compileCel } from '../../src/cel/cel.ts';
+import { isJsonObject, parseJson, type JsonObject } from '../../src/json/json.ts';
 
 /**
  * Expressions with what kube-apiserver 1.36.2 said of them as ValidatingAdmissionPolicies: a result, an error at evaluation, or

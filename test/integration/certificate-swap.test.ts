@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/bundle.ts';
-import { firstAuthority, prepared, rotated } from '../../src/pki/fixtures.ts';
+import { firstAuthority, prepared, rotated } from '../support/pki/fixtures.ts';
 import { createListener, type Listener } from '../../src/server/listener.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
 import { freePort } from '../support/processes.ts';

@@ -4,7 +4,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/bundle.ts';
-import { firstAuthority } from '../../src/pki/fixtures.ts';
+import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createClientGate } from '../../src/server/client-gate.ts';
 import type { ClientTrust } from '../../src/server/client-trust.ts';
 import { createListener, type Listener } from '../../src/server/listener.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { parseJson } from '../../src/admission/json.ts';
+import { parseJson } from '../../src/json/json.ts';
 import { restoreDetectorSchema, type RestoreDetector } from '../../src/api/restore-detector.ts';
-import { readManifests } from '../../src/commands/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/sandbox/manifests.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { detectorProblems, isEnabled, readSource } from '../../src/restore/detector.ts';
 import { prune } from '../../src/sandbox/schema/prune.ts';

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { isJsonObject, parseJson, type JsonObject, type JsonValue } from '../../src/admission/json.ts';
+import { isJsonObject, parseJson, type JsonObject, type JsonValue } from '../../src/json/json.ts';
 import { ALL_TARGETS } from '../fuzz/all-targets.ts';
 import { fuzzTarget, hold } from '../fuzz/target.ts';
 

@@ -5,10 +5,10 @@
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { createAdmission } from '../../src/commands/serve/admission.ts';
-import { startHandlers } from '../../src/commands/serve/handlers.ts';
+import { createAdmission } from '../../src/runtime/policies/admission.ts';
+import { startHandlers } from '../../src/runtime/handlers/handlers.ts';
 import { resolveConfig } from '../../src/config/config.ts';
-import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
+import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { defineHandler, type HandlerDefinition } from '../../src/index.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { judgeAdmission } from '../support/review-checker.ts';

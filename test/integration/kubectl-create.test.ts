@@ -1,7 +1,7 @@
 /** What kubectl makes out of words alone. Most of it goes to the server in protobuf, and is read back as JSON. */
 import { describe, expect, test } from 'vitest';
 
-import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import { configMapManifest, serverManifest } from '../support/kubectl-objects.ts';
 import { describeKubectl } from '../support/kubectl-suite.ts';
 

@@ -7,7 +7,7 @@ import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
 import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
-import { pressureOf } from '../../src/server/pressure.test-support.ts';
+import { pressureOf } from '../support/server/pressure.ts';
 import type { WebhookDeps } from '../../src/server/webhook-server.ts';
 import { bytesInUse } from '../support/heap.ts';
 import { eventually } from '../support/processes.ts';

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { compiled, definitionOf } from '../../src/admission/conversion/fixtures.ts';
-import { noConversions } from '../../src/server/conversion.test-support.ts';
+import { compiled, definitionOf } from '../support/admission/conversion.ts';
+import { noConversions } from '../support/server/conversion.ts';
 import { judgeAdmission, judgeConversion, patched, type Webhook } from '../support/review-checker.ts';
 import { post } from '../support/webhook-client.ts';
 import {

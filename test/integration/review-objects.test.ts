@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 
-import type { ReviewFlags } from '../../src/commands/review/flags.ts';
-import { UnusableInput } from '../../src/commands/review/input.ts';
-import { reviewObjects } from '../../src/commands/review/review-objects.ts';
+import type { ReviewFlags } from '../../src/cli/review/flags.ts';
+import { UnusableInput } from '../../src/cli/review/input.ts';
+import { reviewObjects } from '../../src/cli/review/review-objects.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { writeFiles } from '../support/review-command.ts';
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { formatJunit } from '../../src/commands/review/report/junit.ts';
-import { suitesJson, suitesJunit } from '../../src/commands/review/report/suites.ts';
-import { runSuites } from '../../src/commands/review/suite/run-suites.ts';
+import { formatJunit } from '../../src/cli/review/report/junit.ts';
+import { suitesJson, suitesJunit } from '../../src/cli/review/report/suites.ts';
+import { runSuites } from '../../src/cli/review/suite/run-suites.ts';
 import { writeFiles } from '../support/review-command.ts';
 
 let folder: string;

@@ -1,7 +1,7 @@
 /** What a replica holds while it works for a long time: heap, file descriptors, timers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { UNIQUE_CLAIMS } from '../../src/commands/serve/resources.ts';
+import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
 import { startReplica } from '../support/gatehouse.ts';

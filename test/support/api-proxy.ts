@@ -5,7 +5,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 
-import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import {
   answer,
   ask,

@@ -1,8 +1,8 @@
 /** A control plane with what `deploy/` puts into a cluster, and clients to look at it with. */
 import { join } from 'node:path';
 
-import { applyManifests, readManifests } from '../../src/commands/sandbox/manifests.ts';
-import { localService } from '../../src/commands/sandbox/tour-objects.ts';
+import { applyManifests, readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { localService } from '../../src/cli/sandbox/tour-objects.ts';
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
@@ -26,7 +26,7 @@ export {
   localService,
   RESTORE_WINDOWS,
   SERVERS,
-} from '../../src/commands/sandbox/tour-objects.ts';
+} from '../../src/cli/sandbox/tour-objects.ts';
 
 export const SYSTEM_NAMESPACE = 'gatehouse-system';
 

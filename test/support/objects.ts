@@ -7,7 +7,7 @@ export {
   text,
   type SecretObject,
   type Server,
-} from '../../src/commands/sandbox/tour-objects.ts';
+} from '../../src/cli/sandbox/tour-objects.ts';
 
 export interface WebhookConfigurationObject extends KubeObject {
   readonly webhooks?: readonly {

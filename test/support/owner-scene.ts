@@ -5,7 +5,7 @@ import {
   RESTORE_WINDOWS,
   SERVERS,
   type Server,
-} from '../../src/commands/sandbox/tour-objects.ts';
+} from '../../src/cli/sandbox/tour-objects.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';

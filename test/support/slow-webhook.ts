@@ -2,7 +2,7 @@
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 
-import { createSandboxTls } from '../../src/commands/sandbox/tls.ts';
+import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { isRecord, type KubeObject } from '../../src/kube/object.ts';
 import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';

@@ -6,7 +6,7 @@
 import { apiVersionOf, type KubeObject, type Resource } from '../../src/kube/object.ts';
 import { resourcePath } from '../../src/kube/path.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
-import { clusterAdmin } from '../../src/commands/sandbox/tour-objects.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, type Cluster } from './cluster.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { eventually } from './processes.ts';

@@ -6,15 +6,15 @@ import { onTestFinished } from 'vitest';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
 import type { World } from '../../src/admission/world.ts';
-import { createAdmission } from '../../src/commands/serve/admission.ts';
-import { createPolicyRegistry } from '../../src/controllers/policy-registry.ts';
+import { createAdmission } from '../../src/runtime/policies/admission.ts';
+import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { caBundle } from '../../src/pki/bundle.ts';
-import { firstAuthority, serverOf } from '../../src/pki/fixtures.ts';
+import { firstAuthority, serverOf } from './pki/fixtures.ts';
 import type { Authority } from '../../src/pki/authority.ts';
-import { noConversions } from '../../src/server/conversion.test-support.ts';
+import { noConversions } from './server/conversion.ts';
 import type { Log } from '../../src/server/log.ts';
 import type { Outcome } from '../../src/server/metrics.ts';
-import { pressureOf } from '../../src/server/pressure.test-support.ts';
+import { pressureOf } from './server/pressure.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
 import {
   buildWebhookServer,
@@ -23,7 +23,7 @@ import {
   type WebhookServer,
 } from '../../src/server/webhook-server.ts';
 
-export { SERVER_NAME } from '../../src/pki/fixtures.ts';
+export { SERVER_NAME } from './pki/fixtures.ts';
 
 /** Where clients find a server, and what they trust. */
 export interface Endpoint {

@@ -1,9 +1,9 @@
-import { CelError } from '../cel/cel.ts';
-import { celToJson } from '../cel/cel-to-json.ts';
+import { CelError } from '../../cel/cel.ts';
+import { celToJson } from '../../cel/cel-to-json.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { Evaluate } from '../expression.ts';
-import { fill } from '../field-path.ts';
-import type { JsonObject } from '../json.ts';
+import { fill } from '../../json/field-path.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { MutationError } from '../mutation-error.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { CompiledException, CompiledPolicy } from '../compiled-policy.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
-import { matchesSelector } from '../label-selector.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { matchesSelector } from '../../json/label-selector.ts';
 import type { AdmissionRequest } from '../request.ts';
 
 /** Which checks of a policy a request is spared. */

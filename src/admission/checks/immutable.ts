@@ -1,8 +1,8 @@
 import type { CompiledPolicy } from '../compiled-policy.ts';
-import { valuesAt, type FieldPath } from '../field-path.ts';
-import { isEqual, type JsonObject, type JsonValue } from '../json.ts';
+import { valuesAt, type FieldPath } from '../../json/field-path.ts';
+import { isEqual, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { AdmissionRequest } from '../request.ts';
-import { quote } from '../../api/shown.ts';
+import { quote } from '../../json/shown.ts';
 import type { Violation } from './violation.ts';
 
 /**

@@ -1,12 +1,12 @@
-import { CelError } from '../cel/cel.ts';
-import { celToJson } from '../cel/cel-to-json.ts';
+import { CelError } from '../../cel/cel.ts';
+import { celToJson } from '../../cel/cel-to-json.ts';
 import type { CompiledMutation, CompiledPolicy } from '../compiled-policy.ts';
 import type { Evaluate } from '../expression.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
-import { applyPatch, type PatchOperation } from '../json-patch.ts';
-import { mergeInto } from '../merge-patch.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { applyPatch, type PatchOperation } from '../../json/json-patch.ts';
+import { mergeInto } from '../../json/merge-patch.ts';
 import { MutationError } from '../mutation-error.ts';
-import { quote } from '../../api/shown.ts';
+import { quote } from '../../json/shown.ts';
 
 /**
  * The object with the policy's mutations in their order, each of which sees what those before it did.

@@ -1,5 +1,5 @@
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
-import { isEqual, isJsonObject, ownValue, type JsonObject } from '../json.ts';
+import { isEqual, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import {
   readReferences,
   targetKey,
@@ -8,7 +8,7 @@ import {
   type ReadReferences,
 } from '../references.ts';
 import type { AdmissionRequest } from '../request.ts';
-import { quote } from '../../api/shown.ts';
+import { quote } from '../../json/shown.ts';
 import { describeRef } from '../surroundings.ts';
 import type { World } from '../world.ts';
 import type { Violation } from './violation.ts';

@@ -1,10 +1,10 @@
-import { CelError } from '../cel/cel.ts';
-import { celToJson } from '../cel/cel-to-json.ts';
+import { CelError } from '../../cel/cel.ts';
+import { celToJson } from '../../cel/cel-to-json.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AuditAnnotations } from '../decision.ts';
 import type { CompiledExpression, Evaluate } from '../expression.ts';
-import { stringifyJson } from '../json.ts';
-import { shorten } from '../../api/shown.ts';
+import { stringifyJson } from '../../json/json.ts';
+import { shorten } from '../../json/shown.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { attempt } from './rules.ts';
 

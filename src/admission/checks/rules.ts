@@ -1,4 +1,4 @@
-import { CelError } from '../cel/cel.ts';
+import { CelError } from '../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import type { CompiledExpression, Evaluate } from '../expression.ts';
 import type { AdmissionRequest } from '../request.ts';

@@ -1,7 +1,7 @@
 import type { GroupResource, ObjectRef } from '../../api/meta.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../request.ts';
-import { quote } from '../../api/shown.ts';
+import { quote } from '../../json/shown.ts';
 import { describeRef } from '../surroundings.ts';
 import { heldKeys, MOST_KEYS, overfull, type HeldKey } from '../unique-key.ts';
 import type { Exemption } from './exceptions.ts';

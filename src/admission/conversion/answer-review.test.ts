@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
-import { parseJson, type JsonObject } from '../json.ts';
+import { parseJson, type JsonObject } from '../../json/json.ts';
 import { InvalidReview } from '../request.ts';
 import { answerReview, type AnsweredReview } from './answer-review.ts';
 import { ConversionFailure, type Converter, type ConverterLookup } from './converter.ts';
-import { compiled, definitionOf, GROUP, server } from './fixtures.ts';
+import { compiled, definitionOf, GROUP, server } from '../../../test/support/admission/conversion.ts';
 
 const atOnce = () => undefined;
 

@@ -11,7 +11,7 @@ import {
   threeVersions,
   v1Schema,
   v2Schema,
-} from './fixtures.ts';
+} from '../../../test/support/admission/conversion.ts';
 import { readDefinition, sameForConversion } from './definition.ts';
 import { invert } from './invert.ts';
 

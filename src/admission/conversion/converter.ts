@@ -1,5 +1,5 @@
 import type { GroupResource } from '../../api/meta.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../../json/json.ts';
 
 /**
  * What converts the objects of one CustomResourceDefinition between its versions: a ConversionPolicy, or a handler in

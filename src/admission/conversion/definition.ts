@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { GroupResource } from '../../api/meta.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 
 /** What conversion needs to know of a CustomResourceDefinition. */
 export interface Definition extends GroupResource {

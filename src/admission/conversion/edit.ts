@@ -1,6 +1,6 @@
 /** Changes to JSON that leave the original as it is: only what changes is copied, the rest is shared. */
-import type { ConcretePath, Segment } from '../field-path.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+import type { ConcretePath, Segment } from '../../json/field-path.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /** The value of a field; undefined when it is absent, or when this is no object. */
 export function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefined {

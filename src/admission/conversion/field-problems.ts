@@ -1,6 +1,6 @@
 /** Whether steps and schemas agree: a misspelt path does nothing, and nobody would notice. */
-import type { Segment } from '../field-path.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
+import type { Segment } from '../../json/field-path.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { CompiledStep } from './compile-steps.ts';
 import type { ConversionProblem } from './conversion-problem.ts';
 import type { Spoke } from './policy-converter.ts';

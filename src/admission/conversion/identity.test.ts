@@ -1,7 +1,7 @@
 /** The cases of TestRestoreObjectMeta (k8s.io/apiextensions-apiserver pkg/apiserver/conversion), seen from the webhook's side. */
 import { describe, expect, test } from 'vitest';
 
-import type { JsonObject, JsonValue } from '../json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { keepIdentity } from './identity.ts';
 
 const V2 = 'infra.example.com/v2';

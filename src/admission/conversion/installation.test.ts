@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { definitionOf } from './fixtures.ts';
+import { definitionOf } from '../../../test/support/admission/conversion.ts';
 import { installationOf } from './installation.ts';
 
 const OWN = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };

@@ -1,6 +1,13 @@
 /** The annotations in which an object carries what its version cannot hold. */
-import { isJsonArray, isJsonObject, ownValue, parseJson, type JsonObject, type JsonValue } from '../json.ts';
-import { toJsonText } from '../json-text.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
+import { toJsonText } from '../../json/json-text.ts';
 import { fieldAt, fieldIn, withField } from './edit.ts';
 
 /** One step from an object to a value in it: a field, or the element of a list with these values in its key fields. */

@@ -1,5 +1,12 @@
 /** What does not come back when an object is converted and converted back. */
-import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
 import { fieldAt, fieldIn } from './edit.ts';
 import { isKeptKey, LONGEST_KEPT_PATH, type KeptKey, type KeptValue } from './kept-annotation.ts';
 import { fieldOf, itemOf, listKeysOf, type SchemaAt } from './structural-schema.ts';

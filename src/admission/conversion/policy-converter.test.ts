@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'vitest';
 
-import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { CompiledConversion } from './compile.ts';
-import { between, compiled, definitionOf, GROUP, server } from './fixtures.ts';
+import {
+  between,
+  compiled,
+  definitionOf,
+  GROUP,
+  server,
+} from '../../../test/support/admission/conversion.ts';
 
 const NEVER = new AbortController().signal;
 

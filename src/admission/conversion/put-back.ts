@@ -1,6 +1,6 @@
 /** Values that came along in an annotation, put back where nobody has changed anything meanwhile. */
-import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
-import { isLabelValue, isQualifiedName } from '../names.ts';
+import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 import { fieldAt, fieldIn, withField, withFieldAt, withFields } from './edit.ts';
 import type { KeptValue } from './kept-annotation.ts';
 import { isSelected } from './lost-values.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { isJsonArray, isJsonObject, ownValue } from '../json.ts';
+import { isJsonArray, isJsonObject, ownValue } from '../../json/json.ts';
 import { splitReview } from './review-text.ts';
 
 const atOnce = () => undefined;

@@ -12,11 +12,17 @@ import {
   stringifyJson,
   type JsonObject,
   type JsonValue,
-} from '../json.ts';
-import { toJsonText } from '../json-text.ts';
+} from '../../json/json.ts';
+import { toJsonText } from '../../json/json-text.ts';
 import { compileConversion, type CompiledConversion } from './compile.ts';
 import { ConversionFailure } from './converter.ts';
-import { compiled, definitionOf, policyOf, server, threeVersions } from './fixtures.ts';
+import {
+  compiled,
+  definitionOf,
+  policyOf,
+  server,
+  threeVersions,
+} from '../../../test/support/admission/conversion.ts';
 import { versionOf } from './policy-converter.ts';
 import { pruneObject } from './structural-schema.ts';
 

@@ -1,12 +1,12 @@
 /** The four things that a step does to an object. */
-import type { CelBudget } from '../cel/cel-budget.ts';
-import { CelError, type CelProgram } from '../cel/cel.ts';
-import { valueOfOptional } from '../cel/cel-optional.ts';
-import { celToJson } from '../cel/cel-to-json.ts';
-import { formatPath, type ConcretePath } from '../field-path.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
-import { isLabelValue } from '../names.ts';
-import { quote } from '../../api/shown.ts';
+import type { CelBudget } from '../../cel/cel-budget.ts';
+import { CelError, type CelProgram } from '../../cel/cel.ts';
+import { valueOfOptional } from '../../cel/cel-optional.ts';
+import { celToJson } from '../../cel/cel-to-json.ts';
+import { formatPath, type ConcretePath } from '../../json/field-path.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isLabelValue } from '../../json/names.ts';
+import { quote } from '../../json/shown.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts';
 import type { StepPath } from './step-path.ts';

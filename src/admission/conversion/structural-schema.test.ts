@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { anySchema, anyValue } from '../../sandbox/schema/fixtures.ts';
+import { anySchema, anyValue } from '../../../test/support/sandbox/schema.ts';
 import { prune as pruneInSandbox } from '../../sandbox/schema/prune.ts';
-import { parsePath } from '../field-path.ts';
-import { isEqual, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../json.ts';
-import { v2Schema } from './fixtures.ts';
+import { parsePath } from '../../json/field-path.ts';
+import { isEqual, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { v2Schema } from '../../../test/support/admission/conversion.ts';
 import { fits, listKeysOf, pruneObject, schemaAt } from './structural-schema.ts';
 
 describe('pruning', () => {

@@ -1,6 +1,6 @@
 /** What the structural schema of a CustomResourceDefinition says of a place in its objects. */
-import type { Segment } from '../field-path.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+import type { Segment } from '../../json/field-path.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 export type SchemaAt =
   | { readonly kind: 'known'; readonly schema: JsonObject }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 
 import type { Decision } from '../decision.ts';
-import { parseJson, stringifyJson, type JsonObject } from '../json.ts';
-import { applyPatch } from '../json-patch.ts';
+import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
+import { applyPatch } from '../../json/json-patch.ts';
 import type { HandlerDefinition } from './handler.ts';
 import {
   allowed,
@@ -13,7 +13,7 @@ import {
   testServer,
   wrongly,
   type TestServer,
-} from './handler.test-support.ts';
+} from '../../../test/support/admission/handler.ts';
 
 type Definition = Partial<HandlerDefinition<TestServer>>;
 

@@ -1,9 +1,9 @@
 /** One handler, one request. */
 import { isBeingDeleted } from '../checks/references.ts';
 import { ALLOWED, type Decision } from '../decision.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { writes, type AdmissionRequest } from '../request.ts';
-import { quote } from '../../api/shown.ts';
+import { quote } from '../../json/shown.ts';
 import { shapeProblem } from './draft-shape.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 import { Denial } from './denial.ts';

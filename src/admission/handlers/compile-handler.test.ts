@@ -10,7 +10,13 @@ import {
 } from './compile-handler.ts';
 import { defineHandler } from './define-handler.ts';
 import type { HandlerDefinition } from './handler.ts';
-import { compiled, ENVIRONMENT, MATCH, requestOf, testServer } from './handler.test-support.ts';
+import {
+  compiled,
+  ENVIRONMENT,
+  MATCH,
+  requestOf,
+  testServer,
+} from '../../../test/support/admission/handler.ts';
 
 const nothing = () => undefined;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 
 import { defineHandler, isHandler } from './define-handler.ts';
 import type { HandlerDefinition } from './handler.ts';
-import { MATCH } from './handler.test-support.ts';
+import { MATCH } from '../../../test/support/admission/handler.ts';
 
 const validate = () => undefined;
 /** As JavaScript lets an author write it. */

@@ -1,5 +1,5 @@
-import { isDnsLabel } from '../names.ts';
-import { quote } from '../../api/shown.ts';
+import { isDnsLabel } from '../../json/names.ts';
+import { quote } from '../../json/shown.ts';
 import {
   HANDLER,
   type Handler,

@@ -1,5 +1,5 @@
-import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
-import { quote } from '../../api/shown.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { quote } from '../../json/shown.ts';
 
 /**
  * What is wrong with an object that a handler made, as far as every kind has it in common; undefined when nothing is.

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { isEqual, parseJson, stringifyJson } from '../json.ts';
+import { isEqual, parseJson, stringifyJson } from '../../json/json.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 
 const cycle = () => {

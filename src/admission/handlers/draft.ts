@@ -1,6 +1,6 @@
 /** Drafts: copies of objects for handlers to change, and what came of them. */
-import { formatPath } from '../field-path.ts';
-import type { JsonObject, JsonValue } from '../json.ts';
+import { formatPath } from '../../json/field-path.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 
 /** A draft that is no JSON any more. The message names the field. */
 export class InvalidDraft extends Error {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ConversionFailure } from '../conversion/converter.ts';
-import { parseJson, stringifyJson, type JsonObject } from '../json.ts';
+import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { createHandlerConverter } from './handler-converter.ts';
 
 interface ServerV1 {

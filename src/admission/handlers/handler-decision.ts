@@ -1,6 +1,6 @@
 import { ALLOWED, type Cause, type Decision } from '../decision.ts';
-import { verifiedDiff } from '../json-diff.ts';
-import { shorten } from '../../api/shown.ts';
+import { verifiedDiff } from '../../json/json-diff.ts';
+import { shorten } from '../../json/shown.ts';
 import type { HandlerCall, HandlerOutcome, Run } from './call-handler.ts';
 import type { Denial } from './denial.ts';
 import { HandlerFailure, toError } from './failure.ts';

@@ -9,7 +9,7 @@ import {
   requestOf,
   wrongly,
   type TestServer,
-} from './handler.test-support.ts';
+} from '../../../test/support/admission/handler.ts';
 
 describe('a handler that fails', () => {
   const NO_ERRORS = [

@@ -11,7 +11,7 @@ import {
   requestOf,
   wrongly,
   type TestServer,
-} from './handler.test-support.ts';
+} from '../../../test/support/admission/handler.ts';
 
 type Definition = Partial<HandlerDefinition<TestServer>>;
 

@@ -1,7 +1,7 @@
 /** What a handler says while it runs. */
 import type { AuditAnnotations } from '../decision.ts';
-import { isSimpleName } from '../names.ts';
-import { quote, shorten } from '../../api/shown.ts';
+import { isSimpleName } from '../../json/names.ts';
+import { quote, shorten } from '../../json/shown.ts';
 import { Denial, type DenialOptions } from './denial.ts';
 import type { HandlerContext } from './handler-context.ts';
 

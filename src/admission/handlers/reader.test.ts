@@ -4,7 +4,13 @@ import type { HandlerDefinition } from './handler.ts';
 import { ReadError, Unreadable } from './failure.ts';
 import type { HandlerContext } from './handler-context.ts';
 import type { HandlerWorld, Query } from './handler-world.ts';
-import { call, compiled, requestOf, testServer, type TestServer } from './handler.test-support.ts';
+import {
+  call,
+  compiled,
+  requestOf,
+  testServer,
+  type TestServer,
+} from '../../../test/support/admission/handler.ts';
 
 interface Datacenter {
   metadata: { name: string };

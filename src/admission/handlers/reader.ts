@@ -1,9 +1,9 @@
 /** `context.get` and `context.list`. */
 import { groupResourceName } from '../../api/meta.ts';
-import { isJsonObject, ownValue } from '../json.ts';
-import { matchesSelector, normaliseSelector, type NormalSelector } from '../label-selector.ts';
-import { isDnsLabel, isObjectName } from '../names.ts';
-import { quote } from '../../api/shown.ts';
+import { isJsonObject, ownValue } from '../../json/json.ts';
+import { matchesSelector, normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
+import { isDnsLabel, isObjectName } from '../../json/names.ts';
+import { quote } from '../../json/shown.ts';
 import { readKindOf, type CompiledHandler, type ReadKind } from './compile-handler.ts';
 import { ReadError } from './failure.ts';
 import { deepFreeze } from './frozen.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { defineHandler } from './define-handler.ts';
-import { MATCH, testServer, type TestServer } from './handler.test-support.ts';
+import { MATCH, testServer, type TestServer } from '../../../test/support/admission/handler.ts';
 import { runHandler } from './run-handler.ts';
 
 interface Datacenter {

@@ -1,8 +1,8 @@
 /** A handler without a cluster: for the tests of its author. */
 import type { Cause } from '../decision.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
-import type { PatchOperation } from '../json-patch.ts';
-import { diff } from '../json-diff.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import type { PatchOperation } from '../../json/json-patch.ts';
+import { diff } from '../../json/json-diff.ts';
 import {
   toAdmissionRequest,
   writes,

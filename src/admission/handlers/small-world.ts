@@ -1,5 +1,5 @@
 import { groupResourceName } from '../../api/meta.ts';
-import { isJsonObject, ownValue } from '../json.ts';
+import { isJsonObject, ownValue } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
 import { deepFreeze } from './frozen.ts';
 import type { ReadKind } from './compile-handler.ts';

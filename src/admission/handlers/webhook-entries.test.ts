@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { compilePolicy } from '../compile.ts';
 import { webhookConfigurations } from '../webhook-configurations.ts';
-import { compiled, ENVIRONMENT, MATCH } from './handler.test-support.ts';
+import { compiled, ENVIRONMENT, MATCH } from '../../../test/support/admission/handler.ts';
 
 const nothing = () => undefined;
 const target = {

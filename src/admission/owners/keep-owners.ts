@@ -11,7 +11,7 @@ import {
   type OwnerRecord,
 } from '../../api/owner-record.ts';
 import type { OwnerReference } from '../../api/meta.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionRequest } from '../request.ts';
 import { hasRoom, ownersOf, recordTextOf, selfOf, withRecord } from './owner-annotation.ts';
 

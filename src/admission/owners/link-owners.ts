@@ -2,7 +2,7 @@
 import type { OwnerReference } from '../../api/meta.ts';
 import { mayOwnAgain } from '../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../api/owner-record.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionRequest } from '../request.ts';
 import { createRestoreLookup } from '../restore-lookup.ts';
 import type { Circumstances, LiveOwner, Owners } from '../world.ts';

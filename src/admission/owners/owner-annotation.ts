@@ -1,7 +1,7 @@
 /** Where an object keeps its owners, and the copy of them that outlives a backup. */
 import type { OwnerReference } from '../../api/meta.ts';
 import { OWNER_RECORD_ANNOTATION, toOwnerReferences } from '../../api/owner-record.ts';
-import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../json.ts';
+import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /** What the API server takes in all annotations of an object together, keys and values, in bytes. */
 const MOST_ANNOTATION_BYTES = 256 * 1024;

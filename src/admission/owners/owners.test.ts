@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION } from '../../api/owner-record.ts';
-import { applyPatch } from '../json-patch.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../json.ts';
+import { applyPatch } from '../../json/json-patch.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import { mutate } from '../mutate.ts';
 import {
   clusterOf,
@@ -13,7 +13,7 @@ import {
   NIGHTLY,
   policyOf,
   updateRequest,
-} from '../policy.test-support.ts';
+} from '../../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from '../request.ts';
 import type { LiveOwner, World } from '../world.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject } from '../json.ts';
+import { isJsonArray, isJsonObject } from '../../json/json.ts';
 
 /** With one of these a schema can accept what another part of it refuses. */
 const CONTRARY = ['not', 'if', 'oneOf', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties'];

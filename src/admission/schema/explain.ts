@@ -2,9 +2,9 @@ import type { ErrorObject } from 'ajv';
 
 import type { SchemaFlaw } from '../compiled-policy.ts';
 import type { CauseType } from '../decision.ts';
-import { formatPath } from '../field-path.ts';
-import { isJsonArray, isJsonObject, type JsonValue } from '../json.ts';
-import { quote } from '../../api/shown.ts';
+import { formatPath } from '../../json/field-path.ts';
+import { isJsonArray, isJsonObject, type JsonValue } from '../../json/json.ts';
+import { quote } from '../../json/shown.ts';
 
 /** An object that is wrong in many places is told of so many. */
 const MOST_FLAWS = 32;

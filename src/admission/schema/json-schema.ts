@@ -2,7 +2,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
-import { compilePattern } from '../cel/regular-expression.ts';
+import { compilePattern } from '../../cel/regular-expression.ts';
 import type { SchemaCheck } from '../compiled-policy.ts';
 import {
   isJsonArray,
@@ -11,7 +11,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
-} from '../json.ts';
+} from '../../json/json.ts';
 import { isSafeWithBigints } from './bigint-safety.ts';
 import { explainErrors } from './explain.ts';
 

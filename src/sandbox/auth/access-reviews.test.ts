@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { ofJson } from '../api-object.ts';
 import { createReviews } from './access-reviews.ts';
 import { createAuthorizer } from './rbac.ts';
-import { createRbacStorage, user } from './rbac-objects.test-support.ts';
+import { createRbacStorage, user } from '../../../test/support/sandbox/rbac-objects.ts';
 
 const alice = { username: 'alice', groups: ['dev'] };
 

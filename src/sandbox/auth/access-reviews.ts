@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { record, text, texts } from '../reading.ts';
 import type { ApiObject } from '../api-object.ts';
 import { ApiFailure, badRequest, invalid, type Cause } from '../failure.ts';

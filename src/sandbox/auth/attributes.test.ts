@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { forbiddenFor, type Attributes } from './attributes.ts';
-import { getPath, getSecret } from './rbac-objects.test-support.ts';
+import { getPath, getSecret } from '../../../test/support/sandbox/rbac-objects.ts';
 
 const alice = { username: 'alice', groups: [] };
 

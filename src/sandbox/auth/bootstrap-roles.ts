@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 
 /** A ClusterRole that a cluster starts with, before it is an object. */
 export interface BootstrapRole {

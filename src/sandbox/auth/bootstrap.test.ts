@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 
-import { isJsonObject } from '../../admission/json.ts';
+import { isJsonObject } from '../../json/json.ts';
 import { toJson } from '../api-object.ts';
 import { aggregatedRules } from '../controllers/role-aggregation.ts';
 import { createStorage } from '../storage/storage.ts';
 import { bootstrapObjects } from './bootstrap.ts';
 import { createAuthorizer, RBAC_GROUP } from './rbac.ts';
-import { getPath, getSecret } from './rbac-objects.test-support.ts';
+import { getPath, getSecret } from '../../../test/support/sandbox/rbac-objects.ts';
 import { ANONYMOUS, authenticated } from './users.ts';
 
 let uids = 0;

@@ -9,7 +9,7 @@ import {
   roleObject,
   user,
   type Rule,
-} from './rbac-objects.test-support.ts';
+} from '../../../test/support/sandbox/rbac-objects.ts';
 
 const alice = { username: 'alice', groups: ['system:authenticated'] };
 const getPods = { apiGroups: [''], resources: ['pods'], verbs: ['get'] };

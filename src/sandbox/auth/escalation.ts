@@ -1,4 +1,4 @@
-import { isEqual } from '../../admission/json.ts';
+import { isEqual } from '../../json/json.ts';
 import { record, text } from '../reading.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import type { UserInfo } from '../request.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { Attributes } from './attributes.ts';
 import { ruleAllows, rulesOf } from './policy-rule.ts';
-import { getPath, getSecret, roleObject, type Rule } from './rbac-objects.test-support.ts';
+import { getPath, getSecret, roleObject, type Rule } from '../../../test/support/sandbox/rbac-objects.ts';
 
 const allows = (rule: Rule, attributes: Attributes) =>
   rulesOf(roleObject('', 'r', [rule])).some((one) => ruleAllows(one, attributes));

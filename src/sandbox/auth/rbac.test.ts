@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 
 import { createAuthorizer } from './rbac.ts';
-import { createRbacStorage, getPath, getSecret, group, user } from './rbac-objects.test-support.ts';
+import {
+  createRbacStorage,
+  getPath,
+  getSecret,
+  group,
+  user,
+} from '../../../test/support/sandbox/rbac-objects.ts';
 
 const alice = { username: 'alice', groups: ['dev', 'system:authenticated'] };
 const robot = { username: 'system:serviceaccount:shop:robot', groups: [] };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { rulesOf } from './policy-rule.ts';
-import { roleObject, type Rule } from './rbac-objects.test-support.ts';
+import { roleObject, type Rule } from '../../../test/support/sandbox/rbac-objects.ts';
 import { describeRules, missingRules } from './rule-cover.ts';
 
 const rules = (...given: readonly Rule[]) => rulesOf(roleObject('', 'r', given));

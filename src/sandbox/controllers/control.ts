@@ -1,5 +1,5 @@
 import type { ApiObject } from '../api-object.ts';
-import { stringifyJson } from '../../admission/json.ts';
+import { stringifyJson } from '../../json/json.ts';
 import { ApiFailure, notFound } from '../failure.ts';
 import type { Api, ApiRequest } from '../pipeline/context.ts';
 import { isDone, removeOrMark } from '../pipeline/delete.ts';

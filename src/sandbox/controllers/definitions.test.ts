@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ofJson, withMeta, type ApiObject } from '../api-object.ts';
 import { CLEANUP_FINALIZER, conditionsOf, DEFINITIONS, isConditionTrue } from '../crd/definition.ts';
-import { definition, NAMES, NOW } from '../crd/fixtures.ts';
+import { definition, NAMES, NOW } from '../../../test/support/sandbox/crd.ts';
 import { createStorage } from '../storage/storage.ts';
 import type { Place, Storage } from '../storage/stored.ts';
 import { startDefinitionsController } from './definitions.ts';

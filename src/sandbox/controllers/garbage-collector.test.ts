@@ -2,7 +2,7 @@ import { onTestFinished, test, expect } from 'vitest';
 
 import { conflict } from '../failure.ts';
 import { startGarbageCollector, type GarbageCollectorDeps } from './garbage-collector.ts';
-import { createSmallWorld, kindOf, ownedBy, settled } from './small-world.test-support.ts';
+import { createSmallWorld, kindOf, ownedBy, settled } from '../../../test/support/sandbox/small-world.ts';
 
 function start(overrides: Partial<GarbageCollectorDeps> = {}) {
   const world = createSmallWorld();

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Place } from '../storage/stored.ts';
 

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 
-import { isJsonObject } from '../../admission/json.ts';
+import { isJsonObject } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { forbidden } from '../failure.ts';
 import { startNamespaceController, type NamespaceControllerDeps } from './namespaces.ts';
-import { createSmallWorld, kindOf, settled } from './small-world.test-support.ts';
+import { createSmallWorld, kindOf, settled } from '../../../test/support/sandbox/small-world.ts';
 
 const NAMESPACES = kindOf('Namespace').place;
 const PLACES = [kindOf('ConfigMap').place, kindOf('Server').place];

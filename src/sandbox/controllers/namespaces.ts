@@ -1,4 +1,4 @@
-import { isEqual, type JsonObject } from '../../admission/json.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { record, texts } from '../reading.ts';
 import type { Place, Storage } from '../storage/stored.ts';

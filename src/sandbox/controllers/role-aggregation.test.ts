@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ofJson, toJson } from '../api-object.ts';
 import { createStorage } from '../storage/storage.ts';
 import { startRoleAggregation } from './role-aggregation.ts';
-import { settled } from './small-world.test-support.ts';
+import { settled } from '../../../test/support/sandbox/small-world.ts';
 
 const PLACE = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
 const rule = (...resources: readonly string[]) => ({ apiGroups: [''], resources, verbs: ['get'] });

@@ -1,5 +1,5 @@
-import { isEqual, type JsonObject } from '../../admission/json.ts';
-import { matchesSelector, normaliseSelector } from '../../admission/label-selector.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
+import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
 import { record, records } from '../reading.ts';
 import type { Place, Storage } from '../storage/stored.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { createConverter } from './convert.ts';
-import { definition, VERSION } from './fixtures.ts';
+import { definition, VERSION } from '../../../test/support/sandbox/crd.ts';
 
 const VERSIONS = [VERSION, { ...VERSION, name: 'v2', storage: false }];
 const NONE = definition({ versions: VERSIONS });

@@ -7,7 +7,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
-} from '../../admission/json.ts';
+} from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import { readDefinition, type Conversion, type Definition } from './definition.ts';

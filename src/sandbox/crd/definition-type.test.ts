@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import { conditionsOf, storedVersions } from './definition.ts';
 import { definitionStrategy } from './definition-type.ts';
-import { definition, established, NAMES, NOW, VERSION } from './fixtures.ts';
+import { definition, established, NAMES, NOW, VERSION } from '../../../test/support/sandbox/crd.ts';
 
 const V2 = { ...VERSION, name: 'v2' };
 

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import type { ResourceType, Strategy } from '../resource-type.ts';
 import {

@@ -1,4 +1,4 @@
-import { isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Schema } from '../schema/schema.ts';
 import { flag, optionalText, record, records, text, texts } from '../reading.ts';

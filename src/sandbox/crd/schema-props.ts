@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /** What a keyword of a schema holds, as far as that matters for what is dropped. */
 type Keyword = 'empty-is-absent' | 'kept' | 'schema' | 'schema-or-flag' | 'schemas' | 'named-schemas';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { withMeta } from '../api-object.ts';
 import { acceptedNames, CLEANUP_FINALIZER, conditionsOf } from './definition.ts';
-import { definition, established, NAMES, NOW } from './fixtures.ts';
+import { definition, established, NAMES, NOW } from '../../../test/support/sandbox/crd.ts';
 import { planDefinitionStatus, setCondition } from './status.ts';
 
 const LATER = '2026-02-03T04:05:06Z';

@@ -1,4 +1,4 @@
-import { isEqual, isJsonObject, type JsonObject } from '../../admission/json.ts';
+import { isEqual, isJsonObject, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { apiApprovalOf, type ApiApproval } from './api-approval.ts';
 import {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ofJson } from '../api-object.ts';
 import { CLEANUP_FINALIZER } from './definition.ts';
-import { definition, established, NOW, VERSION } from './fixtures.ts';
+import { definition, established, NOW, VERSION } from '../../../test/support/sandbox/crd.ts';
 import { planDefinitionStatus } from './status.ts';
 import { storedTypeOf, typesOf } from './types-of.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonObject, ownValue, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, ownValue, type JsonValue } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
 import {
   plainStrategy,

@@ -1,4 +1,4 @@
-import { isEqual, isJsonObject } from '../../admission/json.ts';
+import { isEqual, isJsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue } from '../schema/causes.ts';

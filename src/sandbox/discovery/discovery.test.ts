@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ApiFailure } from '../failure.ts';
 import { discoveryAnswer } from './discovery.ts';
-import { sampleRegistry } from './sample-types.test-support.ts';
+import { sampleRegistry } from '../../../test/support/sandbox/sample-types.ts';
 
 const JSON_ONLY = 'application/json';
 const AGGREGATED = [

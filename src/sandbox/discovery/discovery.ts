@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { mediaTypeOf, negotiateDocument, plainForm } from '../content-type.ts';
 import type { ResourceRegistry } from '../resource-type.ts';
 import { documentAnswer, type DocumentAnswer } from './document-answer.ts';

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { mediaTypeOf, negotiateDocument, plainForm, type Encoding } from '../content-type.ts';
 
 /** A document that is no object, and the Content-Type that it goes out with. */

@@ -10,13 +10,13 @@ import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { HAS_KUBECTL } from '../../../test/support/kubectl.ts';
-import { parseJson, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { parseJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson } from '../api-object.ts';
 import { negotiate } from '../content-type.ts';
 import { toTable } from '../table/table.ts';
 import { discoveryAnswer } from './discovery.ts';
 import { openApiAnswer } from './openapi.ts';
-import { sampleRegistry } from './sample-types.test-support.ts';
+import { sampleRegistry } from '../../../test/support/sandbox/sample-types.ts';
 
 const kubectlTest = test.skipIf(!HAS_KUBECTL);
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 
 /** One object with the fields of all; of equal ones the last. */
 export const merged = (objects: readonly JsonObject[]): JsonObject =>

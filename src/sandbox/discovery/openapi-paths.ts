@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { apiVersionOf, type ResourceType, type ResourceVerb, type Subresource } from '../resource-type.ts';
 import { childSchema } from '../schema/schema-children.ts';
 import type { Schema } from '../schema/schema.ts';

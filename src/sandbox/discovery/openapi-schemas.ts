@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { OBJECT_META } from '../schema/object-meta.ts';
 import { schemaToJson, type Schema } from '../schema/schema.ts';

@@ -1,9 +1,15 @@
 import { expect, test } from 'vitest';
 
-import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { openApiAnswer } from './openapi.ts';
-import { registryOf, sampleRegistry, sampleType, server, service } from './sample-types.test-support.ts';
+import {
+  registryOf,
+  sampleRegistry,
+  sampleType,
+  server,
+  service,
+} from '../../../test/support/sandbox/sample-types.ts';
 
 function documentOf(path: string, registry = sampleRegistry): JsonObject {
   const body = openApiAnswer(path, 'application/json', registry)?.body;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { stringifyJson, type JsonObject } from '../../admission/json.ts';
+import { stringifyJson, type JsonObject } from '../../json/json.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import { documentAnswer, type DocumentAnswer } from './document-answer.ts';
 import { groupsOf, type ServedVersion } from './groups.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { ResourceType, Subresource } from '../resource-type.ts';
 import type { ServedGroup, ServedVersion } from './groups.ts';
 

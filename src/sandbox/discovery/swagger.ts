@@ -1,4 +1,4 @@
-import { stringifyJson } from '../../admission/json.ts';
+import { stringifyJson } from '../../json/json.ts';
 import { GIT_VERSION } from './version.ts';
 
 const TITLE = 'Kubernetes';

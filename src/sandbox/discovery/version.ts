@@ -1,6 +1,6 @@
 import { arch, platform, version } from 'node:process';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 
 export const GIT_VERSION = 'v1.36.0+sandbox';
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import {
   mediaTypeOf,

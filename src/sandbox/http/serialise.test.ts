@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { parseJson } from '../../admission/json.ts';
+import { parseJson } from '../../json/json.ts';
 import { ofJson, toJson } from '../api-object.ts';
 import { itemTextOf, textOf } from './serialise.ts';
 

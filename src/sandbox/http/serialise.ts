@@ -1,4 +1,4 @@
-import { stringifyJson } from '../../admission/json.ts';
+import { stringifyJson } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 
 /** The object as JSON text, made of what is kept: one that a hundred watchers see is written once. */

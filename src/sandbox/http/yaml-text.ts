@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-import { parseJson } from '../../admission/json.ts';
+import { parseJson } from '../../json/json.ts';
 
 /**
  * JSON text as YAML, in the API server's way: keys in order, list items not indented, text that older parsers would take for

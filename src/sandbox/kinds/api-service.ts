@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { label1035Problem, subdomainProblem } from '../dns-names.ts';
 import { flag, record, records, text } from '../reading.ts';

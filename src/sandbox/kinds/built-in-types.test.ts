@@ -11,7 +11,7 @@ import {
   TYPES,
   updated,
   updateProblems,
-} from './written.test-support.ts';
+} from '../../../test/support/sandbox/written.ts';
 
 const NAMESPACE = 'v1 Namespace';
 const API_SERVICE = 'apiregistration.k8s.io/v1 APIService';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { optionalText, record, text } from '../reading.ts';
 import { subdomainProblem } from '../dns-names.ts';
 import type { Cause } from '../failure.ts';

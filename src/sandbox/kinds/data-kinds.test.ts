@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
 import { toJson } from '../api-object.ts';
-import { cells, created, createProblems, decoded, updateProblems } from './written.test-support.ts';
+import {
+  cells,
+  created,
+  createProblems,
+  decoded,
+  updateProblems,
+} from '../../../test/support/sandbox/written.ts';
 
 const SECRET = 'v1 Secret';
 const CONFIG_MAP = 'v1 ConfigMap';

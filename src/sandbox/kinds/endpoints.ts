@@ -1,4 +1,4 @@
-import { ownValue, type JsonObject } from '../../admission/json.ts';
+import { ownValue, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { invalidValue, requiredValue, unsupportedValue } from '../schema/causes.ts';
 import { records, text, texts } from '../reading.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { toJson } from '../api-object.ts';
 import { eventAs } from './event-conversion.ts';
-import { cells, created, createProblems, typeOf } from './written.test-support.ts';
+import { cells, created, createProblems, typeOf } from '../../../test/support/sandbox/written.ts';
 
 const EVENT = 'v1 Event';
 const NEW_EVENT = 'events.k8s.io/v1 Event';

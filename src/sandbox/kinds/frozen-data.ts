@@ -1,4 +1,4 @@
-import { isEqual } from '../../admission/json.ts';
+import { isEqual } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { flag } from '../reading.ts';
 import type { Cause } from '../failure.ts';

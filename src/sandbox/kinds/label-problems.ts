@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { forbiddenValue, invalidValue, requiredValue } from '../schema/causes.ts';
 import { records, text, texts } from '../reading.ts';
 import type { Cause } from '../failure.ts';

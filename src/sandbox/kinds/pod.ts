@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { flag, records, text } from '../reading.ts';
 import type { Cause } from '../failure.ts';

@@ -1,4 +1,4 @@
-import { isEqual, type JsonObject } from '../../admission/json.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { subdomainProblem } from '../dns-names.ts';
 import { record, records, text, texts } from '../reading.ts';

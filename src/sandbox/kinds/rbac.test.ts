@@ -7,7 +7,7 @@ import {
   SUBDOMAIN_PROBLEM,
   typeOf,
   updateProblems,
-} from './written.test-support.ts';
+} from '../../../test/support/sandbox/written.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 const ROLE = `${GROUP}/v1 Role`;

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { record, records, text } from '../reading.ts';
 import type { PrinterColumn, ResourceType, Strategy } from '../resource-type.ts';

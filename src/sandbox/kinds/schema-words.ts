@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 
 // The words in which the schemas of built-in kinds are written. They say types, defaults and how lists merge, never what is

@@ -1,4 +1,4 @@
-import { ownValue, parseJson } from '../../admission/json.ts';
+import { ownValue, parseJson } from '../../json/json.ts';
 import { field, type ApiObject } from '../api-object.ts';
 import { invalidValue, requiredValue, tooLong } from '../schema/causes.ts';
 import { text } from '../reading.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { records, text, texts } from '../reading.ts';
 import { stringMap } from './reading.ts';
 

@@ -1,4 +1,4 @@
-import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { records, text, texts } from '../reading.ts';
 import { changed, has, items, number, section, spec, withFields } from './reading.ts';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isEqual, type JsonObject } from '../../admission/json.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import {
   duplicateValue,

@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
 import { toJson } from '../api-object.ts';
-import { cells, created, createProblems, typeOf, updated, updateProblems } from './written.test-support.ts';
+import {
+  cells,
+  created,
+  createProblems,
+  typeOf,
+  updated,
+  updateProblems,
+} from '../../../test/support/sandbox/written.ts';
 
 const SERVICE = 'v1 Service';
 const create = (spec: object) => toJson(created(SERVICE, { spec: { ...spec } }));

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { text } from '../reading.ts';
 import { label1035Problem } from '../dns-names.ts';

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
 import { toJson } from '../api-object.ts';
-import { cells, created, createProblems, SUBDOMAIN_PROBLEM, typeOf } from './written.test-support.ts';
+import {
+  cells,
+  created,
+  createProblems,
+  SUBDOMAIN_PROBLEM,
+  typeOf,
+} from '../../../test/support/sandbox/written.ts';
 
 const MUTATING = 'admissionregistration.k8s.io/v1 MutatingWebhookConfiguration';
 const VALIDATING = 'admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration';

@@ -1,5 +1,5 @@
-import { type JsonObject } from '../../admission/json.ts';
-import { compileCel } from '../../admission/cel/cel.ts';
+import { type JsonObject } from '../../json/json.ts';
+import { compileCel } from '../../cel/cel.ts';
 import type { ApiObject } from '../api-object.ts';
 import { label1035Problem, subdomainProblem } from '../dns-names.ts';
 import { record, records, text, texts } from '../reading.ts';

@@ -1,5 +1,5 @@
-import { isEqual } from '../../admission/json.ts';
-import { matchesSelector, normaliseSelector } from '../../admission/label-selector.ts';
+import { isEqual } from '../../json/json.ts';
+import { matchesSelector, normaliseSelector } from '../../json/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
 import { record } from '../reading.ts';
 import type { Cause } from '../failure.ts';

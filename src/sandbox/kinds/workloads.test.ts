@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { toJson } from '../api-object.ts';
-import { cells, created, createProblems, decoded, typeOf, updateProblems } from './written.test-support.ts';
+import {
+  cells,
+  created,
+  createProblems,
+  decoded,
+  typeOf,
+  updateProblems,
+} from '../../../test/support/sandbox/written.ts';
 
 const DEPLOYMENT = 'apps/v1 Deployment';
 const BUDGET = 'policy/v1 PodDisruptionBudget';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { ApiFailure, type Status } from '../failure.ts';
 import { applyConfiguration, type Apply } from './apply.ts';
-import { by, entryOf, FIRST, LATER, ownersOf, widget } from './fixtures.ts';
+import { by, entryOf, FIRST, LATER, ownersOf, widget } from '../../../test/support/sandbox/managed-fields.ts';
 import { recordUpdate } from './update.ts';
 
 const apply = (live: ApiObject | undefined, applied: ApiObject, manager = 'a', more: Partial<Apply> = {}) =>

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
 import type { Schema } from '../schema/schema.ts';

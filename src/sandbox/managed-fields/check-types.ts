@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import { fieldElement, showElement } from './path-element.ts';
 import { childSchema, itemElement, itemSchema, shapeOf, TypedError } from './shape.ts';

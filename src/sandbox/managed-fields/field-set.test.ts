@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import {
   difference,
   intersection,

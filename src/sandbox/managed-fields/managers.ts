@@ -5,7 +5,7 @@ import {
   ownValue,
   type JsonObject,
   type JsonValue,
-} from '../../admission/json.ts';
+} from '../../json/json.ts';
 import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../api-object.ts';
 import { isSameSet, NO_FIELDS, readFields, union, writeFields, type FieldSet } from './field-set.ts';
 

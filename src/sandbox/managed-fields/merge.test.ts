@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { ANYTHING } from '../schema/schema.ts';
 import { readFields } from './field-set.ts';
-import { WIDGET } from './fixtures.ts';
+import { WIDGET } from '../../../test/support/sandbox/managed-fields.ts';
 import { merge, removeItems } from './merge.ts';
 
 const SPEC = WIDGET.properties?.spec ?? ANYTHING;

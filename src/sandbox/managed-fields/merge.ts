@@ -1,4 +1,4 @@
-import { isEqual, isJsonArray, isJsonObject, type JsonValue } from '../../admission/json.ts';
+import { isEqual, isJsonArray, isJsonObject, type JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import type { FieldSet } from './field-set.ts';
 import { fieldElement } from './path-element.ts';

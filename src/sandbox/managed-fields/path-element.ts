@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, parseJson, stringifyJson, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, parseJson, stringifyJson, type JsonValue } from '../../json/json.ts';
 
 /**
  * One step of a field path, in the text of FieldsV1 and normalised, so that equal steps are equal strings: `f:` and the name

@@ -1,10 +1,4 @@
-import {
-  isJsonArray,
-  isJsonObject,
-  ownValue,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import { keyElement, valueElement, type PathElement } from './path-element.ts';
 

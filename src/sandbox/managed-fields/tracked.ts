@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../admission/json.ts';
+import { isJsonObject, type JsonObject } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
 import { difference, setOfFields, type FieldSet } from './field-set.ts';
 

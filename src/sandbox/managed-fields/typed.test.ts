@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import { pathsOf, readFields, writeFields } from './field-set.ts';
-import { WIDGET } from './fixtures.ts';
+import { WIDGET } from '../../../test/support/sandbox/managed-fields.ts';
 import { TypedError } from './shape.ts';
 import { compare, fieldsOf, withWholeAtomics } from './typed.ts';
 

@@ -1,4 +1,4 @@
-import { isEqual, isJsonObject, type JsonValue } from '../../admission/json.ts';
+import { isEqual, isJsonObject, type JsonValue } from '../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import { difference, isEmptySet, LEAF, NO_FIELDS, union, type FieldSet } from './field-set.ts';
 import { fieldElement, type PathElement } from './path-element.ts';

@@ -1,10 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { pathsOf, readFields } from './field-set.ts';
-import { by, entryOf, FIRST, LATER, ownersOf, widget, WIDGET } from './fixtures.ts';
+import {
+  by,
+  entryOf,
+  FIRST,
+  LATER,
+  ownersOf,
+  widget,
+  WIDGET,
+} from '../../../test/support/sandbox/managed-fields.ts';
 import { trackedOnly } from './tracked.ts';
 import { compare } from './typed.ts';
 import { differsOnlyInTimes, recordUpdate } from './update.ts';

@@ -1,4 +1,4 @@
-import { isEqual, type JsonObject } from '../../admission/json.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
 import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../api-object.ts';
 import type { Schema } from '../schema/schema.ts';
 import { difference, isEmptySet, union, type FieldSet } from './field-set.ts';

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  isJsonObject,
-  parseJson,
-  stringifyJson,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
+import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ApiFailure } from '../failure.ts';
 import { applyJsonPatch } from './json-patch.ts';
 

@@ -6,7 +6,7 @@ import {
   stringifyJson,
   type JsonObject,
   type JsonValue,
-} from '../../admission/json.ts';
+} from '../../json/json.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
 import { cannotDecode } from './go-words.ts';
 import { shelter, shelterKey, unshelter } from './sheltered-keys.ts';

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /**
  * The packages that apply patches were not written for data with any keys: rfc6902 5.4 skips `constructor` and `prototype` in a

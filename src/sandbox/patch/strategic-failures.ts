@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
 import { goTypeOf, showGo } from './go-words.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { badRequest } from '../failure.ts';
 import type { Schema } from '../schema/schema.ts';
 import { cannotDecode, goTypeOf } from './go-words.ts';

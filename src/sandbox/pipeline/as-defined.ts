@@ -1,4 +1,4 @@
-import { isEqual } from '../../admission/json.ts';
+import { isEqual } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { complete } from './complete.ts';

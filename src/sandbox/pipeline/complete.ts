@@ -5,7 +5,7 @@ import {
   stringifyJson,
   type JsonObject,
   type JsonValue,
-} from '../../admission/json.ts';
+} from '../../json/json.ts';
 import { field, ofJson, toJson, withMeta, withoutField, type ApiObject } from '../api-object.ts';
 import { badRequest, invalid, type Cause } from '../failure.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { RequestInfo, ResourceRequest, UserInfo } from '../request.ts';
 import type { ResourceRegistry, ResourceType } from '../resource-type.ts';

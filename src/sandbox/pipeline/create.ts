@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { withMeta, type ApiObject } from '../api-object.ts';
 import { alreadyExists, ApiFailure, badRequest, forbidden, methodNotAllowed } from '../failure.ts';
 import { recordUpdate } from '../managed-fields/update.ts';

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { noVersionAndKind, parseBody } from '../content-type.ts';
 import type { ApiRequest } from './context.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, ownValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue } from '../../json/json.ts';
 import { field, withMeta, type ApiObject } from '../api-object.ts';
 import { conflict, notFound, type ApiFailure } from '../failure.ts';
 import type { ResourceRequest } from '../request.ts';

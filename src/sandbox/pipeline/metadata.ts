@@ -1,5 +1,5 @@
-import { ownValue } from '../../admission/json.ts';
-import { isLabelValue, isQualifiedName } from '../../admission/names.ts';
+import { ownValue } from '../../json/json.ts';
+import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 import type { ApiObject, ObjectMeta } from '../api-object.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';

@@ -1,10 +1,4 @@
-import {
-  isJsonObject,
-  ownValue,
-  stringifyJson,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
+import { isJsonObject, ownValue, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { parseBody } from '../content-type.ts';
 import { badRequest, invalid, type Cause } from '../failure.ts';
 import type { ApiRequest } from './context.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject, stringifyJson, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { parseBody } from '../content-type.ts';
 import { ApiFailure, badRequest, conflict, invalid, unsupportedMediaType } from '../failure.ts';

@@ -1,10 +1,15 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
-import { typeOf } from '../kinds/written.test-support.ts';
+import { typeOf } from '../../../test/support/sandbox/written.ts';
 import type { ResourceVerb } from '../resource-type.ts';
-import { createCourt, entry, patch as answerWith, type Answer } from '../webhooks/webhooks.test-support.ts';
+import {
+  createCourt,
+  entry,
+  patch as answerWith,
+  type Answer,
+} from '../../../test/support/sandbox/webhooks.ts';
 import { placeOf, type Api, type ApiRequest } from './context.ts';
 import { handleScale, hasScale } from './scale.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../api-object.ts';
 import { parseBody } from '../content-type.ts';
 import { internalError, invalid, methodNotAllowed, notFound, unsupportedMediaType } from '../failure.ts';

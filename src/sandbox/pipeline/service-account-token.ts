@@ -1,4 +1,4 @@
-import { isJsonObject, ownValue, type JsonObject } from '../../admission/json.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import { ofJson, type ApiObject } from '../api-object.ts';
 import { badRequest, conflict, invalid, notFound, type Cause } from '../failure.ts';
 import { record, text, texts } from '../reading.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { ApiFailure } from '../failure.ts';
 import { parseProtobuf } from './parse-protobuf.ts';
-import { RECORDED_BODIES } from './recorded-bodies.test-support.ts';
+import { RECORDED_BODIES } from '../../../test/support/sandbox/recorded-bodies.ts';
 
 const refusal = (body: Uint8Array): unknown => {
   try {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { ApiFailure, badRequest, unsupportedMediaType } from '../failure.ts';
 import { record, text } from '../reading.ts';
 import { messageOf } from './message-of.ts';

@@ -1,4 +1,4 @@
-import { parseJson } from '../../admission/json.ts';
+import { parseJson } from '../../json/json.ts';
 import { INT, TEXT, message, parsedText, spelt } from './wire.ts';
 
 // Messages that JSON does not write as objects. Sources: k8s.io/apimachinery, pkg/apis/meta/v1 and pkg/util/intstr.

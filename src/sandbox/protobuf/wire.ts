@@ -1,6 +1,6 @@
 import { PbfReader } from 'pbf';
 
-import { isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { unsupportedMediaType } from '../failure.ts';
 
 const VARINT = 0;

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../../json/json.ts';
 
 /** JSON as Go writes it, with sorted keys: equal values have equal texts. */
 export function canonicalJson(value: JsonValue): string {

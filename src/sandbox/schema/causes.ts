@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { canonicalJson } from './canonical-json.ts';
 

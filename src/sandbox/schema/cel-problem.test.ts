@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { CelError, compileCel } from '../../admission/cel/cel.ts';
+import { CelError, compileCel } from '../../cel/cel.ts';
 import { celProblem } from './cel-problem.ts';
 
 /** What is said of an expression over `self`; undefined when it compiles. */

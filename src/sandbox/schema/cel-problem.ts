@@ -1,4 +1,4 @@
-import { CelError } from '../../admission/cel/cel.ts';
+import { CelError } from '../../cel/cel.ts';
 
 /**
  * Why an expression does not compile, in the API server's words.

@@ -1,7 +1,7 @@
-import { compileCel } from '../../admission/cel/cel.ts';
-import { celNumber, celValue } from '../../admission/cel/cel-value.ts';
-import { fieldName } from '../../admission/cel/property-name.ts';
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { compileCel } from '../../cel/cel.ts';
+import { celNumber, celValue } from '../../cel/cel-value.ts';
+import { fieldName } from '../../cel/property-name.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { Schema } from './schema.ts';
 import { furtherSchema } from './schema-children.ts';
 

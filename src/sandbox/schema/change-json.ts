@@ -1,4 +1,4 @@
-import type { JsonArray, JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonArray, JsonObject, JsonValue } from '../../json/json.ts';
 
 /**
  * The object with every value changed; a field is dropped where `change` gives undefined.

@@ -1,4 +1,4 @@
-import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { Schema } from './schema.ts';
 
 /** What a field was before; undefined when it was absent, or cannot be told because the map is atomic. */

@@ -1,4 +1,4 @@
-import { isEqual, type JsonValue } from '../../admission/json.ts';
+import { isEqual, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue } from './causes.ts';
 import { prune } from './prune.ts';

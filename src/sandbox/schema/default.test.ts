@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isEqual } from '../../admission/json.ts';
+import { isEqual } from '../../json/json.ts';
 import { applyDefaults } from './default.ts';
-import { anySchema, anyValue, frozen } from './fixtures.ts';
+import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
 import type { Schema } from './schema.ts';
 
 const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({

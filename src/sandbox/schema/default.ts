@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { changeFields, changeItems } from './change-json.ts';
 import type { Schema } from './schema.ts';
 import { childSchema } from './schema-children.ts';

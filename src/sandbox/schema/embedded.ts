@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue } from './causes.ts';
 import type { Schema } from './schema.ts';

@@ -1,11 +1,5 @@
 import type { ErrorObject } from 'ajv';
-import {
-  isJsonArray,
-  isJsonObject,
-  ownValue,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue, tooMany, unsupportedValue } from './causes.ts';
 import type { JsonSchema } from './json-schema.ts';

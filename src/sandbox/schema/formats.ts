@@ -1,6 +1,6 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
-import { matches } from '../../admission/cel/regular-expression.ts';
+import { matches } from '../../cel/regular-expression.ts';
 import type { Schema } from './schema.ts';
 
 type TextCheck = (text: string) => boolean;

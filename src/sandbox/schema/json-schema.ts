@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { compilePattern } from '../../admission/cel/regular-expression.ts';
-import type { JsonValue } from '../../admission/json.ts';
+import { compilePattern } from '../../cel/regular-expression.ts';
+import type { JsonValue } from '../../json/json.ts';
 import { checkedFormat, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
 import type { Schema } from './schema.ts';
 import { furtherSchema } from './schema-children.ts';

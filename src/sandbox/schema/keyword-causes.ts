@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { goFloat, invalidType, invalidValue, tooLong } from './causes.ts';
 import type { JsonSchema } from './json-schema.ts';

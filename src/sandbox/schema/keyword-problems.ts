@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../admission/json.ts';
+import type { JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { forbiddenValue, invalidValue, unsupportedValue } from './causes.ts';
 import { listTypeProblems, mapTypeProblems } from './list-type-problems.ts';

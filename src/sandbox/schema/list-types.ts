@@ -4,7 +4,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
-} from '../../admission/json.ts';
+} from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { duplicateValue, invalidValue } from './causes.ts';

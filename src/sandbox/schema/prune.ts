@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { changeFields, changeItems } from './change-json.ts';
 import { OBJECT_META } from './object-meta.ts';
 import type { Schema } from './schema.ts';

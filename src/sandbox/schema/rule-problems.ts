@@ -1,4 +1,4 @@
-import { CelError, type CelProgram } from '../../admission/cel/cel.ts';
+import { CelError, type CelProgram } from '../../cel/cel.ts';
 import type { Cause } from '../failure.ts';
 import { invalidValue, requiredValue, unsupportedValue } from './causes.ts';
 import { celProblem } from './cel-problem.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { checkRules, rulesSkipped } from './rules.ts';
 import type { Schema, ValidationRule } from './schema.ts';
 

@@ -1,5 +1,5 @@
-import { CelError, celOptional, compileCel, type CelProgram } from '../../admission/cel/cel.ts';
-import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../admission/json.ts';
+import { CelError, celOptional, compileCel, type CelProgram } from '../../cel/cel.ts';
+import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { duplicateValue, forbiddenValue, invalidValue, OMITTED, requiredValue } from './causes.ts';
 import { celSelf } from './cel-self.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 
 /**
  * A structural schema: what `openAPIV3Schema` of a CRD may say. Built-in kinds are described in the same words, so that one

@@ -1,6 +1,6 @@
 import type { Cause } from '../failure.ts';
-import { compilePattern } from '../../admission/cel/regular-expression.ts';
-import { isEqual } from '../../admission/json.ts';
+import { compilePattern } from '../../cel/regular-expression.ts';
+import { isEqual } from '../../json/json.ts';
 import { forbiddenValue, invalidValue, requiredValue } from './causes.ts';
 import { defaultProblems } from './default-problems.ts';
 import { keywordProblems } from './keyword-problems.ts';

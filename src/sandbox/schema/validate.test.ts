@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseJson, stringifyJson, type JsonValue } from '../../admission/json.ts';
-import { anySchema, anyValue, frozen } from './fixtures.ts';
+import { parseJson, stringifyJson, type JsonValue } from '../../json/json.ts';
+import { anySchema, anyValue, frozen } from '../../../test/support/sandbox/schema.ts';
 import { compileSchema } from './json-schema.ts';
 import { wholeSchema } from './object-meta.ts';
 import type { Schema } from './schema.ts';

@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv';
-import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonValue } from '../../admission/json.ts';
+import { isEqual, isJsonArray, isJsonObject, ownValue, type JsonValue } from '../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { changeFields, changeItems } from './change-json.ts';
 import { oldField, oldItem } from './correlation.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../json/json.ts';
 import { badRequest, expired, type ApiFailure } from '../failure.ts';
 
 /** Where the next page of a list starts. */

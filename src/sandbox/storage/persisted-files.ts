@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from '../../admission/json.ts';
+import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { ofJson, type ApiObject } from '../api-object.ts';
 import { keyOf } from './keys.ts';
 import type { StorageContent } from './storage.ts';

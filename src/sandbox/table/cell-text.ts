@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, stringifyJson, type JsonValue } from '../../json/json.ts';
 
 /** A value as the API server writes it into a column of strings: the way Go prints it. */
 export function cellText(value: JsonValue): string {

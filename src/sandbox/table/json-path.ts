@@ -5,7 +5,7 @@ import {
   ownValue,
   type JsonObject,
   type JsonValue,
-} from '../../admission/json.ts';
+} from '../../json/json.ts';
 import { parseJsonPath, type Comparison, type Filter, type Operand, type Step } from './json-path-syntax.ts';
 
 /** All values that a path leads to, in order; none when it leads nowhere. */

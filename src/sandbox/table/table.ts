@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../admission/json.ts';
+import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
 import type { MetaVersion } from '../content-type.ts';
 import { badRequest } from '../failure.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { admissionReview, refusalOf, verdictOf } from './admission-review.ts';
-import { attributes, configMap, CONFIG_MAPS, patch } from './webhooks.test-support.ts';
+import { attributes, configMap, CONFIG_MAPS, patch } from '../../../test/support/sandbox/webhooks.ts';
 
 const question = {
   uid: 'u',

@@ -1,10 +1,4 @@
-import {
-  isJsonArray,
-  isJsonObject,
-  ownValue,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { toJson, type ApiObject } from '../api-object.ts';
 import { ApiFailure } from '../failure.ts';
 import type { AdmissionAttributes } from '../pipeline/context.ts';

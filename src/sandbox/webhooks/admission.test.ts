@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { ofJson, withMeta, type ApiObject } from '../api-object.ts';
-import { attributes, configMap, createCourt, entry, patch, type Answer } from './webhooks.test-support.ts';
+import {
+  attributes,
+  configMap,
+  createCourt,
+  entry,
+  patch,
+  type Answer,
+} from '../../../test/support/sandbox/webhooks.ts';
 
 const allowed: Answer = () => ({ allowed: true });
 const echo = (object: ApiObject) => object;

@@ -1,4 +1,4 @@
-import { isEqual, isJsonArray, parseJson, type JsonArray, type JsonValue } from '../../admission/json.ts';
+import { isEqual, isJsonArray, parseJson, type JsonArray, type JsonValue } from '../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { internalError } from '../failure.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { caBundle } from '../../pki/bundle.ts';
-import { firstAuthority } from '../../pki/fixtures.ts';
+import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial } from '../../pki/keys.ts';
 import { issueServingCert } from '../../pki/serving-cert.ts';
 import { ofJson } from '../api-object.ts';

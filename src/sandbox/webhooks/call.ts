@@ -2,13 +2,7 @@ import { Agent, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import {
-  stringifyJson,
-  isJsonObject,
-  ownValue,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
+import { stringifyJson, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { field } from '../api-object.ts';
 import type { Storage } from '../storage/stored.ts';
 import { networkComplaint, parseAnswer, statusComplaint } from './complaints.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../admission/json.ts';
+import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../json/json.ts';
 
 // What goes wrong when a webhook is called, in the words of the API server's client and of Go's libraries: people search for
 // them, and tools match on them.

@@ -1,12 +1,6 @@
-import {
-  isJsonArray,
-  isJsonObject,
-  ownValue,
-  type JsonObject,
-  type JsonValue,
-} from '../../admission/json.ts';
-import { normaliseSelector, type NormalSelector } from '../../admission/label-selector.ts';
-import { compileCel, type CelProgram } from '../../admission/cel/cel.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
+import { compileCel, type CelProgram } from '../../cel/cel.ts';
 import { field, type ApiObject } from '../api-object.ts';
 
 /** How a webhook is reached, as `clientConfig` says it. */

@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest';
 
-import type { JsonObject } from '../../admission/json.ts';
-import { typeOf } from '../kinds/written.test-support.ts';
+import type { JsonObject } from '../../json/json.ts';
+import { typeOf } from '../../../test/support/sandbox/written.ts';
 import type { AdmissionAttributes } from '../pipeline/context.ts';
 import { isExempt, matchingType } from './match.ts';
-import { attributes, configMap, CONFIG_MAPS, createWorld, hook } from './webhooks.test-support.ts';
+import {
+  attributes,
+  configMap,
+  CONFIG_MAPS,
+  createWorld,
+  hook,
+} from '../../../test/support/sandbox/webhooks.ts';
 
 const world = createWorld();
 const NAMESPACES = typeOf('v1 Namespace');

@@ -1,4 +1,4 @@
-import { matchesSelector } from '../../admission/label-selector.ts';
+import { matchesSelector } from '../../json/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
 import { placeOf, type AdmissionAttributes, type Api } from '../pipeline/context.ts';
 import type { ResourceType } from '../resource-type.ts';

@@ -1,14 +1,14 @@
 /** Short texts that stand for an amount: quantities, durations, sizes. */
 import fc from 'fast-check';
 
-import { CelError } from '../../../src/admission/cel/cel-error.ts';
+import { CelError } from '../../../src/cel/cel-error.ts';
 import {
   addQuantities,
   compareQuantities,
   negateQuantity,
   parseQuantity,
   type CelQuantity,
-} from '../../../src/admission/cel/library/quantity-value.ts';
+} from '../../../src/cel/library/quantity-value.ts';
 import { parseDuration as parseApiDuration } from '../../../src/api/duration.ts';
 import { parseBytes } from '../../../src/config/byte-size.ts';
 import { parseDuration } from '../../../src/config/duration.ts';

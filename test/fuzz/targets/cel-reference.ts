@@ -1,10 +1,10 @@
 /** CEL held against what else knows the answer: a kube-apiserver that was asked, integers without a limit, JSON itself. */
 import fc from 'fast-check';
 
-import { celToJson } from '../../../src/admission/cel/cel-to-json.ts';
-import { CelError, compileCel } from '../../../src/admission/cel/cel.ts';
-import { isEqual, isJsonArray, isJsonObject, type JsonValue } from '../../../src/admission/json.ts';
-import { toJsonText } from '../../../src/admission/json-text.ts';
+import { celToJson } from '../../../src/cel/cel-to-json.ts';
+import { CelError, compileCel } from '../../../src/cel/cel.ts';
+import { isEqual, isJsonArray, isJsonObject, type JsonValue } from '../../../src/json/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
 import { anyJson } from '../mutated.ts';
 import { corpusBindings, corpusCases } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

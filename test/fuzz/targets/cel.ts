@@ -1,10 +1,10 @@
 /** Expressions of users: what is none is refused with a place, and none runs for long. */
 import fc from 'fast-check';
 
-import { celToJson } from '../../../src/admission/cel/cel-to-json.ts';
-import { createCelBudget, EXPRESSION_COST_LIMIT } from '../../../src/admission/cel/cel-budget.ts';
-import { CelError, compileCel } from '../../../src/admission/cel/cel.ts';
-import { toJsonText } from '../../../src/admission/json-text.ts';
+import { celToJson } from '../../../src/cel/cel-to-json.ts';
+import { createCelBudget, EXPRESSION_COST_LIMIT } from '../../../src/cel/cel-budget.ts';
+import { CelError, compileCel } from '../../../src/cel/cel.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { corpusExpressions, corpusObject } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

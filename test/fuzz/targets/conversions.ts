@@ -9,10 +9,10 @@ import {
   server,
   serversSpec,
   threeVersions,
-} from '../../../src/admission/conversion/fixtures.ts';
+} from '../../support/admission/conversion.ts';
 import { splitReview } from '../../../src/admission/conversion/review-text.ts';
 import { pruneObject } from '../../../src/admission/conversion/structural-schema.ts';
-import { toJsonText } from '../../../src/admission/json-text.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
 import {
   isEqual,
   isJsonArray,
@@ -21,7 +21,7 @@ import {
   parseJson,
   type JsonObject,
   type JsonValue,
-} from '../../../src/admission/json.ts';
+} from '../../../src/json/json.ts';
 import { conversionPolicySchema, type ConversionPolicySpec } from '../../../src/api/conversion-policy.ts';
 import { prune } from '../../../src/sandbox/schema/prune.ts';
 import type { Schema } from '../../../src/sandbox/schema/schema.ts';

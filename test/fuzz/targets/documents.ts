@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 
-import { toJsonText } from '../../../src/admission/json-text.ts';
-import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
-import { objectsOf, parseDocuments } from '../../../src/commands/review/documents.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
+import { objectsOf, parseDocuments } from '../../../src/cli/review/documents.ts';
 import { readKubeconfig } from '../../../src/kube/kubeconfig.ts';
 import { parseBody } from '../../../src/sandbox/content-type.ts';
 import { ApiFailure } from '../../../src/sandbox/failure.ts';

@@ -1,10 +1,10 @@
 /** Text to JSON and back, without loss, and JSON patches. */
 import fc from 'fast-check';
 
-import { applyPatch } from '../../../src/admission/json-patch.ts';
-import { diff, verifiedDiff } from '../../../src/admission/json-diff.ts';
-import { hasEscapedKey } from '../../../src/admission/json-scan.ts';
-import { toJsonText } from '../../../src/admission/json-text.ts';
+import { applyPatch } from '../../../src/json/json-patch.ts';
+import { diff, verifiedDiff } from '../../../src/json/json-diff.ts';
+import { hasEscapedKey } from '../../../src/json/json-scan.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
 import {
   isEqual,
   isJsonArray,
@@ -12,7 +12,7 @@ import {
   parseJson,
   type JsonObject,
   type JsonValue,
-} from '../../../src/admission/json.ts';
+} from '../../../src/json/json.ts';
 import { anyJson, anyObject, mutatedText, pairOf } from '../mutated.ts';
 import { recordedReviews, SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

@@ -1,10 +1,10 @@
 /** What the differ could take long over, or write much about: long lists, deep nesting, long keys. */
 import fc from 'fast-check';
 
-import { diff } from '../../../src/admission/json-diff.ts';
-import { applyPatch } from '../../../src/admission/json-patch.ts';
-import { toJsonText } from '../../../src/admission/json-text.ts';
-import { isEqual, isJsonArray, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { diff } from '../../../src/json/json-diff.ts';
+import { applyPatch } from '../../../src/json/json-patch.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import { isEqual, isJsonArray, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { fuzzTarget, hold } from '../target.ts';
 
 const ELEMENTS = {

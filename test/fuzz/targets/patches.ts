@@ -1,8 +1,8 @@
 /** Patches that users send to the sandbox. */
 import fc from 'fast-check';
 
-import { toJsonText } from '../../../src/admission/json-text.ts';
-import type { JsonObject, JsonValue } from '../../../src/admission/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import { ApiFailure } from '../../../src/sandbox/failure.ts';
 import { applyJsonPatch } from '../../../src/sandbox/patch/json-patch.ts';
 import { applyMergePatch } from '../../../src/sandbox/patch/merge-patch.ts';

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 
 import { admissionPolicySchema, type AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import { compileSpec } from '../../../src/admission/policy.test-support.ts';
-import { parsePath, InvalidPath, formatPath, fill, valuesAt } from '../../../src/admission/field-path.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { compileSpec } from '../../support/admission/policy.ts';
+import { parsePath, InvalidPath, formatPath, fill, valuesAt } from '../../../src/json/field-path.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { prune } from '../../../src/sandbox/schema/prune.ts';
 import type { Schema } from '../../../src/sandbox/schema/schema.ts';
 import { validateSchema } from '../../../src/sandbox/schema/validate.ts';

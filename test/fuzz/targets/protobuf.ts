@@ -1,11 +1,11 @@
 /** Bodies that kubectl sends in protobuf, and what a line or a tenant makes of them. */
 import fc from 'fast-check';
 
-import { toJsonText } from '../../../src/admission/json-text.ts';
-import { isEqual, parseJson } from '../../../src/admission/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import { isEqual, parseJson } from '../../../src/json/json.ts';
 import { ApiFailure } from '../../../src/sandbox/failure.ts';
 import { parseProtobuf } from '../../../src/sandbox/protobuf/parse-protobuf.ts';
-import { RECORDED_BODIES } from '../../../src/sandbox/protobuf/recorded-bodies.test-support.ts';
+import { RECORDED_BODIES } from '../../support/sandbox/recorded-bodies.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
 const edit = fc.record({

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { parseOwnerRecord, encodeOwnerRecord } from '../../../src/api/owner-record.ts';
 import { restoreDetectorSchema, type RestoreDetector } from '../../../src/api/restore-detector.ts';
 import { restoreWindowSchema, type RestoreWindow } from '../../../src/api/restore-window.ts';
-import { isEqual, isJsonObject, type JsonObject } from '../../../src/admission/json.ts';
+import { isEqual, isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { detectorProblems, readSource, timesOf } from '../../../src/restore/detector.ts';
 import { planWindow } from '../../../src/restore/window-plan.ts';
 import {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 
 import { mutate } from '../../../src/admission/mutate.ts';
-import { clusterOf, policyOf } from '../../../src/admission/policy.test-support.ts';
+import { clusterOf, policyOf } from '../../support/admission/policy.ts';
 import type { AdmissionRequest } from '../../../src/admission/request.ts';
 import {
   InvalidReview,
@@ -10,9 +10,9 @@ import {
   toMutatingReview,
   toValidatingReview,
 } from '../../../src/admission/review.ts';
-import { applyPatch } from '../../../src/admission/json-patch.ts';
-import { toJsonText } from '../../../src/admission/json-text.ts';
-import { parseJson, type JsonObject, type JsonValue } from '../../../src/admission/json.ts';
+import { applyPatch } from '../../../src/json/json-patch.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import { parseJson, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { validate } from '../../../src/admission/validate.ts';
 import { judgeAdmission } from '../../support/review-checker.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';

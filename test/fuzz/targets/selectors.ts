@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 
 import { selectorText } from '../../../src/admission/handlers/reader.ts';
-import { isEqual, isJsonObject, type JsonObject } from '../../../src/admission/json.ts';
-import { matchesSelector, normaliseSelector } from '../../../src/admission/label-selector.ts';
+import { isEqual, isJsonObject, type JsonObject } from '../../../src/json/json.ts';
+import { matchesSelector, normaliseSelector } from '../../../src/json/label-selector.ts';
 import { ApiFailure } from '../../../src/sandbox/failure.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../../src/sandbox/selectors.ts';
 import { ofJson } from '../../../src/sandbox/api-object.ts';

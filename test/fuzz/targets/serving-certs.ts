@@ -1,7 +1,7 @@
 /** What tenants write for serving certs and bundles: Secrets and annotations. */
 import fc from 'fast-check';
 
-import { isJsonObject, type JsonObject } from '../../../src/admission/json.ts';
+import { isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { bundleOfSource } from '../../../src/pki/injection-source.ts';
 import { sketchServingCert } from '../../../src/pki/serving-cert-facts.ts';
 import { servingCertRequest } from '../../../src/pki/serving-cert-request.ts';

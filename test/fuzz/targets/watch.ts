@@ -1,8 +1,8 @@
 /** What a watch sends, in whatever pieces it arrives. */
 import fc from 'fast-check';
 
-import { toJsonText } from '../../../src/admission/json-text.ts';
-import { isEqual } from '../../../src/admission/json.ts';
+import { toJsonText } from '../../../src/json/json-text.ts';
+import { isEqual } from '../../../src/json/json.ts';
 import { splitLines } from '../../../src/kube/ndjson.ts';
 import { isOlder, resourceVersionOf, toWatchEvent } from '../../../src/kube/watch-event.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';

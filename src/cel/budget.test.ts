@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import { createCelBudget } from './cel-budget.ts';
+import { CelError, compileCel } from './cel.ts';
+import { evaluate } from '../../test/support/cel/evaluate.ts';
+
+const list = Array.from({ length: 1000 }, (_, index) => index);
+const exceeded = new CelError('operation cancelled: actual cost limit exceeded');
+
+/** What an evaluation costs. */
+function costOf(expression: string, bindings: Readonly<Record<string, unknown>> = {}): number {
+  const budget = createCelBudget(1_000_000);
+  compileCel(expression, Object.keys(bindings)).evaluate(bindings, budget);
+  return 1_000_000 - budget.remaining;
+}
+
+/** An expression that makes its text twice as long, and again, `times` times. */
+const doubled = (times: number): string =>
+  times === 0 ? "'0123456789'" : `optional.of(${doubled(times - 1)}).optMap(s, s + s).value()`;
+
+test.each([
+  ['nested macros', 'list.all(x, list.all(y, list.all(z, x + y + z >= 0)))'],
+  ['macros that swallow errors', 'list.exists(x, list.exists(y, 1 / 0 == x + y))'],
+  ['errors beside ||', 'list.all(x, list.all(y, 1 / 0 == x || true))'],
+  ['a list that grows', 'list.map(x, list.map(y, [x, y])).size() > 0'],
+  ['a long range', 'lists.range(10000000).size() > 0'],
+  ['lists in lists', 'list.map(x, list).flatten().map(x, [x, x]).flatten().size() > 0'],
+  ['texts that are put together', "list.map(x, list.map(y, 'some text or other').join()).join().size() > 0"],
+  ['texts that are formatted', "list.map(x, '%s%s'.format([list, list])).join().size() > 0"],
+  ['texts that are replaced', "list.all(x, text.replace('a', 'bb').size() > 0)"],
+  ['texts that are split', "list.all(x, text.split('').size() > 0)"],
+  ['texts that are searched', "list.all(x, !text.contains('bb'))"],
+  ['patterns that only the values tell', "list.all(x, !text.matches('(a{100}){9}' + string(x)))"],
+  ['patterns that match often', "list.all(x, text.findAll('a').size() > 0)"],
+  ['comparisons of large objects', 'list.all(x, object == other)'],
+  ['comparisons of lists', 'list.all(x, list.all(y, list == list2))'],
+  ['sets', 'sets.equivalent(list, list2) && sets.equivalent(list2, list)'],
+  ['comparisons of long texts', 'list.all(x, list.all(y, texts == texts2))'],
+  ['the greatest of long texts', "list.all(x, list.all(y, texts.max() != ''))"],
+  ['sizes of long texts', 'list.all(x, list.all(y, text2.size() > 0))'],
+  ['sizes of large objects', 'list.all(x, list.all(y, map.size() > 0))'],
+  ['large objects of which one key decides', 'list.all(x, list.all(y, map.exists(k, true)))'],
+  ['texts that are searched for backwards', 'list.all(x, text.lastIndexOf(part) == -1)'],
+  ['sorting', 'list.all(x, list.sort() == list)'],
+  ['time zones', "list.all(x, list.all(y, timestamp(x * y).getHours('Europe/Berlin') >= 0))"],
+  ['quantities', "list.all(x, list.all(y, quantity('1.5Gi').isGreaterThan(quantity('1'))))"],
+  ['addresses', "list.all(x, list.all(y, cidr('2001:db8::/32').containsIP('2001:db8::1')))"],
+])('%s are cut off', (_what, expression) => {
+  const items = list.map((value) => ({ value, name: String(value), more: [value] }));
+  const bindings = {
+    list,
+    list2: [...list],
+    text: 'a'.repeat(100_000),
+    text2: '中'.repeat(100_000),
+    part: `${'a'.repeat(50_000)}b`,
+    texts: Array.from({ length: 30 }, () => 'a'.repeat(100_000)),
+    texts2: Array.from({ length: 30 }, () => ['a'.repeat(99_999), 'a'].join('')),
+    map: Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`key ${index}`, index])),
+    object: { items },
+    other: { items: items.map((item) => ({ ...item })) },
+  };
+  const program = compileCel(expression, Object.keys(bindings));
+  expect(() => program.evaluate(bindings)).toThrow(exceeded);
+});
+
+test('a text that doubles is cut off before it fills the memory', () => {
+  expect(evaluate(`${doubled(10)}.size()`)).toBe(10_240n);
+  expect(() => evaluate(`${doubled(30)}.size()`)).toThrow(exceeded);
+});
+
+test('an error of cost is not made up for by another operand', () => {
+  const budget = createCelBudget(50);
+  const program = compileCel('list.all(x, x >= 0) || true', ['list']);
+  expect(() => program.evaluate({ list }, budget)).toThrow(exceeded);
+  expect(budget.remaining).toBe(0);
+});
+
+test('the expressions of a policy share what they may cost together', () => {
+  const budget = createCelBudget(10_000);
+  const program = compileCel('list.all(x, x >= 0)', ['list']);
+  expect(program.evaluate({ list }, budget)).toBe(true);
+  expect(budget.remaining).toBeGreaterThan(0);
+  expect(() => program.evaluate({ list }, budget)).toThrow(exceeded);
+  expect(() => compileCel('1 + 1', []).evaluate({}, budget)).toThrow(exceeded);
+});
+
+test('each expression has its own limit, however much is left', () => {
+  const budget = createCelBudget(100_000_000);
+  const program = compileCel('list.all(x, list.all(y, list.all(z, true)))', ['list']);
+  expect(() => program.evaluate({ list }, budget)).toThrow(exceeded);
+  expect(budget.remaining).toBeGreaterThan(98_000_000);
+});
+
+test('an evaluation costs the same every time, and whether or not it has a budget', () => {
+  const bindings = { list, pattern: 'some(thing){3}' };
+  const expression =
+    "list.filter(x, x % 2 == 0 && !'a'.matches(pattern)).map(x, string(x)).join(',').size() > 0";
+  expect(costOf(expression, bindings)).toBe(costOf(expression, bindings));
+  expect(evaluate(expression, bindings)).toBe(true);
+});
+
+// The API server's costs of the same expressions: what differs is said in docs/cel.md.
+test.each([
+  ['object.spec.units <= object.spec.capacity', 7],
+  ["object.spec.name == 'abc'", 4],
+  ["object.spec.name.startsWith('a')", 4],
+  ['[1, 2, 3].all(x, x > 0)', 25],
+  ['[1, 2, 3].exists(x, x > 2)', 28],
+  ['has(object.spec.name)', 2],
+  ['object.spec.list.map(x, x)', 42],
+  ["object.spec.name.matches('^[a-z]+$')", 5],
+])('%s costs %i', (expression, cost) => {
+  const object = { spec: { units: 1, capacity: 2, name: 'abc', list: [1, 2, 3] } };
+  expect(costOf(expression, { object })).toBe(cost);
+});

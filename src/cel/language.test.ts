@@ -1,0 +1,258 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { parseJson } from '../json/json.ts';
+import { CelError, compileCel } from './cel.ts';
+import { evaluate, failureOf } from '../../test/support/cel/evaluate.ts';
+
+test.each([
+  ['9223372036854775807 + 1', 'integer overflow'],
+  ['-9223372036854775808 - 1', 'integer overflow'],
+  ['4611686018427387904 * 2', 'integer overflow'],
+  ['-9223372036854775808 / -1', 'integer overflow'],
+  ['-9223372036854775808 % -1', 'integer overflow'],
+  ['-(-9223372036854775808)', 'integer overflow'],
+  ['18446744073709551615u + 1u', 'unsigned integer overflow'],
+  ['0u - 1u', 'unsigned integer overflow'],
+  ['9223372036854775808', 'invalid int literal'],
+  ['0x8000000000000000', 'invalid int literal'],
+  ['1 / 0', 'division by zero'],
+  ['1u % 0u', 'modulus by zero'],
+  ["duration('2000000h') + duration('2000000h')", 'duration overflow'],
+])('%s: %s', (expression, message) => {
+  expect(failureOf(expression)).toBe(message);
+});
+
+test.each([
+  ['-9223372036854775808', -(2n ** 63n)],
+  ['-7 / 2', -3n],
+  ['-7 % 3', -1n],
+  ['7u / 2u == 3u', true],
+  ['0x1F + 0x0f', 46n],
+  ['1.5e3', 1500],
+  ['-1.5', -1.5],
+  ['- 3', -3n],
+  ['1 - -1', 2n],
+  ['[1] + [2]', [1n, 2n]],
+  ["b'a' + b'b' == b'ab'", true],
+  ["b'\\xe9é😀\\351x' == b'\\xe9\\xc3\\xa9\\xf0\\x9f\\x98\\x80\\xe9x'", true],
+  ['b"""é""" == bytes("é")', true],
+  ['1.0 / 0.0', Infinity],
+])('%s', (expression, result) => {
+  expect(evaluate(expression)).toEqual(result);
+});
+
+test.each([
+  ['dyn(1) == 1.0 && dyn(1) == 1u && dyn(1u) == 1.0', true],
+  ['dyn(9007199254740993) == 9007199254740992.0', false],
+  ['9007199254740993 > 9007199254740992.0', true],
+  ['1 < 1.5 && 2u > 1 && 1.0 <= 1u && -1 < 0u', true],
+  ['dyn(0.0 / 0.0) == 0.0 / 0.0', false],
+  ['0.0 / 0.0 < 1.0 || 0.0 / 0.0 >= 1.0', false],
+  ['dyn([1, 2.0]) == [1.0, 2u]', true],
+  ["dyn({'a': 1}) == {'a': 1.0}", true],
+  ["dyn({'a': 1}) == {'b': 1}", false],
+  ["dyn(1) == '1'", false],
+  ['dyn(null) == false', false],
+  ['1 in [dyn(1.0)] && !(dyn("1") in [1])', true],
+  ["dyn(1.0) in {1: 'a'} && {1: 'a'}[dyn(1u)] == 'a'", true],
+  ["'\\ue000' < '😀' && 'a' < 'b' && 'a' < 'aa'", true],
+  ['false < true', true],
+  ["b'a' < b'b'", true],
+])('numbers of different types, and other comparisons: %s', (expression, result) => {
+  expect(evaluate(expression)).toBe(result);
+});
+
+test.each([
+  ['[1, 2, 3].map(x, x > 1, x * 2)', [4n, 6n]],
+  ["{'a': 1, 'b': 2}.map(k, k)", ['a', 'b']],
+  ['[[1, 2], [3]].map(l, l.map(x, x + l.size()))', [[3n, 4n], [4n]]],
+  ['[1, 2].all(i, v, i < v)', true],
+  ["{'a': 'a', 'b': 'b'}.exists(k, v, k != v)", false],
+  ['[1, 1].existsOne(i, v, v == 1 && i == 0)', true],
+  ["['a', 'b'].transformList(i, v, i > 0, v + string(i))", ['b1']],
+  ["{'a': 1, 'b': 2}.transformMap(k, v, v > 1, v * 10)", new Map([['b', 20n]])],
+  [
+    "['x', 'y'].transformMap(i, v, v)",
+    new Map([
+      [0n, 'x'],
+      [1n, 'y'],
+    ]),
+  ],
+  ["{'greeting': 'hello'}.transformMapEntry(k, v, {v: k})", new Map([['hello', 'greeting']])],
+  ['[1, 2, 3].filter(x, x % 2 == 1)', [1n, 3n]],
+  ['[1].exists_one(x, [x].exists_one(x, x == 1))', true],
+])('%s', (expression, result) => {
+  expect(evaluate(expression)).toEqual(result);
+});
+
+test.each([
+  ["{'a': 'x', 'b': 'x'}.transformMapEntry(k, v, {v: k})", 'insert failed: key x already exists'],
+  ['[0].exists_one(x, 1 / x == 1)', 'division by zero'],
+  ['[0, 2].all(x, 4 / x == 2)', 'division by zero'],
+  ['[1].all(x.y, true)', 'argument must be a simple name'],
+  ['[].all(i, i, i < i)', 'duplicate variable name: i'],
+  [
+    '[1, 2].transformList(i, v, v % 2 == 0 ? [v] : v)',
+    "found no matching overload for '_?_:_' applied to '(bool, list(int), int)'",
+  ],
+  [
+    "{'a': 1}.transformMapEntry(k, v, 'bad filter', {v: k})",
+    "found no matching overload for '_?_:_' applied to '(string, dyn, dyn)'",
+  ],
+  ['has(object)', 'invalid argument to has() macro'],
+  ['object.a.all(x, true)', "got 'int', expected iterable type"],
+  [
+    '1.all(x, true)',
+    "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+  ],
+  [
+    "'a'.all(x, true)",
+    "expression of type 'string' cannot be range of a comprehension (must be list, map, or dynamic)",
+  ],
+  ['[1].all(x, x)', "found no matching overload for '_&&_' applied to '(bool, int)'"],
+])('%s: %s', (expression, message) => {
+  expect(failureOf(expression, { object: { a: 1 } })).toBe(message);
+});
+
+test.each([
+  ['false && object.nope', false],
+  ['object.nope && false', false],
+  ['true || object.nope', true],
+  ['object.nope || true', true],
+  ['[0, 1].exists(x, 1 / x == 1) && [1, 0].all(x, x > 0 || 1 / x == 1 || true)', true],
+  ['true ? 1 : object.nope', 1n],
+])('an operand that does not matter may fail: %s', (expression, result) => {
+  expect(evaluate(expression, { object: {} })).toBe(result);
+});
+
+test.each([
+  ['object.nope || false', 'no such key: nope'],
+  ['object.text && true', 'no such overload'],
+  ['object.text ? 1 : 2', 'no such overload'],
+  ['!object.text', 'no such overload'],
+  ['object.list.nope', "unsupported index type 'string' in list"],
+  ['object.list[1.5]', 'unsupported index value 1.5 in list'],
+  ["object.list['a']", "unsupported index type 'string' in list"],
+  ['object.list[-1]', 'index out of bounds: -1'],
+  ['object.text.nope', 'no such key: nope'],
+  ['object[1]', 'no such key: 1'],
+  ['object.text < 1', 'no such overload'],
+  ['object.text.startsWith(1)', "found no matching overload for 'startsWith' applied to 'dyn.(int)'"],
+  ["object.list.startsWith('a')", 'no such overload: startsWith(list, string)'],
+  ["{1.5: 'a'}", 'unsupported key type: double'],
+  ['nope', "undeclared reference to 'nope' (in container '')"],
+  ['nope()', "undeclared reference to 'nope' (in container '')"],
+  ['sets.nope([1])', "undeclared reference to 'sets' (in container '')"],
+  ['size(1, 2)', "found no matching overload for 'size' applied to '(int, int)'"],
+  ['1.foo', "type 'int' does not support field selection"],
+  ["'a'.foo", "type 'string' does not support field selection"],
+  ['1 +', 'Syntax error: Unexpected token: EOF'],
+  ['[?]', "Syntax error: unexpected '?'"],
+  ['-"a"', "found no matching overload for '-_' applied to '(string)'"],
+])('%s: %s', (expression, message) => {
+  expect(failureOf(expression, { object: { text: 'a', list: [1] } })).toBe(message);
+});
+
+test('a message points to the line and the character', () => {
+  const expression = "1 == 1 &&\n  // a comment?\n  '😀' + // another\n 1 == 'a'";
+  expect(() => compileCel(expression, [])).toThrow(CelError);
+  try {
+    compileCel(expression, []);
+  } catch (error) {
+    expect(error).toMatchObject({ position: { line: 3, column: 7 } });
+  }
+});
+
+test('the type of the result is known as far as the expression tells it', () => {
+  const typeOf = (expression: string) => compileCel(expression, ['object']).type;
+  expect(typeOf('1 == 1')).toBe('bool');
+  expect(typeOf('object.a')).toBe('dyn');
+  expect(typeOf("{'a': [1.5]}")).toBe('map(string, list(double))');
+  expect(typeOf('[].map(x, x)')).toBe('list(dyn)');
+  expect(typeOf('optional.of(1)')).toBe('optional_type(int)');
+  expect(typeOf('object.a ? 1 : object.b')).toBe('dyn');
+  expect(typeOf("quantity('1')")).toBe('kubernetes.Quantity');
+});
+
+test('the result must have the type that is wanted', () => {
+  const compile = (expression: string, result: string) => compileCel(expression, ['object'], { result });
+  expect(() => compile('1', 'bool')).toThrow('must evaluate to bool but got int');
+  expect(() => compile('[1]', 'list<string>')).toThrow('must evaluate to list<string> but got list(int)');
+  expect(compile('[1]', 'list<int>').evaluate({})).toEqual([1n]);
+  expect(compile('object.a', 'bool').evaluate({ object: { a: true } })).toBe(true);
+  expect(() => compile('object.a', 'bool').evaluate({ object: { a: 1 } })).toThrow(
+    new CelError('must evaluate to bool but got int'),
+  );
+});
+
+test('literals of different types may be mixed, unless that is not wanted', () => {
+  expect(evaluate("{'a': 1, 'b': 'x'}")).toEqual(
+    new Map<string, unknown>([
+      ['a', 1n],
+      ['b', 'x'],
+    ]),
+  );
+  const uniform = (expression: string) => compileCel(expression, [], { uniformLiterals: true });
+  expect(() => uniform("[1, 'a']")).toThrow("expected type 'int' but found 'string'");
+  expect(() => uniform("{'a': 1, 'b': 'x'}")).toThrow("expected type 'int' but found 'string'");
+  expect(uniform("'%s %d'.format(['a', 1])").evaluate({})).toBe('a 1');
+});
+
+test('variables are what they are declared to be', () => {
+  const program = compileCel('count + 1', { count: 'int' });
+  expect(program.type).toBe('int');
+  expect(program.evaluate({ count: 2 })).toBe(3n);
+  expect(() => compileCel("count + 'a'", { count: 'int' })).toThrow(
+    "found no matching overload for '_+_' applied to '(int, string)'",
+  );
+  expect(() => compileCel('count', { count: 'integer' })).toThrow('there is no CEL type "integer"');
+  expect(() => program.evaluate({})).toThrow('no such attribute(s): count');
+});
+
+test('keys that JavaScript has a meaning for are plain data', () => {
+  const object = parseJson('{ "__proto__": 1, "constructor": 2 }');
+  expect(evaluate("object['__proto__'] + object.constructor", { object })).toBe(3n);
+  expect(evaluate("{'__proto__': 1}['__proto__']")).toBe(1n);
+  expect(evaluate('has(object.valueOf) || "toString" in object', { object })).toBe(false);
+  expect(evaluate('object == {"__proto__": 1, "constructor": 2}', { object })).toBe(true);
+});
+
+test('what bindings an expression does not read are not looked at', () => {
+  const bindings = {
+    get unread(): unknown {
+      throw new Error('it was');
+    },
+    read: 1,
+  };
+  expect(compileCel('read', ['read', 'unread']).evaluate(bindings)).toBe(1n);
+});
+
+test('objects of 10,000 levels are compared, and walked into no deeper than asked', () => {
+  const deep = () => parseJson(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`);
+  expect(evaluate('a == b && has(a.a.a)', { a: deep(), b: deep() })).toBe(true);
+});
+
+test('whatever is written, and whatever it sees, comes out as a value or as a CelError', () => {
+  const words =
+    "object . spec ['a'] [?0] .? [ ] ( ) { } 'a' r'b\\' b'é' 1 -9223372036854775808 2u 0x1F 1.5e300 true null in + - * / % < == && || ? : ! , size matches all map filter x transformMap optMap orValue has quantity duration // \n type int lists.range 😀 `".split(
+      ' ',
+    );
+  const expressions = fc.array(fc.constantFrom(...words), { maxLength: 12 }).map((parts) => parts.join(' '));
+  fc.assert(
+    fc.property(fc.oneof(expressions, fc.string()), fc.jsonValue(), (expression, object) => {
+      try {
+        evaluate(expression, { object });
+      } catch (error) {
+        expect(error).toBeInstanceOf(CelError);
+        expect((error as CelError).cause ?? new CelError('')).not.toBeInstanceOf(TypeError);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('an expression too long or too deep is refused, not run', () => {
+  expect(failureOf(`${'('.repeat(500)}1${')'.repeat(500)}`)).toContain('Exceeded maxDepth');
+  expect(failureOf(Array.from({ length: 20_000 }, () => '1').join('+'))).toContain('Exceeded maxAstNodes');
+  expect(evaluate(Array.from({ length: 1000 }, () => 'true').join(' && '))).toBe(true);
+});

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
+
+test.each([
+  ["'abc 123'.find('[0-9]*')", ''],
+  ["'abc 123'.find('[0-9]+')", '123'],
+  ["'123 abc 456'.findAll('[0-9]*')", ['123', '', '', '', '', '456']],
+  ["'123 abc 456'.findAll('[0-9]*', 1)", ['123']],
+  ["'123 abc 456'.findAll('xyz')", []],
+  ["'aXbX'.findAll('(a|b)X', 0)", []],
+  ["'😀😀'.findAll('.')", ['😀', '😀']],
+])('%s, as Go finds it', (expression, result) => {
+  expect(evaluate(expression)).toEqual(result);
+});
+
+test('a pattern that is not RE2 is an error: when it is compiled if it is written, else when it runs', () => {
+  expect(failureOf("'a'.find('(?=a)')")).toContain('invalid find argument');
+  expect(failureOf("'a'.matches(pattern)", { pattern: '(?=a)' })).toContain('(?=');
+  expect(failureOf("'a'.find(pattern)", { pattern: '(?=a)' })).toContain('Illegal regex');
+});

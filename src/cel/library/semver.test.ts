@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
+
+test('the order of https://semver.org', () => {
+  const versions = [
+    '1.0.0-alpha',
+    '1.0.0-alpha.1',
+    '1.0.0-alpha.beta',
+    '1.0.0-beta',
+    '1.0.0-beta.2',
+    '1.0.0-beta.11',
+    '1.0.0-rc.1',
+    '1.0.0',
+    '1.0.1',
+    '1.2.0',
+    '1.10.0',
+    '18446744073709551615.0.0',
+  ];
+  for (const [i, left] of versions.entries()) {
+    for (const [j, right] of versions.entries()) {
+      expect(evaluate('semver(l).compareTo(semver(r))', { l: left, r: right })).toBe(
+        BigInt(Math.sign(i - j)),
+      );
+      expect(evaluate('semver(l).isLessThan(semver(r))', { l: left, r: right })).toBe(i < j);
+      expect(evaluate('semver(l).isGreaterThan(semver(r))', { l: left, r: right })).toBe(i > j);
+    }
+  }
+});
+
+test.each([
+  ["semver('1.2.3+a') == semver('1.2.3+b')", true],
+  ["semver('1.2.3-a') == semver('1.2.3')", false],
+  ["semver('1.2.3').major() == 1 && semver('1.2.3').minor() == 2 && semver('1.2.3').patch() == 3", true],
+  ["semver('v1.0.0', true) == semver('1.0.0')", true],
+  ["semver('1.0', true) == semver('1.0.0')", true],
+  ["semver('1', true) == semver('1.0.0')", true],
+  ["semver('01.01.01', true) == semver('1.1.1')", true],
+  ["semver('v1.2.03-rc.1+x', true) == semver('1.2.3-rc.1')", true],
+])('%s', (expression, result) => {
+  expect(evaluate(expression)).toBe(result);
+});
+
+test.each([
+  ['1.0.0', false, true],
+  ['hello', false, false],
+  ['v1.0', false, false],
+  ['v1.0', true, true],
+  ['1.2', false, false],
+  ['01.0.0', false, false],
+  ['1.0.0-01', false, false],
+  ['1.0.0-0a', false, true],
+  ['1.0.0-', false, false],
+  ['1.0.0-a..b', false, false],
+  ['1.0.0+', false, false],
+  ['1.0.0+01', false, true],
+  ['18446744073709551616.0.0', false, false],
+  ['1.0-rc', true, false],
+  [' 1.0.0', true, false],
+])('isSemver(%s, %s) is %s', (text, tolerant, result) => {
+  expect(evaluate('isSemver(text, tolerant)', { text, tolerant })).toBe(result);
+});
+
+test('what is no version is said to be none', () => {
+  expect(failureOf("semver('1.2')")).toBe('"1.2" is no semantic version');
+});

@@ -1,0 +1,59 @@
+/** What a session on a laptop reads and writes in the API server, as the user of the kubeconfig. */
+import { WEBHOOK_CONFIGURATION_NAME, webhookConfigurations } from '../../admission/webhook-configurations.ts';
+import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
+import type { DevSessionDeps } from '../../runtime/webhooks/dev-session.ts';
+import { isConflict } from '../../kube/api-error.ts';
+import { configMaps } from '../../kube/well-known.ts';
+import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
+import type { Context } from '../../runtime/context.ts';
+import type { ReplicaParts } from '../../runtime/webhook-process.ts';
+import {
+  configurationAccess,
+  configurationTarget,
+  restorersOf,
+  WEBHOOK_CONFIGURATIONS,
+} from '../../runtime/webhooks/start-webhook-configurations.ts';
+
+type Access = Pick<
+  DevSessionDeps,
+  'desired' | 'serviceBundle' | 'read' | 'create' | 'replace' | 'remove' | 'isConflict'
+>;
+
+export function sessionAccess(
+  context: Context,
+  { registry, handlers, detectors }: Pick<ReplicaParts, 'registry' | 'handlers' | 'detectors'>,
+): Access {
+  const { client, config, log } = context;
+  return {
+    ...configurationAccess(context),
+    desired: (serviceBundle = '') => {
+      const { mutating, validating } = webhookConfigurations(
+        registry.inForce(),
+        { ...configurationTarget(context), caBundle: serviceBundle, restorers: restorersOf(detectors) },
+        handlers.all,
+      );
+      return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };
+    },
+    serviceBundle: async (signal) => {
+      try {
+        const ref = { namespace: config.namespace, name: CABUNDLE_CONFIGMAP };
+        const bundle = (await client.get<ConfigMap>(configMaps, ref, { signal }))?.data?.[CA_BUNDLE_KEY];
+        return bundle === undefined || bundle === '' ? undefined : Buffer.from(bundle).toString('base64');
+      } catch (err) {
+        signal.throwIfAborted();
+        log.warn(
+          { err },
+          'could not read the CA bundle of the cluster: entries go back with the one they had',
+        );
+        return undefined;
+      }
+    },
+    remove: (resource, { metadata: { uid, resourceVersion } = {} }, signal) =>
+      client.delete(
+        WEBHOOK_CONFIGURATIONS[resource],
+        { name: WEBHOOK_CONFIGURATION_NAME },
+        { preconditions: { uid, resourceVersion }, signal },
+      ),
+    isConflict,
+  };
+}

@@ -1,0 +1,157 @@
+/** RestoreWindows: how far each restore is, what the sweep after it found, and what to do. */
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
+import { describeRelink, describeViolation } from '../../restore/report/advice.ts';
+import { detailsOf, type WindowDetails } from '../../restore/report/status-report.ts';
+import { minute, relative } from '../status/format/span.ts';
+import type { StatusReport } from '../status/report/status-report.ts';
+import { badge, mono, nothing, section, table, unreadParts, type Tone } from './parts.ts';
+import { spanPicture } from './time-line-picture.ts';
+
+/** Newest first; who looks for older ones has a terminal. */
+const MOST_WINDOWS = 20;
+
+const PHASE_TONES: Readonly<Record<string, Tone>> = {
+  Open: 'warn',
+  Settling: 'warn',
+  Completed: 'good',
+  CompletedWithViolations: 'bad',
+  Refused: 'rest',
+  Pending: 'rest',
+};
+
+export function windowsSection(
+  { restoreWindows: { unread, total } }: StatusReport,
+  windows: readonly RestoreWindow[],
+  now: Date,
+): Html {
+  const newest = windows
+    .toSorted((a, b) => beginOf(b).localeCompare(beginOf(a)))
+    .slice(0, MOST_WINDOWS)
+    .map((window) => windowPart(window, now));
+  return section(
+    'windows',
+    html`Restore windows <span class="count">${total}</span>`,
+    unreadParts(unread),
+    total === 0 && unread.length === 0
+      ? nothing('No restore has been detected, and no window was opened by hand.')
+      : undefined,
+    newest,
+    total > newest.length
+      ? html`<p class="more">and ${total - newest.length} older ones: ${mono('gatehouse restore status')}</p>`
+      : undefined,
+  );
+}
+
+const beginOf = ({ metadata, status }: RestoreWindow): string =>
+  status?.openedAt ?? metadata.creationTimestamp ?? '';
+
+function windowPart(window: RestoreWindow, now: Date): Html {
+  const details = detailsOf(window, []);
+  const { name, phase } = details;
+  return html`<div class="window">
+    <h3>${name} ${badge(phase, PHASE_TONES[phase] ?? 'rest')}</h3>
+    ${steps(details)}${progress(window, details, now)}${facts(details, now)}${report(details)}${advice(details)}
+  </div> `;
+}
+
+/** The life of a window in words, with what is behind it. */
+function steps({ phase }: WindowDetails): Html | undefined {
+  const reached = { Open: 1, Settling: 2, Completed: 4, CompletedWithViolations: 4 }[phase];
+  if (reached === undefined) return undefined;
+  const names = ['Open', 'Settling', 'Final sweep', 'Report'];
+  const items = names.map((name, index) => {
+    const current = index === reached - 1 ? html` aria-current="step"` : undefined;
+    return html`<li class="${index < reached ? 'done' : ''}" ${current}>${name}</li>`;
+  });
+  return html`<ol class="steps" aria-label="Progress">
+    ${items}
+  </ol>`;
+}
+
+function progress({ spec, status }: RestoreWindow, { phase }: WindowDetails, now: Date): Html | undefined {
+  const { currentSweep, openedAt } = status ?? {};
+  if (currentSweep !== undefined) {
+    const { objectsScanned, objectsTotal, resource } = currentSweep;
+    const of = objectsTotal === undefined ? '' : ` of about ${objectsTotal}`;
+    const said = `Sweep: ${objectsScanned}${of} objects read, now ${resource}`;
+    const share = objectsTotal === undefined || objectsTotal === 0 ? 0 : objectsScanned / objectsTotal;
+    return html`${spanPicture(share, 'good', said)}
+      <p class="nothing">${said}</p>`;
+  }
+  if (phase !== 'Open' || openedAt === undefined) return undefined;
+  const [begin, end] = [openedAt, spec.expiresAt].map((time) => new Date(time).getTime());
+  if (begin === undefined || end === undefined || !(end > begin)) return undefined;
+  const said = `Open since ${minute(openedAt)}, expires ${relative(spec.expiresAt, now)}`;
+  return html`${spanPicture((now.getTime() - begin) / (end - begin), 'warn', said)}
+    <p class="nothing">${said}</p>`;
+}
+
+function facts(details: WindowDetails, now: Date): Html {
+  const { source, openedBy, principals, operations, namespaces, reason, closedAt, closeReason } = details;
+  const { lastSweep, violations, relinked, expiresAt, phase } = details;
+  const who = principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
+  const where = namespaces.length === 0 ? 'everywhere' : `in ${namespaces.join(', ')}`;
+  const all: readonly (readonly [string, Piece])[] = [
+    ['Source', `${source}${openedBy === undefined ? '' : `, opened by ${openedBy}`}`],
+    ['Reason', reason],
+    ['Defers', phase === 'Open' && who !== '' ? `${operations.join(', ')} by ${who}, ${where}` : undefined],
+    ['Expires', phase === 'Open' ? minute(expiresAt) : undefined],
+    [
+      'Closed',
+      closedAt === undefined
+        ? undefined
+        : `${relative(closedAt, now)}${closeReason === undefined ? '' : ` (${closeReason})`}`,
+    ],
+    [
+      'Last sweep',
+      lastSweep === undefined
+        ? undefined
+        : `${relative(lastSweep.finishedAt, now)}, ${lastSweep.objectsScanned} objects${lastSweep.interim ? ', not the final one' : ''}`,
+    ],
+    [
+      'Violations',
+      violations === undefined ? undefined : badge(String(violations), violations === 0 ? 'good' : 'bad'),
+    ],
+    ['Owners linked', relinked],
+  ];
+  return html`<dl>
+    ${all.flatMap(([name, value]) =>
+      value === undefined
+        ? []
+        : [
+            html`<dt>${name}</dt>
+              <dd>${value}</dd>`,
+          ],
+    )}
+  </dl>`;
+}
+
+const identity = ({ kind, namespace, name }: WindowDetails['violationItems'][number]['object']): string =>
+  `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
+
+/** What a window lists itself; RestoreReports, which hold the rest of long lists, are for a terminal. */
+function report({ name, violations = 0, violationItems, relinkItems }: WindowDetails): Html | undefined {
+  if (violationItems.length === 0 && relinkItems.length === 0) return undefined;
+  const violationRows = violationItems.map((item) => ({
+    cells: [identity(item.object), item.field, item.policy, `${item.reason}: ${describeViolation(item)}`],
+    isProblem: true,
+  }));
+  const ownerRows = relinkItems.map((item) => ({
+    cells: [identity(item.object), describeRelink(item)],
+    isProblem: true,
+  }));
+  const unlisted = violations - violationItems.length;
+  return html`<details id="report-${name}">
+    <summary>Report of ${name}</summary>
+    ${table('What violates a policy since the restore', ['Object', 'Field', 'Policy', 'What, and what to do'], violationRows)}${
+      unlisted > 0
+        ? html`<p class="more">and ${unlisted} more: ${mono(`gatehouse restore status ${name}`)}</p>`
+        : undefined
+    }
+    ${table('Owner references that were lost', ['Object', 'Owner and result'], ownerRows)}
+  </details>`;
+}
+
+const advice = ({ advice: all }: WindowDetails): Html | undefined =>
+  all.length === 0 ? undefined : html`<p class="nothing">What to do: ${all.join('. ')}.</p>`;

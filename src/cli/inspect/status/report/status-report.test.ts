@@ -1,0 +1,253 @@
+import { expect, test } from 'vitest';
+
+import { toSecretData } from '../../../../pki/authority-secret.ts';
+import { activeGeneration, authorityOf } from '../../../../pki/authority.ts';
+import { commonName, keyIdOf, signCertificate } from '../../../../pki/certificate.ts';
+import { after, DAY, HOUR } from '../../../../pki/durations.ts';
+import { prepared, serverOf } from '../../../../../test/support/pki/fixtures.ts';
+import { generationId, importGeneration } from '../../../../pki/generation.ts';
+import { generateKeyPair, randomSerial } from '../../../../pki/keys.ts';
+import { firstCertificate } from '../../../../pki/pem.ts';
+import { TARGET_KINDS } from '../../../../pki/injection-target.ts';
+import type { ClusterReadings } from '../read-cluster.ts';
+import {
+  at,
+  authority,
+  bundle,
+  CIRCUMSTANCES,
+  FORBIDDEN,
+  healthy,
+  NOW,
+  policy,
+  read,
+  restoreWindow,
+  serving,
+  servingSecret,
+  stranger,
+  validating,
+  webhookConfiguration,
+} from '../../../../../test/support/cli/readings.ts';
+import { statusReport, type StatusReport } from './status-report.ts';
+
+const reportOf = (change: Partial<ClusterReadings> = {}, now = NOW): StatusReport =>
+  statusReport({ ...healthy, ...change }, { ...CIRCUMSTANCES, now });
+
+/** The parts in which something needs attention. */
+const complaints = (report: StatusReport) =>
+  report.attention.map(({ object, message }) => `${object}: ${message}`);
+
+test('a cluster in which all is well needs no attention; violations and open windows are shown and no reason to worry', () => {
+  const report = reportOf();
+  expect(report.attention).toEqual([]);
+  expect(report.healthy).toBe(true);
+  expect(report.leader).toMatchObject({
+    state: 'Held',
+    holder: 'gatehouse-a',
+    replicas: [{ name: 'gatehouse-a', ready: true, leads: true, restarts: 1 }],
+  });
+  expect(report.authority).toMatchObject({
+    source: 'Secret',
+    phase: 'steady',
+    generations: [{ state: 'active' }],
+  });
+  const { id } = activeGeneration(authority);
+  expect(report.servingCerts.items).toMatchObject([
+    { name: 'db-tls', service: 'db', state: 'Valid', signedBy: id },
+  ]);
+  expect(report.injectionTargets.items).toMatchObject([{ name: 'third-party', state: 'Current' }]);
+  expect(report.admissionPolicies.items).toMatchObject([{ name: 'servers', ready: 'True', violations: 4 }]);
+  expect(report.restoreWindows).toMatchObject({ total: 2, items: [{ phase: 'Open' }] });
+});
+
+test('an imported CA is due to be replaced by its owner alone', async () => {
+  const { publicKey, privateKey } = await generateKeyPair('ECDSA-P256');
+  const issuer = { name: commonName('Acme Root'), keyId: keyIdOf(publicKey), privateKey };
+  const validity = { notBefore: NOW, notAfter: after(NOW, 400 * DAY) };
+  const template = { ...validity, publicKey, subject: issuer, serial: randomSerial() };
+  const certificate = signCertificate({ ...template, purpose: { kind: 'authority' } }, issuer);
+  const made = importGeneration(
+    { id: generationId(firstCertificate(certificate).publicKey), certificate, key: privateKey },
+    { serial: randomSerial(), now: NOW, previous: undefined },
+  );
+  const stored = read({ data: toSecretData(authorityOf(made, NOW)) });
+
+  const rows = (report: StatusReport) => report.authority.generations.map(({ rotationAt }) => rotationAt);
+  expect(rows(reportOf({ authority: stored }))).toEqual([undefined]);
+  expect(rows(reportOf())).toEqual([expect.any(String)]);
+  expect(complaints(reportOf({ authority: stored }, after(NOW, 350 * DAY)))).toContainEqual(
+    expect.stringMatching(/and no other is prepared: it was imported, so put a new CA into its secret$/),
+  );
+});
+
+test('no private key is in the report', () => {
+  expect(JSON.stringify(reportOf())).not.toContain('PRIVATE KEY');
+});
+
+const brokenKey = { ...toSecretData(authority), 'generations.json': Buffer.from('[]').toString('base64') };
+const weak = { name: 'one.example.com', clientConfig: { service: {}, caBundle: 'AAAA' } };
+
+test.each<readonly [string, Partial<ClusterReadings>, string]>([
+  ['the Lease is missing', { lease: read(undefined) }, 'Lease gatehouse-system/gatehouse: nobody leads'],
+  [
+    'the leader has fallen silent',
+    { lease: read({ spec: { holderIdentity: 'a', renewTime: at(-60_000), leaseDurationSeconds: 15 } }) },
+    'a has not renewed it since',
+  ],
+  [
+    'a replica is not ready',
+    { pods: read([{ metadata: { name: 'gatehouse-b' } }]) },
+    'Pod gatehouse-b: it is not ready',
+  ],
+  [
+    'there is no authority',
+    { authority: read(undefined) },
+    'Secret gatehouse-system/gatehouse-authority: it is missing',
+  ],
+  ['the authority is broken', { authority: read({ data: brokenKey }) }, 'is broken: generations.json'],
+  [
+    'a cert was signed by somebody else',
+    { servingSecrets: read([servingSecret('db-tls', await serverOf(stranger, NOW))]) },
+    'Secret prod/db-tls: no generation of the authority has signed it',
+  ],
+  [
+    'a Secret has another key than its cert',
+    {
+      servingSecrets: read([
+        servingSecret('db-tls', { ...serving, keyPair: (await serverOf(authority, NOW)).keyPair }),
+      ]),
+    },
+    'Secret prod/db-tls: it cannot be used',
+  ],
+  [
+    'a caBundle is another',
+    validating(webhookConfiguration('third-party', { webhooks: [weak] })),
+    'ValidatingWebhookConfiguration third-party: not the CA bundle of now: one.example.com',
+  ],
+  [
+    'the own webhook configuration, which has no annotation, is stale',
+    validating(webhookConfiguration('gatehouse', { metadata: { name: 'gatehouse' }, webhooks: [weak] })),
+    'ValidatingWebhookConfiguration gatehouse: not the CA bundle',
+  ],
+  [
+    'an annotation names what is not there',
+    validating(
+      webhookConfiguration('third-party', {
+        metadata: {
+          name: 'third-party',
+          annotations: { 'gatehouse.dev/inject-cabundle': 'two.example.com' },
+        },
+      }),
+    ),
+    'there is no webhook named two.example.com',
+  ],
+  [
+    'a policy does not compile',
+    { policies: read([policy({ status: 'False', message: 'spec.validate: no' })]) },
+    'AdmissionPolicy servers: spec.validate: no',
+  ],
+  [
+    'nobody has judged the policy as it is',
+    { policies: read([policy({ observedGeneration: 2 })]) },
+    'AdmissionPolicy servers: no leader has judged it as it is now',
+  ],
+  [
+    'a restore left something broken',
+    { windows: read([restoreWindow('CompletedWithViolations', at(-HOUR))]) },
+    'RestoreWindow drill: the restore left 2 violations',
+  ],
+  [
+    'nobody closes a window whose time is over',
+    { windows: read([restoreWindow('Open', at(-HOUR))]) },
+    'RestoreWindow drill: its time is over',
+  ],
+])('it needs attention when %s', (_when, change, expected) => {
+  const report = reportOf(change);
+  expect(complaints(report)).toEqual([expect.stringContaining(expected)]);
+  expect(report.healthy).toBe(false);
+});
+
+test('a cert is due for renewal for an hour, then overdue, then expired; soonest stands first', async () => {
+  // Lives for a day, from half an hour before it was made.
+  const later = servingSecret('later', await serverOf(authority, after(NOW, HOUR)));
+  const servingSecrets = read([later, servingSecret('db-tls', serving)]);
+  const [{ renewAt = '' } = {}, second] = reportOf({ servingSecrets }).servingCerts.items;
+  expect(second?.name).toBe('later');
+  const stateAt = (now: Date) => {
+    const lease = read({ spec: { holderIdentity: 'a', renewTime: now.toISOString() } });
+    const report = reportOf({ lease, windows: read([]) }, now);
+    return [report.servingCerts.items[0]?.state, report.attention.length];
+  };
+  const due = new Date(renewAt);
+  expect(stateAt(after(due, -1_000))).toEqual(['Valid', 0]);
+  expect(stateAt(due)).toEqual(['RenewalDue', 0]);
+  expect(stateAt(after(due, HOUR))).toEqual(['Overdue', 1]);
+  expect(stateAt(after(NOW, 2 * DAY))).toEqual(['Expired', 1]);
+});
+
+test('an authority that nobody rotates needs attention at three quarters of its life, unless the next one is prepared', async () => {
+  const lateAt = after(NOW, 0.76 * 730 * DAY);
+  const lateWith = (data: Readonly<Record<string, string>>) =>
+    complaints(reportOf({ ...atRest(lateAt), authority: read({ data }) }, lateAt));
+  expect(lateWith(toSecretData(authority))).toEqual([expect.stringContaining('no other is prepared')]);
+  expect(lateWith(toSecretData(await prepared(authority, lateAt)))).toEqual([]);
+});
+
+/** Nothing in it depends on the authority. */
+const atRest = (now: Date): Partial<ClusterReadings> => ({
+  lease: read({ spec: { holderIdentity: 'a', renewTime: now.toISOString() } }),
+  ...{ servingSecrets: read([]), targets: [], windows: read([]) },
+});
+
+test('who may not read the Secret of the authority sees what is published of it', () => {
+  const report = reportOf({ authority: FORBIDDEN });
+  const { id } = activeGeneration(authority);
+  expect(report.authority).toMatchObject({
+    source: 'ConfigMap',
+    unread: [{ what: 'Secret gatehouse-system/gatehouse-authority', reason: 'Forbidden' }],
+    generations: [{ id, state: 'trusted', expired: false }],
+  });
+  expect(report.servingCerts.items[0]?.signedBy).toBe(id);
+  expect(report.injectionTargets.items[0]?.state).toBe('Current');
+  expect(report.healthy).toBe(true);
+});
+
+test('what could not be read is named in its place, and nothing is called healthy or wrong for want of it', () => {
+  const report = reportOf({
+    authority: FORBIDDEN,
+    caBundle: FORBIDDEN,
+    servingSecrets: FORBIDDEN,
+    policies: { kind: 'unread', reason: 'NotInstalled', message: 'no such kind' },
+  });
+  expect(report.attention).toEqual([]);
+  expect(report.healthy).toBe(false);
+  expect(report.servingCerts.unread).toMatchObject([{ reason: 'Forbidden' }]);
+  expect(report.admissionPolicies.unread).toMatchObject([{ reason: 'NotInstalled' }]);
+  expect(report.injectionTargets.items).toMatchObject([{ name: 'third-party', state: 'Unknown' }]);
+});
+
+test('a bundle from elsewhere is compared with its source, if that may be read', () => {
+  const copied = {
+    metadata: {
+      ...{ namespace: 'shop', name: 'trust' },
+      annotations: { 'gatehouse.dev/inject-cabundle-from': 'prod/their-ca' },
+    },
+    data: { 'ca.crt': bundle },
+  };
+  const targets = [{ kind: TARGET_KINDS.configMap, objects: read([copied]) }];
+  const sourceOf = (
+    source: ClusterReadings['sources'] extends ReadonlyMap<string, infer Of> ? Of : never,
+  ) => {
+    const { items, unread } = reportOf({
+      targets,
+      sources: new Map([['Secret prod/their-ca', source]]),
+    }).injectionTargets;
+    return [items[0]?.source, items[0]?.state, unread.length];
+  };
+  const consents = {
+    metadata: { annotations: { 'gatehouse.dev/allow-direct-injection': 'true' } },
+    data: { 'ca.crt': Buffer.from(bundle).toString('base64') },
+  };
+  expect(sourceOf(read(consents))).toEqual(['Secret prod/their-ca', 'Current', 0]);
+  expect(sourceOf(read(undefined))).toEqual(['Secret prod/their-ca', 'Invalid', 0]);
+  expect(sourceOf(FORBIDDEN)).toEqual(['Secret prod/their-ca', 'Unknown', 1]);
+});

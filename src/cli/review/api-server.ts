@@ -1,0 +1,167 @@
+/**
+ * What an API server does with an object beside asking webhooks, and in which order: that of the sandbox, which is held to a real
+ * one. Policies and handlers are asked as in a cluster, by the webhook configurations that Gatehouse would install.
+ */
+import { randomUUID } from 'node:crypto';
+
+import type { JsonObject } from '../../json/json.ts';
+import type { WebhookConfiguration } from '../../admission/webhook-configurations.ts';
+import type { ObjectRef } from '../../api/meta.ts';
+import { withMeta, type ApiObject } from '../../sandbox/api-object.ts';
+import {
+  complete,
+  decodeObject,
+  validateCreate,
+  validateUpdate,
+  withGeneration,
+  withStatusOf,
+} from '../../sandbox/pipeline/complete.ts';
+import type { AdmissionAttributes, Api } from '../../sandbox/pipeline/context.ts';
+import { narrowed } from '../../sandbox/pipeline/reach.ts';
+import type { ResourceRegistry, ResourceType } from '../../sandbox/resource-type.ts';
+import type { Storage } from '../../sandbox/storage/stored.ts';
+import { createAdmission } from '../../sandbox/webhooks/admission.ts';
+import type { WebhookCaller } from '../../sandbox/webhooks/call.ts';
+import type { UserInfo } from '../../admission/request.ts';
+
+/** A write on its way: what is there, and what is to be. */
+export interface Write {
+  readonly type: ResourceType;
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  /** Undefined on DELETE. */
+  readonly object: ApiObject | undefined;
+  /** Undefined on CREATE. */
+  readonly old: ApiObject | undefined;
+  readonly user: UserInfo;
+}
+
+export type Call = WebhookCaller['call'];
+
+export interface ApiServer {
+  /** An object in the version of another type of its resource. @throws ApiFailure */
+  readonly inVersion: (object: ApiObject, type: ResourceType) => Promise<ApiObject>;
+  /** Undefined on DELETE. @throws ApiFailure */
+  readonly mutate: (write: Write, call: Call) => Promise<Mutated | undefined>;
+  /** @throws ApiFailure what its definition or a webhook has against the object that `mutate` gave */
+  readonly validate: (write: Write, prepared: ApiObject | undefined, call: Call) => Promise<void>;
+}
+
+export interface Mutated {
+  /** After all mutating webhooks. */
+  readonly mutated: ApiObject;
+  /** With what the API server sets itself. */
+  readonly prepared: ApiObject;
+}
+
+export interface ApiServerParts {
+  readonly registry: ResourceRegistry;
+  /** With the definitions, and the Namespaces by which webhooks select. */
+  readonly storage: Storage;
+  readonly convert: Api['convert'];
+  readonly webhooks: { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration };
+}
+
+const ADMISSION_GROUP = 'admissionregistration.k8s.io';
+
+export function createApiServer({ registry, storage, convert, webhooks }: ApiServerParts): ApiServer {
+  const install = (resource: string, configuration: WebhookConfiguration) => {
+    const object = configuration as unknown as ApiObject; // it has apiVersion, kind and metadata, and is JSON
+    storage.create({ group: ADMISSION_GROUP, resource }, object);
+  };
+  install('mutatingwebhookconfigurations', webhooks.mutating);
+  install('validatingwebhookconfigurations', webhooks.validating);
+  const admission = (call: Call) =>
+    createAdmission({ registry, storage, convert, newUid: randomUUID, caller: { call } });
+  return {
+    inVersion: async (object, type) => (await convert([object], type))[0] ?? object,
+    mutate: async (write, call) => {
+      const { type } = write;
+      const mutated = await admission(call).mutate(
+        attributesOf(write, write.object),
+        (next) => complete(next, type),
+        SILENT,
+      );
+      return mutated === undefined ? undefined : { mutated, prepared: prepare(write, mutated) };
+    },
+    validate: async (write, object, call) => {
+      if (object !== undefined) {
+        if (write.old === undefined) validateCreate(object, write.type);
+        else validateUpdate(object, write.old, write.type);
+      }
+      await admission(call).validate(attributesOf(write, object), SILENT);
+    },
+  };
+}
+
+/** What webhooks say is heard where they are called. */
+const SILENT = { warn: () => undefined, annotate: () => undefined };
+
+/**
+ * An object as the API server reads it: pruned, and with the defaults of its definition.
+ *
+ * @param namespace for objects of namespaces that name none
+ * @param warn told of each field that is dropped
+ * @throws ApiFailure when it is none of this type
+ */
+export function decode(
+  object: JsonObject,
+  type: ResourceType,
+  namespace: string,
+  warn: (text: string) => void,
+): ApiObject {
+  const decoded = decodeObject(object, type, 'Warn', { ...SILENT, warn });
+  const own = decoded.metadata.namespace ?? '';
+  if (!type.namespaced) return own === '' ? decoded : withMeta(decoded, { namespace: undefined });
+  return own === '' ? withMeta(decoded, { namespace }) : decoded;
+}
+
+export function refOf({ group, resource }: ResourceType, { metadata }: ApiObject): ObjectRef {
+  return { group, resource, namespace: metadata.namespace, name: metadata.name ?? '' };
+}
+
+function attributesOf(
+  { type, operation, old, user }: Write,
+  object: ApiObject | undefined,
+): AdmissionAttributes {
+  const { name = '', namespace = '' } = (object ?? old)?.metadata ?? {};
+  const kind = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' }[operation];
+  return {
+    operation,
+    type,
+    subresource: '',
+    namespace,
+    name,
+    ...(object === undefined ? {} : { object }),
+    ...(old === undefined ? {} : { oldObject: old }),
+    user,
+    dryRun: false,
+    options: { kind, apiVersion: 'meta.k8s.io/v1' },
+  };
+}
+
+/** What the API server sets itself, whatever the client said. */
+function prepare({ type, operation, old }: Write, object: ApiObject): ApiObject {
+  if (operation === 'UPDATE' && old !== undefined) {
+    const { uid, resourceVersion, creationTimestamp, deletionTimestamp, generation } = old.metadata;
+    const kept = withMeta(object, { uid, resourceVersion, creationTimestamp, deletionTimestamp, generation });
+    return withGeneration(narrowed(kept, old, type, ''), old, type);
+  }
+  const named = withMeta(type.hasStatus ? withStatusOf(object, undefined) : object, {
+    ...asNew,
+    name: object.metadata.name ?? generatedName(object),
+  });
+  return withGeneration(named, undefined, type);
+}
+
+/** Also of an object that was read from another cluster. */
+const asNew = {
+  uid: undefined,
+  resourceVersion: undefined,
+  creationTimestamp: undefined,
+  deletionTimestamp: undefined,
+  deletionGracePeriodSeconds: undefined,
+} as const;
+
+/** The API server adds five characters; these stand for any. */
+const generatedName = ({ metadata: { generateName = '' } }: ApiObject): string | undefined =>
+  generateName === '' ? undefined : `${generateName.slice(0, 58)}xxxxx`;

@@ -1,0 +1,152 @@
+/** `gatehouse review --cluster`: everything that is stored, judged by policies. Reads alone. */
+import { hasAudit } from '../../../admission/audit.ts';
+import type { CompiledPolicy } from '../../../admission/compile.ts';
+import { isInScope } from '../../../admission/object-scope.ts';
+import { groupResourceName, objectKey, type KubernetesObject } from '../../../api/meta.ts';
+import { scanStored, type AuditScanDeps, type Culprit } from '../../../runtime/policies/audit-scan.ts';
+import { storedObjects } from '../../../runtime/policies/stored-objects.ts';
+import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
+import type { ReviewFlags } from '../flags.ts';
+import type { ReadOptions } from '../input.ts';
+import { loadClusterPolicies } from './cluster-policies.ts';
+import { loadWorld } from './cluster-world.ts';
+import { connectToRead, type Cluster } from './connect.ts';
+import { watchForDuplicates, type Duplicates } from './duplicates.ts';
+import { followPages } from './follow-pages.ts';
+
+export interface PolicyReview {
+  readonly policy: string;
+  readonly enforcement: CompiledPolicy['enforcement'];
+  /** How many objects were looked at. */
+  readonly checked: number;
+  readonly culprits: readonly Culprit[];
+  /** Why not everything was looked at, if so. */
+  readonly incomplete: string | undefined;
+}
+
+export interface ClusterReview {
+  readonly policies: readonly PolicyReview[];
+  readonly notes: readonly string[];
+}
+
+/** @throws UnusableInput for policies in files, and an Error when the cluster does not answer */
+export async function reviewCluster(
+  flags: ReviewFlags,
+  options: ReadOptions,
+  ownNamespace: string,
+): Promise<ClusterReview> {
+  const cluster = await connectToRead(flags);
+  try {
+    return await withProgress((line) =>
+      reviewConnected(cluster, flags, options, ownNamespace, line, new AbortController().signal),
+    );
+  } finally {
+    await cluster.close();
+  }
+}
+
+async function reviewConnected(
+  cluster: Cluster,
+  flags: ReviewFlags,
+  options: ReadOptions,
+  ownNamespace: string,
+  line: ProgressLine,
+  signal: AbortSignal,
+): Promise<ClusterReview> {
+  const given = { given: flags.policies, crds: flags.crds ?? [] };
+  const loaded = await loadClusterPolicies(cluster, given, options, ownNamespace, signal);
+  // Asked for by a person: policies that leave out the hourly audit are looked at too.
+  const asked = loaded.policies.map((policy) => ({ ...policy, audit: true }));
+  const auditable = asked.filter(hasAudit);
+  const notes = new Set(
+    asked
+      .filter((policy) => !auditable.includes(policy))
+      .map(({ name }) => `AdmissionPolicy ${name} has no rule about what is stored already`),
+  );
+  const stored = storedObjects(cluster);
+  const namespaces = await stored.namespaceLabels(signal);
+  const { onPage } = await followPages(auditable, stored, line, signal);
+  const deps: AuditScanDeps = {
+    pages: async function* (resource, waiting) {
+      if ((await cluster.discovery.resolve(resource, waiting)) === undefined) {
+        notes.add(`the API server does not serve ${groupResourceName(resource)}: nothing of it is stored`);
+        return;
+      }
+      for await (const page of stored.pages(resource, waiting)) {
+        onPage(resource, page.length);
+        // No policy governs the namespace of Gatehouse itself.
+        yield page.filter(({ metadata }) => metadata?.namespace !== ownNamespace);
+      }
+    },
+    namespaceLabels: () => Promise.resolve(namespaces),
+    world: await loadWorld(cluster, auditable, signal),
+    now: () => new Date(),
+  };
+  const policies: PolicyReview[] = [];
+  for (const policy of auditable) policies.push(await reviewPolicy(policy, deps, signal));
+  const broken = loaded.broken.map(({ name, message }) => unusable(name, message));
+  return { policies: [...policies, ...broken], notes: [...notes] };
+}
+
+async function reviewPolicy(
+  policy: CompiledPolicy,
+  deps: AuditScanDeps,
+  signal: AbortSignal,
+): Promise<PolicyReview> {
+  const duplicates = watchForDuplicates(policy, deps.now());
+  const culprits: Culprit[] = [];
+  const result = await scanStored(
+    policy,
+    { ...deps, pages: seenBy(duplicates, policy, deps, signal) },
+    (culprit) => culprits.push(culprit),
+    signal,
+  );
+  return {
+    policy: policy.name,
+    enforcement: policy.enforcement,
+    checked: result.checked ?? 0,
+    culprits: merged([...culprits, ...duplicates.culprits()]),
+    incomplete: result.message,
+  };
+}
+
+/** The same pages, of which `duplicates` sees what the policy selects. */
+function seenBy(
+  duplicates: Duplicates,
+  policy: CompiledPolicy,
+  { pages, namespaceLabels }: AuditScanDeps,
+  signal: AbortSignal,
+): AuditScanDeps['pages'] {
+  return async function* (resource, waiting) {
+    const namespaces = await namespaceLabels(signal);
+    const { group, resource: plural } = resource;
+    for await (const page of pages(resource, waiting)) {
+      for (const object of page) {
+        if (isInScope(policy, object, namespaces)) duplicates.see({ group, resource: plural }, object);
+      }
+      yield page;
+    }
+  };
+}
+
+/** One entry an object. */
+function merged(culprits: readonly Culprit[]): readonly Culprit[] {
+  const byObject = Map.groupBy(culprits, ({ resource, object }) => keyOf(resource, object));
+  return [...byObject.values()].flatMap((same) => {
+    const [first] = same;
+    return first === undefined
+      ? []
+      : [{ ...first, violations: same.flatMap(({ violations }) => violations) }];
+  });
+}
+
+const keyOf = (resource: Culprit['resource'], { metadata }: KubernetesObject): string =>
+  `${groupResourceName(resource)} ${objectKey(metadata ?? {})}`;
+
+const unusable = (policy: string, message: string): PolicyReview => ({
+  policy,
+  enforcement: 'Deny',
+  checked: 0,
+  culprits: [],
+  incomplete: `it cannot be enforced: ${message}`,
+});

@@ -1,0 +1,108 @@
+/** Conversion between versions, by the ConversionPolicies and handlers that were read: as far as definitions ask for it. */
+import { compileConversion } from '../../admission/conversion/compile.ts';
+import type { Converter } from '../../admission/conversion/converter.ts';
+import { readDefinition } from '../../admission/conversion/definition.ts';
+import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import type { ConversionPolicy } from '../../api/conversion-policy.ts';
+import { groupResourceName } from '../../api/meta.ts';
+import { toJson, type ApiObject } from '../../sandbox/api-object.ts';
+import { createConverter } from '../../sandbox/crd/convert.ts';
+import { DEFINITIONS } from '../../sandbox/crd/definition.ts';
+import { createDefinedView } from '../../sandbox/pipeline/as-defined.ts';
+import type { Api } from '../../sandbox/pipeline/context.ts';
+import { apiVersionOf } from '../../sandbox/resource-type.ts';
+import type { Storage } from '../../sandbox/storage/stored.ts';
+import { textOf, type PlacedObject } from './documents.ts';
+import { refuse } from './input.ts';
+import type { Kinds } from './kinds.ts';
+import { readOwn } from './read-own.ts';
+
+/** By the name of the definition, e.g. `servers.infra.example.com`. */
+export type Converters = ReadonlyMap<string, Converter>;
+
+/** @throws UnusableInput with everything that keeps a policy from converting */
+export function readConverters(
+  objects: readonly PlacedObject[],
+  handlers: readonly CompiledHandler[],
+  { registry }: Pick<Kinds, 'registry'>,
+  storage: Pick<Storage, 'get'>,
+): Converters {
+  const { found, problems } = readOwn('ConversionPolicy', objects, registry);
+  const compiled = found.map(({ label, object }) => {
+    const policy = object as unknown as ConversionPolicy; // its definition is made from this type
+    const { apiGroup, resource } = policy.spec.target;
+    const name = groupResourceName({ group: apiGroup, resource });
+    const crd = storage.get(DEFINITIONS, { namespace: '', name });
+    const definition = crd === undefined ? undefined : readDefinition(toJson(crd));
+    if (definition === undefined) {
+      const message = `spec.target: nothing that was read defines ${name}: add its CustomResourceDefinition to the crds`;
+      return { name, converter: undefined, problems: [`${label}: ${message}`] };
+    }
+    const result = compileConversion(policy, definition);
+    return {
+      name,
+      converter: result.usable?.converter,
+      problems: result.problems.map(({ where, message }) => `${label}: ${where}: ${message}`),
+    };
+  });
+  refuse([...problems, ...compiled.flatMap((each) => each.problems)]);
+  return new Map([
+    ...handlers.flatMap(({ converter }) =>
+      converter === undefined ? [] : [[groupResourceName(converter.target), converter] as const],
+    ),
+    ...compiled.flatMap(({ name, converter }) =>
+      converter === undefined ? [] : [[name, converter] as const],
+    ),
+  ]);
+}
+
+/** As the API server converts: by the strategy of the definition, and pruned and defaulted by the version asked for. */
+export function createConversion(storage: Pick<Storage, 'get'>, converters: Converters): Api['convert'] {
+  const asDefined = createDefinedView();
+  return async (objects, type) => {
+    if (!type.custom) return objects;
+    const name = groupResourceName(type);
+    const definition = storage.get(DEFINITIONS, { namespace: '', name });
+    const convert = createConverter({
+      callWebhook: (_client, review) => answer(review, name, converters.get(name)),
+    });
+    const converted =
+      definition === undefined
+        ? objects.map((object): ApiObject => ({ ...object, apiVersion: apiVersionOf(type) }))
+        : await convert(objects, definition, apiVersionOf(type));
+    return converted.map((object) => asDefined(object, type));
+  };
+}
+
+/** As long as the API server waits, in milliseconds. */
+const CONVERSION_MS = 30_000;
+
+/** The answer to a ConversionReview. @throws when nobody can give it */
+async function answer(
+  review: JsonObject,
+  name: string,
+  converter: Converter | undefined,
+): Promise<JsonObject> {
+  if (converter === undefined) {
+    throw new Error(
+      `no ConversionPolicy and no handler that was read converts ${name}, and other webhooks are not called`,
+    );
+  }
+  const request = ownValue(review, 'request');
+  const asked = isJsonObject(request) ? request : {};
+  const apiVersion = textOf(asked, 'desiredAPIVersion');
+  const objects = ownValue(asked, 'objects');
+  const convertedObjects: JsonValue[] = [];
+  for (const object of isJsonArray(objects) ? objects : []) {
+    if (!isJsonObject(object)) continue;
+    const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
+    const converted = await converter.convert(object, version, AbortSignal.timeout(CONVERSION_MS));
+    convertedObjects.push({ ...converted, apiVersion, kind: textOf(object, 'kind') });
+  }
+  return {
+    apiVersion: textOf(review, 'apiVersion'),
+    kind: 'ConversionReview',
+    response: { uid: textOf(asked, 'uid'), result: { status: 'Success' }, convertedObjects },
+  };
+}

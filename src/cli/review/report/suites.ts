@@ -1,0 +1,93 @@
+/** Results of suites as text, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
+import type { SuiteResult, TestResult } from '../suite/run-suites.ts';
+import type { Mismatch } from '../suite/check.ts';
+import type { JunitCase, JunitSuite } from './junit.ts';
+import { outcomeLines, resultJson, type TableOptions } from './objects.ts';
+import { printable } from '../../../json/steering.ts';
+import { paint } from '../../terminal/table.ts';
+
+export function suitesText(suites: readonly SuiteResult[], { colours, showPatch }: TableOptions): string {
+  const lines = suites.flatMap(({ file, results }) => [
+    printable(file),
+    ...results.flatMap((result) => testLines(result, file, { colours, showPatch })),
+    '',
+  ]);
+  const { tests, passed, failed } = summaryOf(suites);
+  const counts = [
+    ...(failed > 0 ? [paint({ text: `${failed} failed`, colour: 'red' }, colours)] : []),
+    ...(passed > 0 ? [paint({ text: `${passed} passed`, colour: 'green' }, colours)] : []),
+  ];
+  return [...lines, `${tests} ${tests === 1 ? 'test' : 'tests'}: ${counts.join(', ')}`, ''].join('\n');
+}
+
+function testLines(
+  { test, reviewed, mismatches }: TestResult,
+  file: string,
+  { colours, showPatch }: TableOptions,
+): readonly string[] {
+  const said = showPatch
+    ? outcomeLines(reviewed.outcome, true).map((line) => `          ${printable(line)}`)
+    : [];
+  if (mismatches.length === 0) {
+    return [`  ${paint({ text: 'passed', colour: 'green' }, colours)}  ${printable(test.name)}`, ...said];
+  }
+  return [
+    `  ${paint({ text: 'FAILED', colour: 'red' }, colours)}  ${printable(`${test.name} (${file}:${test.line})`)}`,
+    ...mismatches.flatMap(({ what, expected, received }) => [
+      `          ${printable(what)}`,
+      `            expected: ${printable(expected)}`,
+      `            received: ${printable(received)}`,
+    ]),
+    ...said,
+  ];
+}
+
+function summaryOf(suites: readonly SuiteResult[]) {
+  const results = suites.flatMap((suite) => suite.results);
+  const failed = results.filter(({ mismatches }) => mismatches.length > 0).length;
+  return { suites: suites.length, tests: results.length, passed: results.length - failed, failed };
+}
+
+export function suitesJson(suites: readonly SuiteResult[], notes: readonly string[]): object {
+  return {
+    kind: 'SuiteReview',
+    summary: summaryOf(suites),
+    notes,
+    suites: suites.map(({ file, results }) => ({
+      file,
+      tests: results.map(({ test: { name, line }, reviewed, mismatches }) => ({
+        name,
+        line,
+        passed: mismatches.length === 0,
+        failures: mismatches,
+        result: resultJson(reviewed),
+      })),
+    })),
+  };
+}
+
+export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite[] {
+  return suites.map(({ file, results }) => ({
+    name: file,
+    cases: results.map(({ test, reviewed, mismatches }): JunitCase => {
+      const [first] = mismatches;
+      return {
+        name: test.name,
+        className: file,
+        file,
+        output: outcomeLines(reviewed.outcome, false),
+        result:
+          first === undefined
+            ? { kind: 'passed' }
+            : {
+                kind: 'failed',
+                message: describe(first),
+                details: [...mismatches.map(describe), `at ${file}:${test.line}`].join('\n'),
+              },
+      };
+    }),
+  }));
+}
+
+const describe = ({ what, expected, received }: Mismatch): string =>
+  `${what}: expected ${expected}, received ${received}`;

@@ -1,0 +1,148 @@
+/** `gatehouse review`: what policies and handlers say of objects, without a cluster or of what is stored in one. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+
+import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
+import { stringifyJson } from '../../json/json.ts';
+import { environmentName, resolveConfig } from '../../config/config.ts';
+import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load/load.ts';
+import { modeOf, type ReviewFlags } from './flags.ts';
+import type { ReadOptions } from './input.ts';
+import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
+import { formatJson } from './report/json-report.ts';
+import { formatJunit } from './report/junit.ts';
+import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
+import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
+import { reviewObjects, type Surroundings } from './review-objects.ts';
+import { runSuites } from './suite/run-suites.ts';
+import { sentenceOf } from '../../runtime/sentence-of.ts';
+import { inHandler, surviveStrayErrors } from '../../runtime/stray-errors.ts';
+
+/** What the process ends with. */
+export type ExitCode = 0 | 1 | 2;
+
+/** What is printed, and whether anything in it is wrong. */
+interface Result {
+  readonly text: string;
+  readonly notes: readonly string[];
+  readonly exitCode: ExitCode;
+}
+
+/** Prints the result; what keeps it from being one is told in sentences, and gives 2. */
+export async function review(flags: ReviewFlags): Promise<ExitCode> {
+  try {
+    const { text, notes, exitCode } = await run(flags);
+    for (const note of notes) console.error(`note: ${note}`);
+    await new Promise<void>((done) => {
+      process.stdout.write(text, () => {
+        done();
+      });
+    });
+    return exitCode;
+  } catch (error) {
+    for (const line of sentenceOf(error).split('\n')) console.error(`error: ${line}`);
+    return 2;
+  }
+}
+
+async function run(flags: ReviewFlags): Promise<Result> {
+  const mode = modeOf(flags);
+  const options: ReadOptions = {
+    recursive: flags.recursive === true,
+    standardInput: () => readFileSync(0, 'utf8'),
+  };
+  switch (mode) {
+    case 'objects':
+      return await runObjects(flags, options);
+    case 'suites':
+      return await runTests(flags, options);
+    case 'cluster':
+      return await runCluster(flags, options);
+  }
+}
+
+async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
+  const handlers = await openHandlers(flags.handlers, process.cwd());
+  const { reviewed, notes } = await reviewObjects(flags, options, { ...surroundings(), handlers });
+  const denied = reviewed.some(({ outcome }) => outcome.verdict === 'denied');
+  const text = () => {
+    switch (flags.output) {
+      case 'table':
+        return objectsTable(reviewed, { colours: colours(), showPatch: flags.showPatch === true });
+      case 'json':
+        return formatJson(objectsJson(reviewed, notes));
+      case 'junit':
+        return formatJunit(objectsJunit(reviewed));
+    }
+  };
+  return { text: text(), notes, exitCode: denied ? 1 : 0 };
+}
+
+async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
+  const suites = await runSuites(flags.suite ?? [], options, { ...surroundings(), openHandlers });
+  const notes = suites.flatMap((suite) => suite.notes);
+  const failed = suites.some(({ results }) => results.some(({ mismatches }) => mismatches.length > 0));
+  const text = () => {
+    switch (flags.output) {
+      case 'table':
+        return suitesText(suites, { colours: colours(), showPatch: flags.showPatch === true });
+      case 'json':
+        return formatJson(suitesJson(suites, notes));
+      case 'junit':
+        return formatJunit(suitesJunit(suites));
+    }
+  };
+  return { text: text(), notes, exitCode: failed ? 1 : 0 };
+}
+
+async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
+  // What talks to a cluster is loaded only for one.
+  const { reviewCluster } = await import('./cluster/review-cluster.ts');
+  const result = await reviewCluster(flags, options, ownNamespace());
+  const isIncomplete = result.policies.some(({ incomplete }) => incomplete !== undefined);
+  const isViolated = result.policies.some(({ culprits }) => culprits.length > 0);
+  const text = () => {
+    switch (flags.output) {
+      case 'table':
+        return clusterTable(result, colours());
+      case 'json':
+        return formatJson(clusterJson(result));
+      case 'junit':
+        return formatJunit(clusterJunit(result));
+    }
+  };
+  return { text: text(), notes: result.notes, exitCode: isIncomplete ? 2 : isViolated ? 1 : 0 };
+}
+
+/** Where Gatehouse runs, as `serve` has it. */
+function ownNamespace(): string {
+  const variable = environmentName('namespace');
+  return resolveConfig({}, { [variable]: process.env[variable] }, {}).namespace;
+}
+
+function surroundings(): Omit<Surroundings, 'handlers'> {
+  return { logFor, ownNamespace: ownNamespace(), now: new Date() };
+}
+
+/** @throws InvalidHandlers with everything that is wrong with them */
+async function openHandlers(source: string | undefined, from: string): Promise<readonly LoadedHandler[]> {
+  if (source === undefined) return [];
+  const onStray = (handler = 'unknown', error: Error) => {
+    logFor(handler).error('it left an error behind: await what it starts', { err: error });
+  };
+  surviveStrayErrors({ folder: resolve(from, source), onStray }, new AbortController().signal);
+  return await inHandler('loading', () => loadHandlers(source, from));
+}
+
+/** What handlers log goes where it is in nobody's way. */
+function logFor(handler: string): HandlerLog {
+  const write = (message: string, fields: object = {}) => {
+    const { err, ...others } = fields as { readonly err?: unknown };
+    const shown = Object.keys(others).length === 0 ? '' : ` ${stringifyJson(others)}`;
+    console.error(`handler ${handler}: ${message}${shown}`);
+    if (err instanceof Error) console.error(err.stack ?? err.message);
+  };
+  return { debug: () => undefined, info: write, warn: write, error: write };
+}
+
+const colours = (): boolean => process.stdout.isTTY && process.env.NO_COLOR === undefined;

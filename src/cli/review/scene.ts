@@ -1,0 +1,86 @@
+/** The cluster that was read: its kinds, its Namespaces and its objects. */
+import type { JsonObject } from '../../json/json.ts';
+import { ofJson, type ApiObject } from '../../sandbox/api-object.ts';
+import { ApiFailure } from '../../sandbox/failure.ts';
+import type { ResourceType } from '../../sandbox/resource-type.ts';
+import { createStorage } from '../../sandbox/storage/storage.ts';
+import type { Storage } from '../../sandbox/storage/stored.ts';
+import { decode, refOf } from './api-server.ts';
+import { describePlace, type PlacedObject } from './documents.ts';
+import { createKinds, type Kinds } from './kinds.ts';
+import { createContents, namespaceNamed, type Contents } from './world.ts';
+
+export interface Scene {
+  readonly kinds: Kinds;
+  /** For the API server alone: definitions and Namespaces. */
+  readonly storage: Storage;
+  /** What exists. */
+  readonly contents: Contents;
+  /**
+   * An object as the API server reads it; its namespace exists from then on.
+   * @param warn told of each field that is dropped
+   * @throws ApiFailure when it is none of this type
+   */
+  readonly decode: (object: JsonObject, type: ResourceType, warn: (text: string) => void) => ApiObject;
+  /** What was assumed, and what was left out. */
+  readonly notes: readonly string[];
+}
+
+export interface SceneParts {
+  /** What exists. */
+  readonly existing: readonly PlacedObject[];
+  /** What is to be reviewed: its kinds have to be known, and its Namespaces too. */
+  readonly reviewed: readonly PlacedObject[];
+  /** For objects that name none. */
+  readonly namespace: string;
+}
+
+const NAMESPACES = { group: '', resource: 'namespaces' };
+const ignore = () => undefined;
+
+/** @throws UnusableInput when a definition is none that an API server would take */
+export function createScene({ existing, reviewed, namespace }: SceneParts): Scene {
+  const storage = createStorage();
+  const kinds = createKinds([...existing, ...reviewed], storage);
+  const contents = createContents();
+
+  const ensureNamespace = (name: string) => {
+    if (storage.get(NAMESPACES, { namespace: '', name }) !== undefined) return;
+    putNamespace(ofJson({ ...namespaceNamed(name) } as unknown as JsonObject)); // labels are JSON
+  };
+  const putNamespace = (object: ApiObject) => {
+    const key = { namespace: '', name: object.metadata.name ?? '' };
+    const before = storage.get(NAMESPACES, key);
+    if (before !== undefined) storage.remove(NAMESPACES, key, before.metadata.resourceVersion ?? '');
+    storage.create(NAMESPACES, object);
+    contents.put({ ref: { ...NAMESPACES, namespace: undefined, name: key.name }, object });
+  };
+  const decodeHere: Scene['decode'] = (object, type, warn) => {
+    const decoded = decode(object, type, namespace, warn);
+    if (type.namespaced) ensureNamespace(decoded.metadata.namespace ?? '');
+    return decoded;
+  };
+  /** Says why it cannot be there, if so. */
+  const put = ({ object, place }: PlacedObject): string | undefined => {
+    const type = kinds.typeOf(object);
+    if (typeof type === 'string') return `${describePlace(place)}: left out: ${type}`;
+    try {
+      const decoded = decodeHere(object, type, ignore);
+      if (isNamespace(type)) putNamespace(decoded);
+      else contents.put({ ref: refOf(type, decoded), object: decoded });
+      return undefined;
+    } catch (error) {
+      if (error instanceof ApiFailure) return `${describePlace(place)}: left out: ${error.message}`;
+      throw error;
+    }
+  };
+  const leftOut = existing.map(put);
+  for (const placed of reviewed) {
+    const type = kinds.typeOf(placed.object);
+    if (typeof type !== 'string' && isNamespace(type)) leftOut.push(put(placed));
+  }
+  const notes = [...kinds.notes, ...leftOut.filter((note) => note !== undefined)];
+  return { kinds, storage, contents, decode: decodeHere, notes };
+}
+
+const isNamespace = ({ group, resource }: ResourceType): boolean => group === '' && resource === 'namespaces';

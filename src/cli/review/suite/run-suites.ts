@@ -1,0 +1,109 @@
+/** Suites → which of their tests fail, and why. */
+import { dirname, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+
+import type { LoadedHandler } from '../../../runtime/handlers/load/load.ts';
+import { objectsOf, parseDocuments } from '../documents.ts';
+import { userOf } from '../flags.ts';
+import { filesAt, readObjects, refuse, type ReadOptions } from '../input.ts';
+import type { Reviewed } from '../outcome.ts';
+import { createReviewer, type Reviewer } from '../reviewer.ts';
+import type { Surroundings } from '../review-objects.ts';
+import { checkExpectation, type Mismatch } from './check.ts';
+import { parseSuite, type Suite, type SuiteTest } from './suite.ts';
+
+export interface TestResult {
+  readonly test: Pick<SuiteTest, 'name' | 'line'>;
+  readonly reviewed: Reviewed;
+  /** Empty: it passed. */
+  readonly mismatches: readonly Mismatch[];
+}
+
+export interface SuiteResult {
+  readonly file: string;
+  readonly results: readonly TestResult[];
+  readonly notes: readonly string[];
+}
+
+export interface RunSuitesParts extends Omit<Surroundings, 'handlers'> {
+  /** Throws InvalidHandlers. */
+  readonly openHandlers: (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
+}
+
+/** @throws UnusableInput and InvalidHandlers with what keeps a suite from being run */
+export async function runSuites(
+  paths: readonly string[],
+  options: ReadOptions,
+  parts: RunSuitesParts,
+): Promise<readonly SuiteResult[]> {
+  const suites = readSuites(paths, options);
+  const results: SuiteResult[] = [];
+  for (const suite of suites) results.push(await runSuite(suite, options, parts));
+  return results;
+}
+
+function readSuites(paths: readonly string[], options: ReadOptions): readonly Suite[] {
+  const listed = paths.map((path) => ({ path, ...filesAt(path, options) }));
+  const problems = listed.flatMap((each) => each.problems);
+  const suites: Suite[] = [];
+  for (const { path, files } of listed) {
+    const isFolder = files[0] !== path;
+    const texts = files.map((file) => ({ file, text: readFileSync(file === '-' ? 0 : file, 'utf8') }));
+    const tests = isFolder ? texts.filter(({ file, text }) => !isFixture(text, file)) : texts;
+    if (texts.length > 0 && tests.length === 0)
+      problems.push(`${path}: there is no suite in this folder, only objects`);
+    for (const { file, text } of tests) {
+      const parsed = parseSuite(text, file, (name) => readObjects([name], { ...options, recursive: false }));
+      problems.push(...parsed.problems);
+      suites.push(parsed.suite);
+    }
+  }
+  refuse(problems);
+  return suites;
+}
+
+/** What lies beside suites and is none: objects of the API. A file that is neither is a suite with a mistake. */
+function isFixture(text: string, file: string): boolean {
+  const { found, problems } = parseDocuments(text, file);
+  return (
+    problems.length === 0 && found.length > 0 && found.every((each) => objectsOf(each).problems.length === 0)
+  );
+}
+
+async function runSuite(
+  suite: Suite,
+  options: ReadOptions,
+  { openHandlers, ...surroundings }: RunSuitesParts,
+): Promise<SuiteResult> {
+  const { file, policies, crds, existing, tests, namespace = 'default' } = suite;
+  const reviewer = createReviewer({
+    ...surroundings,
+    namespace,
+    handlers: await openHandlers(suite.handlers, resolve(dirname(file))),
+    existing: readObjects([...crds, ...policies, ...existing], options),
+    reviewed: tests.flatMap(({ object, old }) => (old === undefined ? [object] : [object, old])),
+  });
+  refuse(
+    reviewer.judges === 0
+      ? [`${file}: there is no AdmissionPolicy and no handler to test: name them under policies`]
+      : [],
+  );
+  const results: TestResult[] = [];
+  for (const test of tests) results.push(await runTest(test, reviewer));
+  return { file, results, notes: reviewer.notes.map((note) => `${file}: ${note}`) };
+}
+
+async function runTest(test: SuiteTest, { review }: Reviewer): Promise<TestResult> {
+  const { object, old, user, groups, operation, expect } = test;
+  const [reviewed] = await review([
+    {
+      place: object.place,
+      object: object.object,
+      old: old?.object,
+      operation,
+      user: userOf(user, groups),
+    },
+  ]);
+  if (reviewed === undefined) throw new Error('a review without a result');
+  return { test, reviewed, mismatches: checkExpectation(expect, reviewed.outcome) };
+}

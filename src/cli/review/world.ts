@@ -1,0 +1,125 @@
+/** A cluster that holds what was read, and nothing else. */
+import { ownValue } from '../../json/json.ts';
+import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
+import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
+import type { GovernedIndex, World } from '../../admission/world.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type GroupResource,
+  type KubernetesObject,
+  type ObjectRef,
+} from '../../api/meta.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { evidenceOfWindows } from '../../restore/evidence.ts';
+import { NO_CLAIMS } from './governed-index.ts';
+
+/** An object and where it is. */
+export interface Stored {
+  readonly ref: ObjectRef;
+  readonly object: KubernetesObject;
+}
+
+export interface Contents {
+  readonly find: (ref: ObjectRef) => KubernetesObject | undefined;
+  readonly list: (kind: GroupResource) => readonly KubernetesObject[];
+  /** In the place of what was there. */
+  readonly put: (stored: Stored) => void;
+}
+
+/** @param base what is there where nothing was put on top of it; it stays as it is */
+export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents {
+  const kinds = new Map<string, Map<string, KubernetesObject>>();
+  return {
+    find: (ref) => kinds.get(groupResourceName(ref))?.get(objectKey(ref)) ?? base?.find(ref),
+    list: (kind) => {
+      const own = kinds.get(groupResourceName(kind));
+      const below = base?.list(kind) ?? [];
+      if (own === undefined) return below;
+      return [...below.filter(({ metadata }) => !own.has(objectKey(metadata ?? {}))), ...own.values()];
+    },
+    put: ({ ref, object }) => {
+      const name = groupResourceName(ref);
+      const shelf = kinds.get(name) ?? new Map<string, KubernetesObject>();
+      kinds.set(name, shelf.set(objectKey(ref), object));
+    },
+  };
+}
+
+/** The Namespace of which nothing is known but its name. */
+export function namespaceNamed(name: string): KubernetesObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name, labels: { [NAMESPACE_NAME_LABEL]: name } },
+  };
+}
+
+/**
+ * The contents as a cluster has them while one object is written.
+ *
+ * @param self that object as it is before: nothing, if it is new
+ */
+export function contentsBefore(
+  contents: Contents,
+  self: { readonly ref: ObjectRef; readonly object: KubernetesObject | undefined },
+): Pick<Contents, 'find' | 'list'> {
+  const isSelf = (ref: ObjectRef) =>
+    groupResourceName(ref) === groupResourceName(self.ref) && objectKey(ref) === objectKey(self.ref);
+  return {
+    find: (ref) => (isSelf(ref) ? self.object : contents.find(ref)),
+    list: (kind) => {
+      const all = contents.list(kind);
+      if (groupResourceName(kind) !== groupResourceName(self.ref)) return all;
+      const others = all.filter(({ metadata }) => objectKey(metadata ?? {}) !== objectKey(self.ref));
+      return self.object === undefined ? others : [...others, self.object];
+    },
+  };
+}
+
+const RESTORE_WINDOWS: GroupResource = { group: 'gatehouse.dev', resource: 'restorewindows' };
+
+/** What policies see of the contents: everything is known, so nothing is ever late or unsure. */
+export function worldOf(
+  { find, list }: Pick<Contents, 'find' | 'list'>,
+  governed: GovernedIndex,
+  now: Date,
+): World {
+  const read = (ref: ObjectRef) => Promise.resolve(find(ref));
+  return {
+    find,
+    confirm: read,
+    read,
+    claims: NO_CLAIMS,
+    governed,
+    restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
+      const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // read by their own definition, which holds them to it
+      return Promise.resolve(evidenceOfWindows(windows, userInfo, { group, resource, namespace }, now));
+    },
+  };
+}
+
+/** What handlers see of them. */
+export function handlerWorldOf(
+  { find, list }: Pick<Contents, 'find' | 'list'>,
+  resolve: (kind: GroupResource) => { readonly namespaced: boolean } | undefined,
+): HandlerWorld {
+  return {
+    isNamespaced: (kind) => {
+      const resolved = resolve(kind);
+      if (resolved !== undefined) return Promise.resolve(resolved.namespaced);
+      const message = `no definition of ${groupResourceName(kind)} was read: give it with --crds`;
+      return Promise.reject(new Error(message));
+    },
+    find: () => undefined,
+    select: () => undefined,
+    read: (kind, place) => Promise.resolve(find({ ...kind, ...place })),
+    query: (kind, { namespace }) =>
+      Promise.resolve(
+        list(kind).filter((object) => namespace === undefined || ownNamespace(object) === namespace),
+      ),
+  };
+}
+
+const ownNamespace = ({ metadata }: KubernetesObject): unknown =>
+  metadata === undefined ? undefined : ownValue(metadata, 'namespace');

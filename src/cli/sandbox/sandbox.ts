@@ -1,0 +1,236 @@
+/** `gatehouse sandbox`: an in-memory Kubernetes API, Gatehouse against it, and the whole story, step by step. */
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { resolveConfig, type Config } from '../../config/config.ts';
+import { createClient } from '../../kube/client.ts';
+import { systemClock } from '../../kube/clock.ts';
+import type { Connection } from '../../kube/connection.ts';
+import { createDiscovery } from '../../kube/discovery.ts';
+import { createRest } from '../../kube/rest.ts';
+import { namespaces } from '../../kube/well-known.ts';
+import { compileHandlers } from '../../runtime/handlers/load/compile.ts';
+import { loadHandlers } from '../../runtime/handlers/load/load.ts';
+import { readingRole } from '../manifests.ts';
+import { NAMESPACE, startApi, type SandboxApi } from './api.ts';
+import { applyManifests, readManifests } from './manifests.ts';
+import { localService } from './tour-objects.ts';
+import { tellTour, type Cluster } from './tour.ts';
+import { serve } from '../serve.ts';
+
+export interface SandboxSettings {
+  /** Of the API. 0: any free port. */
+  readonly port: number;
+  /** Where everything is kept; undefined: in memory, gone at the end. */
+  readonly data: string | undefined;
+  /** Only the path of the kubeconfig. */
+  readonly quiet: boolean;
+  readonly tour: boolean;
+  /** A folder or a package with handlers; undefined: none. */
+  readonly handlers: string | undefined;
+}
+
+type Say = (text: string) => void;
+
+const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
+/** A replica that is not ready by then never will be: milliseconds. */
+const READY_WITHIN_MS = 30_000;
+
+/** Runs until the signal; leaves nothing behind but the data folder. Rejects with a sentence when it cannot start. */
+export async function sandbox(settings: SandboxSettings, signal: AbortSignal): Promise<void> {
+  const { port, data } = settings;
+  const folder = openFolder(data);
+  try {
+    const api = await startApi({
+      port,
+      folder,
+      objects: data === undefined ? undefined : join(folder, 'objects'),
+    });
+    const connection = api.connectAs('admin');
+    try {
+      await run(settings, { folder, api, connection }, signal);
+    } finally {
+      await connection.close();
+      await api.stop();
+    }
+  } finally {
+    if (data === undefined) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** For logs, the kubeconfig, and the objects if they are to be kept. */
+function openFolder(data: string | undefined): string {
+  if (data === undefined) return mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));
+  const folder = resolve(data);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+interface Place {
+  readonly folder: string;
+  readonly api: SandboxApi;
+  /** Of the administrator. */
+  readonly connection: Connection;
+}
+
+async function run(settings: SandboxSettings, place: Place, signal: AbortSignal): Promise<void> {
+  const { folder, api, connection } = place;
+  const say: Say = settings.quiet ? () => undefined : console.log;
+  const cluster = clusterOf(connection);
+  const hasHistory = (await cluster.client.get(namespaces, { name: NAMESPACE })) !== undefined;
+  const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
+  await install(cluster, port);
+  await allowReads(cluster, settings.handlers);
+
+  const ending = new AbortController();
+  const replica = serve(configFor(port, operationsPort, settings.handlers), {
+    connection: () => api.connectAs('gatehouse'),
+    logFile: join(folder, 'gatehouse.log'),
+    draining: ending.signal,
+  });
+  const ended = replica.then(() => {
+    throw new Error(`Gatehouse ended; its log says why: ${join(folder, 'gatehouse.log')}`);
+  });
+  const unlessItEnds = (work: Promise<unknown>) => Promise.race([work, ended, aborted(signal)]);
+  try {
+    await unlessItEnds(whenReady(operationsPort, signal));
+    if (!signal.aborted) sayReady(say);
+    if (settings.tour && !hasHistory) await unlessItEnds(tellTour(cluster, say));
+    if (!signal.aborted) sayWhatToTry(settings, place, operationsPort, say);
+    await unlessItEnds(aborted(signal));
+    say('\nStopping …');
+  } finally {
+    ending.abort(new Error('the sandbox ends'));
+    await Promise.allSettled([replica, ended]);
+  }
+}
+
+function clusterOf(connection: Connection): Cluster {
+  const rest = createRest({ connection, userAgent: 'gatehouse-sandbox' });
+  const client = createClient(rest);
+  const discovery = createDiscovery(rest, systemClock);
+  return {
+    client,
+    impersonate: (who) => createClient(rest.impersonate(who)),
+    apply: (manifests) => applyManifests({ client, discovery, namespace: NAMESPACE }, manifests),
+    examples: join(DEPLOY, 'examples'),
+  };
+}
+
+/** What `deploy/` puts into a cluster, but for what would run in pods. */
+async function install({ apply }: Cluster, port: number): Promise<void> {
+  await apply(readManifests(join(DEPLOY, 'base', 'crds')));
+  const inPods = new Set(['Deployment', 'Service']);
+  await apply(readManifests(join(DEPLOY, 'base')).filter(({ kind = '' }) => !inPods.has(kind)));
+  await apply([localService(NAMESPACE, 'gatehouse', port)]);
+}
+
+/** What `gatehouse manifests` prints for these handlers. */
+async function allowReads({ apply }: Cluster, handlers: string | undefined): Promise<void> {
+  if (handlers === undefined) return;
+  const loaded = await loadHandlers(handlers, process.cwd());
+  const compiled = compileHandlers(loaded, { ownNamespace: NAMESPACE, matchConditions: true });
+  const role = readingRole(compiled);
+  if (role !== undefined) await apply([role]);
+}
+
+function configFor(port: number, operationsPort: number, handlers: string | undefined): Config {
+  return resolveConfig(
+    {
+      identity: 'sandbox',
+      host: '127.0.0.1',
+      port: String(port),
+      'service-port': String(port),
+      'operations-port': String(operationsPort),
+      'cluster-domain': 'cluster.local',
+      'restore-settle': '2s',
+      'drain-delay': '0s',
+      ...(handlers === undefined ? {} : { handlers }),
+    },
+    {},
+  );
+}
+
+async function whenReady(operationsPort: number, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + READY_WITHIN_MS;
+  while (!signal.aborted) {
+    const { code, text } = await httpGet(`http://127.0.0.1:${operationsPort}/readyz`);
+    if (code === 200) return;
+    if (performance.now() > deadline) throw new Error(`Gatehouse is not ready: ${text}`);
+    await sleep(20);
+  }
+}
+
+/** Not `fetch`: that would load a second HTTP client while the reader waits. */
+async function httpGet(url: string): Promise<{ readonly code: number | undefined; readonly text: string }> {
+  try {
+    const [answer] = (await once(get(url), 'response')) as [IncomingMessage]; // as node:http documents
+    return { code: answer.statusCode, text: await readText(answer) };
+  } catch (error) {
+    return { code: undefined, text: String(error) };
+  }
+}
+
+function sayReady(say: Say): void {
+  // performance.now() counts from the start of the process: loading the program is part of the wait.
+  const seconds = (performance.now() / 1_000).toFixed(1);
+  say(
+    `Ready ${seconds} s after the process began. This is a sandbox: an in-memory Kubernetes API, which runs no pods.`,
+  );
+}
+
+function sayWhatToTry(
+  { quiet, tour }: SandboxSettings,
+  { folder, api }: Place,
+  operationsPort: number,
+  say: Say,
+): void {
+  if (quiet) {
+    console.log(api.kubeconfig);
+    return;
+  }
+  const tries = tour
+    ? `
+   kubectl get admissionpolicies,restorewindows,servers -A
+   kubectl -n shop patch server web --type merge -p '{"spec":{"datacenter":"muc1"}}'      # refused: immutable
+   kubectl create -f deploy/examples/objects/muc1.yaml && kubectl get restorewindows -w     # the violation heals`
+    : `
+   kubectl apply -k deploy/examples
+   kubectl get admissionpolicies -w
+   kubectl explain server.spec`;
+  say(`
+It stays up until Ctrl-C. In another terminal:
+
+   export KUBECONFIG=${api.kubeconfig}${tries}
+
+   log of Gatehouse:  ${join(folder, 'gatehouse.log')}
+   metrics:           http://127.0.0.1:${operationsPort}/metrics`);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve: done } = Promise.withResolvers<undefined>();
+  signal.addEventListener('abort', () => {
+    done(undefined);
+  });
+  if (signal.aborted) done(undefined);
+  return promise;
+}
+
+/** A TCP port on 127.0.0.1 that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done, fail) => {
+    server.once('error', fail);
+    server.listen(0, '127.0.0.1', done);
+  });
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  return address.port;
+}

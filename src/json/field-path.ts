@@ -1,0 +1,273 @@
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+} from './json.ts';
+import { setOwn } from './set-own.ts';
+import { quote } from './shown.ts';
+
+export type Segment =
+  | { readonly kind: 'field'; readonly name: string }
+  | { readonly kind: 'index'; readonly index: number }
+  /** `[*]`: every element of a list. */
+  | { readonly kind: 'each' };
+
+/** A parsed path such as `spec.disks[*].class` or `metadata.labels["example.com/rack"]`. */
+export interface FieldPath {
+  /** As the policy spells it. */
+  readonly text: string;
+  /** At least one. */
+  readonly segments: readonly Segment[];
+  /** Where it leads, as {@link formatPath} spells it; undefined when `[*]` leads to several places. */
+  readonly place: string | undefined;
+}
+
+/** A path that leads to one place: where `[*]` stood there is an index. */
+export type ConcretePath = readonly (string | number)[];
+
+export interface FieldValue {
+  /** e.g. `spec.disks[1].class` */
+  readonly path: string;
+  readonly keys: ConcretePath;
+  readonly value: JsonValue;
+}
+
+/** Thrown by {@link parsePath}; the message says where and what to write instead. */
+export class InvalidPath extends Error {
+  override name = 'InvalidPath';
+}
+
+const PLAIN_NAME = /[A-Za-z_$][A-Za-z0-9_$-]*/y;
+const ONLY_PLAIN_NAME = /^[A-Za-z_$][A-Za-z0-9_$-]*$/;
+const INDEX = /\d{1,6}(?=\])/y;
+const QUOTED = /"(?:[^"\\]|\\.)*"(?=\])/y;
+/** Paths are walked recursively: far more than any API nests, far less than a stack holds. */
+const MOST_SEGMENTS = 64;
+const LONGEST_PATH = 1024;
+
+/** @throws InvalidPath */
+export function parsePath(text: string): FieldPath {
+  if (text === '') throw new InvalidPath('the path is empty: write one such as spec.datacenter');
+  if (text.length > LONGEST_PATH) {
+    throw new InvalidPath(`the path has more than ${LONGEST_PATH} characters`);
+  }
+  const segments: Segment[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const [segment, end] = segmentAt(text, at);
+    segments.push(segment);
+    at = end;
+  }
+  if (segments.length > MOST_SEGMENTS) {
+    throw new InvalidPath(`the path has more than ${MOST_SEGMENTS} parts`);
+  }
+  return { text, segments, place: placeOf(segments) };
+}
+
+function placeOf(segments: readonly Segment[]): string | undefined {
+  const keys: (string | number)[] = [];
+  for (const segment of segments) {
+    if (segment.kind === 'each') return undefined;
+    keys.push(segment.kind === 'field' ? segment.name : segment.index);
+  }
+  return formatPath(keys);
+}
+
+function segmentAt(text: string, at: number): readonly [Segment, number] {
+  if (text[at] === '[') return bracketAt(text, at);
+  if (at > 0 && text[at] !== '.') throw wrong(text, at, 'expected a dot or a bracket');
+  const start = at === 0 ? 0 : at + 1;
+  const name = matchAt(PLAIN_NAME, text, start);
+  if (name === undefined) {
+    throw wrong(
+      text,
+      start,
+      'expected a field name; other characters need brackets: labels["example.com/rack"]',
+    );
+  }
+  return [{ kind: 'field', name }, start + name.length];
+}
+
+function bracketAt(text: string, at: number): readonly [Segment, number] {
+  const start = at + 1;
+  if (text.startsWith('*]', start)) return [{ kind: 'each' }, start + 2];
+  const index = matchAt(INDEX, text, start);
+  if (index !== undefined) return [{ kind: 'index', index: Number(index) }, start + index.length + 1];
+  const quoted = matchAt(QUOTED, text, start);
+  if (quoted === undefined)
+    throw wrong(text, start, 'expected *, an index or a name in double quotes, then ]');
+  return [{ kind: 'field', name: unquote(text, start, quoted) }, start + quoted.length + 1];
+}
+
+function unquote(text: string, at: number, quoted: string): string {
+  try {
+    return String(JSON.parse(quoted));
+  } catch (cause) {
+    throw new InvalidPath(wrong(text, at, 'the quoted name is not a JSON string').message, { cause });
+  }
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0];
+}
+
+function wrong(text: string, at: number, expected: string): InvalidPath {
+  const found = at < text.length ? `found ${quote(text[at])}` : 'the path ends';
+  return new InvalidPath(`at character ${at + 1} of ${quote(text)}: ${expected}, but ${found}`);
+}
+
+/** The spelling of a concrete path: the same that {@link parsePath} reads. */
+export function formatPath(keys: ConcretePath): string {
+  return keys.reduce<string>((text, key) => {
+    if (typeof key === 'number') return `${text}[${key}]`;
+    if (!ONLY_PLAIN_NAME.test(key)) return `${text}[${JSON.stringify(key)}]`;
+    return text === '' ? key : `${text}.${key}`;
+  }, '');
+}
+
+/** Every value that the path leads to. Absent fields give none; a present null gives null. */
+export function valuesAt(object: object, path: FieldPath): readonly FieldValue[] {
+  const found: FieldValue[] = [];
+  collect(object, path, [], found);
+  return found;
+}
+
+function collect(value: unknown, path: FieldPath, keys: ConcretePath, found: FieldValue[]): void {
+  const segment = path.segments[keys.length];
+  if (segment === undefined) {
+    const text = path.place ?? formatPath(keys);
+    found.push({ path: text, keys, value: value as JsonValue }); // below a JSON object all is JSON
+    return;
+  }
+  for (const [key, child] of step(value, segment)) collect(child, path, [...keys, key], found);
+}
+
+/** The value at a concrete path; undefined when there is none. */
+export function valueAt(object: object, keys: ConcretePath): JsonValue | undefined {
+  let value: unknown = object;
+  for (const key of keys) {
+    const [found] = step(
+      value,
+      typeof key === 'number' ? { kind: 'index', index: key } : { kind: 'field', name: key },
+    );
+    if (found === undefined) return undefined;
+    value = found[1];
+  }
+  return value as JsonValue; // below a JSON object all is JSON
+}
+
+/**
+ * The path in the element in which `place` lies: each `[*]` becomes the index that `place` has there.
+ *
+ * @param place of another path that reads the same up to the last `[*]` of this one
+ */
+export function besides(place: ConcretePath, { segments }: FieldPath): ConcretePath {
+  return segments.map((segment, depth) => {
+    switch (segment.kind) {
+      case 'field':
+        return segment.name;
+      case 'index':
+        return segment.index;
+      case 'each':
+        return place[depth] ?? 0;
+    }
+  });
+}
+
+/** Whether each value of `other` has exactly one of `path` beside it: up to its last `[*]` it reads like the other. */
+export function liesBeside(path: FieldPath, other: FieldPath): boolean {
+  const lastEach = path.segments.findLastIndex(({ kind }) => kind === 'each');
+  return path.segments
+    .slice(0, lastEach + 1)
+    .every((segment, index) => isSameSegment(segment, other.segments[index]));
+}
+
+function isSameSegment(a: Segment, b: Segment | undefined): boolean {
+  switch (a.kind) {
+    case 'field':
+      return b?.kind === 'field' && a.name === b.name;
+    case 'index':
+      return b?.kind === 'index' && a.index === b.index;
+    case 'each':
+      return b?.kind === 'each';
+  }
+}
+
+function step(value: unknown, segment: Segment): readonly (readonly [string | number, unknown])[] {
+  switch (segment.kind) {
+    case 'field':
+      return isJsonObject(value) && Object.hasOwn(value, segment.name)
+        ? [[segment.name, ownValue(value, segment.name)]]
+        : [];
+    case 'index':
+      return isJsonArray(value) && segment.index < value.length
+        ? [[segment.index, value[segment.index]]]
+        : [];
+    case 'each':
+      return isJsonArray(value) ? [...value.entries()] : [];
+  }
+}
+
+/**
+ * The object with `value` wherever the path leads to an absent field. Missing parents are created, elements of lists never are,
+ * and nothing that is present changes, not even a null or a parent of another type.
+ *
+ * Copies only what changes: untouched parts are shared, and when nothing is absent the same object comes back.
+ */
+export function fill(object: JsonObject, path: FieldPath, value: JsonValue): JsonObject {
+  const filled = fillFrom(object, path.segments, 0, value);
+  return isJsonObject(filled) ? filled : object;
+}
+
+function fillFrom(
+  current: JsonValue | undefined,
+  segments: readonly Segment[],
+  depth: number,
+  value: JsonValue,
+): JsonValue | undefined {
+  const segment = segments[depth];
+  if (segment === undefined) return current === undefined ? value : current;
+  switch (segment.kind) {
+    case 'field':
+      return fillField(current, segment.name, segments, depth, value);
+    case 'index':
+      return isJsonArray(current)
+        ? mapShared(current, (item, index) =>
+            index === segment.index ? fillItem(item, segments, depth, value) : item,
+          )
+        : current;
+    case 'each':
+      return isJsonArray(current)
+        ? mapShared(current, (item) => fillItem(item, segments, depth, value))
+        : current;
+  }
+}
+
+function fillField(
+  current: JsonValue | undefined,
+  name: string,
+  segments: readonly Segment[],
+  depth: number,
+  value: JsonValue,
+): JsonValue | undefined {
+  if (current !== undefined && !isJsonObject(current)) return current;
+  const before = current !== undefined && Object.hasOwn(current, name) ? current[name] : undefined;
+  const after = fillFrom(before, segments, depth + 1, value);
+  if (after === before || after === undefined) return current;
+  const filled = { ...current };
+  setOwn(filled, name, after);
+  return filled;
+}
+
+function fillItem(item: JsonValue, segments: readonly Segment[], depth: number, value: JsonValue): JsonValue {
+  return fillFrom(item, segments, depth + 1, value) ?? item;
+}
+
+function mapShared(list: JsonArray, change: (item: JsonValue, index: number) => JsonValue): JsonArray {
+  const changed = list.map(change);
+  return changed.every((item, index) => item === list[index]) ? list : changed;
+}

@@ -1,0 +1,138 @@
+import { isJsonArray, isJsonObject, ownValue } from './json.ts';
+import { isLabelValue, isQualifiedName } from './names.ts';
+import { quote } from './shown.ts';
+
+/** The namespace's own name, as a label that the API server keeps on every Namespace (since 1.22). */
+export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';
+
+type Labels = Readonly<Record<string, string>>;
+type LabelOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+
+interface LabelExpression {
+  readonly key: string;
+  readonly operator: LabelOperator;
+  /** Absent with Exists and DoesNotExist. */
+  readonly values?: readonly string[];
+}
+
+/** A LabelSelector in one spelling: sorted, without empty parts, so that equal selectors are written alike. */
+export interface NormalSelector {
+  readonly matchLabels?: Labels;
+  readonly matchExpressions?: readonly LabelExpression[];
+}
+
+export interface SelectorProblem {
+  /** The path of the field, e.g. `spec.match.objectSelector.matchLabels`. */
+  readonly where: string;
+  readonly message: string;
+}
+
+/** Whether an object with these labels is selected; the empty selector selects all. */
+export function matchesSelector(selector: NormalSelector, labels: Labels): boolean {
+  const has = (key: string) => Object.hasOwn(labels, key);
+  return (
+    Object.entries(selector.matchLabels ?? {}).every(([key, value]) => has(key) && labels[key] === value) &&
+    (selector.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
+      switch (operator) {
+        case 'In':
+          return has(key) && values.includes(labels[key] ?? '');
+        case 'NotIn':
+          return !has(key) || !values.includes(labels[key] ?? '');
+        case 'Exists':
+          return has(key);
+        case 'DoesNotExist':
+          return !has(key);
+      }
+    })
+  );
+}
+
+/**
+ * The selector in normal form, or what is wrong with it. The schema lets any object pass here, and a selector that the API server
+ * refuses would keep it from taking any policy's webhook.
+ *
+ * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/label-selector/
+ */
+export function normaliseSelector(
+  given: unknown,
+  where: string,
+): { readonly selector: NormalSelector; readonly problems: readonly SelectorProblem[] } {
+  const problems: SelectorProblem[] = [];
+  const report = (place: string, message: string) => {
+    problems.push({ where: `${where}${place}`, message });
+  };
+  if (given === undefined) return { selector: {}, problems };
+  if (!isJsonObject(given)) {
+    report('', 'write an object with matchLabels or matchExpressions');
+    return { selector: {}, problems };
+  }
+  for (const key of Object.keys(given)) {
+    if (key !== 'matchLabels' && key !== 'matchExpressions') {
+      report('', `has no field ${quote(key)}: write matchLabels or matchExpressions`);
+    }
+  }
+  const labels = labelsOf(ownValue(given, 'matchLabels') ?? {}, report);
+  const expressions = expressionsOf(ownValue(given, 'matchExpressions') ?? [], report);
+  return {
+    selector: {
+      ...(labels.length > 0 ? { matchLabels: Object.fromEntries(labels) } : {}),
+      ...(expressions.length > 0 ? { matchExpressions: expressions } : {}),
+    },
+    problems,
+  };
+}
+
+type Report = (place: string, message: string) => void;
+
+function labelsOf(given: unknown, report: Report): readonly (readonly [string, string])[] {
+  if (!isJsonObject(given)) {
+    report('.matchLabels', 'write an object of label keys and values');
+    return [];
+  }
+  const labels = Object.entries(given).flatMap(([key, value]) => {
+    if (isQualifiedName(key) && typeof value === 'string' && isLabelValue(value))
+      return [[key, value] as const];
+    report('.matchLabels', `${quote(key)}: ${quote(value)} is not a label`);
+    return [];
+  });
+  return labels.sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function expressionsOf(given: unknown, report: Report): readonly LabelExpression[] {
+  if (!isJsonArray(given)) {
+    report('.matchExpressions', 'write a list of expressions');
+    return [];
+  }
+  const expressions = given.flatMap((item, index) => {
+    const expression = expressionOf(item);
+    if (typeof expression !== 'string') return [expression];
+    report(`.matchExpressions[${index}]`, expression);
+    return [];
+  });
+  const spelling = (expression: LabelExpression) => JSON.stringify(expression);
+  return expressions.sort((a, b) => (spelling(a) < spelling(b) ? -1 : 1));
+}
+
+/** The expression, or what is wrong with it. */
+function expressionOf(item: unknown): LabelExpression | string {
+  if (!isJsonObject(item)) return 'write an object with key, operator and values';
+  const key = ownValue(item, 'key');
+  const operator = ownValue(item, 'operator');
+  const values = ownValue(item, 'values') ?? [];
+  if (typeof key !== 'string' || !isQualifiedName(key)) return `key ${quote(key)} is not the key of a label`;
+  if (!isJsonArray(values) || !values.every((value) => typeof value === 'string' && isLabelValue(value))) {
+    return 'values: write a list of label values';
+  }
+  switch (operator) {
+    case 'In':
+    case 'NotIn':
+      return values.length === 0
+        ? `operator ${operator} needs values`
+        : { key, operator, values: [...new Set(values.map(String))].sort() };
+    case 'Exists':
+    case 'DoesNotExist':
+      return values.length === 0 ? { key, operator } : `operator ${operator} takes no values`;
+    default:
+      return `operator ${quote(operator)}: write In, NotIn, Exists or DoesNotExist`;
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * What the API server accepts as a name.
+ * @see https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+ */
+
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const QUALIFIED_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+
+/** A DNS label (RFC 1123): the name of a namespace, for example. */
+export function isDnsLabel(name: string): boolean {
+  return name.length <= 63 && LABEL.test(name);
+}
+
+/** A DNS subdomain (RFC 1123): the name of most objects, an API group, the prefix of a label. */
+export function isDnsSubdomain(name: string): boolean {
+  return name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
+}
+
+/** The key of a label or an annotation: an optional DNS prefix, a slash, a name of at most 63 characters. */
+export function isQualifiedName(name: string): boolean {
+  const slash = name.indexOf('/');
+  return slash === -1
+    ? isSimpleName(name)
+    : isDnsSubdomain(name.slice(0, slash)) && isSimpleName(name.slice(slash + 1));
+}
+
+/** The key of a label without its prefix, and all that an audit annotation of a webhook may have as a key. */
+export function isSimpleName(name: string): boolean {
+  return name.length <= 63 && QUALIFIED_NAME.test(name);
+}
+
+export function isLabelValue(value: string): boolean {
+  return value === '' || isSimpleName(value);
+}
+
+/**
+ * Whether an object of this resource can have this name. Asked before a name becomes a part of a URL: a hostile one must not
+ * lead to another object.
+ */
+export function isObjectName(
+  target: { readonly group: string; readonly resource: string },
+  name: string,
+): boolean {
+  return hasLooseNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
+}
+
+/** Two kinds of names need more than DNS has: `system:node` and `fd00::1`. */
+function hasLooseNames({ group, resource }: { readonly group: string; readonly resource: string }): boolean {
+  return (
+    group === 'rbac.authorization.k8s.io' || (group === 'networking.k8s.io' && resource === 'ipaddresses')
+  );
+}
+
+/** Everything printable in ASCII but `/`, `%` and what starts another part of a URL. */
+const PATH_SEGMENT = /^[A-Za-z0-9:._~!$&'()*+,;=@-]{1,253}$/;
+
+function isPathSegment(name: string): boolean {
+  return name !== '.' && name !== '..' && PATH_SEGMENT.test(name);
+}

@@ -1,0 +1,493 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import { parseAuthority, toSecretData } from '../../pki/authority-secret.ts';
+import { activeGeneration, type Authority } from '../../pki/authority.ts';
+import { caBundle } from '../../pki/bundle.ts';
+import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { generateKeyPair, randomSerial } from '../../pki/keys.ts';
+import type { Secret } from '../../pki/secret.ts';
+import { createAuthorityReconciler, type AuthorityDeps, type AuthorityReport } from './authority.ts';
+import {
+  createEvents,
+  createObjects,
+  NEVER,
+  OWN_NAMESPACE,
+  silent,
+  untilDone,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { PublishedBundle } from './rotation.ts';
+import { WriteRefused } from '../write-refused.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+const NAME = 'gatehouse-authority';
+const KEY = `${OWN_NAMESPACE}/${NAME}`;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+let secrets: Objects<Secret>;
+let published: readonly PublishedBundle[];
+let leaves: number;
+let keysMade: number;
+let now: Date;
+let paused: string | undefined;
+
+beforeEach(() => {
+  secrets = createObjects();
+  published = [];
+  leaves = 0;
+  keysMade = 0;
+  now = start;
+  paused = undefined;
+});
+
+/** One replica that leads: its reconcile, and every authority that it went on with. Everybody follows its bundle at once. */
+function leader(change: Partial<AuthorityDeps> = {}) {
+  const used: Authority[] = [];
+  const reports: AuthorityReport[] = [];
+  const events = createEvents();
+  const reconcile = createAuthorityReconciler({
+    namespace: OWN_NAMESPACE,
+    importFrom: undefined,
+    lifetimeMs: 730 * 24 * HOUR,
+    times: { propagationWaitMs: 10 * MINUTE, graceMs: 24 * HOUR },
+    readSecret: (name) => Promise.resolve(secrets.read(`${OWN_NAMESPACE}/${name}`)),
+    createSecret: secrets.create,
+    replaceSecret: secrets.replace,
+    readPublished: () => Promise.resolve(published),
+    countLeaves: () => Promise.resolve(leaves),
+    evidence: { targetsWithout: () => [], leavesOf: () => 0 },
+    paused: () => Promise.resolve(paused),
+    generateKeyPair: (algorithm) => {
+      keysMade++;
+      return generateKeyPair(algorithm);
+    },
+    randomSerial,
+    onAuthority: (authority) => {
+      used.push(authority);
+      published = [{ target: 'ConfigMap', bundle: caBundle(authority, now) }];
+    },
+    report: (report) => reports.push(report),
+    onRestored: () => undefined,
+    record: events.record,
+    now: () => now,
+    log: silent,
+    ...change,
+  });
+  return { reconcile: () => reconcile(NAME, NEVER), used, reports, events };
+}
+
+const stored = () => parseAuthority(secrets.read(KEY)?.data ?? {});
+const statesOf = ({ generations }: Authority) => generations.map(({ state }) => state);
+const add = (
+  data: Readonly<Record<string, string>> | undefined,
+  annotations: Record<string, string> = {},
+) => {
+  const metadata = { namespace: OWN_NAMESPACE, name: NAME, annotations };
+  secrets.add({ metadata, type: 'Opaque', ...(data === undefined ? {} : { data }) });
+};
+const annotate = (annotations: Record<string, string>) => {
+  secrets.edit(KEY, (secret) => ({
+    ...secret,
+    metadata: { ...secret.metadata, annotations: { ...secret.metadata?.annotations, ...annotations } },
+  }));
+};
+
+/** As the workqueue and the watch do, with time going by in between. */
+async function until(
+  one: { readonly reconcile: () => Promise<unknown> },
+  wanted: () => boolean,
+  stepMs = MINUTE,
+) {
+  for (let pass = 0; pass < 20; pass++) {
+    await one.reconcile();
+    if (wanted()) return;
+    now = new Date(now.getTime() + stepMs);
+  }
+  throw new Error(`not reached: ${statesOf(stored()).join()}`);
+}
+
+describe('the first authority', () => {
+  test('cert-manager TestDynamicAuthority: create: is made in a Secret that no backup takes along', async () => {
+    const { reconcile, used, events } = leader();
+    await reconcile();
+    expect(secrets.read(KEY)).toMatchObject({
+      type: 'gatehouse.dev/authority',
+      metadata: { labels: { 'velero.io/exclude-from-backup': 'true' } },
+    });
+    expect(used).toHaveLength(1);
+    expect(events.reasons()).toEqual(['AuthorityCreated']);
+  });
+
+  test('is made once: running twice writes nothing, and hands out nothing new', async () => {
+    const { reconcile, used } = leader();
+    await reconcile();
+    await reconcile();
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + HOUR) });
+    expect(secrets.writes()).toBe(1);
+    expect(used).toHaveLength(1);
+  });
+
+  test('may be put into a Secret that somebody made beforehand', async () => {
+    add({});
+    await leader().reconcile();
+    expect(secrets.read(KEY)?.type).toBe('Opaque');
+    expect(statesOf(stored())).toEqual(['active']);
+  });
+
+  test('cert-manager TestDynamicAuthorityMulti: of many leaders at once one wins, and the slower never use their own', async () => {
+    const many = Array.from({ length: 20 }, () => leader());
+    const outcomes = await Promise.allSettled(many.map(({ reconcile }) => reconcile()));
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    await Promise.all(many.map(({ reconcile }) => untilDone(reconcile, NAME)));
+    expect(new Set(many.flatMap(({ used }) => used.map((one) => activeGeneration(one).id))).size).toBe(1);
+  });
+
+  test.each([
+    ['before', 2],
+    ['after', 1],
+  ] as const)('of a leader that is killed %s its write leaves one behind', async (when, keys) => {
+    secrets.interrupt(when);
+    const killed = leader();
+    await expect(killed.reconcile()).rejects.toThrow('connection broke');
+    expect(killed.used).toEqual([]);
+    const next = leader();
+    await next.reconcile();
+    await next.reconcile();
+    expect(keysMade).toBe(keys);
+    expect(next.used).toHaveLength(1);
+  });
+
+  test('is not made because a read failed', async () => {
+    const failing = leader({ readSecret: () => Promise.reject(new Error('the API server is away')) });
+    await expect(failing.reconcile()).rejects.toThrow('away');
+    expect(secrets.writes()).toBe(0);
+  });
+});
+
+describe('D5: an authority that cannot be used', () => {
+  test.each<[string, (data: Record<string, string>) => Record<string, string> | undefined, string]>([
+    ['is gone', () => undefined, 'Missing'],
+    ['was emptied (service-ca: secret data deleted; OPA TestEmptyIsInvalid)', () => ({}), 'Unreadable'],
+    [
+      'has lost a key (OPA TestBadCA; Knative TestReconcile: missing CA cert)',
+      (data) => Object.fromEntries(Object.entries(data).filter(([name]) => !name.endsWith('.key'))),
+      'Unreadable',
+    ],
+    ['holds garbage', (data) => ({ ...data, 'generations.json': base64('[{"id":') }), 'Unreadable'],
+  ])('and %s is reported and never replaced, while what is served stays', async (_how, breakIt, reason) => {
+    const authority = await firstAuthority(start);
+    published = [{ target: 'ConfigMap', bundle: caBundle(authority, now) }];
+    const data = breakIt({ ...toSecretData(authority) });
+    if (data !== undefined) add(data);
+    const { reconcile, used, reports, events } = leader();
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 30_000) });
+    await reconcile();
+    expect(secrets.writes()).toBe(0);
+    expect(used).toEqual([]);
+    expect(events.reasons()).toEqual(['SignerBroken']); // once, not every 30 seconds
+    expect(events.all[0]?.message).toContain('Restore the secret from a good copy, or annotate it');
+    expect(reports.at(-1)).toEqual({ phase: 'broken', broken: reason, authority: undefined });
+  });
+
+  test('is not made anew while only serving certs show that there was one', async () => {
+    leaves = 3;
+    const { reconcile, events } = leader();
+    await reconcile();
+    expect(secrets.writes()).toBe(0);
+    expect(events.reasons()).toEqual(['SignerBroken']);
+  });
+
+  test.each<[string, () => void]>([
+    [
+      'deleted (service-ca refresh-CA; cert-manager TestDynamicAuthority: delete)',
+      () => {
+        secrets.remove(KEY);
+      },
+    ],
+    [
+      'spoiled (cert-manager TestDynamicAuthority: corrupt)',
+      () => {
+        secrets.edit(KEY, (secret) => ({ ...secret, data: { 'generations.json': base64('x') } }));
+      },
+    ],
+  ])('is written back when it was %s under a leader that knows it', async (_how, spoil) => {
+    const one = leader();
+    await one.reconcile();
+    const before = stored();
+    spoil();
+    await one.reconcile();
+    expect(stored()).toEqual(before);
+    expect(one.events.reasons()).toContain('SignerRestored');
+    expect(keysMade).toBe(1);
+  });
+
+  test('is written back when an older copy took its place: no generation is lost', async () => {
+    const one = leader();
+    await one.reconcile();
+    const old = secrets.read(KEY)?.data ?? {};
+    annotate({ 'gatehouse.dev/rotate': 'audit' });
+    await until(one, () => statesOf(stored())[0] === 'active' && stored().generations.length === 2);
+    const newer = stored();
+    secrets.edit(KEY, (secret) => ({ ...secret, data: old }));
+    await one.reconcile();
+    expect(stored()).toEqual(newer);
+  });
+
+  test('M2: an older copy that a new leader finds is not used, because the published bundle is newer', async () => {
+    const old = await firstAuthority(start);
+    const newer = await rotated(old, start);
+    published = [{ target: 'ConfigMap', bundle: caBundle(newer, now) }];
+    add(toSecretData(old));
+    const { reconcile, used, reports } = leader();
+    await reconcile();
+    expect(used).toEqual([]);
+    expect(reports.at(-1)).toMatchObject({ broken: 'OlderThanPublished' });
+  });
+
+  test('M2: a valid authority that was restored into a new cluster is adopted', async () => {
+    const restored = await rotated(await firstAuthority(start), start);
+    add(toSecretData(restored));
+    const { used, reconcile } = leader();
+    await reconcile();
+    expect(used[0]).toEqual(restored);
+    expect(keysMade).toBe(0);
+  });
+
+  test('is replaced when a person consents: old roots stay trusted, and the consent is used up', async () => {
+    const lost = await firstAuthority(start);
+    published = [{ target: 'ConfigMap', bundle: caBundle(lost, now) }];
+    add({}, { 'gatehouse.dev/new-authority': 'lost', note: 'kept' });
+    const { reconcile, events } = leader();
+    await reconcile();
+    expect(stored().generations.map(({ id }) => id)).toEqual([
+      activeGeneration(stored()).id,
+      activeGeneration(lost).id,
+    ]);
+    expect(secrets.read(KEY)?.metadata?.annotations).toEqual({ note: 'kept' });
+    expect(events.reasons()).toEqual(['AuthorityReplaced']);
+  });
+});
+
+describe('a rotation', () => {
+  const rotateNow = (reason: string) => {
+    annotate({ 'gatehouse.dev/rotate': reason });
+  };
+
+  test('service-ca e2e forced-ca-rotation: goes from step to step, tells each, and ends with one generation', async () => {
+    const one = leader();
+    await one.reconcile();
+    const first = activeGeneration(stored()).id;
+    rotateNow('audit');
+    await until(one, () => statesOf(stored()).join() === 'active,retiring');
+    expect(stored().generations[1]).toMatchObject({ id: first, key: undefined });
+    await until(one, () => stored().generations.length === 1, 2 * HOUR);
+    expect(stored().gone).toEqual([first]);
+    expect(secrets.read(KEY)?.data).not.toHaveProperty(`${first}.crt`);
+    expect(one.events.reasons()).toEqual([
+      'AuthorityCreated',
+      'RotationStarted',
+      'RotationPublished',
+      'RotationActivated',
+      'RotationRetired',
+    ]);
+    const writes = secrets.writes();
+    await one.reconcile();
+    expect(secrets.writes()).toBe(writes);
+  });
+
+  test('service-ca e2e time-based-ca-rotation: begins by itself at half of the life', async () => {
+    const one = leader();
+    await one.reconcile();
+    now = new Date(start.getTime() + 366 * 24 * HOUR);
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['pending', 'active']);
+    expect(one.events.all.at(-1)?.message).toContain('HalfLife');
+  });
+
+  test('D4: runs once for a reason, also for the next leader', async () => {
+    const one = leader();
+    await one.reconcile();
+    rotateNow('audit');
+    await until(one, () => stored().generations.length === 2 && statesOf(stored())[0] === 'active');
+    await until(leader(), () => stored().generations.length === 1, 2 * HOUR);
+    await leader().reconcile();
+    expect(keysMade).toBe(2);
+    rotateNow('another audit');
+    await leader().reconcile();
+    expect(keysMade).toBe(3);
+  });
+
+  test('T7: waits for a target, and says for which', async () => {
+    const one = leader({
+      evidence: { targetsWithout: () => ['CustomResourceDefinition x'], leavesOf: () => 0 },
+    });
+    await one.reconcile();
+    rotateNow('audit');
+    await expect(
+      until(one, () => statesOf(stored())[0] === 'active' && stored().generations.length > 1),
+    ).rejects.toThrow('not reached: pending,active');
+    expect(one.events.all.at(-1)).toMatchObject({
+      reason: 'RotationWaiting',
+      message: expect.stringContaining('CustomResourceDefinition x') as string,
+    });
+  });
+
+  test('T7: waits for the bundle that Gatehouse publishes itself, whatever others say', async () => {
+    const one = leader();
+    await one.reconcile();
+    const stale = published;
+    const behind = leader({ readPublished: () => Promise.resolve(stale) });
+    rotateNow('audit');
+    await expect(
+      until(behind, () => statesOf(stored())[0] === 'active' && stored().generations.length > 1),
+    ).rejects.toThrow('not reached: pending,active');
+  });
+
+  test('M1: does not go on while a restore window is open', async () => {
+    const one = leader();
+    await one.reconcile();
+    paused = 'the restore window x is open';
+    rotateNow('audit');
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['active']);
+    expect(one.reports.at(-1)).toMatchObject({ phase: 'paused' });
+    expect(one.events.all.at(-1)).toMatchObject({ reason: 'RotationRefused' });
+    paused = undefined;
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['pending', 'active']);
+  });
+
+  test('D3: of two leaders that read the same one wins each step, and nothing is lost', async () => {
+    const [one, two] = [leader(), leader()];
+    await one.reconcile();
+    rotateNow('audit');
+    for (let pass = 0; pass < 12; pass++) {
+      await Promise.allSettled([one.reconcile(), two.reconcile()]);
+      now = new Date(now.getTime() + 5 * MINUTE);
+    }
+    expect(stored().generations).toHaveLength(2);
+    expect(one.used.at(-1)).toEqual(stored());
+    expect(two.used.at(-1)).toEqual(stored());
+  });
+
+  test.each(['before', 'after'] as const)('D2: killed %s each write, it ends the same', async (when) => {
+    await leader().reconcile();
+    const first = activeGeneration(stored()).id;
+    rotateNow('audit');
+    for (let pass = 0; pass < 40; pass++) {
+      const doomed = leader();
+      secrets.interrupt(when);
+      await doomed.reconcile().catch(() => undefined);
+      await leader().reconcile();
+      now = new Date(now.getTime() + 2 * HOUR);
+    }
+    expect(stored()).toMatchObject({
+      generations: [{ state: 'active' }],
+      gone: [first],
+      rotatedFor: 'audit',
+    });
+  });
+
+  test('the authority is handed out although it cannot be written: certs are renewed all the same', async () => {
+    await leader().reconcile();
+    rotateNow('audit');
+    const { reconcile, used } = leader({ replaceSecret: () => Promise.reject(new Error('forbidden')) });
+    await expect(reconcile()).rejects.toThrow('forbidden');
+    expect(used).toHaveLength(1);
+  });
+
+  test('that the API server does not take is told with what to do, and goes on when it is mended', async () => {
+    let refused = false;
+    const one = leader({
+      replaceSecret: (secret) =>
+        refused ? Promise.reject(new WriteRefused('403 Forbidden. Permit it.')) : secrets.replace(secret),
+    });
+    await one.reconcile();
+    rotateNow('audit');
+    refused = true;
+    await expect(one.reconcile()).rejects.toThrow('Permit it');
+    expect(one.events.reasons()).toEqual(['AuthorityCreated']); // it may have been about what has changed meanwhile
+    now = new Date(start.getTime() + 5_000);
+    await expect(one.reconcile()).rejects.toThrow('Permit it');
+    await expect(one.reconcile()).rejects.toThrow('Permit it');
+    expect(one.events.all.slice(1)).toMatchObject([
+      {
+        regarding: { kind: 'Secret', name: NAME },
+        type: 'Warning',
+        reason: 'WriteRefused',
+        message: 'secret gatehouse-authority is not written: 403 Forbidden. Permit it.',
+      },
+    ]);
+    refused = false;
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['pending', 'active']);
+  });
+
+  test('a distrust drops the generation that signs at once, and another one signs', async () => {
+    const one = leader();
+    await one.reconcile();
+    const bad = activeGeneration(stored()).id;
+    annotate({ 'gatehouse.dev/distrust': bad });
+    await one.reconcile();
+    expect(stored()).toMatchObject({ generations: [{ state: 'active', bridge: undefined }], gone: [bad] });
+    await one.reconcile();
+    expect(keysMade).toBe(2);
+    expect(one.events.all.at(-1)).toMatchObject({ type: 'Warning', reason: 'GenerationDistrusted' });
+  });
+
+  test('what others put into the Secret stays', async () => {
+    const one = leader();
+    await one.reconcile();
+    secrets.edit(KEY, (secret) => ({ ...secret, data: { ...secret.data, 'notes.txt': base64('hello') } }));
+    rotateNow('audit');
+    await one.reconcile();
+    expect(secrets.read(KEY)?.data).toHaveProperty(['notes.txt'], base64('hello'));
+    expect(secrets.read(KEY)?.metadata?.annotations).toEqual({ 'gatehouse.dev/rotate': 'audit' });
+  });
+});
+
+describe('a CA that somebody else rotates', () => {
+  const importFrom = 'corporate-ca';
+  const give = async () => {
+    const generation = activeGeneration(await firstAuthority(start));
+    secrets.remove(`${OWN_NAMESPACE}/${importFrom}`);
+    secrets.add({
+      metadata: { namespace: OWN_NAMESPACE, name: importFrom },
+      data: { 'tls.crt': base64(generation.certificate), 'tls.key': base64(generation.key ?? '') },
+    });
+    return generation.id;
+  };
+
+  test('signs from the start, and its successor after everybody trusts it', async () => {
+    const id = await give();
+    const one = leader({ importFrom });
+    await one.reconcile();
+    expect(activeGeneration(stored()).id).toBe(id);
+    const next = await give();
+    await one.reconcile();
+    expect(stored().generations.map((generation) => generation.id)).toEqual([next, id]);
+    expect(statesOf(stored())).toEqual(['pending', 'active']);
+    await until(one, () => activeGeneration(stored()).id === next);
+    expect(keysMade).toBe(0);
+  });
+
+  test('and is missing at the start is waited for', async () => {
+    await expect(leader({ importFrom }).reconcile()).rejects.toThrow(
+      'the CA in secret gatehouse-system/corporate-ca cannot be used: there is no such secret',
+    );
+    expect(secrets.writes()).toBe(0);
+  });
+
+  test('and is lost later leaves the one in use in place, however old it gets, and is reported', async () => {
+    await give();
+    const one = leader({ importFrom });
+    await one.reconcile();
+    secrets.remove(`${OWN_NAMESPACE}/${importFrom}`);
+    now = new Date(start.getTime() + 500 * 24 * HOUR);
+    await one.reconcile();
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['active']);
+    expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused']);
+  });
+});

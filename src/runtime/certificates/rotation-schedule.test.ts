@@ -1,0 +1,199 @@
+/**
+ * Random schedules of a rotation keep the promises of trust at every step. `GATEHOUSE_SEED=<n>` runs one schedule again;
+ * `GATEHOUSE_SCHEDULES=<n>` runs more of them, as CI does.
+ */
+import { expect, test } from 'vitest';
+
+import type { Authority } from '../../pki/authority.ts';
+import { generationId, rootOf } from '../../pki/generation.ts';
+import { splitCertificates } from '../../pki/pem.ts';
+import { nodeVerdict } from '../../../test/support/trust-verdicts.ts';
+import {
+  CONFIGMAP_KEY,
+  createModel,
+  HOST,
+  TIMES,
+  type Leaf,
+  type Model,
+} from '../../../test/support/runtime/rotation-model.ts';
+
+const STEPS = 220;
+const chosen = process.env.GATEHOUSE_SEED;
+const schedules = Number(process.env.GATEHOUSE_SCHEDULES ?? 2);
+const seeds = chosen === undefined ? Array.from({ length: schedules }, (_, n) => n + 1) : [Number(chosen)];
+
+/** More of what moves a rotation on, so that a schedule sees several of them. */
+const WEIGHTS: Readonly<Record<keyof Model['operations'], number>> = {
+  reconcile: 6,
+  bothReconcile: 2,
+  publishBundle: 3,
+  inject: 6,
+  reissue: 5,
+  reloadServer: 3,
+  reloadClient: 3,
+  rotate: 1,
+  crash: 2,
+  stepClock: 1,
+  pass: 5,
+};
+const DRAWN = Object.entries(WEIGHTS).flatMap(([name, weight]) =>
+  Array.from({ length: weight }, () => name as keyof Model['operations']),
+);
+
+interface Books {
+  readonly verdicts: Map<string, string>;
+  readonly generations: Set<string>;
+  readonly activated: Set<string>;
+  /** Every chain that was ever served, by its generation. */
+  readonly chains: Map<string, Leaf>;
+  retired: number;
+}
+
+test.each(
+  seeds.flatMap((seed) => [
+    { seed, skewMs: 0 },
+    { seed, skewMs: 40_000 },
+  ]),
+)(
+  'schedule $seed, with leaders whose views of the time are $skewMs ms apart, keeps T1 to T8 at every step',
+  { timeout: 60_000 },
+  async ({ seed, skewMs }) => {
+    const model = createModel({ seed, skewMs: -skewMs });
+    const books: Books = {
+      verdicts: new Map(),
+      generations: new Set(),
+      activated: new Set(),
+      chains: new Map(),
+      retired: 0,
+    };
+    const trace: string[] = [];
+    try {
+      for (let step = 0; step < STEPS; step++) {
+        const name = DRAWN[model.pick(DRAWN.length)] ?? 'reconcile';
+        trace.push(name);
+        await model.operations[name]();
+        await checkStep(model, books, skewMs === 0);
+      }
+      // Not a schedule in which nothing happened.
+      expect(books.activated.size).toBeGreaterThan(1);
+    } catch (error) {
+      throw new Error(
+        `schedule ${seed} (skew ${skewMs}) fails at step ${trace.length}: ${trace.slice(-12).join(', ')}`,
+        {
+          cause: error,
+        },
+      );
+    }
+  },
+);
+
+async function checkStep(model: Model, books: Books, oneClock: boolean): Promise<void> {
+  const authority = model.stored();
+  if (authority === undefined) return;
+  checkHistory(model, books, authority);
+  checkActivation(model, books, authority, oneClock);
+  checkBundles(model);
+  checkServers(model, books, authority);
+  await checkTrust(model, books, authority);
+  await checkDistrust(model, books, authority);
+}
+
+/** D3, D4: no generation is lost, and none is made twice for one reason. */
+function checkHistory({ world }: Model, { generations }: Books, authority: Authority): void {
+  for (const { id } of authority.generations) generations.add(id);
+  const known = new Set([...authority.generations.map(({ id }) => id), ...(authority.gone ?? [])]);
+  expect([...generations].filter((id) => !known.has(id))).toEqual([]);
+  expect(generations.size).toBeLessThanOrEqual(1 + world.rotations);
+  expect(authority.generations.length).toBeLessThanOrEqual(3);
+}
+
+/** T7: whoever signs is trusted by every target, and has been for as long as was promised. */
+function checkActivation(
+  { world, configMaps }: Model,
+  books: Books,
+  authority: Authority,
+  oneClock: boolean,
+): void {
+  for (const generation of authority.generations) {
+    const { id, state, activatedAt, publishedAt, key } = generation;
+    if (state === 'retiring') expect(key).toBeUndefined();
+    if (state !== 'active' || books.activated.has(id)) continue;
+    const isFirst = books.activated.size === 0;
+    books.activated.add(id);
+    if (isFirst) continue;
+    const { fingerprint256 } = rootOf(generation);
+    const bundles = [...world.targets, configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? ''];
+    for (const bundle of bundles)
+      expect(splitCertificates(bundle).map((one) => one.fingerprint256)).toContain(fingerprint256);
+    if (oneClock)
+      expect(Number(activatedAt) - Number(publishedAt)).toBeGreaterThanOrEqual(TIMES.propagationWaitMs);
+  }
+}
+
+/** T5 */
+function checkBundles({ world, configMaps }: Model): void {
+  const bundles = [...world.targets, configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? ''];
+  for (const bundle of new Set(bundles.filter((one) => one !== ''))) {
+    const roots = splitCertificates(bundle);
+    expect(roots.length).toBeGreaterThan(0);
+    expect(new Set(roots.map(({ fingerprint256 }) => fingerprint256)).size).toBe(roots.length);
+    for (const root of roots) expect(root.checkIssued(root) && root.verify(root.publicKey)).toBe(true);
+  }
+}
+
+/** T4, T6, T8 */
+function checkServers({ world }: Model, { chains }: Books, authority: Authority): void {
+  const retained = new Map(authority.generations.map((generation) => [generation.id, generation]));
+  for (const leaf of [...world.leaves, ...world.servers]) {
+    if (leaf === undefined) continue;
+    chains.set(leaf.chain, leaf);
+    const signer = retained.get(leaf.generation);
+    if (signer === undefined)
+      throw new Error(`T8: generation ${leaf.generation} is gone, and a server presents it`);
+    const certificates = splitCertificates(leaf.chain);
+    expect(Number(certificates[0]?.validToDate)).toBeLessThanOrEqual(Number(rootOf(signer).validToDate));
+    for (const [index, certificate] of certificates.entries()) {
+      expect(certificate.checkIssued(certificate)).toBe(false);
+      const issuer = certificates[index + 1];
+      if (issuer !== undefined) expect(certificate.verify(issuer.publicKey)).toBe(true);
+    }
+  }
+}
+
+/** T1, T2: every server and every client, however stale, as long as the newest root that the client knows is retained. */
+async function checkTrust(model: Model, books: Books, authority: Authority): Promise<void> {
+  const { world } = model;
+  const retained = new Set(authority.generations.map(({ id }) => id));
+  for (const bundle of new Set([...world.clients, ...world.targets])) {
+    const [newest] = bundle === '' ? [] : splitCertificates(bundle);
+    if (newest === undefined || !retained.has(generationId(newest.publicKey))) continue;
+    for (const server of new Set(world.servers)) {
+      if (server === undefined) continue;
+      const verdict = await judge(model, books, server, bundle);
+      if (verdict !== 'ok')
+        throw new Error(
+          `T1: a server of ${server.generation} is refused by a client that knows ${newest.subject}: ${verdict}`,
+        );
+    }
+  }
+}
+
+/** T3: what is gone from the authority is not trusted by the bundle of today. */
+async function checkDistrust(model: Model, books: Books, authority: Authority): Promise<void> {
+  const gone = authority.gone?.length ?? 0;
+  if (gone === books.retired) return;
+  books.retired = gone;
+  const bundle = authority.generations.map(({ certificate }) => certificate).join('');
+  for (const leaf of books.chains.values())
+    if (authority.gone?.includes(leaf.generation) === true)
+      expect(await judge(model, books, leaf, bundle)).not.toBe('ok');
+}
+
+async function judge({ keyPair }: Model, { verdicts }: Books, leaf: Leaf, bundle: string): Promise<string> {
+  const key = `${leaf.chain}|${bundle}`;
+  const known = verdicts.get(key);
+  if (known !== undefined) return known;
+  const verdict = await nodeVerdict({ chain: leaf.chain, privateKey: keyPair.privateKey }, bundle, HOST);
+  verdicts.set(key, verdict);
+  return verdict;
+}

@@ -1,0 +1,257 @@
+/** Who gets a Secret, and what becomes of one that nobody asks for: L3 to L6 and M2. */
+import { X509Certificate } from 'node:crypto';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import type { Authority } from '../../pki/authority.ts';
+import { after, DAY } from '../../pki/durations.ts';
+import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
+import type { Secret } from '../../pki/secret.ts';
+import type { Service } from '../../pki/serving-cert-request.ts';
+import {
+  createWorld,
+  serviceNamed,
+  type ServingCertsWorld,
+} from '../../../test/support/runtime/serving-certs.ts';
+import { WriteRefused } from '../write-refused.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+let authority: Authority;
+let world: ServingCertsWorld;
+
+beforeAll(async () => {
+  authority = await firstAuthority(start);
+});
+beforeEach(() => {
+  world = createWorld(authority, start);
+});
+
+const born = (service: Service, creationTimestamp: string): Service => ({
+  ...service,
+  metadata: { ...service.metadata, creationTimestamp },
+});
+const [OLD, YOUNG] = ['2026-11-01T00:00:00Z', '2026-11-02T00:00:00Z'];
+const namesIn = (name: string) => {
+  const pem = Buffer.from(world.secret(name)?.data?.['tls.crt'] ?? '', 'base64').toString();
+  return new X509Certificate(pem).subjectAltName ?? '';
+};
+const everybody = async (...names: readonly string[]) => {
+  for (const name of names) await world.run(name);
+};
+
+describe('L3: two Services that name one Secret', () => {
+  beforeEach(() => {
+    world.add(born(serviceNamed('web'), YOUNG));
+    world.add(born(serviceNamed('db'), OLD));
+  });
+
+  test('the older one has it, in whatever order they are looked at, and the other is told', async () => {
+    await everybody('web', 'db', 'web', 'db', 'web');
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(world.secrets.writes()).toBe(1);
+    expect(world.events.all.map(({ reason, regarding }) => [reason, regarding.name])).toEqual([
+      ['SecretTaken', 'web'],
+      ['Issued', 'db'],
+    ]);
+  });
+
+  test('of one second, the smaller uid decides, and nothing goes to and fro', async () => {
+    world.add(born(serviceNamed('web'), OLD));
+    await everybody('web', 'db', 'web', 'db');
+    expect(namesIn('db-tls')).toContain('db.prod.svc'); // uid-of-db < uid-of-web
+    expect(world.secrets.writes()).toBe(1);
+  });
+
+  test('the younger takes over when the older one goes', async () => {
+    await everybody('db', 'web');
+    world.services.delete('prod/db');
+    await everybody('db', 'web', 'web');
+    expect(namesIn('db-tls')).toContain('web.prod.svc');
+    expect(world.secret('db-tls')?.metadata?.ownerReferences).toMatchObject([
+      { name: 'web', controller: true },
+    ]);
+    expect(world.secrets.writes()).toBe(2);
+  });
+
+  test('the younger takes over when the older one asks for another', async () => {
+    await everybody('db', 'web');
+    world.add(born(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'other' }), OLD));
+    await everybody('db', 'web');
+    expect(namesIn('db-tls')).toContain('web.prod.svc');
+    expect(namesIn('other')).toContain('db.prod.svc');
+  });
+
+  test('a store that no longer has the older one takes nothing from it: the API server is asked', async () => {
+    await everybody('db');
+    const claimants = () => [world.services.get('prod/web')].flatMap((one) => one ?? []);
+    await world.run('web', { claimants });
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
+  });
+
+  test('an older one with a request that is invalid for the moment keeps it', async () => {
+    await everybody('db');
+    world.add(born(serviceNamed('db', { 'gatehouse.dev/serving-cert-duration': 'soon' }), OLD));
+    await everybody('db', 'web');
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(world.leaves.stoppedByReason()).toEqual(new Map([['InvalidRequest', 1]]));
+  });
+});
+
+const foreign = (annotations: Record<string, string> = {}, more: Partial<Secret> = {}): Secret => ({
+  metadata: { namespace: 'prod', name: 'db-tls', annotations },
+  type: 'kubernetes.io/tls',
+  data: { 'tls.crt': 'dGhlaXJz', other: 'dGhlaXJz' },
+  ...more,
+});
+
+describe('L3: a Secret of others', () => {
+  test('is adopted only with leave on the Secret, and keeps what it has', async () => {
+    world.add(serviceNamed('db'));
+    world.secrets.add(foreign());
+    await world.run('db');
+    expect(world.secret('db-tls')?.data).toEqual(foreign().data);
+    world.secrets.edit('prod/db-tls', () => foreign({ 'gatehouse.dev/serving-cert-adopt': 'db' }));
+    await world.run('db');
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(world.secret('db-tls')?.data?.other).toBe('dGhlaXJz');
+    await world.run('db');
+    expect(world.secrets.writes()).toBe(1);
+  });
+});
+
+describe('L5: a Secret that cannot be written', () => {
+  const mark = { 'gatehouse.dev/serving-cert-service': 'db' };
+  const replace = { 'gatehouse.dev/serving-cert-replace-secret': 'true' };
+
+  test.each([
+    ['of a wrong type', { type: 'Opaque' }],
+    ['that is immutable', { immutable: true }],
+  ])('%s is deleted and made again, if it is ours and the Service wants that', async (_what, change) => {
+    world.add(serviceNamed('db', replace));
+    world.secrets.add(foreign(mark, change));
+    await world.run('db');
+    expect(world.calls.deletes).toBe(1);
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(world.secret('db-tls')).toMatchObject({ type: 'kubernetes.io/tls' });
+  });
+
+  test.each([
+    ['is not marked as ours', replace, {}],
+    ['is ours, and the Service does not want that', {}, mark],
+  ])('is never deleted when it %s', async (_when, wish, annotations) => {
+    world.add(serviceNamed('db', wish));
+    world.secrets.add(foreign(annotations, { type: 'Opaque' }));
+    await world.run('db');
+    expect(world.calls.deletes).toBe(0);
+    expect(world.secret('db-tls')?.type).toBe('Opaque');
+  });
+});
+
+describe('L4: a Service that is deleted and made again at once', () => {
+  test('has its Secret, whether or not the old one is collected afterwards', async () => {
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    const again = serviceNamed('db');
+    world.add({ ...again, metadata: { ...again.metadata, uid: 'second-life' } });
+    await world.run('db');
+    expect(world.secret('db-tls')?.metadata?.ownerReferences).toMatchObject([{ uid: 'second-life' }]);
+    world.secrets.remove('prod/db-tls'); // the garbage collector had made up its mind before
+    await world.run('db');
+    expect(world.secret('db-tls')?.metadata?.ownerReferences).toMatchObject([{ uid: 'second-life' }]);
+    expect(world.events.all.every(({ type }) => type === 'Normal')).toBe(true);
+  });
+});
+
+describe('L6: a Service that no longer asks', () => {
+  const silentService = (): Service => ({ metadata: { ...serviceNamed('db').metadata, annotations: {} } });
+  beforeEach(async () => {
+    world.add(serviceNamed('db'));
+    await world.run('db');
+  });
+
+  test('keeps its Secret, which is not renewed any more: told once on both, and counted', async () => {
+    world.add(silentService());
+    await world.run('db');
+    await world.run('db');
+    expect(world.secret('db-tls')).toBeDefined();
+    expect(world.events.all.slice(1)).toMatchObject([
+      { type: 'Warning', reason: 'RenewalStopped', regarding: { kind: 'Service', name: 'db' } },
+      { type: 'Warning', reason: 'RenewalStopped', regarding: { kind: 'Secret', name: 'db-tls' } },
+    ]);
+    expect(world.events.all).toHaveLength(3);
+    expect(world.leaves.stoppedByReason()).toEqual(new Map([['NotRequested', 1]]));
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    expect(world.leaves.stoppedByReason()).toEqual(new Map());
+  });
+
+  test('loses its Secret if the operator wants that', async () => {
+    world.add(silentService());
+    await world.run('db', { onRemoval: 'delete' });
+    expect(world.secret('db-tls')).toBeUndefined();
+    expect(world.events.reasons()).toEqual(['Issued', 'SecretDeleted']);
+  });
+
+  test('keeps a Secret that may not be deleted, and has the one that it asks for now', async () => {
+    world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'new-tls' }));
+    await world.run('db', {
+      onRemoval: 'delete',
+      deleteSecret: () => Promise.reject(new WriteRefused('403 Forbidden')),
+    });
+    expect(world.secret('db-tls')).toBeDefined();
+    expect(namesIn('new-tls')).toContain('DNS:db.prod.svc');
+    expect(world.events.reasons()).toEqual(['Issued', 'RenewalStopped', 'RenewalStopped', 'Issued']);
+  });
+
+  test('by a store that is behind loses nothing', async () => {
+    await world.run('db', { onRemoval: 'delete', service: () => silentService() });
+    expect(world.secret('db-tls')).toBeDefined();
+    expect(world.calls.deletes).toBe(0);
+  });
+
+  test('keeps a Secret in which others keep something', async () => {
+    world.secrets.edit('prod/db-tls', (secret) => ({
+      ...secret,
+      data: { ...secret.data, password: 'eA==' },
+    }));
+    world.add(silentService());
+    await world.run('db', { onRemoval: 'delete' });
+    expect(world.secret('db-tls')).toBeDefined();
+    expect(world.events.reasons()).toContain('RenewalStopped');
+  });
+
+  test.each(['retain', 'delete'] as const)(
+    'for this name but for another, %ss the one before',
+    async (onRemoval) => {
+      world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'renamed' }));
+      await world.run('db', { onRemoval });
+      expect(namesIn('renamed')).toContain('db.prod.svc');
+      expect(world.secret('db-tls') === undefined).toBe(onRemoval === 'delete');
+    },
+  );
+
+  test('because it is gone leaves the Secret to the garbage collector', async () => {
+    world.services.delete('prod/db');
+    await world.run('db', { onRemoval: 'delete' });
+    expect(world.calls.deletes).toBe(0);
+    expect(world.leaves.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
+  });
+});
+
+test('M2: restored into a cluster with another authority, a leaf is issued again and its Service bound again', async () => {
+  world.add(serviceNamed('db'));
+  await world.run('db');
+  const there = createWorld(await firstAuthority(start), after(start, DAY));
+  const restored = serviceNamed('db');
+  there.add({ ...restored, metadata: { ...restored.metadata, uid: 'restored' } });
+  const { ownerReferences, ...metadata } = world.secret('db-tls')?.metadata ?? {};
+  expect(ownerReferences).toHaveLength(1);
+  there.secretNames.add('db-tls');
+  there.secrets.add({ ...world.secret('db-tls'), metadata });
+  await there.run('db');
+  expect(there.observed).toEqual(['issued SignerChanged']);
+  expect(there.secret('db-tls')?.metadata).toMatchObject({
+    annotations: { 'gatehouse.dev/serving-cert-service-uid': 'restored' },
+    ownerReferences: [{ uid: 'restored' }],
+  });
+});

@@ -1,0 +1,132 @@
+/** C1 and C3: clocks that disagree or jump, and thousands of certs that are due at once. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import type { Authority } from '../../pki/authority.ts';
+import { after, DAY, MINUTE } from '../../pki/durations.ts';
+import { firstAuthority, prepared, rotated } from '../../../test/support/pki/fixtures.ts';
+import {
+  createWorld,
+  serviceNamed,
+  type ServingCertsWorld,
+} from '../../../test/support/runtime/serving-certs.ts';
+import type { ServingCertsDeps } from './serving-certs.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+let authority: Authority;
+let world: ServingCertsWorld;
+
+beforeAll(async () => {
+  authority = await firstAuthority(after(start, -60 * DAY));
+});
+beforeEach(() => {
+  world = createWorld(authority, start);
+  world.add(serviceNamed('db'));
+});
+
+const disagreeing = { clockProblem: () => 'our clock is 9 hours ahead' } satisfies Partial<ServingCertsDeps>;
+const holding = { pacer: { take: () => false, forget: () => undefined } } satisfies Partial<ServingCertsDeps>;
+
+describe('C1: while the clocks disagree', () => {
+  test.each([-400, -30, 90, 400])(
+    'a cert that works is not replaced, though our clock jumped by %i days',
+    async (days) => {
+      await world.run('db');
+      const before = world.secret('db-tls');
+      world.now = after(start, days * DAY);
+      const result = await world.run('db', disagreeing);
+      expect(world.secret('db-tls')).toEqual(before);
+      expect(result).toMatchObject({ kind: 'requeue' });
+      if (result.kind === 'requeue') expect(result.at.getTime()).toBeGreaterThan(world.now.getTime());
+      expect(world.events.reasons()).toEqual(['Issued']); // not one Event for each of thousands of Services
+    },
+  );
+
+  test('a Service without a cert gets one, for there is nothing to lose', async () => {
+    await world.run('db', disagreeing);
+    expect(world.secret('db-tls')).toBeDefined();
+  });
+
+  test('a Secret whose key was swapped is mended', async () => {
+    await world.run('db');
+    world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: { ...secret.data, 'tls.key': '' } }));
+    await world.run('db', disagreeing);
+    expect(world.observed).toEqual(['issued Missing', 'issued Unreadable']);
+  });
+});
+
+test.each([-10, 10])('C1: a clock that is %i minutes off finds nothing to do', async (minutes) => {
+  await world.run('db');
+  world.now = after(start, minutes * MINUTE);
+  await world.run('db');
+  expect(world.secrets.writes()).toBe(1);
+});
+
+test('C1: a clock that went back to before the authority mints nothing, and is looked at again later', async () => {
+  await world.run('db');
+  world.now = after(start, -400 * DAY);
+  const result = await world.run('db');
+  expect(world.secrets.writes()).toBe(1);
+  if (result.kind === 'requeue') expect(result.at.getTime()).toBeGreaterThan(world.now.getTime());
+});
+
+describe('C3: while others have their turn,', () => {
+  test.each<[string, () => Promise<void>]>([
+    ['a new signer', async () => void (world.authority = await rotated(authority, start))],
+    ['a new CA bundle', async () => void (world.authority = await prepared(authority, start))],
+    ['a renewal that is due', () => Promise.resolve(void (world.now = after(start, 80 * DAY)))],
+  ])('%s waits, without asking the API server', async (_what, change) => {
+    await world.run('db');
+    const before = world.secret('db-tls');
+    await change();
+    world.calls.reads = 0;
+    expect(await world.run('db', holding)).toEqual({ kind: 'await-change' });
+    expect(world.secret('db-tls')).toEqual(before);
+    expect(world.calls.reads).toBe(0);
+    await world.run('db');
+    expect(world.secrets.writes()).toBe(2);
+  });
+
+  test('what is missing does not wait', async () => {
+    await world.run('db', holding);
+    expect(world.secret('db-tls')).toBeDefined();
+  });
+
+  test('what is broken does not wait', async () => {
+    await world.run('db');
+    world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: {} }));
+    await world.run('db', holding);
+    expect(world.observed).toHaveLength(2);
+  });
+
+  test('the cert of Gatehouse itself goes first', async () => {
+    await world.run('db');
+    world.authority = await rotated(authority, start);
+    const own: Partial<ServingCertsDeps> = {
+      ...holding,
+      request: (service) => ({ ...createOrder(service.metadata?.name ?? ''), own: true }),
+    };
+    await world.run('db', own);
+    expect(world.observed).toEqual(['issued Missing', 'issued SignerChanged']);
+  });
+});
+
+const createOrder = (name: string) =>
+  ({
+    kind: 'request',
+    secretName: 'db-tls',
+    dnsNames: [`${name}.prod.svc`, name, `${name}.prod`, `${name}.prod.svc.cluster.local`],
+    algorithm: 'ECDSA-P256',
+    lifetimeMs: 90 * DAY,
+    outputs: [],
+    keystorePassword: undefined,
+    replaceSecret: false,
+    via: 'gatehouse',
+  }) as const;
+
+test('at most two requests for each cert: one to create it, one to read and one to write it afterwards', async () => {
+  await world.run('db');
+  expect([world.secrets.writes(), world.calls.reads]).toEqual([1, 0]);
+  world.authority = await rotated(authority, start);
+  await world.run('db');
+  expect([world.secrets.writes(), world.calls.reads]).toEqual([2, 1]);
+});

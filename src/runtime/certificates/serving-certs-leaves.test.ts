@@ -1,0 +1,86 @@
+import { beforeAll, expect, test } from 'vitest';
+
+import type { Authority } from '../../pki/authority.ts';
+import { after, DAY } from '../../pki/durations.ts';
+import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { toStoredSecret } from '../../pki/secret-sketch.ts';
+import { createLeaves } from './serving-certs-leaves.ts';
+import { createWorld, serviceNamed } from '../../../test/support/runtime/serving-certs.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+let first: Authority;
+let second: Authority;
+beforeAll(async () => {
+  first = await firstAuthority(start);
+  second = await rotated(first, start);
+});
+const idOf = ({ generations: [newest] }: Authority) => newest?.id ?? '';
+const named = (name: string) =>
+  serviceNamed(name, { 'gatehouse.dev/serving-cert-secret-name': `${name}-tls` });
+
+test('T8: the certs of a generation are counted until the last one is replaced', async () => {
+  const world = createWorld(first, start);
+  const counts = () => [first, second].map((one) => world.leaves.leavesOf(idOf(one)));
+  for (const name of ['a', 'b', 'c']) {
+    world.add(named(name));
+    await world.run(name);
+  }
+  expect(counts()).toEqual([3, 0]);
+  world.authority = second;
+  expect(counts()).toEqual([3, 0]);
+  await world.run('a');
+  await world.run('b');
+  expect(counts()).toEqual([1, 2]);
+  await world.run('c');
+  expect(counts()).toEqual([0, 3]);
+  expect(world.leaves.all().map(({ generation }) => generation)).toEqual(Array(3).fill(idOf(second)));
+});
+
+test('a cert that has ended keeps no generation alive', async () => {
+  const world = createWorld(first, start);
+  world.add(named('a'));
+  await world.run('a');
+  world.now = after(start, 91 * DAY);
+  expect(world.leaves.leavesOf(idOf(first))).toBe(0);
+});
+
+test.each([
+  ['the store is filled', { synced: () => false }],
+  ['there is an authority', { authority: () => undefined }],
+])('before %s nothing is known, which is not the same as none', (_what, change) => {
+  const leaves = createLeaves({
+    secrets: () => [],
+    secret: () => undefined,
+    synced: () => true,
+    authority: () => first,
+    now: () => start,
+    ...change,
+  });
+  expect(leaves.leavesOf(idOf(first))).toBeUndefined();
+  expect(leaves.all()).toEqual([]);
+});
+
+test('a cert of a generation that was not known yet is seen once it is', async () => {
+  const world = createWorld(second, start);
+  world.add(named('a'));
+  await world.run('a');
+  world.authority = first;
+  expect(world.leaves.all()).toMatchObject([{ generation: undefined }]);
+  world.authority = second;
+  expect(world.leaves.all()).toMatchObject([{ generation: idOf(second) }]);
+});
+
+test('thousands of certs are looked at bit by bit, and not counted before all of them were', async () => {
+  const { chain, keyPair } = await serverOf(first, start);
+  const data = { 'tls.crt': base64(chain), 'tls.key': base64(keyPair.privateKey) };
+  const secrets = Array.from({ length: 1_200 }, () => toStoredSecret({ data }));
+  const leaves = createLeaves({
+    secrets: () => secrets,
+    secret: () => undefined,
+    synced: () => true,
+    authority: () => first,
+    now: () => start,
+  });
+  const counts = [1, 2, 3].map(() => leaves.leavesOf(idOf(first)));
+  expect(counts).toEqual([undefined, undefined, 1_200]);
+});

@@ -1,0 +1,427 @@
+import { X509Certificate } from 'node:crypto';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import type { Authority } from '../../pki/authority.ts';
+import { after, DAY, MINUTE } from '../../pki/durations.ts';
+import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { generateKeyPair } from '../../pki/keys.ts';
+import { toStoredSecret, type StoredSecret } from '../../pki/secret-sketch.ts';
+import type { Secret } from '../../pki/secret.ts';
+import { servingCertRequest } from '../../pki/serving-cert-request.ts';
+import { NEVER, untilDone } from '../../../test/support/runtime/fixtures.ts';
+import {
+  createWorld,
+  serviceNamed,
+  type ServingCertsWorld,
+} from '../../../test/support/runtime/serving-certs.ts';
+import { WriteRefused } from '../write-refused.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+const SERVICE = 'prod/db';
+const SECRET = 'prod/db-tls';
+
+let firstGeneration: Authority;
+beforeAll(async () => {
+  firstGeneration = await firstAuthority(start);
+});
+
+let world: ServingCertsWorld;
+
+beforeEach(() => {
+  world = createWorld(firstGeneration, start);
+  world.add(serviceNamed('db'));
+});
+
+const decoded = (secret: Secret | undefined, key: string) =>
+  Buffer.from(secret?.data?.[key] ?? '', 'base64').toString();
+const leafOf = (secret: Secret | undefined) => new X509Certificate(decoded(secret, 'tls.crt'));
+const certificateOf = (secret: Secret | undefined) => secret?.data?.['tls.crt'];
+
+/** The Secret as the first pass makes it. */
+async function healthySecret(): Promise<Secret> {
+  await world.reconciler()(SERVICE, NEVER);
+  const secret = world.secrets.read(SECRET);
+  if (secret === undefined) throw new Error('no Secret was made');
+  return secret;
+}
+
+describe('a Service that asks', () => {
+  test('gets a Secret with a serving cert, marked as its own', async () => {
+    const secret = await healthySecret();
+    expect(secret).toMatchObject({
+      type: 'kubernetes.io/tls',
+      metadata: {
+        labels: { 'gatehouse.dev/serving-cert': 'true' },
+        annotations: { 'gatehouse.dev/serving-cert-service': 'db' },
+        ownerReferences: [{ kind: 'Service', name: 'db', uid: 'uid-of-db', controller: true }],
+      },
+    });
+    expect(leafOf(secret).subjectAltName).toContain('DNS:db.prod.svc');
+    const root = new X509Certificate(decoded(secret, 'ca.crt'));
+    expect(leafOf(secret).verify(root.publicKey)).toBe(true);
+    expect(world.events.reasons()).toEqual(['Issued']);
+  });
+
+  test('gets nothing written the second time, and no live read', async () => {
+    await healthySecret();
+    world.calls.reads = 0;
+    expect(await world.reconciler()(SERVICE, NEVER)).toMatchObject({ kind: 'requeue' });
+    expect(world.secrets.writes()).toBe(1);
+    expect(world.calls.reads).toBe(0);
+    expect(world.events.reasons()).toEqual(['Issued']);
+  });
+
+  test('waits while there is no authority', async () => {
+    world.authority = undefined;
+    expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'await-change' });
+    expect(world.secrets.writes()).toBe(0);
+  });
+
+  test('wrongly is told so, and nothing is written', async () => {
+    world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-key-algorithm': 'DSA' }));
+    expect(await world.reconciler()(SERVICE, NEVER)).toMatchObject({ kind: 'requeue' });
+    expect(world.events.all).toMatchObject([
+      {
+        type: 'Warning',
+        reason: 'InvalidRequest',
+        regarding: { kind: 'Service', name: 'db', uid: 'uid-of-db' },
+      },
+    ]);
+    expect(world.secrets.writes()).toBe(0);
+  });
+});
+
+test.each<[string, () => unknown]>([
+  ['is gone', () => world.services.delete(SERVICE)],
+  ['asks for nothing', () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } })],
+])('nothing is done for a Service that %s', async (_what, change) => {
+  change();
+  expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'gone' });
+  expect(world.secrets.writes() + world.calls.reads).toBe(0);
+});
+
+describe('a Secret is issued again when', () => {
+  const withData = (secret: Secret, data: Record<string, string>): Secret => ({
+    ...secret,
+    data: { ...secret.data, ...data },
+  });
+
+  test('it was deleted', async () => {
+    const before = await healthySecret();
+    world.secrets.remove(SECRET);
+    await world.reconciler()(SERVICE, NEVER);
+    expect(certificateOf(world.secrets.read(SECRET))).not.toBe(certificateOf(before));
+  });
+
+  test.each<[string, string, (secret: Secret) => Secret]>([
+    ['it was emptied', 'Missing', (secret) => withData(secret, { 'tls.crt': '', 'tls.key': '' })],
+    ['its data is gone', 'Missing', ({ data, ...secret }) => (data === undefined ? secret : secret)],
+    ['its certificate is garbage', 'Unreadable', (secret) => withData(secret, { 'tls.crt': base64('x') })],
+  ])('%s', async (_when, reason, spoil) => {
+    await healthySecret();
+    world.secrets.edit(SECRET, spoil);
+    await world.reconciler()(SERVICE, NEVER);
+    expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
+    expect(world.events.all[1]).toMatchObject({
+      reason: 'Issued',
+      message: expect.stringContaining(reason) as string,
+    });
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.calls.keys).toBe(2);
+  });
+
+  test('its key was swapped', async () => {
+    const before = await healthySecret();
+    const { privateKey } = await generateKeyPair('ECDSA-P256');
+    world.secrets.edit(SECRET, (secret) => withData(secret, { 'tls.key': base64(privateKey) }));
+    await world.reconciler()(SERVICE, NEVER);
+    const after = world.secrets.read(SECRET);
+    expect(decoded(after, 'tls.key')).not.toBe(privateKey);
+    expect(certificateOf(after)).not.toBe(certificateOf(before));
+  });
+
+  test('its authority has rotated', async () => {
+    await healthySecret();
+    world.authority = await rotated(firstGeneration, world.now);
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.observed).toEqual(['issued Missing', 'issued SignerChanged']);
+    expect(world.events.reasons()).toEqual(['Issued']); // nobody reads ten thousand Events of one rotation
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.calls.keys).toBe(2);
+  });
+
+  test('its renewal is due, and not a moment earlier', async () => {
+    await healthySecret();
+    const result = await world.reconciler()(SERVICE, NEVER);
+    const dueAt = result.kind === 'requeue' ? result.at : start;
+    expect(dueAt > after(start, 45 * DAY)).toBe(true);
+    expect(dueAt <= after(start, 60 * DAY)).toBe(true);
+
+    world.now = after(dueAt, -1);
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.calls.keys).toBe(1);
+
+    world.now = dueAt;
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.events.reasons()).toEqual(['Issued', 'Renewed']);
+    expect(leafOf(world.secrets.read(SECRET)).validToDate > after(dueAt, 89 * DAY)).toBe(true);
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.calls.keys).toBe(2);
+  });
+
+  test('and what others put into it stays', async () => {
+    await healthySecret();
+    world.secrets.edit(SECRET, (secret) => ({
+      ...withData(secret, { 'tls.crt': '', 'keystore.p12': 'AAAA' }),
+      metadata: {
+        ...secret.metadata,
+        labels: { ...secret.metadata?.labels, team: 'a' },
+        annotations: { ...secret.metadata?.annotations, note: 'b' },
+      },
+    }));
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.read(SECRET)).toMatchObject({
+      metadata: { labels: { team: 'a' }, annotations: { note: 'b' } },
+      data: { 'keystore.p12': 'AAAA', 'tls.crt': expect.stringMatching(/.{100}/) as string },
+    });
+  });
+});
+
+describe('a Secret is mended and keeps its certificate when', () => {
+  test.each<[string, (secret: Secret) => Secret]>([
+    ['its label was removed', (secret) => ({ ...secret, metadata: { ...secret.metadata, labels: {} } })],
+    [
+      'its owner was removed',
+      (secret) => ({ ...secret, metadata: { ...secret.metadata, ownerReferences: [] } }),
+    ],
+    [
+      'its CA bundle was edited',
+      (secret) => ({ ...secret, data: { ...secret.data, 'ca.crt': base64('forged') } }),
+    ],
+  ])('%s', async (_when, spoil) => {
+    const healthy = await healthySecret();
+    world.secrets.edit(SECRET, spoil);
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.read(SECRET)).toEqual({
+      ...healthy,
+      metadata: { ...healthy.metadata, resourceVersion: expect.any(String) as string },
+    });
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.writes()).toBe(2);
+    expect(world.observed).toEqual(['issued Missing']);
+  });
+
+  test('the Service was made again', async () => {
+    const healthy = await healthySecret();
+    const again = serviceNamed('db');
+    world.services.set(SERVICE, { ...again, metadata: { ...again.metadata, uid: 'another' } });
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.read(SECRET)?.metadata?.ownerReferences).toMatchObject([
+      { name: 'db', uid: 'another' },
+    ]);
+    expect(certificateOf(world.secrets.read(SECRET))).toBe(certificateOf(healthy));
+  });
+
+  test('a label that the request wants is missing', async () => {
+    await healthySecret();
+    const wanting = world.reconciler({
+      request: (wanted) => {
+        const request = servingCertRequest(wanted, world.rules);
+        return request.kind === 'request' ? { ...request, labels: { own: 'true' } } : request;
+      },
+    });
+    await wanting(SERVICE, NEVER);
+    await wanting(SERVICE, NEVER);
+    expect(world.secrets.read(SECRET)?.metadata?.labels).toMatchObject({ own: 'true' });
+    expect(world.secrets.writes()).toBe(2);
+    expect(world.calls.keys).toBe(1);
+  });
+});
+
+describe('a Secret is never written, and an Event says so, when it', () => {
+  const marked = (secret: Partial<Secret>): Secret => ({
+    metadata: {
+      namespace: 'prod',
+      name: 'db-tls',
+      annotations: { 'gatehouse.dev/serving-cert-service': 'db' },
+    },
+    type: 'kubernetes.io/tls',
+    ...secret,
+  });
+  const controller = { apiVersion: 'example.com/v1', kind: 'Vault', name: 'v', uid: 'u', controller: true };
+
+  test.each<[string, string, Secret]>([
+    ['is nobody’s', 'ForeignSecret', marked({ metadata: { namespace: 'prod', name: 'db-tls' } })],
+    [
+      'was taken over by another controller',
+      'ForeignSecret',
+      marked({ metadata: { ...marked({}).metadata, ownerReferences: [controller] } }),
+    ],
+    ['has the wrong type', 'SecretTypeConflict', marked({ type: 'Opaque' })],
+    ['is immutable', 'SecretImmutable', marked({ immutable: true })],
+  ])('%s', async (_what, reason, secret) => {
+    world.secrets.add(secret);
+    const before = world.secrets.read(SECRET);
+    const result = await world.run('db');
+    await world.run('db');
+    expect(result).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+    expect(world.secrets.read(SECRET)).toEqual(before);
+    expect(world.secrets.writes()).toBe(0);
+    expect(world.calls.keys).toBeLessThanOrEqual(1); // for the one attempt to create it
+    expect(world.events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
+  });
+
+  test('was made immutable since, although nothing is wrong with it yet', async () => {
+    await healthySecret();
+    world.secrets.edit(SECRET, (secret) => ({ ...secret, immutable: true }));
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.writes()).toBe(1);
+    expect(world.events.reasons()).toEqual(['Issued', 'SecretImmutable']);
+  });
+
+  test('was first asked for by another Service', async () => {
+    await healthySecret();
+    world.add(serviceNamed('web'));
+    await world.reconciler()('prod/web', NEVER);
+    expect(world.secrets.writes()).toBe(1);
+    expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
+  });
+});
+
+describe('a store that is behind', () => {
+  test.each<[string, () => StoredSecret | undefined]>([
+    ['holds nothing yet', () => undefined],
+    ['still holds an emptied Secret', () => toStoredSecret({ ...world.secrets.read(SECRET), data: {} })],
+    [
+      'still holds a Secret without label',
+      () =>
+        toStoredSecret({ ...world.secrets.read(SECRET), metadata: { namespace: 'prod', name: 'db-tls' } }),
+    ],
+  ])('and %s leads to a live read, and to no write', async (_how, stale) => {
+    await healthySecret();
+    world.calls.reads = 0;
+    const result = await world.reconciler({ storedSecret: stale })(SERVICE, NEVER);
+    expect(world.calls.reads).toBe(1);
+    expect(world.secrets.writes()).toBe(1);
+    expect(world.observed).toEqual(['issued Missing']);
+    expect(result).toMatchObject({ kind: 'requeue' });
+  });
+
+  test('and still holds an own Secret has nothing written to the foreign one of today', async () => {
+    const own = await healthySecret();
+    world.secrets.remove(SECRET);
+    world.secrets.add({
+      metadata: { namespace: 'prod', name: 'db-tls' },
+      type: 'kubernetes.io/tls',
+      data: {},
+    });
+    await world.reconciler({ storedSecret: () => ({ ...own, data: {} }) })(SERVICE, NEVER);
+    expect(world.secrets.writes()).toBe(1);
+    expect(world.events.reasons()).toEqual(['Issued', 'ForeignSecret']);
+  });
+});
+
+describe('a write that someone overtook', () => {
+  test('is tried again when the Secret has changed since it was read', async () => {
+    await healthySecret();
+    world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
+    const overtaken = world.reconciler({
+      readSecret: () => {
+        const live = world.secrets.read(SECRET);
+        world.secrets.edit(SECRET, (secret) => ({ ...secret, data: { 'keystore.p12': 'AAAA' } }));
+        return Promise.resolve(live);
+      },
+    });
+    await expect(overtaken(SERVICE, NEVER)).rejects.toMatchObject({ code: 409 });
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.read(SECRET)?.data).toMatchObject({ 'keystore.p12': 'AAAA' });
+    expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
+  });
+
+  test('by creating the same Secret leaves one certificate', async () => {
+    await Promise.all([world.reconciler()(SERVICE, NEVER), world.reconciler()(SERVICE, NEVER)]);
+    const winner = certificateOf(world.secrets.read(SECRET));
+    await world.reconciler()(SERVICE, NEVER);
+    expect(certificateOf(world.secrets.read(SECRET))).toBe(winner);
+    expect(world.events.reasons()).toEqual(['Issued']);
+  });
+});
+
+describe('a write that the API server refuses', () => {
+  const refusal = '422 Invalid: data: Too long. Mend the object.';
+  const refused = () => Promise.reject(new WriteRefused(refusal));
+
+  test('is told on the Service with what to do, and tried again every minute', async () => {
+    const reconcile = world.reconciler({ createSecret: refused });
+    const run = () => reconcile(SERVICE, NEVER);
+    await expect(run()).rejects.toThrow(refusal);
+    expect(world.events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
+    world.now = after(start, 5_000);
+    expect(await run()).toEqual({ kind: 'requeue', at: after(world.now, 60_000) });
+    await run();
+    expect(world.events.all).toMatchObject([
+      {
+        regarding: { kind: 'Service', name: 'db' },
+        type: 'Warning',
+        reason: 'WriteRefused',
+        message: `secret db-tls is not written: ${refusal}`,
+      },
+    ]);
+    expect(world.observed).toEqual(['failed Error', 'refused WriteRefused', 'refused WriteRefused']);
+  });
+
+  test('because it is an update is told on the Secret as well, which stays as it is', async () => {
+    await world.run('db');
+    world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
+    const before = world.secret('db-tls');
+    const reconcile = world.reconciler({ replaceSecret: refused });
+    await expect(reconcile(SERVICE, NEVER)).rejects.toThrow(refusal);
+    world.now = after(start, 5_000);
+    await reconcile(SERVICE, NEVER);
+    expect(world.secret('db-tls')).toEqual(before);
+    expect(world.events.all.slice(1)).toMatchObject([
+      { reason: 'WriteRefused', regarding: { kind: 'Service', name: 'db' } },
+      { reason: 'WriteRefused', regarding: { kind: 'Secret', namespace: 'prod', name: 'db-tls' } },
+    ]);
+  });
+});
+
+describe('killed around its write it converges:', () => {
+  const spoil: Readonly<Record<string, () => void>> = {
+    creation: () => {
+      world.secrets.remove(SECRET);
+    },
+    'new issue': () => {
+      world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
+    },
+    mending: () => {
+      world.secrets.edit(SECRET, (secret) => ({
+        ...secret,
+        metadata: { ...secret.metadata, ownerReferences: [] },
+      }));
+    },
+  };
+
+  test.each([
+    ['before', 'creation', 2],
+    ['after', 'creation', 1],
+    ['before', 'new issue', 2],
+    ['after', 'new issue', 1],
+    ['before', 'mending', 0],
+    ['after', 'mending', 0],
+  ] as const)('%s the %s, with %i keys made', async (when, write, keys) => {
+    await healthySecret();
+    spoil[write]?.();
+    world.calls.keys = 0;
+    world.secrets.interrupt(when);
+    await expect(world.reconciler()(SERVICE, NEVER)).rejects.toThrow('connection broke');
+    await untilDone(world.reconciler(), SERVICE);
+
+    expect(world.calls.keys).toBe(keys);
+    expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
+    const settled = world.secrets.writes();
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.writes()).toBe(settled);
+    expect(world.secrets.read(SECRET)?.metadata?.ownerReferences).toHaveLength(1);
+  });
+});

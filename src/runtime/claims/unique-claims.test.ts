@@ -1,0 +1,312 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import { newClaim } from '../../admission/claim-state.ts';
+import {
+  createClaimsInMemory,
+  SETTLE_MS,
+  type ClaimsInMemory,
+} from '../../../test/support/admission/claims.ts';
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { sketchOf } from '../../admission/governed-sketch.ts';
+import { heldKeys } from '../../admission/unique-key.ts';
+import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
+import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsDeps } from './unique-claims.ts';
+
+const now = new Date('2026-11-21T12:00:00Z');
+const after = (ms: number) => ({ kind: 'requeue', at: new Date(now.getTime() + ms) });
+const AWAIT_CHANGE = { kind: 'await-change' };
+const GONE = { kind: 'gone' };
+
+let policies: CompiledPolicy[];
+let claims: ClaimsInMemory;
+let stored: Map<string, KubernetesObject>;
+/** What the stores still have of objects; by default they are up to date. */
+let cached: Map<string, KubernetesObject> | undefined;
+let gone: Set<string>;
+let enqueued: string[];
+let shared: Map<string, readonly string[]>;
+let writes: number;
+/** Whether the policy is there, for claims by rules that are not in force. */
+let hasRule: boolean;
+
+beforeEach(() => {
+  policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
+  claims = createClaimsInMemory();
+  stored = new Map();
+  cached = undefined;
+  gone = new Set();
+  enqueued = [];
+  shared = new Map();
+  writes = 0;
+  hasRule = true;
+});
+
+const refOf = (name: string): ObjectRef => ({ group: GROUP, resource: 'servers', namespace: 'shop', name });
+
+function store(name: string, serial: string | undefined, metadata: object = {}): void {
+  stored.set(name, {
+    metadata: {
+      name,
+      namespace: 'shop',
+      uid: `uid-of-${name}`,
+      resourceVersion: '1',
+      creationTimestamp: '2026-11-21T11:00:00Z',
+      ...metadata,
+    },
+    spec: serial === undefined ? {} : { serial },
+  } as KubernetesObject);
+}
+
+function keyOf(serial: string) {
+  const [policy] = policies;
+  const [key] = policy === undefined ? [] : heldKeys(policy, { spec: { serial } }, refOf('any'));
+  if (key === undefined) throw new Error('there is a rule');
+  return key;
+}
+const nameOf = (serial: string) => keyOf(serial).claim;
+
+/** A claim of `holder`, made by a creation some time ago, or without anything under way. */
+function claim(serial: string, holder: string, request?: Omit<AdmittedRequest, 'at'>, agoMs = 1_000): void {
+  const at = now.getTime() - agoMs;
+  const admitted = request === undefined ? undefined : { ...request, at: new Date(at).toISOString() };
+  const made = newClaim('servers', keyOf(serial), refOf(holder), admitted, at);
+  claims.stored.set(nameOf(serial), { ...made, metadata: { ...made.metadata, resourceVersion: 'first' } });
+}
+
+const known = () => [...(cached ?? stored).values()];
+const claimsOf = (object: KubernetesObject) => sketchOf(policies, refOf(''), object).claims;
+const deps = (change: Partial<UniqueClaimsDeps> = {}): UniqueClaimsDeps => ({
+  policies: () => policies,
+  hasRule: () => Promise.resolve(hasRule),
+  claims,
+  pages: () => pagesOf([...claims.stored.values()]),
+  holders: (name) =>
+    known()
+      .filter((object) => claimsOf(object).includes(name))
+      .map(({ metadata }) => refOf(metadata?.name ?? '')),
+  objects: () => known().map((object) => ({ claims: claimsOf(object) })),
+  isComplete: () => true,
+  world: { read: ({ name }) => Promise.resolve(stored.get(name)) },
+  wasStored: (uid) => gone.has(uid),
+  enqueue: (name) => enqueued.push(name),
+  pace: () => {
+    writes += 1;
+    return Promise.resolve();
+  },
+  onHolders: (name, holders) => {
+    shared.set(
+      name,
+      holders.map(({ ref }) => ref.name),
+    );
+  },
+  now: () => now,
+  random: () => 0,
+  log: silent,
+  ...change,
+});
+
+// eslint-disable-next-line @typescript-eslint/require-await -- pages come from the network, these from a list
+async function* pagesOf(page: readonly UniqueClaim[]) {
+  yield page;
+}
+
+const reconcile = (serial: string, change: Partial<UniqueClaimsDeps> = {}) =>
+  createUniqueClaimsReconciler(deps(change))(nameOf(serial), NEVER);
+const compareAll = (change: Partial<UniqueClaimsDeps> = {}) =>
+  createUniqueClaimsReconciler(deps(change))(ALL_CLAIMS, NEVER);
+const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
+
+describe('a stored object', () => {
+  test('without a claim gets one, with nothing under way', async () => {
+    store('a', 'X');
+    expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
+    expect([...claims.stored.values()]).toMatchObject([
+      { metadata: { name: nameOf('X') }, spec: { holder: { name: 'a' } } },
+    ]);
+    expect([...claims.stored.values()][0]?.spec).not.toHaveProperty('requests');
+  });
+
+  test('that only the store still has gets none', async () => {
+    cached = new Map();
+    store('a', 'X');
+    cached.set('a', stored.get('a') ?? {});
+    stored.clear();
+    expect(await reconcile('X')).toEqual(GONE);
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('that the policy does not select gets none', async () => {
+    policies = [
+      compiled({
+        match: {
+          apiGroups: [GROUP],
+          resources: ['servers'],
+          namespaceSelector: { matchLabels: { env: 'prod' } },
+        },
+        validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
+      }),
+    ];
+    store('a', 'X');
+    await reconcile('X', {
+      world: {
+        read: ({ resource, name }) =>
+          Promise.resolve(resource === 'namespaces' ? { metadata: { labels: {} } } : stored.get(name)),
+      },
+    });
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('that is faster than we are is judged once more', async () => {
+    store('a', 'X');
+    claims.before('create', () => {
+      claim('X', 'b');
+    });
+    await expect(reconcile('X')).rejects.toThrow('meanwhile');
+  });
+});
+
+describe('a claim', () => {
+  test('that is right stays as it is, without a write', async () => {
+    store('a', 'X');
+    claim('X', 'a', { uid: 'uid-of-a' });
+    expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
+    expect(claims.asked).toEqual([`read ${nameOf('X')}`]);
+    expect(writes).toBe(0);
+  });
+
+  test('whose holder has gone, and was seen, goes at once', async () => {
+    claim('X', 'a', { uid: 'uid-of-a' });
+    gone.add('uid-of-a');
+    expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('whose holder is not there stays while it may still be stored', async () => {
+    claim('X', 'a', { uid: 'uid-of-a' }, 10_000);
+    expect(await reconcile('X')).toEqual(after(SETTLE_MS - 10_000));
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('whose holder is not there goes when that is over', async () => {
+    claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
+    expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('whose holder has another value goes to who has it, or away', async () => {
+    claim('X', 'a', { uid: 'uid-of-a' });
+    store('a', 'Y');
+    store('b', 'X');
+    await reconcile('X');
+    expect(holders()).toEqual(['b']);
+    store('b', 'Z');
+    await reconcile('X');
+    expect(holders()).toEqual([]);
+  });
+
+  test('that somebody renews meanwhile stays', async () => {
+    claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
+    claims.before('remove', (name) => {
+      const before = claims.stored.get(name);
+      if (before !== undefined)
+        claims.stored.set(name, { ...before, metadata: { ...before.metadata, resourceVersion: 'second' } });
+    });
+    await expect(reconcile('X')).rejects.toThrow('meanwhile');
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('is judged by one read of its holder: between two a write could end unseen', async () => {
+    claim('X', 'a', { uid: 'uid-of-a', resourceVersion: '1' });
+    store('a', 'Y');
+    let n = 0;
+    const read: UniqueClaimsDeps['world']['read'] = ({ name }) => {
+      const found = stored.get(name);
+      n += 1;
+      store('a', 'X', { resourceVersion: '2' }); // the write that was under way
+      return Promise.resolve(found);
+    };
+    expect(await reconcile('X', { world: { read }, holders: () => [] })).toEqual(after(SETTLE_MS - 1_000));
+    expect(n).toBe(1);
+    expect(holders()).toEqual(['a']);
+  });
+
+  test('by a rule that is gone goes, but not before what it let in is over', async () => {
+    store('a', 'X');
+    claim('X', 'a', undefined, 10_000);
+    const name = nameOf('X');
+    policies = [];
+    const mend = () => createUniqueClaimsReconciler(deps())(name, NEVER);
+    expect(await mend()).toEqual(AWAIT_CHANGE); // a policy that does not compile is still there
+    expect(claims.stored.size).toBe(1);
+    hasRule = false;
+    expect(await mend()).toEqual(after(SETTLE_MS - 10_000));
+    const made = claims.stored.get(name);
+    if (made !== undefined) {
+      const claimedAt = new Date(now.getTime() - SETTLE_MS).toISOString();
+      claims.stored.set(name, { ...made, spec: { ...made.spec, claimedAt } });
+    }
+    expect(await mend()).toEqual(AWAIT_CHANGE);
+    expect(claims.stored.size).toBe(0);
+  });
+});
+
+test('objects that share a value are told of, the holder of the claim first', async () => {
+  store('a', 'X', { creationTimestamp: '2026-11-21T10:00:00Z' });
+  store('b', 'X');
+  claim('X', 'b');
+  await reconcile('X');
+  expect(shared.get(nameOf('X'))).toEqual(['b', 'a']);
+  expect(holders()).toEqual(['b']);
+});
+
+test('of several without a claim the oldest gets it', async () => {
+  store('b', 'X');
+  store('a', 'X', { creationTimestamp: '2026-11-21T11:30:00Z' });
+  await reconcile('X');
+  expect(holders()).toEqual(['b']);
+});
+
+describe('comparing all', () => {
+  test('finds what is wrong, and nothing else', async () => {
+    store('right', 'R');
+    claim('R', 'right');
+    store('unclaimed', 'U');
+    claim('A', 'abandoned');
+    store('one', 'S');
+    store('other', 'S');
+    claim('S', 'one');
+    store('moved', 'M');
+    claim('M', 'before');
+    expect(await compareAll()).toEqual(after(60 * 60_000));
+    expect(enqueued.toSorted()).toEqual(['U', 'A', 'S', 'M'].map(nameOf).toSorted());
+    expect(writes).toBe(0);
+  });
+
+  test('finds claims by rules that are gone', async () => {
+    store('a', 'X');
+    claim('X', 'a');
+    const name = nameOf('X');
+    policies = [compiled({ validate: { unique: [{ name: 'other', paths: ['spec.serial'] }] } })];
+    await compareAll({ objects: () => [] });
+    expect(enqueued).toEqual([name]);
+  });
+
+  test('waits until everything has been listed', async () => {
+    store('a', 'X');
+    expect(await compareAll({ isComplete: () => false })).toEqual(after(1_000));
+    expect(enqueued).toEqual([]);
+  });
+});
+
+test('running twice is the same as running once', async () => {
+  store('a', 'X');
+  claim('Y', 'a', undefined, SETTLE_MS);
+  for (let round = 0; round < 2; round++) {
+    await compareAll();
+    for (const name of enqueued.splice(0)) await createUniqueClaimsReconciler(deps())(name, NEVER);
+  }
+  expect(holders()).toEqual(['a']);
+  expect(writes).toBe(2);
+});

@@ -1,0 +1,55 @@
+/** `--client-ca`: the file whose CAs vouch for clients of the webhooks, read again when it changes. */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { Config } from '../config/config.ts';
+import { readClientCa, type ClientTrust } from '../server/client-trust.ts';
+import type { Listener } from '../server/listener.ts';
+import { sentenceOf } from './sentence-of.ts';
+import type { Context } from './context.ts';
+
+/** As often as controller-runtime looks at certificates: volumes are swapped by links, which not every watch sees. In milliseconds. */
+const LOOK_EVERY_MS = 10_000;
+
+/**
+ * Undefined: whoever reaches the port may send reviews.
+ * @throws Error with a sentence when the file cannot be read, or is no bundle of CAs
+ */
+export async function readClientTrust({ clients }: Config): Promise<ClientTrust | undefined> {
+  const { ca: file, names, scope } = clients;
+  if (file === undefined) return undefined;
+  try {
+    return { ca: readClientCa(await readFile(file, 'utf8')), names, scope };
+  } catch (cause) {
+    throw new Error(`--client-ca ${file} cannot be used`, { cause });
+  }
+}
+
+/** What cannot be used changes nothing: those who were let in before still are. Resolves when `signal` aborts. */
+export async function followClientCa(
+  { config, metrics, log }: Pick<Context, 'config' | 'metrics' | 'log'>,
+  first: ClientTrust,
+  listener: Pick<Listener, 'trust'>,
+  signal: AbortSignal,
+  everyMs = LOOK_EVERY_MS,
+): Promise<void> {
+  let known = first.ca;
+  let complaint: string | undefined;
+  while (!signal.aborted) {
+    try {
+      const next = await readClientTrust(config);
+      if (next !== undefined && next.ca !== known) {
+        await listener.trust(next);
+        known = next.ca;
+        log.info({}, 'clients of the webhooks are judged by the new --client-ca');
+      }
+      complaint = undefined;
+    } catch (err) {
+      metrics.clientCaFailed();
+      const said = sentenceOf(err);
+      if (said !== complaint) log.error({ err }, 'could not use --client-ca: going on with the one before');
+      complaint = said;
+    }
+    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}

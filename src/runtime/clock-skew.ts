@@ -1,0 +1,42 @@
+/** Every replica: whether its clock and that of the API server agree. Windows open and end by the latter, the log says the former. */
+import { systemClock, type Clock } from '../kube/clock.ts';
+import type { ServerClock } from '../kube/server-clock.ts';
+
+export interface ClockSkewParts {
+  readonly serverClock: Pick<ServerClock, 'skewMs'>;
+  readonly metrics: { readonly clockSkew: (skewMs: () => number | undefined) => void };
+  readonly log: Record<'info' | 'warn', (fields: object, message: string) => void>;
+}
+
+/** The clocks of a cluster are kept within a second or two: more than this is a fault, and a window would seem to end too early or late. */
+const MOST_MS = 30_000;
+const LOOK_EVERY_MS = 30_000;
+
+/** Says so when they part, and when they agree again. */
+export function watchClockSkew(
+  { serverClock, metrics, log }: ClockSkewParts,
+  signal: AbortSignal,
+  clock: Pick<Clock, 'after'> = systemClock,
+): void {
+  metrics.clockSkew(serverClock.skewMs);
+  let apart = false;
+  let cancel = (): void => undefined;
+  const look = (): void => {
+    const skewMs = serverClock.skewMs() ?? 0;
+    const seconds = Math.round(skewMs / 1_000);
+    const isApart = Math.abs(skewMs) > MOST_MS;
+    if (isApart && !apart)
+      log.warn(
+        { seconds },
+        `the clock of this replica is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} that of the API server: synchronise it`,
+      );
+    if (!isApart && apart)
+      log.info({ seconds }, 'the clocks of this replica and of the API server agree again');
+    apart = isApart;
+    cancel = clock.after(LOOK_EVERY_MS, look);
+  };
+  cancel = clock.after(LOOK_EVERY_MS, look);
+  signal.addEventListener('abort', () => {
+    cancel();
+  });
+}

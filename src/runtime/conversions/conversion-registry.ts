@@ -1,0 +1,118 @@
+/** What converts on this replica: the ConversionPolicies in force and the handlers, and what is wrong with those that are not. */
+import type { CompiledConversion } from '../../admission/conversion/compile.ts';
+import type { Converter, ConversionSubject, ConverterLookup } from '../../admission/conversion/converter.ts';
+import type { Definition } from '../../admission/conversion/definition.ts';
+import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { createListeners, type Listeners } from '../listeners.ts';
+
+export interface ConversionState {
+  /** The version that converts: not always the newest, and absent when there never was a usable one. */
+  readonly inForce: CompiledConversion | undefined;
+  /** Why the newest version does not. */
+  readonly problem: { readonly reason: string; readonly message: string } | undefined;
+  /** The generation that was judged. */
+  readonly generation: number;
+  readonly target: GroupResource;
+  /** As it was when the policy was judged; undefined: there was none. */
+  readonly definition: Definition | undefined;
+}
+
+export interface ConversionRegistry {
+  readonly set: (name: string, state: ConversionState) => void;
+  readonly remove: (name: string) => void;
+  readonly get: (name: string) => ConversionState | undefined;
+  readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
+  /** Called after each change of what converts or is reported. */
+  readonly subscribe: Listeners<[name: string]>['add'];
+}
+
+export interface ConversionRegistryDeps {
+  /** Converters in TypeScript. */
+  readonly handlers: readonly Converter[];
+  /** The kind of a resource; undefined when there is none, or it is not known yet. */
+  readonly kindOf: (target: GroupResource) => string | undefined;
+  /** The policies of a group that this replica has not judged yet; undefined while it has not even listed them. */
+  readonly unjudged: (group: string) => readonly string[] | undefined;
+}
+
+/** @throws Error when two handlers convert the same objects */
+export function createConversionRegistry({
+  handlers,
+  kindOf,
+  unjudged,
+}: ConversionRegistryDeps): ConversionRegistry {
+  refuseTwins(handlers);
+  const states = new Map<string, ConversionState>();
+  const listeners = createListeners<[name: string]>();
+
+  const lookUp = (subject: ConversionSubject): ConverterLookup => {
+    const { group, kind, definition } = subject;
+    const concerns = (target: GroupResource) =>
+      target.group === group &&
+      (definition === undefined ? kindOf(target) === kind : groupResourceName(target) === definition);
+    const converter =
+      handlers.find(({ target }) => concerns(target)) ??
+      [...states.values()].find(({ inForce }) => inForce !== undefined && concerns(inForce.converter.target))
+        ?.inForce?.converter;
+    if (converter !== undefined) return found(converter, kindOf(converter.target), subject);
+
+    const waitingFor = unjudged(group);
+    if (waitingFor === undefined || waitingFor.length > 0) {
+      const what = waitingFor === undefined ? 'the ConversionPolicies' : waitingFor.join(', ');
+      return { kind: 'unready', message: `this replica has not read ${what} yet` };
+    }
+    const broken = [...states].find(([, state]) => state.problem !== undefined && concerns(state.target));
+    if (broken?.[1].problem?.reason === 'DefinitionNotRead') {
+      return { kind: 'unready', message: brokenMessage(broken) };
+    }
+    return { kind: 'none', message: broken === undefined ? unknownMessage(subject) : brokenMessage(broken) };
+  };
+
+  return {
+    set: (name, state) => {
+      states.set(name, state);
+      listeners.tell(name);
+    },
+    remove: (name) => {
+      if (states.delete(name)) listeners.tell(name);
+    },
+    get: (name) => states.get(name),
+    lookUp,
+    subscribe: listeners.add,
+  };
+}
+
+function found(
+  converter: Converter,
+  known: string | undefined,
+  { kind, definition }: ConversionSubject,
+): ConverterLookup {
+  if (known === undefined || known === kind) return { kind: 'found', converter };
+  const path = `/convert/${definition ?? ''}`;
+  return {
+    kind: 'none',
+    message:
+      `the API server asked at ${path}, which converts ${known}, for objects of kind ${kind}: ` +
+      'correct spec.conversion.webhook.clientConfig.service.path of their CustomResourceDefinition',
+  };
+}
+
+function unknownMessage({ group, kind }: ConversionSubject): string {
+  return (
+    `Gatehouse has no ConversionPolicy and no handler for kind ${kind} of ${group}: create one, ` +
+    'or set spec.conversion of its CustomResourceDefinition to another webhook or to strategy: None'
+  );
+}
+
+function brokenMessage([name, { problem }]: readonly [string, ConversionState]): string {
+  return `ConversionPolicy ${name} is not in force: ${problem?.reason ?? ''}: ${problem?.message ?? ''}`;
+}
+
+function refuseTwins(handlers: readonly Converter[]): void {
+  const byTarget = Map.groupBy(handlers, ({ target }) => groupResourceName(target));
+  for (const [target, twins] of byTarget) {
+    if (twins.length < 2) continue;
+    const names = twins.map(({ name }) => name).join(' and ');
+    throw new Error(`${names} both convert ${target}: leave one of them`);
+  }
+}

@@ -1,0 +1,303 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { Definition } from '../../admission/conversion/definition.ts';
+import {
+  definitionOf,
+  policyOf,
+  serversSpec,
+  threeVersions,
+  v1Schema,
+  v2Schema,
+  v3Schema,
+} from '../../../test/support/admission/conversion.ts';
+import type { ConversionPolicy, ConversionPolicySpec } from '../../api/conversion-policy.ts';
+import { createConversionRegistry, type ConversionRegistry } from './conversion-registry.ts';
+import { createConversionStatusReconciler } from './conversion-status.ts';
+import { createConversionsReconciler, type DefinitionRead } from './conversions.ts';
+import { NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+
+const now = new Date('2026-11-21T12:00:00Z');
+
+let policies: Map<string, ConversionPolicy>;
+let read: DefinitionRead;
+let handlers: Map<string, string>;
+let registry: ConversionRegistry;
+let changes: number;
+
+beforeEach(() => {
+  policies = new Map();
+  put('servers', 1);
+  define(threeVersions());
+  handlers = new Map();
+  restart();
+});
+
+/** A replica that knows nothing but what the API server tells it. */
+function restart(): void {
+  registry = createConversionRegistry({ handlers: [], kindOf: () => 'Server', unjudged: () => [] });
+  changes = 0;
+  registry.subscribe(() => (changes += 1));
+}
+
+function define(definition: Definition | undefined): void {
+  read = { kind: 'read', definition };
+}
+
+function put(
+  name: string,
+  generation: number,
+  spec: Partial<ConversionPolicySpec> = {},
+  more: object = {},
+): void {
+  const policy = policyOf(spec, name, generation);
+  policies.set(name, { ...policies.get(name), ...policy, metadata: { ...policy.metadata, ...more } });
+}
+
+const BROKEN: Partial<ConversionPolicySpec> = {
+  versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.uid' } }] }, { name: 'v3' }],
+};
+
+const reconcile = (name = 'servers') =>
+  createConversionsReconciler({
+    policy: (key) => policies.get(key),
+    policies: () => [...policies.values()],
+    definition: () => Promise.resolve(read),
+    handler: ({ resource }) => handlers.get(resource),
+    registry,
+    now: () => now,
+    log: silent,
+  })(name, NEVER);
+
+const state = (name = 'servers') => registry.get(name);
+
+test('a policy that compiles is in force', async () => {
+  expect(await reconcile()).toEqual({ kind: 'await-change' });
+  expect(state()).toMatchObject({ generation: 1, problem: undefined, inForce: { generation: 1 } });
+});
+
+test('running twice changes nothing the second time', async () => {
+  await reconcile();
+  await reconcile();
+  expect(changes).toBe(1);
+  put('servers', 2, BROKEN);
+  await reconcile();
+  await reconcile();
+  expect(changes).toBe(2);
+});
+
+test('a policy that is gone converts no more', async () => {
+  await reconcile();
+  policies.clear();
+  await reconcile();
+  expect(state()).toBeUndefined();
+});
+
+test('a version that does not compile leaves the one before in force, and says why', async () => {
+  await reconcile();
+  put('servers', 2, BROKEN);
+  await reconcile();
+  expect(state()).toMatchObject({
+    generation: 2,
+    inForce: { generation: 1, spec: serversSpec },
+    problem: {
+      reason: 'InvalidPath',
+      message: expect.stringContaining('spec.versions[0].toHub[0].remove.path: of metadata') as string,
+    },
+  });
+});
+
+test('also after a restart, by status.inForce', async () => {
+  put('servers', 2, BROKEN);
+  const broken = policies.get('servers');
+  if (broken !== undefined)
+    policies.set('servers', { ...broken, status: { inForce: { generation: 1, spec: serversSpec } } });
+  await reconcile();
+  expect(state()).toMatchObject({
+    generation: 2,
+    inForce: { generation: 1 },
+    problem: { reason: 'InvalidPath' },
+  });
+});
+
+test('without a version before, nothing converts', async () => {
+  put('servers', 1, BROKEN);
+  await reconcile();
+  expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'InvalidPath' } });
+});
+
+describe('when the definition changes', () => {
+  const withVersion = (name: string) =>
+    definitionOf([
+      { name: 'v1', schema: v1Schema },
+      { name: 'v2', schema: v2Schema },
+      { name: 'v3', schema: v3Schema },
+      { name, schema: v3Schema },
+    ]);
+
+  test('a new version without steps is reported, and the others are converted as before', async () => {
+    await reconcile();
+    define(withVersion('v4'));
+    await reconcile();
+    expect(state()).toMatchObject({
+      inForce: {
+        generation: 1,
+        converter: { versions: ['v2', 'v1', 'v3'] },
+        definition: { versions: { length: 4 } },
+      },
+      problem: { reason: 'MissingVersion' },
+    });
+    restart();
+    const policy = policies.get('servers');
+    if (policy !== undefined)
+      policies.set('servers', { ...policy, status: { inForce: { generation: 1, spec: policy.spec } } });
+    await reconcile();
+    expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'MissingVersion' } });
+  });
+
+  test('what a version can hold is what the new schema says', async () => {
+    await reconcile();
+    const before = state()?.inForce;
+    define(threeVersions({ preserveUnknownFields: true }));
+    await reconcile();
+    expect(state()?.inForce).not.toBe(before);
+    expect(changes).toBe(2);
+  });
+
+  test('and is gone, what converts stays until it is back', async () => {
+    await reconcile();
+    define(undefined);
+    await reconcile();
+    expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'UnknownTarget' } });
+    define(threeVersions());
+    await reconcile();
+    expect(state()).toMatchObject({ problem: undefined });
+  });
+
+  test('and cannot be read, it is read again', async () => {
+    read = { kind: 'unread' };
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 5_000) });
+    expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'DefinitionNotRead' } });
+  });
+});
+
+describe('of two for one kind', () => {
+  test('policies the older one stays, on every replica', async () => {
+    put('servers', 1, {}, { creationTimestamp: '2026-11-21T12:00:01Z' });
+    put('another', 1, {}, { creationTimestamp: '2026-11-21T12:00:00Z' });
+    await reconcile();
+    await reconcile('another');
+    expect(state('another')).toMatchObject({ problem: undefined, inForce: { name: 'another' } });
+    expect(state()).toMatchObject({
+      inForce: undefined,
+      problem: {
+        reason: 'Conflict',
+        message:
+          'servers.infra.example.com is converted by ConversionPolicy another already: delete one of the two',
+      },
+    });
+    policies.delete('another');
+    await reconcile();
+    expect(state()).toMatchObject({ problem: undefined, inForce: { name: 'servers' } });
+  });
+
+  test('a handler stays', async () => {
+    handlers.set('servers', 'handler servers');
+    await reconcile();
+    expect(state()).toMatchObject({
+      inForce: undefined,
+      problem: { reason: 'Conflict', message: expect.stringContaining('handler servers') as string },
+    });
+  });
+});
+
+describe('the status', () => {
+  const written: ConversionPolicy['status'][] = [];
+  beforeEach(() => {
+    written.length = 0;
+  });
+  const report = () =>
+    createConversionStatusReconciler({
+      policy: (name) => policies.get(name),
+      state: (name) => registry.get(name),
+      service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+      setCondition: (conditions, next) => [
+        ...conditions.filter(({ type }) => type !== next.type),
+        { ...next, lastTransitionTime: now.toISOString() },
+      ],
+      writeStatus: (policy, status) => {
+        written.push(status);
+        policies.set(policy.metadata.name ?? '', { ...policy, status });
+        return Promise.resolve();
+      },
+      now: () => now,
+    })('servers', NEVER);
+
+  test('says that the policy converts, and what to write into the definition', async () => {
+    await reconcile();
+    await report();
+    await report();
+    expect(written).toMatchObject([
+      {
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'True',
+            reason: 'InForce',
+            observedGeneration: 1,
+            message: 'generation 1 converts',
+          },
+          {
+            type: 'Installed',
+            status: 'False',
+            reason: 'NotInstalled',
+            message: expect.stringContaining('path: /convert/servers.infra.example.com') as string,
+          },
+        ],
+        inForce: { generation: 1, spec: serversSpec },
+      },
+    ]);
+  });
+
+  test('says what is wrong, and keeps what is in force', async () => {
+    await reconcile();
+    await report();
+    put('servers', 2, BROKEN);
+    await reconcile();
+    await report();
+    expect(written[1]).toMatchObject({
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'False',
+          reason: 'InvalidPath',
+          message: expect.stringContaining('(generation 1 stays in force)') as string,
+        },
+        {},
+      ],
+      inForce: { generation: 1 },
+    });
+  });
+
+  test('does not speak of another generation than the one that was judged', async () => {
+    await reconcile();
+    put('servers', 2);
+    await report();
+    expect(written).toEqual([]);
+  });
+
+  test('says nothing while the definition could not be read', async () => {
+    read = { kind: 'unread' };
+    await reconcile();
+    await report();
+    expect(written).toEqual([]);
+  });
+
+  test('of a policy that gives way does not keep what it had in force', async () => {
+    await reconcile();
+    await report();
+    handlers.set('servers', 'handler servers');
+    await reconcile();
+    await report();
+    expect(written[1]).not.toHaveProperty('inForce');
+  });
+});

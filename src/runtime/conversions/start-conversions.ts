@@ -1,0 +1,143 @@
+/** Conversion on every replica, with nothing of admission in its way; and its part for the leader. */
+import type { Converter } from '../../admission/conversion/converter.ts';
+import { groupResourceName } from '../../api/meta.ts';
+import type { ConversionPolicy } from '../../api/conversion-policy.ts';
+import { createConversionRegistry } from './conversion-registry.ts';
+import { createConversionStatusReconciler } from './conversion-status.ts';
+import { createConversionsReconciler, targetOf } from './conversions.ts';
+import { createListeners } from '../listeners.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import { keyOf } from '../../kube/object.ts';
+import type { ConversionServing } from '../../server/conversion-routes.ts';
+import { untilPassed, type HealthCheck } from '../../server/health.ts';
+import type { Context } from '../context.ts';
+import { startController } from '../controller.ts';
+import { createDefinitions } from './definitions.ts';
+import { CONVERSION_POLICIES } from '../resources.ts';
+import { watch, type Watched } from '../watch.ts';
+
+export interface Conversions {
+  /** For the webhook server. */
+  readonly serving: ConversionServing;
+  readonly check: HealthCheck;
+  /** What the leader does. Resolves when its last reconcile has ended after the signal aborted. */
+  readonly lead: (context: Context, signal: AbortSignal) => Promise<void>;
+}
+
+/**
+ * @param handlers converters in TypeScript
+ * @throws Error when two of them convert the same objects
+ */
+export function startConversions(
+  context: Context,
+  handlers: readonly Converter[],
+  signal: AbortSignal,
+): Conversions {
+  const { config, metrics, log } = context;
+  const changes = createListeners<[name: string]>();
+  const policies = watch<ConversionPolicy>(
+    context,
+    { resource: CONVERSION_POLICIES, onChange: changes.tell },
+    signal,
+  );
+  const definitions = createDefinitions(
+    context,
+    (target) => {
+      for (const name of policiesFor(policies, groupResourceName(target))) controller.add(name);
+    },
+    signal,
+  );
+  const registry = createConversionRegistry({
+    handlers,
+    kindOf: (target) => definitions.get(target)?.kind,
+    unjudged: (group) =>
+      policies.hasSynced()
+        ? policies.store
+            .list()
+            .filter(
+              ({ spec, metadata }) =>
+                spec.target.apiGroup === group && registry.get(metadata.name ?? '') === undefined,
+            )
+            .map((policy) => `ConversionPolicy ${keyOf(policy)}`)
+        : undefined,
+  });
+  const handlerFor = new Map(handlers.map(({ target, name }) => [groupResourceName(target), name]));
+  const controller = startController(
+    context,
+    {
+      name: 'conversions',
+      concurrency: WORKERS,
+      reconcile: createConversionsReconciler({
+        policy: (name) => policies.store.get(name),
+        policies: policies.store.list,
+        definition: definitions.read,
+        handler: (target) => handlerFor.get(groupResourceName(target)),
+        registry,
+        now: () => new Date(),
+        log,
+      }),
+    },
+    signal,
+  );
+  changes.add((name) => {
+    controller.add(name);
+    // Of two for one kind, the one that stays decides about the other: all are judged anew.
+    for (const policy of policies.store.list()) controller.add(keyOf(policy));
+    definitions.keepOnly([...policies.store.list().map(targetOf), ...handlers.map(({ target }) => target)]);
+  });
+  // So that the kind of their objects is known when the first is to be converted.
+  for (const { target } of handlers) definitions.read(target, signal).catch(() => undefined);
+
+  return {
+    serving: { lookUp: registry.lookUp, bodyLimit: config.conversionBodyLimit, log, metrics },
+    check: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
+    lead: async (leading, leadership) => {
+      const status = startController(
+        leading,
+        {
+          name: 'conversion-status',
+          reconcile: createConversionStatusReconciler({
+            policy: (name) => policies.store.get(name),
+            state: registry.get,
+            service: { namespace: config.namespace, name: config.service, port: config.servicePort },
+            setCondition,
+            writeStatus: (policy, next, waiting) =>
+              leading.client.replaceStatus(
+                CONVERSION_POLICIES,
+                { ...policy, status: next },
+                { signal: waiting },
+              ),
+            now: () => new Date(),
+          }),
+        },
+        leadership,
+      );
+      registry.subscribe(status.add, leadership);
+      changes.add(status.add, leadership);
+      for (const policy of policies.store.list()) status.add(keyOf(policy));
+      await status.stopped;
+    },
+  };
+}
+
+/** A definition that cannot be read must not hold up the others. */
+const WORKERS = 4;
+
+function policiesFor(policies: Watched<ConversionPolicy>, definition: string): readonly string[] {
+  return policies.store
+    .list()
+    .filter((policy) => groupResourceName(targetOf(policy)) === definition)
+    .map(keyOf);
+}
+
+function problemOf(
+  policies: Watched<ConversionPolicy>,
+  isJudged: (name: string) => boolean,
+): string | undefined {
+  if (!policies.hasSynced()) return 'ConversionPolicies have not been listed yet: are the CRDs installed?';
+  const unjudged = policies.store
+    .list()
+    .map(keyOf)
+    .filter((name) => !isJudged(name));
+  return unjudged.length === 0 ? undefined : `not judged yet: ${unjudged.join(', ')}`;
+}

@@ -1,0 +1,122 @@
+/** Handlers out of a folder or a package: everything that is wrong with one is said here, and not at its first request. */
+import { readdirSync, statSync } from 'node:fs';
+import { basename, extname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { isHandler, isHandlerName } from '../../../admission/handlers/define-handler.ts';
+import type { Handler } from '../../../admission/handlers/handler.ts';
+import { importAs, importPackage } from './import.ts';
+
+export interface LoadedHandler {
+  /** What it calls itself, or its file. */
+  readonly name: string;
+  /** The file or the package, for messages. */
+  readonly origin: string;
+  readonly handler: Handler;
+}
+
+/** What is wrong with the handlers, one line each; the message names them all. */
+export class InvalidHandlers extends Error {
+  override readonly name = 'InvalidHandlers';
+}
+
+/** Node strips the types of the first two. */
+const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs'];
+/** Tests stand beside what they test, and declarations hold nothing. */
+const NO_HANDLER = /(\.d\.m?ts|\.(test|spec)\.m?[jt]s)$/;
+
+/**
+ * @param source a folder, whose files are handlers (its subfolders are for what they share), or the name of a package
+ * @param from the folder from which relative paths and packages are looked up
+ * @throws InvalidHandlers with everything that is wrong, by file
+ */
+export async function loadHandlers(source: string, from: string): Promise<readonly LoadedHandler[]> {
+  const folder = resolve(from, source);
+  const results = isFolder(folder) ? await fromFolder(folder) : await fromPackage(source, from);
+  const loaded = results.filter((result) => typeof result !== 'string');
+  const problems = [
+    ...results.filter((result) => typeof result === 'string'),
+    ...namesTwice(loaded),
+    ...(results.length === 0 ? [`${source}: there is no handler in it`] : []),
+  ];
+  if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
+  return loaded.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** A string says what is wrong. */
+type Result = LoadedHandler | string;
+
+async function fromFolder(folder: string): Promise<readonly Result[]> {
+  const files = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && EXTENSIONS.includes(extname(entry.name)))
+    .map(({ name }) => name)
+    .filter((name) => !NO_HANDLER.test(name) && !name.startsWith('.'))
+    .sort();
+  const results: Result[] = [];
+  for (const file of files) {
+    const path = join(folder, file);
+    const found = await attempt(path, async () => (await importAs(pathToFileURL(path).href)).default);
+    results.push(typeof found === 'string' ? found : checked(found.value, path, nameOfFile(file)));
+  }
+  return results;
+}
+
+/** One handler, or a list of them, which then have names. */
+async function fromPackage(name: string, from: string): Promise<readonly Result[]> {
+  if (name.startsWith('.') || name.startsWith('/')) {
+    return [`${name}: there is no such folder (from ${from})`];
+  }
+  const found = await attempt(name, async () => (await importPackage(name, from)).default);
+  if (typeof found === 'string') return [found];
+  return Array.isArray(found.value)
+    ? found.value.map((value: unknown, index) =>
+        checked(value, `${name}, default export [${index}]`, undefined),
+      )
+    : [checked(found.value, name, undefined)];
+}
+
+async function attempt(
+  origin: string,
+  load: () => Promise<unknown>,
+): Promise<string | { readonly value: unknown }> {
+  try {
+    return { value: await load() };
+  } catch (error) {
+    return `${origin}${lineOf(error, origin)}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** Where in the file it went wrong, as far as the stack says: `:3`. */
+function lineOf(error: unknown, path: string): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const [, after = ''] = stack.split(path, 2);
+  return /^:\d+/.exec(after)?.[0] ?? '';
+}
+
+function checked(value: unknown, origin: string, fallback: string | undefined): Result {
+  if (value === undefined) {
+    return `${origin}: it has no default export: write export default defineHandler({…}), or move what handlers share to a subfolder`;
+  }
+  if (!isHandler(value)) return `${origin}: its default export was not made by defineHandler`;
+  const name = value.name ?? fallback;
+  if (name === undefined) return `${origin}: a handler in a package has to say its name`;
+  if (!isHandlerName(name)) {
+    return `${origin}: "${name}" cannot be the name of a handler: give it a name of at most 40 small letters, digits and dashes`;
+  }
+  return { name, origin, handler: value };
+}
+
+function namesTwice(loaded: readonly LoadedHandler[]): readonly string[] {
+  const byName = Map.groupBy(loaded, ({ name }) => name);
+  return [...byName].flatMap(([name, same]) =>
+    same.length < 2
+      ? []
+      : [`${same.map(({ origin }) => origin).join(' and ')}: both are called ${name}: rename one`],
+  );
+}
+
+const nameOfFile = (file: string): string => basename(file, extname(file));
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}

@@ -1,0 +1,91 @@
+/** Secrets and ConfigMaps of others that hold a CA bundle: each watched by its name, as long as an object refers to it. */
+import { dropManagedFields } from '../../kube/change.ts';
+import { configMaps, secrets } from '../../kube/well-known.ts';
+import { sourceName, type SourceRef } from '../../pki/injection-request.ts';
+import {
+  bundleOfSource,
+  toSourceObject,
+  type BundleState,
+  type SourceObject,
+} from '../../pki/injection-source.ts';
+import type { Context } from '../context.ts';
+import { watch, type Watched } from '../watch.ts';
+
+export interface BundleSources {
+  /** Starts to watch what is new in `refs` and stops to watch what is not in it. */
+  readonly keepOnly: (refs: readonly SourceRef[]) => void;
+  readonly bundle: (ref: SourceRef, consent: string) => BundleState;
+}
+
+interface Source {
+  readonly watched: Watched<SourceObject>;
+  readonly stop: () => void;
+}
+
+/** Each costs a watch, and whoever may write a ConfigMap can ask for one. */
+const MAX_SOURCES = 200;
+
+/** The other Secrets of the cluster cost nothing, however many and large they are. */
+export function createBundleSources(
+  context: Context,
+  onChange: (ref: SourceRef) => void,
+  signal: AbortSignal,
+): BundleSources {
+  const sources = new Map<string, Source>();
+
+  return {
+    keepOnly: (refs) => {
+      const needed = new Map(refs.map((ref) => [sourceName(ref), ref]));
+      for (const [name, source] of sources) {
+        if (needed.has(name)) continue;
+        source.stop();
+        sources.delete(name);
+      }
+      for (const [name, ref] of needed)
+        if (!sources.has(name) && sources.size < MAX_SOURCES)
+          sources.set(name, start(context, ref, onChange, signal));
+    },
+    bundle: (ref, consent) => {
+      const watched = sources.get(sourceName(ref))?.watched;
+      if (watched === undefined && sources.size >= MAX_SOURCES)
+        return {
+          kind: 'unusable',
+          message: `${sourceName(ref)} is not read: at most ${MAX_SOURCES} sources are; let targets share one`,
+        };
+      if (watched?.hasSynced() !== true) return { kind: 'unknown' };
+      return bundleOfSource(ref, consent, watched.store.get(`${ref.namespace}/${ref.name}`), new Date());
+    },
+  };
+}
+
+function start(
+  context: Context,
+  ref: SourceRef,
+  onChange: (ref: SourceRef) => void,
+  signal: AbortSignal,
+): Source {
+  const own = new AbortController();
+  const either = AbortSignal.any([signal, own.signal]);
+  const tell = () => {
+    onChange(ref);
+  };
+  const watched = watch<SourceObject>(
+    context,
+    {
+      resource: ref.kind === 'Secret' ? secrets : configMaps,
+      namespace: ref.namespace,
+      fieldSelector: `metadata.name=${ref.name}`,
+      transform: (object) => toSourceObject(dropManagedFields(object)),
+      onChange: tell,
+    },
+    either,
+  );
+  // Of one that does not exist no change will tell.
+  watched.whenSynced(either).then(tell, () => undefined);
+  return {
+    watched,
+    stop: () => {
+      own.abort();
+    },
+  };
+}

@@ -1,0 +1,442 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import { caBundle } from '../../pki/bundle.ts';
+import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
+import type { BundleState } from '../../pki/injection-source.ts';
+import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection-target.ts';
+import type { CertificatePem } from '../../pki/pem.ts';
+import {
+  createEvents,
+  createObjects,
+  NEVER,
+  silent,
+  untilDone,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { TargetState } from './injection-ledger.ts';
+import { createInjector, type InjectorDeps } from './injector.ts';
+import { WriteRefused } from '../write-refused.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+let bundle: CertificatePem;
+let otherBundle: CertificatePem;
+beforeAll(async () => {
+  bundle = caBundle(await firstAuthority(start), start);
+  otherBundle = caBundle(await firstAuthority(start), start);
+});
+
+let objects: Objects<RawTarget>;
+let events: ReturnType<typeof createEvents>;
+let states: (TargetState | undefined)[];
+let source: BundleState;
+let now: Date;
+/** What the API server says to each injection; undefined: it takes it. */
+let refusal: string | undefined;
+beforeEach(() => {
+  refusal = undefined;
+  objects = createObjects();
+  events = createEvents();
+  states = [];
+  source = { kind: 'bundle', pem: bundle };
+  now = start;
+});
+
+function injector(kind: TargetKind = TARGET_KINDS.validating, change: Partial<InjectorDeps> = {}) {
+  return createInjector({
+    kind,
+    target: (key) => {
+      const raw = objects.read(key);
+      return raw === undefined ? undefined : toTarget(kind, raw, []);
+    },
+    bundle: () => source,
+    inject: async ({ metadata }, configuration) => {
+      if (refusal !== undefined) throw new WriteRefused(refusal);
+      await objects.replace(
+        merged(objects.read(metadata?.name ?? '') ?? {}, {
+          ...configuration,
+          ...(metadata === undefined ? {} : { metadata }),
+        }),
+      );
+    },
+    handBack: async ({ metadata }, operations) => {
+      const raw = objects.read(metadata?.name ?? '') ?? {};
+      const removed = operations.flatMap(({ op, path }) =>
+        op === 'remove' ? [Number(path.split('/')[3])] : [],
+      );
+      const managedFields = (raw.metadata?.managedFields ?? []).filter(
+        (_, index) => !removed.includes(index),
+      );
+      await objects.replace({ ...raw, metadata: { ...raw.metadata, managedFields } });
+    },
+    report: (_key, state) => states.push(state),
+    record: events.record,
+    now: () => now,
+    log: silent,
+    ...change,
+  });
+}
+
+/** Server-side apply, as far as it goes here: objects key by key, entries by name, of metadata only the version. */
+function merged(live: RawTarget, patch: RawTarget): RawTarget {
+  const webhooks = live.webhooks?.map((webhook) => {
+    const wanted = patch.webhooks?.find(({ name }) => name === webhook.name);
+    return { ...webhook, clientConfig: { ...webhook.clientConfig, ...wanted?.clientConfig } };
+  });
+  const conversion = {
+    ...live.spec?.conversion,
+    webhook: {
+      clientConfig: {
+        ...live.spec?.conversion?.webhook?.clientConfig,
+        ...patch.spec?.conversion?.webhook?.clientConfig,
+      },
+    },
+  };
+  return {
+    ...live,
+    metadata: { ...live.metadata, resourceVersion: patch.metadata?.resourceVersion ?? '' },
+    ...(webhooks === undefined ? {} : { webhooks }),
+    ...(live.spec === undefined
+      ? {}
+      : {
+          spec: {
+            ...live.spec,
+            ...patch.spec,
+            ...(live.spec.conversion === undefined ? {} : { conversion }),
+          },
+        }),
+    ...(live.data === undefined ? {} : { data: { ...live.data, ...patch.data } }),
+  };
+}
+
+const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
+const service = { namespace: 'prod', name: 'hook' };
+const viaService = (name: string, text?: string) => ({
+  name,
+  failurePolicy: 'Fail',
+  clientConfig: { service, ...(text === undefined ? {} : { caBundle: base64(text) }) },
+});
+const hooks = (...webhooks: NonNullable<RawTarget['webhooks']>): RawTarget => ({
+  metadata: { name: 'hooks', uid: 'u', annotations: ASKS },
+  webhooks,
+});
+const bundlesOf = ({ webhooks = [] }: RawTarget = {}) =>
+  webhooks.map(({ clientConfig }) => clientConfig.caBundle);
+
+describe('service-ca TestWebhookCABundleInjectorSync', () => {
+  test('no webhooks', async () => {
+    objects.add(hooks());
+    await injector()('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+  });
+
+  test('single webhook to fill', async () => {
+    objects.add(hooks(viaService('a')));
+    await injector()('hooks', NEVER);
+    expect(objects.read('hooks')).toMatchObject(hooks(viaService('a', bundle)));
+  });
+
+  test('multiple webhooks to fill', async () => {
+    objects.add(hooks(viaService('a'), viaService('b', otherBundle)));
+    await injector()('hooks', NEVER);
+    expect(objects.read('hooks')).toMatchObject(hooks(viaService('a', bundle), viaService('b', bundle)));
+  });
+});
+
+const metadata = { name: 'hooks', annotations: ASKS };
+const filled = () => base64(bundle);
+
+describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown, () => string]>([
+  [
+    'validating',
+    TARGET_KINDS.validating,
+    hooks(viaService('a')),
+    ({ webhooks = [] }) => webhooks[0]?.clientConfig.caBundle,
+    filled,
+  ],
+  [
+    'mutating',
+    TARGET_KINDS.mutating,
+    hooks(viaService('a')),
+    ({ webhooks = [] }) => webhooks[0]?.clientConfig.caBundle,
+    filled,
+  ],
+  [
+    'crdconversion',
+    TARGET_KINDS.customResourceDefinition,
+    { metadata, spec: { conversion: { strategy: 'Webhook', webhook: { clientConfig: { service } } } } },
+    ({ spec }) => spec?.conversion?.webhook?.clientConfig?.caBundle,
+    filled,
+  ],
+  [
+    'apiservice',
+    TARGET_KINDS.apiService,
+    { metadata, spec: { service } },
+    ({ spec }) => spec?.caBundle,
+    filled,
+  ],
+  [
+    'configmap',
+    TARGET_KINDS.configMap,
+    { metadata, data: { theirs: 'x' } },
+    ({ data }) => data?.['ca.crt'],
+    () => bundle,
+  ],
+])('OPA TestReconcileWebhook: %s', (_name, kind, raw, bundleIn, expected) => {
+  test('the bundle is written once (Knative conversion TestReconcile: stable), and comes back when somebody wipes it', async () => {
+    objects.add(raw);
+    const reconcile = injector(kind);
+    await reconcile('hooks', NEVER);
+    expect(bundleIn(objects.read('hooks') ?? {})).toBe(expected());
+    expect(await reconcile('hooks', NEVER)).toEqual({ kind: 'await-change' });
+    expect(objects.writes()).toBe(1);
+
+    objects.edit('hooks', () => raw);
+    await reconcile('hooks', NEVER);
+    expect(bundleIn(objects.read('hooks') ?? {})).toBe(expected());
+    expect(events.reasons()).toEqual(['Injected']); // healing is no news
+    expect(states.at(-1)).toBe('current');
+  });
+
+  test.each(['before', 'after'] as const)('killed %s its write it converges', async (when) => {
+    objects.add(raw);
+    objects.interrupt(when);
+    await untilDone(injector(kind), 'hooks');
+    expect(bundleIn(objects.read('hooks') ?? {})).toBe(expected());
+  });
+
+  test('an object that does not ask is left alone', async () => {
+    objects.add({ ...raw, metadata: { name: 'hooks' } });
+    await injector(kind)('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+    expect(states).toEqual([undefined]);
+  });
+});
+
+test('service-ca TestBundlesWatcher_ReloadCABundle, OPA TestWebhookCARotation: a new bundle follows the old one', async () => {
+  objects.add(hooks(viaService('a', otherBundle)));
+  source = { kind: 'bundle', pem: otherBundle };
+  const reconcile = injector();
+  await reconcile('hooks', NEVER);
+  source = { kind: 'bundle', pem: bundle };
+  await reconcile('hooks', NEVER);
+  expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
+});
+
+test('service-ca TestBundlesWatcher_Start_FailsOnCABundleReadError, Knative conversion TestReconcile: no secret: before there is an authority nothing is written, and the target counts as stale', async () => {
+  source = { kind: 'unknown' };
+  objects.add(hooks(viaService('a')));
+  expect(await injector()('hooks', NEVER)).toEqual({ kind: 'await-change' });
+  expect(objects.writes()).toBe(0);
+  expect(states).toEqual(['stale']);
+});
+
+test('Knative conversion TestReconcile: update failure: a write for a version that is gone is a failure, to be tried again on what is there then', async () => {
+  objects.add(hooks(viaService('a'), viaService('b')));
+  const stale = toTarget(TARGET_KINDS.validating, objects.read('hooks') ?? {}, []);
+  objects.edit('hooks', () => hooks(viaService('a')));
+  await expect(injector(undefined, { target: () => stale })('hooks', NEVER)).rejects.toMatchObject({
+    code: 409,
+  });
+  await injector()('hooks', NEVER);
+  expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
+});
+
+describe('Knative conversion TestReconcile:', () => {
+  test('CRD does not exist: nothing is written, and it is no target', async () => {
+    await injector(TARGET_KINDS.customResourceDefinition)('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+    expect(states).toEqual([undefined]);
+  });
+
+  test.each<[string, RawTarget['spec']]>([
+    ['missing service reference: no webhook', { conversion: { strategy: 'Webhook' } }],
+    [
+      'missing service reference: a webhook without a client',
+      { conversion: { strategy: 'Webhook', webhook: {} } },
+    ],
+    ['missing other stuff: no conversion', {}],
+  ])('%s: nothing is written', async (_case, spec) => {
+    objects.add({ metadata, ...(spec === undefined ? {} : { spec }) });
+    await injector(TARGET_KINDS.customResourceDefinition)('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+  });
+});
+
+describe('what cannot be done', () => {
+  test('service-ca TestBundlesWatcher_ReloadCABundle_ReadError: is told once, never written, and clears itself when it is mended', async () => {
+    source = { kind: 'unusable', message: 'Secret vault/ca does not exist' };
+    objects.add(hooks(viaService('a')));
+    const reconcile = injector();
+    await reconcile('hooks', NEVER);
+    await reconcile('hooks', NEVER);
+    expect(events.all.map(({ type, reason, message }) => [type, reason, message])).toEqual([
+      ['Warning', 'InvalidInjection', 'Secret vault/ca does not exist'],
+    ]);
+    expect(objects.writes()).toBe(0);
+    expect(states).toEqual(['invalid', 'invalid']);
+
+    source = { kind: 'bundle', pem: bundle };
+    await reconcile('hooks', NEVER);
+    expect(states.at(-1)).toBe('current');
+  });
+
+  test('a name that nobody bears is told, and the others are filled', async () => {
+    const annotations = { 'gatehouse.dev/inject-cabundle': 'a,gone' };
+    objects.add({ ...hooks(viaService('a')), metadata: { name: 'hooks', annotations } });
+    await injector()('hooks', NEVER);
+    expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
+    expect(events.reasons()).toEqual(['InvalidInjection', 'Injected']);
+    expect(states.at(-1)).toBe('invalid');
+  });
+});
+
+describe('what the API server refuses', () => {
+  const after = (ms: number) => {
+    now = new Date(now.getTime() + ms);
+  };
+  const confirmed = async () => {
+    objects.add(hooks(viaService('a')));
+    refusal = '422 Invalid: too long. Mend the object.';
+    const reconcile = injector();
+    await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
+    expect(events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
+    after(5_000);
+    return { reconcile, result: await reconcile('hooks', NEVER) };
+  };
+
+  test('is told on the object with what to do, and tried again every minute', async () => {
+    const { reconcile, result } = await confirmed();
+    expect(result).toEqual({ kind: 'requeue', at: new Date(start.getTime() + 65_000) });
+    expect(events.all).toMatchObject([
+      {
+        regarding: { kind: 'ValidatingWebhookConfiguration', name: 'hooks' },
+        type: 'Warning',
+        reason: 'InjectionRefused',
+        message: 'the CA bundle is not written: 422 Invalid: too long. Mend the object.',
+      },
+    ]);
+    expect(states.at(-1)).toBe('stale');
+    after(60_000);
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toHaveLength(1);
+    after(50 * 60_000); // before Kubernetes forgets it
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toHaveLength(2);
+  });
+
+  test('is written when it is mended, and would be told again', async () => {
+    const { reconcile } = await confirmed();
+    refusal = undefined;
+    await reconcile('hooks', NEVER);
+    expect(states.at(-1)).toBe('current');
+    objects.edit('hooks', () => hooks(viaService('a')));
+    refusal = '422 Invalid: too long. Mend the object.';
+    await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
+    after(5_000);
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toEqual(['InjectionRefused', 'Injected', 'InjectionRefused']);
+  });
+
+  test('is no fight: nobody took anything away', async () => {
+    const { reconcile } = await confirmed();
+    for (let round = 0; round < 20; round++) await reconcile('hooks', NEVER);
+    refusal = undefined;
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).not.toContain('CABundleContended');
+    expect(states.at(-1)).toBe('current');
+  });
+});
+
+describe('release', () => {
+  const owned = (raw: RawTarget): RawTarget => {
+    const fieldsV1 = { 'f:webhooks': { 'k:{"name":"a"}': { 'f:clientConfig': { 'f:caBundle': {} } } } };
+    return {
+      ...raw,
+      metadata: { ...raw.metadata, managedFields: [{ manager: 'gatehouse-cabundle', fieldsV1 }] },
+    };
+  };
+
+  test('B4: when the annotation goes, our fields are given up and the value stays', async () => {
+    objects.add(owned({ ...hooks(viaService('a', bundle)), metadata: { name: 'hooks' } }));
+    const reconcile = injector();
+    await reconcile('hooks', NEVER);
+    await reconcile('hooks', NEVER);
+    expect(objects.read('hooks')?.metadata?.managedFields).toEqual([]);
+    expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
+    expect(objects.writes()).toBe(1);
+    expect(events.reasons()).toEqual(['Released']);
+    expect(states.at(-1)).toBeUndefined();
+  });
+
+  test('an object that is being deleted is left alone', async () => {
+    const deleting = { name: 'hooks', annotations: ASKS, deletionTimestamp: start.toISOString() };
+    objects.add(owned({ ...hooks(viaService('a')), metadata: deleting }));
+    await injector()('hooks', NEVER);
+    expect(objects.writes()).toBe(0);
+    expect(events.reasons()).toEqual([]);
+  });
+
+  test('of a kind that we own nothing of, the release is told all the same', async () => {
+    const spec = { conversion: { strategy: 'Webhook', webhook: { clientConfig: { service } } } };
+    objects.add({ metadata, spec });
+    const reconcile = injector(TARGET_KINDS.customResourceDefinition);
+    await reconcile('hooks', NEVER);
+    objects.edit('hooks', (raw) => ({ ...raw, metadata: { name: 'hooks' } }));
+    await reconcile('hooks', NEVER);
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toEqual(['Injected', 'Released']);
+  });
+});
+
+describe('B3: a fight', () => {
+  const wipe = () => {
+    objects.edit('hooks', () => hooks(viaService('a')));
+  };
+
+  test('is told, slowed down, and goes on', async () => {
+    objects.add(hooks(viaService('a')));
+    const reconcile = injector();
+    for (let round = 0; round <= 10; round++) {
+      await reconcile('hooks', NEVER);
+      wipe();
+    }
+    expect(objects.writes()).toBe(11);
+    expect(events.reasons()).not.toContain('CABundleContended');
+
+    const result = await reconcile('hooks', NEVER);
+    expect(result).toEqual({ kind: 'requeue', at: new Date(start.getTime() + 1_000) });
+    expect(events.reasons()).toContain('CABundleContended');
+    expect(states.at(-1)).toBe('contended');
+    now = new Date(start.getTime() + 1_000);
+    await reconcile('hooks', NEVER);
+    expect(objects.writes()).toBe(12);
+    expect(states.at(-1)).toBe('contended');
+  });
+
+  test('is over when the bundle has stayed', async () => {
+    objects.add(hooks(viaService('a')));
+    const reconcile = injector();
+    for (let round = 0; round <= 11; round++) {
+      await reconcile('hooks', NEVER);
+      if (round < 11) wipe();
+    }
+    now = new Date(start.getTime() + 1_000);
+    await reconcile('hooks', NEVER);
+    const kept = await reconcile('hooks', NEVER);
+    expect(kept.kind).toBe('requeue');
+    now = kept.kind === 'requeue' ? kept.at : now;
+    expect(await reconcile('hooks', NEVER)).toEqual({ kind: 'await-change' });
+    expect(states.at(-1)).toBe('current');
+  });
+
+  test('is not counted by writes that fail', async () => {
+    objects.add(hooks(viaService('a')));
+    const reconcile = injector();
+    for (let round = 0; round < 30; round++) {
+      objects.interrupt('before');
+      await expect(reconcile('hooks', NEVER)).rejects.toThrow('the connection broke');
+    }
+    await reconcile('hooks', NEVER);
+    expect(events.reasons()).toEqual(['Injected']);
+  });
+});

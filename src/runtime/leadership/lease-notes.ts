@@ -1,0 +1,98 @@
+/** What this replica remembers of the Lease, and what it writes on it: the Lease is where a rollback of the cluster shows first. */
+import type { Logger } from 'pino';
+
+import { createListeners, type Listeners } from '../listeners.ts';
+import type { LeaseNotes, LeaseObject } from '../../kube/lease-record.ts';
+import { LONGEST_ABSENCE_MS, rollbackSweep, startupSweep, SWEEP_DUE } from '../../restore/own-sweep.ts';
+import {
+  EPOCH,
+  judgeSight,
+  ROLLBACK,
+  toNumber,
+  type LeaseMemory,
+  type LeaseSight,
+} from '../../restore/rollback.ts';
+import type { OwnStateMetrics } from '../../server/own-state-metrics.ts';
+
+export interface OwnLease {
+  readonly notes: LeaseNotes;
+  /** The name of the window that a leader has still to make. */
+  readonly sweepDue: () => string | undefined;
+  /** Told when another one is due. */
+  readonly onSweepDue: Listeners<[name: string]>['add'];
+  /** The window exists: the next write of the Lease says no more that it is due. */
+  readonly sweepAsked: (name: string) => void;
+}
+
+export interface OwnLeaseParts {
+  /** Everything that was read is to be read anew. */
+  readonly onRollback: () => void;
+  readonly metrics: OwnStateMetrics;
+  /** The time that all replicas agree on. */
+  readonly now: () => Date;
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts): OwnLease {
+  let memory: LeaseMemory | undefined;
+  let due: string | undefined;
+  let asked: string | undefined;
+  /** When we last saw that somebody leads. */
+  let ledAt: Date | undefined;
+  const listeners = createListeners<[name: string]>();
+
+  const judge = (lease: LeaseObject) => {
+    const { course, rollback, memory: next } = judgeSight(memory, sightOf(lease));
+    // The first look has nothing to compare with: what it finds may be long abandoned.
+    const isAlive = memory !== undefined || startupSweep(lease.spec?.renewTime, now()) === undefined;
+    if (course === 'onward' && isAlive) ledAt = now();
+    memory = next;
+    const before = due;
+    due = withoutAsked(lease.metadata?.annotations?.[SWEEP_DUE]);
+    if (due !== undefined && due !== before) listeners.tell(due);
+    if (rollback !== undefined) {
+      metrics.rollback(rollback.evidence);
+      log.warn({ evidence: rollback.evidence }, `${rollback.message}; everything is listed anew`);
+      onRollback();
+    }
+    return course;
+  };
+  const withoutAsked = (name: string | undefined) => (name === asked ? undefined : name);
+
+  /** A copy of a Lease says nothing about an absence that we know better about. */
+  const absence = (lease: LeaseObject | undefined) =>
+    ledAt !== undefined && now().getTime() - ledAt.getTime() <= LONGEST_ABSENCE_MS
+      ? undefined
+      : startupSweep(lease?.spec?.renewTime, now());
+
+  const annotations = (lease: LeaseObject | undefined): Readonly<Record<string, string>> => {
+    const { [SWEEP_DUE]: standing, ...others } = lease?.metadata?.annotations ?? {};
+    const epoch = (memory?.highest ?? 0n) + 1n;
+    const announce = memory?.unannounced === true;
+    const sweep = announce ? rollbackSweep(epoch) : (absence(lease) ?? withoutAsked(standing));
+    return {
+      ...others,
+      [EPOCH]: String(epoch),
+      ...(announce ? { [ROLLBACK]: String(epoch) } : {}),
+      ...(sweep === undefined ? {} : { [SWEEP_DUE]: sweep }),
+    };
+  };
+
+  return {
+    notes: { judge, annotations },
+    sweepDue: () => due,
+    onSweepDue: listeners.add,
+    sweepAsked: (name) => {
+      asked = name;
+      if (due === name) due = undefined;
+    },
+  };
+}
+
+function sightOf({ metadata }: LeaseObject): LeaseSight {
+  return {
+    epoch: toNumber(metadata?.annotations?.[EPOCH]),
+    resourceVersion: toNumber(metadata?.resourceVersion),
+    rollback: metadata?.annotations?.[ROLLBACK],
+  };
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+
+import { AWAIT_CHANGE, requeueIn } from './reconcile.ts';
+import { inLocalTime } from './local-time.ts';
+
+const MINUTE = 60_000;
+const server = new Date('2026-01-01T00:00:00Z');
+const { signal } = new AbortController();
+
+test.each([
+  ['ahead', 10 * MINUTE],
+  ['behind', -10 * MINUTE],
+  ['right', 0],
+])('what is due in a second is due in a second when our clock is %s', async (_how, skewMs) => {
+  const local = server.getTime() + skewMs;
+  const reconcile = inLocalTime(
+    () => Promise.resolve(requeueIn(1_000, server)),
+    () => server,
+    () => local,
+  );
+  expect(await reconcile('key', signal)).toEqual({ kind: 'requeue', at: new Date(local + 1_000) });
+});
+
+test('a wait for a change stays one', async () => {
+  const reconcile = inLocalTime(
+    () => Promise.resolve(AWAIT_CHANGE),
+    () => server,
+    () => 0,
+  );
+  expect(await reconcile('key', signal)).toEqual(AWAIT_CHANGE);
+});

@@ -1,0 +1,83 @@
+/** Which policies an admission request meets, and the World that they look into. */
+import { ALLOWED, type Decision } from '../../admission/decision.ts';
+import { isGuardEntry } from '../../admission/guard-entries.ts';
+import type { HandlerPhase } from '../../admission/handlers/call-handler.ts';
+import { isOwnEntry } from '../../admission/own-entries.ts';
+import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
+import { mutate } from '../../admission/mutate.ts';
+import type { AdmissionRequest } from '../../admission/request.ts';
+import { guardTarget } from '../../admission/restrict.ts';
+import { validate } from '../../admission/validate.ts';
+import type { World } from '../../admission/world.ts';
+import type { PolicyRegistry } from './policy-registry.ts';
+import type { WebhookDeps } from '../../server/webhook-server.ts';
+import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
+import type { OwnKinds } from '../webhooks/own-kinds.ts';
+
+/** Where nothing is restored: in a review of files, say. */
+const NO_OWN_KINDS: OwnKinds = { mutate: () => ALLOWED, validate: () => Promise.resolve(ALLOWED) };
+
+/** The API server asks again after this time, in seconds; the watch that is behind needs a fraction of it. */
+const CATCH_UP_SECONDS = 1;
+
+export function createAdmission(
+  registry: PolicyRegistry,
+  world: World,
+  handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
+  /** In milliseconds since 1970; that of the API server, on which replicas agree. */
+  now: () => number = Date.now,
+  ownKinds: OwnKinds = NO_OWN_KINDS,
+): Pick<WebhookDeps, 'mutate' | 'validate'> {
+  const governing = (entry: string, request: AdmissionRequest) => {
+    const selection = registry.policySet().select(entry, request);
+    if (selection.kind === 'governed') return selection.policies;
+    return registry.wasRetired(entry, request) ? [] : undefined;
+  };
+  const ask = async (
+    phase: HandlerPhase,
+    name: string,
+    request: AdmissionRequest,
+    signal: AbortSignal,
+  ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknown(name);
+  return {
+    mutate: (entry, request, signal) => {
+      if (isOwnEntry(entry)) return ownKinds.mutate(request);
+      const handler = handlerOfEntry(entry);
+      if (handler !== undefined) return ask('mutate', handler, request, signal);
+      const policies = governing(entry, request);
+      return policies === undefined
+        ? behind(entry)
+        : policies.length === 0
+          ? ALLOWED
+          : mutate(request, policies, { world, signal });
+    },
+    validate: (entry, request, signal) => {
+      if (isOwnEntry(entry)) return ownKinds.validate(request, signal);
+      const handler = handlerOfEntry(entry);
+      if (handler !== undefined) return ask('validate', handler, request, signal);
+      const policies = governing(entry, request);
+      if (policies === undefined) return behind(entry);
+      if (policies.length === 0) return ALLOWED;
+      const judge = isGuardEntry(entry) ? guardTarget : validate;
+      return judge(request, policies, { world, signal, now: now() });
+    },
+  };
+}
+
+/** The API server has been told of a policy that this replica has not seen yet. To allow would be to leave it out. */
+function behind(entry: string): Decision {
+  return {
+    kind: 'retry',
+    message: `this replica does not know a policy of entry ${entry} for this request yet`,
+    afterSeconds: CATCH_UP_SECONDS,
+  };
+}
+
+/** Handlers come with the image, so this replica is of another one than the replica that told the API server. */
+function unknown(handler: string): Decision {
+  return {
+    kind: 'retry',
+    message: `this replica has no handler ${handler} for this request`,
+    afterSeconds: CATCH_UP_SECONDS,
+  };
+}

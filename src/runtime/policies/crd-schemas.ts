@@ -1,0 +1,63 @@
+/** The structural schemas of custom resources, for the types of expressions. */
+import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { KubeObject } from '../../kube/object.ts';
+import { customResourceDefinitions } from '../../kube/well-known.ts';
+
+/** Undefined for built-in kinds, and wherever nobody can tell. By the versions that are asked for; `*` is all that are served. */
+export type CrdSchemas = (
+  resource: GroupResource,
+  versions: readonly string[],
+  signal: AbortSignal,
+) => Promise<readonly JsonObject[] | undefined>;
+
+interface Definition extends KubeObject {
+  readonly spec?: {
+    readonly versions?: readonly {
+      readonly name?: string;
+      readonly served?: boolean;
+      readonly schema?: { readonly openAPIV3Schema?: unknown };
+    }[];
+  };
+}
+
+/** Many policies govern the same few kinds, and all are compiled when a replica starts. In milliseconds. */
+const FRESH_MS = 10_000;
+
+export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdSchemas {
+  const known = new Map<
+    string,
+    { readonly at: number; readonly definition: Promise<Definition | undefined> }
+  >();
+  const read = (name: string, signal: AbortSignal): Promise<Definition | undefined> => {
+    const before = known.get(name);
+    if (before !== undefined && now() - before.at < FRESH_MS) return before.definition;
+    const definition = get<Definition>(customResourceDefinitions, { name }, { signal }).catch(
+      (error: unknown) => {
+        known.delete(name);
+        if (error instanceof ApiError && error.code === 403) return undefined; // types are a help, no condition
+        throw error;
+      },
+    );
+    known.set(name, { at: now(), definition });
+    return definition;
+  };
+  return async (resource, versions, signal) => {
+    if (!resource.group.includes('.')) return undefined;
+    const definition = await read(groupResourceName(resource), signal);
+    if (definition === undefined) return undefined;
+    const schemas = (definition.spec?.versions ?? [])
+      .filter(
+        ({ name = '', served }) => served === true && (versions.includes('*') || versions.includes(name)),
+      )
+      .map(({ schema }) => schema?.openAPIV3Schema);
+    return schemas.every(isSchema) ? schemas : undefined;
+  };
+}
+
+/** A schema that says nothing of the fields lets all of them pass. */
+function isSchema(schema: unknown): schema is JsonObject {
+  return isJsonObject(schema) && isJsonObject(ownValue(schema, 'properties'));
+}

@@ -1,0 +1,86 @@
+/** One watch of a governed kind: of each object only its sketch is kept. */
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { sketchNeeds, sketchOf, type GovernedSketch } from '../../admission/governed-sketch.ts';
+import type { GroupResource, ObjectRef } from '../../api/meta.ts';
+import type { Change } from '../../kube/change.ts';
+import type { KubeObject, Resource } from '../../kube/object.ts';
+import { watch, type WatchContext, type Watched } from '../watch.ts';
+
+/** A governed object as the store holds it. */
+export interface GovernedObject extends KubeObject, Partial<GovernedSketch> {}
+
+export interface Follower {
+  readonly resource: Resource;
+  /** What its sketches are made for, as `sketchNeeds` spells it. */
+  readonly needs: ReadonlySet<string>;
+  readonly startedAt: number;
+  readonly watched: Watched<GovernedObject>;
+  readonly refs: (index: 'targets' | 'claims', value: string) => readonly ObjectRef[];
+  readonly stop: () => void;
+}
+
+export interface FollowerParts extends WatchContext {
+  readonly ownNamespace: string;
+  readonly onChange: (kind: GroupResource, change: Change<GovernedObject>) => void;
+}
+
+const INDEXES = {
+  targets: ({ targets = [] }: GovernedObject) => targets,
+  claims: ({ claims = [] }: GovernedObject) => claims,
+};
+
+export function startFollower(
+  { rest, client, rollbacks, log, ownNamespace, onChange }: FollowerParts,
+  resource: Resource,
+  policies: readonly CompiledPolicy[],
+  signal: AbortSignal,
+): Follower {
+  const own = new AbortController();
+  const watched = watch<GovernedObject>(
+    { rest, client, rollbacks, log },
+    {
+      resource,
+      indexes: INDEXES,
+      transform: (object) => toGoverned(policies, resource, object, ownNamespace),
+      onChange: (_key, change) => {
+        onChange(resource, change);
+      },
+    },
+    AbortSignal.any([signal, own.signal]),
+  );
+  return {
+    resource,
+    needs: new Set(policies.map(sketchNeeds)),
+    startedAt: performance.now(),
+    watched,
+    refs: (index, value) => watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
+    stop: () => {
+      own.abort();
+    },
+  };
+}
+
+export function refOf({ group, resource }: GroupResource, { metadata = {} }: KubeObject): ObjectRef {
+  return { group, resource, namespace: metadata.namespace, name: metadata.name ?? '' };
+}
+
+const NOTHING: GovernedSketch = { targets: [], claims: [] };
+
+function toGoverned(
+  policies: readonly CompiledPolicy[],
+  resource: Resource,
+  object: GovernedObject,
+  ownNamespace: string,
+): GovernedObject {
+  const { name, namespace, uid, resourceVersion } = object.metadata ?? {};
+  return {
+    metadata: {
+      ...(name === undefined ? {} : { name }),
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    },
+    // About what is in our own namespace no webhook is asked.
+    ...(namespace === ownNamespace ? NOTHING : sketchOf(policies, resource, object)),
+  };
+}

@@ -1,0 +1,219 @@
+/**
+ * The objects that policies govern, as far as other requests depend on them: whom they hold on to (`onTargetDelete: Restrict`) and
+ * which unique values they hold. Watched on every replica while such a policy is in force.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { needsSketches, sketchNeeds } from '../../admission/governed-sketch.ts';
+import { targetKey } from '../../admission/references.ts';
+import type { GovernedIndex } from '../../admission/world.ts';
+import { groupResourceName, type GroupResource, type ObjectRef } from '../../api/meta.ts';
+import { createListeners, type Listeners } from '../listeners.ts';
+import { governed } from './policies.ts';
+import type { Change } from '../../kube/change.ts';
+import type { Resource } from '../../kube/object.ts';
+import {
+  refOf,
+  startFollower,
+  type Follower,
+  type FollowerParts,
+  type GovernedObject,
+} from './governed-follower.ts';
+import { versionAmong } from './world.ts';
+
+export interface Governed extends GovernedIndex {
+  /** Watches what these policies need to know, and nothing else. What is known already is not forgotten meanwhile. */
+  readonly follow: (policies: readonly CompiledPolicy[]) => void;
+  /** The same whatever the policy: all that is known. */
+  readonly holdersOf: (claim: string) => readonly ObjectRef[];
+  /** Every object that is known. */
+  readonly objects: () => Iterable<{ readonly ref: ObjectRef; readonly object: GovernedObject }>;
+  /** Whether all that is to be followed has been listed. */
+  readonly isComplete: () => boolean;
+  /** The kinds that are being listed. One that takes too long is given up on: it must not stop a replica. */
+  readonly unsynced: () => readonly string[];
+  readonly onChange: Listeners<[kind: GroupResource, change: Change<GovernedObject>]>['add'];
+}
+
+export interface GovernedParts extends Omit<FollowerParts, 'onChange'> {
+  readonly resolve: (kind: GroupResource, signal: AbortSignal) => Promise<Resource | undefined>;
+}
+
+/** At start policies come one after the other: a watch begins when none has come for so long, in milliseconds. */
+const QUIET_MS = 50;
+/** A CRD may come after the policy that governs its objects, and the API server may be back; nothing tells us when. */
+const RETRY_MS = 5_000;
+/** A CRD may change its preferred version, and the old one may go. */
+const REPLAN_MS = 10 * 60_000;
+/** A list of 100,000 objects takes some seconds. */
+const LISTING_MS = 10_000;
+
+/** The watches of a kind in one version: `next` takes over from `current` once it has listed. */
+interface Followed {
+  readonly current: Follower | undefined;
+  readonly next: Follower | undefined;
+}
+
+/** What is to be watched. */
+interface Plan {
+  readonly kinds: ReadonlyMap<
+    string,
+    { readonly resource: Resource; readonly policies: readonly CompiledPolicy[] }
+  >;
+  /** The kinds by the need that they serve. */
+  readonly byNeed: ReadonlyMap<string, readonly string[]>;
+  /** Whether the API server serves all of them. */
+  readonly isComplete: boolean;
+}
+
+export function createGoverned({ resolve, ...parts }: GovernedParts, signal: AbortSignal): Governed {
+  const followed = new Map<string, Followed>();
+  const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
+  let wanted: readonly CompiledPolicy[] = [];
+  /** Undefined while it is being made. */
+  let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), isComplete: true };
+  let turn = 0;
+
+  const carryOut = ({ kinds }: Plan): void => {
+    for (const [key, { current, next }] of followed) {
+      if (kinds.has(key)) continue;
+      current?.stop();
+      next?.stop();
+      followed.delete(key);
+    }
+    for (const [key, { resource, policies }] of kinds) {
+      const { current, next } = followed.get(key) ?? { current: undefined, next: undefined };
+      const needs = new Set(policies.map(sketchNeeds));
+      if (isSame((next ?? current)?.needs, needs)) continue;
+      next?.stop();
+      if (isSame(current?.needs, needs)) followed.set(key, { current, next: undefined });
+      else begin(key, resource, policies, current);
+    }
+  };
+
+  const begin = (
+    key: string,
+    resource: Resource,
+    policies: readonly CompiledPolicy[],
+    current: Follower | undefined,
+  ): void => {
+    const next = startFollower({ ...parts, onChange: listeners.tell }, resource, policies, signal);
+    followed.set(key, { current, next });
+    const takeOver = () => {
+      if (followed.get(key)?.next !== next) return;
+      current?.stop();
+      followed.set(key, { current: next, next: undefined });
+    };
+    next.watched.whenSynced(signal).then(takeOver, () => undefined);
+  };
+
+  const settle = async (mine: number): Promise<void> => {
+    await sleep(QUIET_MS, undefined, { signal });
+    for (;;) {
+      const made = await planFor(wanted, (kind) => resolve(kind, signal)).catch(() => undefined);
+      if (mine !== turn) return;
+      // What the API server does not say has no plan: nobody can tell then who is governed.
+      if (made !== undefined) {
+        plan = made;
+        carryOut(made);
+      }
+      await sleep(made?.isComplete === true ? REPLAN_MS : RETRY_MS, undefined, { signal });
+      if (mine !== turn) return;
+    }
+  };
+
+  /** The watches that know what the policy needs; undefined while one of them is not there yet. */
+  const covering = (policy: CompiledPolicy, patient: boolean): readonly Follower[] | undefined => {
+    const need = sketchNeeds(policy);
+    // While plans change, what is known already still is.
+    const keys =
+      plan?.byNeed.get(need) ?? [...followed.keys()].filter((key) => covers(followed.get(key), need));
+    if (keys.length === 0 && plan?.byNeed.has(need) !== true) return undefined;
+    const followers = keys.map((key) => {
+      const { current, next } = followed.get(key) ?? {};
+      if (current?.needs.has(need) === true) return current;
+      return patient || isBeingListed(next) ? undefined : 'given-up';
+    });
+    if (followers.includes(undefined)) return undefined;
+    return followers.filter((one) => one !== undefined && one !== 'given-up');
+  };
+
+  return {
+    follow: (policies) => {
+      const next = policies.filter(needsSketches);
+      if (isSame(new Set(wanted.map(sketchNeeds)), new Set(next.map(sketchNeeds)))) return;
+      wanted = next;
+      plan = undefined;
+      turn += 1;
+      settle(turn).catch(() => undefined); // the process ends
+    },
+    referrers: (target, policies) => {
+      const key = targetKey(target);
+      const found = new Map<string, ObjectRef>();
+      for (const policy of policies) {
+        const followers = covering(policy, true);
+        if (followers === undefined) return undefined;
+        const refs = followers.flatMap((follower) => follower.refs('targets', key));
+        for (const ref of refs) found.set(targetKey(ref), ref);
+      }
+      return [...found.values()];
+    },
+    holders: (claim, policy) =>
+      covering(policy, false)?.flatMap((follower) => follower.refs('claims', claim)),
+    holdersOf: (claim) => {
+      const refs = [...followed.values()].flatMap(({ current }) => current?.refs('claims', claim) ?? []);
+      return [...new Map(refs.map((ref) => [targetKey(ref), ref])).values()];
+    },
+    objects: function* () {
+      for (const { current } of followed.values()) {
+        if (current === undefined) continue;
+        for (const object of current.watched.store.list())
+          yield { ref: refOf(current.resource, object), object };
+      }
+    },
+    isComplete: () => plan !== undefined && [...followed.values()].every(({ next }) => next === undefined),
+    unsynced: () => [
+      ...(plan === undefined ? ['what policies govern'] : []),
+      ...[...followed.values()].flatMap(({ next }) =>
+        next !== undefined && isBeingListed(next) ? [groupResourceName(next.resource)] : [],
+      ),
+    ],
+    onChange: listeners.add,
+  };
+}
+
+async function planFor(
+  policies: readonly CompiledPolicy[],
+  resolve: (kind: GroupResource) => Promise<Resource | undefined>,
+): Promise<Plan> {
+  const wanted = policies.flatMap((policy) => governed(policy).map((kind) => ({ kind, policy })));
+  const served = await Promise.all(
+    wanted.map(async ({ kind, policy }) => {
+      const resource = await resolve(kind);
+      if (resource === undefined) return undefined;
+      const version = versionAmong(policy.match.apiVersions, resource.version);
+      return { policy, resource: { ...resource, version }, key: `${groupResourceName(kind)} ${version}` };
+    }),
+  );
+  const found = served.filter((one) => one !== undefined);
+  const kinds = new Map<string, { resource: Resource; policies: CompiledPolicy[] }>();
+  const byNeed = new Map<string, string[]>(policies.map((policy) => [sketchNeeds(policy), []]));
+  for (const { key, resource, policy } of found) {
+    const kind = kinds.get(key) ?? { resource, policies: [] };
+    kind.policies.push(policy);
+    kinds.set(key, kind);
+    byNeed.get(sketchNeeds(policy))?.push(key);
+  }
+  return { kinds, byNeed, isComplete: found.length === served.length };
+}
+
+const covers = (followed: Followed | undefined, need: string): boolean =>
+  followed?.current?.needs.has(need) === true;
+
+const isBeingListed = (follower: Follower | undefined): boolean =>
+  follower !== undefined && performance.now() < follower.startedAt + LISTING_MS;
+
+function isSame(a: ReadonlySet<string> | undefined, b: ReadonlySet<string>): boolean {
+  return a?.size === b.size && [...b].every((one) => a.has(one));
+}

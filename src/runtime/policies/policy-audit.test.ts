@@ -1,0 +1,183 @@
+import { beforeEach, expect, test } from 'vitest';
+
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { KubernetesObject } from '../../api/meta.ts';
+import { createPolicyAuditReconciler, type AuditResult, type PolicyAuditDeps } from './policy-audit.ts';
+import type { RecordEvent } from '../reconcile.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+const datacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+};
+
+let inForce: CompiledPolicy;
+let policy: AdmissionPolicy;
+let stored: KubernetesObject[];
+let reports: AuditResult[];
+let events: Parameters<RecordEvent>[0][];
+let random: number;
+
+beforeEach(() => {
+  govern({ validate: { rules: [{ expression: 'object.spec.units < 5', message: 'too many' }] } });
+  stored = [];
+  reports = [];
+  events = [];
+  random = 0;
+});
+
+function govern(spec: Parameters<typeof policyOf>[0]): void {
+  inForce = { ...policyOf(spec), generation: 1 };
+  policy = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'servers', generation: 1 },
+    spec: inForce.spec,
+  };
+}
+
+function server(name: string, spec: object, metadata: object = {}): KubernetesObject {
+  return {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Server',
+    metadata: { name, namespace: 'store', ...metadata },
+    spec,
+  } as KubernetesObject;
+}
+
+async function audit(change: Partial<PolicyAuditDeps> = {}) {
+  const reconcile = createPolicyAuditReconciler({
+    policy: () => policy,
+    inForce: () => inForce,
+    // eslint-disable-next-line @typescript-eslint/require-await -- the API server is a stream of pages
+    pages: async function* () {
+      yield stored.slice(0, 1);
+      yield stored.slice(1);
+    },
+    namespaceLabels: () => Promise.resolve(new Map([['store', { tier: 'gold' }]])),
+    world: clusterOf().world,
+    report: (_name, result) => reports.push(result),
+    record: (event) => events.push(event),
+    now: () => new Date(NOW),
+    random: () => random,
+    log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+    ...change,
+  });
+  return await reconcile('servers', new AbortController().signal);
+}
+
+test('what is stored and violates a rule is counted, told of and told to its owners', async () => {
+  stored = [server('a', { units: 3 }), server('b', { units: 7 }), server('c', { units: 8 })];
+  await audit();
+  expect(reports).toEqual([
+    { total: 2, objects: 2, checked: 3, checkedAt: '2026-11-21T12:00:00Z', generation: 1 },
+  ]);
+  expect(events.map(({ reason, regarding, message }) => [reason, regarding.name, message])).toEqual([
+    ['PolicyViolation', 'b', 'too many (policy servers)'],
+    ['PolicyViolation', 'c', 'too many (policy servers)'],
+    ['ViolationsFound', 'servers', '2 violations in 2 of 3 stored objects'],
+  ]);
+});
+
+test('a count that is the same again is no news', async () => {
+  stored = [server('a', { units: 7 })];
+  policy = { ...policy, status: { violations: { total: 1 } } };
+  await audit();
+  expect(events.map(({ reason }) => reason)).toEqual(['PolicyViolation']);
+});
+
+test('references are audited, and a target that only the store misses acquits', async () => {
+  govern({ validate: { references: [datacenter] } });
+  stored = [server('a', { datacenter: 'fra1' }), server('b', { datacenter: 'fra2' })];
+  await audit({
+    world: clusterOf({ live: { [`datacenters.${GROUP}/fra1`]: { metadata: { name: 'fra1' } } } }).world,
+  });
+  expect(reports).toMatchObject([{ total: 1, objects: 1 }]);
+  expect(events[0]?.regarding.name).toBe('b');
+});
+
+test('rules about a request, immutable fields and objects outside the scope are left out', async () => {
+  govern({
+    match: {
+      apiGroups: [GROUP],
+      resources: ['servers'],
+      namespaceSelector: { matchLabels: { tier: 'gold' } },
+    },
+    validate: {
+      immutable: ['spec.units'],
+      rules: [{ expression: 'request.userInfo.username == "ada"' }, { expression: 'false', message: 'no' }],
+    },
+  });
+  stored = [server('a', {}), server('b', {}, { namespace: 'elsewhere' })];
+  await audit();
+  expect(reports).toMatchObject([{ total: 1, objects: 1, checked: 1 }]);
+});
+
+test('a kind that cannot be read is no clean one, and is tried again soon', async () => {
+  const again = await audit({
+    // eslint-disable-next-line require-yield, @typescript-eslint/require-await -- the list fails before its first page
+    pages: async function* () {
+      throw new Error('servers.infra.example.com is forbidden');
+    },
+  });
+  expect(reports).toMatchObject([{ total: 0, message: expect.stringContaining('is forbidden') as unknown }]);
+  expect(events.map(({ reason }) => reason)).toEqual(['AuditIncomplete']);
+  expect(again).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
+});
+
+test('more live reads than an audit may make end it with what it could not tell', async () => {
+  govern({ validate: { references: [datacenter] } });
+  stored = Array.from({ length: 1_500 }, (_, n) => server(`s${n}`, { datacenter: `gone-${n}` }));
+  const cluster = clusterOf();
+  await audit({ world: cluster.world });
+  expect(cluster.reads).toHaveLength(1_000);
+  expect(reports).toMatchObject([
+    { total: 1_000, message: expect.stringContaining('incomplete') as unknown },
+  ]);
+});
+
+test('is repeated hourly, with jitter, and a new leader does not begin anew', async () => {
+  random = 1;
+  expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 66 * 60_000) });
+  random = 0;
+  policy = {
+    ...policy,
+    status: { violations: { total: 0, checkedAt: '2026-11-21T11:30:00Z', generation: 1 } },
+  };
+  expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 29 * 60_000) });
+  expect(reports).toHaveLength(1);
+});
+
+test.each<[string, NonNullable<AdmissionPolicy['status']>]>([
+  ['of an older generation', { violations: { total: 0, checkedAt: '2026-11-21T11:59:00Z', generation: 0 } }],
+  [
+    'that was incomplete',
+    { violations: { total: 0, checkedAt: '2026-11-21T11:59:00Z', generation: 1, message: 'x' } },
+  ],
+])('an audit %s is no reason to wait', async (_what, status) => {
+  policy = { ...policy, status };
+  await audit();
+  expect(reports).toHaveLength(1);
+});
+
+test('a policy that does not want it is not audited', async () => {
+  govern({ audit: false, validate: { rules: [{ expression: 'false' }] } });
+  expect(await audit()).toEqual({ kind: 'await-change' });
+  expect(reports).toEqual([]);
+});
+
+test('a reference that is deferred counts once its time is over, and is looked at then', async () => {
+  govern({
+    validate: { references: [datacenter] },
+    initiallyDeferred: { principals: [{ user: 'flux' }], grace: '5m' },
+  });
+  stored = [
+    server('young', { datacenter: 'gone' }, { creationTimestamp: '2026-11-21T11:55:01Z' }),
+    server('old', { datacenter: 'gone' }, { creationTimestamp: '2026-11-21T11:55:00Z' }),
+  ];
+  expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
+  expect(reports).toMatchObject([{ total: 1, checked: 2 }]);
+});

@@ -1,0 +1,87 @@
+/** What is enforced on this replica: the compiled policies, and what is wrong with those that are not. */
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { buildPolicySet, type PolicySet } from '../../admission/policy-set.ts';
+import type { AdmissionRequest } from '../../admission/request.ts';
+import { createListeners, type Listeners } from '../listeners.ts';
+
+export interface PolicyState {
+  /** The version that is enforced: not always the newest, and absent when there never was a usable one. */
+  readonly inForce: CompiledPolicy | undefined;
+  /** Why the newest version is not enforced. */
+  readonly problem: PolicyProblem | undefined;
+  /** The generation that was judged. */
+  readonly generation: number;
+}
+
+export interface PolicyProblem {
+  /** One CamelCase word, for the `Ready` condition. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface PolicyRegistry {
+  readonly set: (name: string, state: PolicyState) => void;
+  readonly remove: (name: string) => void;
+  readonly get: (name: string) => PolicyState | undefined;
+  readonly inForce: () => readonly CompiledPolicy[];
+  /**
+   * What answers requests. While the API server still asks by the scope that a policy had before its last change, the version
+   * of that scope is enforced: otherwise no version would be until it has learned of the new one.
+   */
+  readonly policySet: () => PolicySet;
+  /** Whether a policy that governed this request has gone a moment ago, so that the API server may not know it yet. */
+  readonly wasRetired: (entry: string, request: AdmissionRequest) => boolean;
+  /** Called after each change of what is enforced or reported. */
+  readonly subscribe: Listeners<[name: string]>['add'];
+}
+
+/** How long the API server may go on asking for a policy that is gone, in milliseconds: its watch lags by far less. */
+const RETIRED_MS = 60_000;
+
+export function createPolicyRegistry(now: () => number): PolicyRegistry {
+  const states = new Map<string, PolicyState>();
+  const listeners = createListeners<[name: string]>();
+  let retired: { readonly policy: CompiledPolicy; readonly until: number }[] = [];
+  let current: PolicySet = buildPolicySet([]);
+  const recentlyRetired = () => retired.filter(({ until }) => until > now()).map(({ policy }) => policy);
+
+  const inForce = () => [...states.values()].flatMap((state) => state.inForce ?? []);
+  const changed = (name: string, before: PolicyState | undefined, after: PolicyState | undefined) => {
+    if (before?.inForce !== after?.inForce) {
+      retired = retired.filter(({ until }) => until > now());
+      if (before?.inForce !== undefined) retired.push({ policy: before.inForce, until: now() + RETIRED_MS });
+      current = buildPolicySet(inForce());
+    }
+    listeners.tell(name);
+  };
+
+  const select: PolicySet['select'] = (entry, request) => {
+    const selection = current.select(entry, request);
+    if (selection.kind === 'governed') return selection;
+    const superseded = recentlyRetired().filter(({ name }) => states.get(name)?.inForce !== undefined);
+    if (superseded.length === 0) return selection;
+    const newest = new Map(superseded.map((policy) => [`${policy.entryId} ${policy.name}`, policy]));
+    const before = buildPolicySet([...newest.values()]).select(entry, request);
+    return before.kind === 'governed' ? before : selection;
+  };
+
+  return {
+    set: (name, state) => {
+      const before = states.get(name);
+      states.set(name, state);
+      changed(name, before, state);
+    },
+    remove: (name) => {
+      const before = states.get(name);
+      if (states.delete(name)) changed(name, before, undefined);
+    },
+    get: (name) => states.get(name),
+    inForce,
+    policySet: () => ({ select }),
+    wasRetired: (entry, request) => {
+      const recent = recentlyRetired();
+      return recent.length > 0 && buildPolicySet(recent).select(entry, request).kind === 'governed';
+    },
+    subscribe: listeners.add,
+  };
+}

@@ -1,0 +1,189 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type { Condition } from '../../api/meta.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import {
+  compiled,
+  createObjects,
+  NEVER,
+  untilDone,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { PolicyState } from './policy-registry.ts';
+import { createPolicyStatusReconciler, type PolicyStatusDeps } from './policy-status.ts';
+
+let policies: Objects<AdmissionPolicy>;
+let state: PolicyState | undefined;
+let installed: number | undefined;
+let violations: AdmissionPolicyStatus['violations'];
+let now: string;
+
+const version = (generation: number) => compiled({}, { name: 'servers', generation });
+const problem = { reason: 'InvalidPath', message: 'spec.defaults[0].path: x' };
+
+beforeEach(() => {
+  policies = createObjects();
+  policies.add({ metadata: { name: 'servers', generation: 1 }, spec: version(1).spec });
+  state = { inForce: version(1), problem: undefined, generation: 1 };
+  installed = 1;
+  violations = undefined;
+  now = '2026-11-21T12:00:00Z';
+});
+
+const reconciler = (change: Partial<PolicyStatusDeps> = {}) =>
+  createPolicyStatusReconciler({
+    policy: policies.read,
+    state: () => state,
+    installed: () => installed,
+    violations: () => violations,
+    setCondition,
+    writeStatus: (policy, status) => policies.replace({ ...policy, status }),
+    now: () => new Date(now),
+    ...change,
+  });
+const reconcile = () => reconciler()('servers', NEVER);
+
+const status = () => policies.read('servers')?.status;
+const condition = (type: string): Condition | undefined =>
+  status()?.conditions?.find((candidate) => candidate.type === type);
+
+function edited(generation: number): void {
+  policies.edit('servers', (policy) => ({ ...policy, metadata: { ...policy.metadata, generation } }));
+}
+
+test('a policy in force is Ready, installed, and remembered', async () => {
+  await reconcile();
+  expect(condition('Ready')).toMatchObject({ status: 'True', reason: 'InForce', observedGeneration: 1 });
+  expect(condition('WebhooksInstalled')).toMatchObject({ status: 'True', reason: 'Installed' });
+  expect(status()?.inForce).toEqual({ generation: 1, spec: version(1).spec });
+});
+
+test('running twice writes nothing the second time', async () => {
+  await reconcile();
+  now = '2026-11-21T13:00:00Z';
+  await reconcile();
+  expect(policies.writes()).toBe(1);
+});
+
+test.each<[string, () => void]>([
+  [
+    'is gone',
+    () => {
+      policies.remove('servers');
+    },
+  ],
+  [
+    'has not been judged',
+    () => {
+      state = undefined;
+    },
+  ],
+  [
+    'has changed since it was judged',
+    () => {
+      edited(2);
+    },
+  ],
+])('nothing is written about a policy that %s', async (_what, change) => {
+  change();
+  expect(await reconcile()).toEqual({ kind: 'await-change' });
+  expect(policies.writes()).toBe(0);
+});
+
+describe('a version that cannot be enforced', () => {
+  test('is not Ready, with what is wrong and which version stays', async () => {
+    await reconcile();
+    edited(2);
+    state = { inForce: version(1), problem, generation: 2 };
+    await reconcile();
+    expect(condition('Ready')).toMatchObject({
+      status: 'False',
+      reason: 'InvalidPath',
+      observedGeneration: 2,
+    });
+    expect(condition('Ready')?.message).toContain('spec.defaults[0].path: x');
+    expect(condition('Ready')?.message).toContain('generation 1 stays in force');
+    expect(condition('WebhooksInstalled')?.status).toBe('True');
+    expect(status()?.inForce?.generation).toBe(1);
+  });
+
+  test('says so when nothing is enforced', async () => {
+    state = { inForce: undefined, problem, generation: 1 };
+    await reconcile();
+    expect(condition('Ready')?.message).toContain('nothing is enforced');
+    expect(condition('WebhooksInstalled')?.status).toBe('False');
+    expect(status()).not.toHaveProperty('inForce');
+  });
+
+  test('keeps what was in force noted, even while that cannot be enforced either', async () => {
+    await reconcile();
+    state = { inForce: undefined, problem, generation: 1 };
+    await reconcile();
+    expect(status()?.inForce?.generation).toBe(1);
+    await reconcile();
+    expect(policies.writes()).toBe(2);
+  });
+});
+
+describe('webhooks are not installed', () => {
+  test.each<[string, number | undefined]>([
+    ['before the configurations carry the policy', undefined],
+    ['while they carry an older version', 1],
+  ])('%s', async (_when, carried) => {
+    edited(2);
+    state = { inForce: version(2), problem: undefined, generation: 2 };
+    installed = carried;
+    await reconcile();
+    expect(condition('WebhooksInstalled')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+  });
+});
+
+test('lastTransitionTime moves with the status, and with nothing else', async () => {
+  await reconcile();
+  now = '2026-11-21T13:00:00Z';
+  edited(2);
+  state = { inForce: version(2), problem: undefined, generation: 2 };
+  await reconcile();
+  expect(condition('Ready')).toMatchObject({
+    message: 'generation 2 is enforced',
+    lastTransitionTime: '2026-11-21T12:00:00Z',
+  });
+  expect(condition('WebhooksInstalled')?.lastTransitionTime).toBe('2026-11-21T13:00:00Z');
+});
+
+test('rules that a new version dropped are not remembered', async () => {
+  await reconcile();
+  const slim = compiled({ validate: {} }, { name: 'servers', generation: 2 });
+  edited(2);
+  state = { inForce: slim, problem: undefined, generation: 2 };
+  await reconcile();
+  expect(status()?.inForce).toEqual({ generation: 2, spec: slim.spec });
+});
+
+test('a write that someone overtook is a failure, to be tried again on what is there then', async () => {
+  const stale = policies.read('servers');
+  edited(1);
+  await expect(reconciler({ policy: () => stale })('servers', NEVER)).rejects.toMatchObject({ code: 409 });
+  await reconcile();
+  expect(condition('Ready')?.status).toBe('True');
+});
+
+test.each([
+  ['before', 2],
+  ['after', 1],
+] as const)('killed %s its write it converges', async (when, writes) => {
+  policies.interrupt(when);
+  await untilDone(reconciler(), 'servers');
+  expect(condition('Ready')?.status).toBe('True');
+  expect(policies.writes()).toBe(writes);
+});
+
+test('what the audit found stands in the status, and stays when a new leader has not audited yet', async () => {
+  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
+  await reconcile();
+  expect(status()?.violations).toEqual(violations);
+  violations = undefined;
+  await reconcile();
+  expect(status()?.violations).toMatchObject({ total: 3 });
+});

@@ -1,0 +1,111 @@
+/** The kinds that policies refer to: watched as metadata, from when the first policy needs one until none does. */
+import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
+import { pick } from '../../json/pick.ts';
+import { createListeners, type Listeners } from '../listeners.ts';
+import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { Store } from '../../kube/store.ts';
+import { watch, type WatchContext, type Watched } from '../watch.ts';
+
+export interface Targets {
+  /**
+   * Starts to watch, and waits until the kind has been listed, but not for ever: then checks ask the API server instead.
+   * @param whole whether expressions read the objects; otherwise their metadata is enough. What is whole stays so.
+   */
+  readonly ensure: (resource: Resource, whole: boolean, signal: AbortSignal) => Promise<void>;
+  /** Stops to watch what is not in `needed`. */
+  readonly keepOnly: (needed: readonly GroupResource[]) => void;
+  /** Undefined while nobody watches this kind. */
+  readonly store: (target: GroupResource) => Pick<Store<KubernetesObject>, 'get'> | undefined;
+  /** The kinds that are being listed for the first time. One that cannot be listed is given up on: it must not stop a replica. */
+  readonly unsynced: () => readonly string[];
+  /** Called with each object that appears or goes. */
+  readonly onChange: Listeners<[target: GroupResource, key: string]>['add'];
+}
+
+/** A list of 100,000 objects takes some seconds. */
+const LISTING_MS = 10_000;
+
+interface Target {
+  readonly whole: boolean;
+  readonly startedAt: number;
+  readonly watched: Watched<KubeObject>;
+  readonly stop: () => void;
+}
+
+export function createTargets(context: WatchContext, signal: AbortSignal): Targets {
+  const targets = new Map<string, Target>();
+  const listeners = createListeners<[target: GroupResource, key: string]>();
+
+  const start = (resource: Resource, whole: boolean): Target => {
+    const own = new AbortController();
+    const watched = watch<KubeObject>(
+      context,
+      {
+        resource,
+        metadataOnly: !whole,
+        transform: whole ? withoutBookkeeping : onlyIdentity,
+        onChange: (key) => {
+          listeners.tell(resource, key);
+        },
+      },
+      AbortSignal.any([signal, own.signal]),
+    );
+    return {
+      whole,
+      startedAt: performance.now(),
+      watched,
+      stop: () => {
+        own.abort();
+      },
+    };
+  };
+
+  return {
+    ensure: async (resource, whole, waiting) => {
+      const name = groupResourceName(resource);
+      const before = targets.get(name);
+      const enoughOfIt = before !== undefined && (before.whole || !whole);
+      const target = enoughOfIt ? before : start(resource, whole);
+      if (!enoughOfIt) before?.stop();
+      targets.set(name, target);
+      const enough = AbortSignal.timeout(LISTING_MS);
+      await target.watched.whenSynced(AbortSignal.any([waiting, enough])).catch((error: unknown) => {
+        if (!enough.aborted) throw error;
+        context.log.warn(
+          { resource: name },
+          'could not list a kind in time; its references cost a live read each',
+        );
+      });
+    },
+    keepOnly: (needed) => {
+      const names = new Set(needed.map(groupResourceName));
+      for (const [name, target] of targets) {
+        // What is being listed may be for a policy that is in force only when it has been.
+        if (names.has(name) || isBeingListed(target)) continue;
+        target.stop();
+        targets.delete(name);
+      }
+    },
+    store: (target) => targets.get(groupResourceName(target))?.watched.store,
+    unsynced: () => [...targets].filter(([, target]) => isBeingListed(target)).map(([name]) => name),
+    onChange: listeners.add,
+  };
+}
+
+const isBeingListed = ({ watched, startedAt }: Target): boolean =>
+  !watched.hasSynced() && performance.now() < startedAt + LISTING_MS;
+
+/** Who changed which field when is as large as the rest, and no expression sees it. */
+function withoutBookkeeping({ metadata, ...object }: KubeObject): KubeObject {
+  const kept = Object.entries(metadata ?? {}).filter(([key]) => key !== 'managedFields');
+  return { ...object, metadata: Object.fromEntries(kept) };
+}
+
+/** There may be many targets, and a reference asks only whether one exists. */
+function onlyIdentity(object: KubeObject): KubeObject {
+  const { metadata = {} } = object;
+  return {
+    ...pick(object, 'apiVersion', 'kind'),
+    metadata: pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'),
+  };
+}

@@ -1,0 +1,94 @@
+/** What admission checks see of the cluster: stores that may be behind, and live reads that may not. */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { World } from '../../admission/world.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type GroupResource,
+  type KubernetesObject,
+  type ObjectRef,
+} from '../../api/meta.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { Resource } from '../../kube/object.ts';
+import { createSharedRead, type SharedRead } from '../shared-read.ts';
+import type { Targets } from './targets.ts';
+
+export interface WorldParts extends Pick<
+  World,
+  'claims' | 'governed' | 'owners' | 'mayRestore' | 'knownRestore' | 'restoreEvidence'
+> {
+  readonly client: Pick<KubeClient, 'get' | 'getMetadata'>;
+  /** Reads integers without loss. Default: `client`. */
+  readonly exact?: Pick<KubeClient, 'get'>;
+  readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
+  readonly targets: Pick<Targets, 'store'>;
+}
+
+export function createWorld({ client, exact = client, discovery, targets, ...parts }: WorldParts): World {
+  const resolveAnew = createResolveAnew(discovery);
+  const live = async (
+    ref: ObjectRef,
+    signal: AbortSignal,
+    get: (kind: Resource) => Promise<KubernetesObject | undefined>,
+  ): Promise<KubernetesObject | undefined> => {
+    const kind = await served(discovery, ref, signal);
+    const found = await get(kind);
+    if (found !== undefined) return found;
+    // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+    const current = await served({ resolve: resolveAnew }, ref, signal);
+    return isDeepStrictEqual(current, kind) ? undefined : await get(current);
+  };
+  return {
+    ...parts,
+    find: (ref) => targets.store(ref)?.get(objectKey(ref)),
+    confirm: (ref, signal) => live(ref, signal, (kind) => client.getMetadata(kind, ref, { signal })),
+    read: (ref, signal, versions = ['*']) =>
+      live(ref, signal, async (kind) => {
+        const found = await exact.get(kind, ref, { signal });
+        const version = versionAmong(versions, kind.version);
+        if (found === undefined || version === kind.version) return found;
+        const wanted = await exact.get({ ...kind, version }, ref, { signal });
+        // A version that is not served answers as if there were no object; there was one a moment ago.
+        if (wanted === undefined && (await client.getMetadata(kind, ref, { signal })) !== undefined) {
+          throw new Error(`the API server does not serve ${groupResourceName(ref)} in version ${version}`);
+        }
+        return wanted;
+      }),
+  };
+}
+
+/** What the API server says now, asked once for all who want to know of a kind at a time. */
+function createResolveAnew(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {
+  const reads = new Map<string, SharedRead<Resource | undefined>>();
+  return (kind, signal = new AbortController().signal) => {
+    const name = groupResourceName(kind);
+    let read = reads.get(name);
+    if (read === undefined) {
+      read = createSharedRead(() => {
+        discovery.forget(kind);
+        return discovery.resolve(kind);
+      });
+      reads.set(name, read);
+    }
+    return read(signal);
+  };
+}
+
+/** The version in which an object is to be seen: the preferred one if it is among those that are asked for. */
+export function versionAmong(versions: readonly string[], preferred: string): string {
+  return versions.includes('*') || versions.includes(preferred) ? preferred : (versions[0] ?? preferred);
+}
+
+/** @throws when the API server does not serve the kind: then nobody can say whether an object of it exists. */
+export async function served(
+  discovery: Pick<Discovery, 'resolve'>,
+  { group, resource }: GroupResource | ObjectRef,
+  signal: AbortSignal,
+): Promise<Resource> {
+  const found = await discovery.resolve({ group, resource }, signal);
+  if (found === undefined)
+    throw new Error(`the API server does not serve ${groupResourceName({ group, resource })}`);
+  return found;
+}

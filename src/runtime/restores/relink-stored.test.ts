@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { policyOf } from '../../../test/support/admission/policy.ts';
+import { groupResourceName, type KubernetesObject } from '../../api/meta.ts';
+import { relinkStored } from './relink-stored.ts';
+import type { Relink } from './relink.ts';
+
+const OPTIONS = { mode: 'Link', isRestored: () => true } as const;
+const preserve = { owners: { preserve: true } };
+const match = (resource: string, rest: object = {}) => ({
+  match: { apiGroups: ['infra.example.com'], resources: [resource], ...rest },
+});
+
+async function relinked(
+  policies: readonly CompiledPolicy[],
+  stored: Readonly<Record<string, readonly KubernetesObject[] | string>>,
+) {
+  const seen: string[] = [];
+  const relink: Relink = (resource, { metadata = {} }) => {
+    seen.push(`${groupResourceName(resource)}/${metadata.name ?? ''}`);
+    return Promise.resolve([
+      {
+        object: { apiVersion: '', kind: '', name: metadata.name ?? '' },
+        owner: { apiVersion: '', kind: '', name: '' },
+        result: 'Linked',
+      },
+    ]);
+  };
+  const result = await relinkStored(
+    {
+      policies: () => policies,
+      pages: async function* ({ resource }) {
+        const page = stored[resource] ?? [];
+        if (typeof page === 'string') throw new Error(page);
+        for (const object of page) yield await Promise.resolve([object]);
+      },
+      namespaceLabels: () =>
+        Promise.resolve(
+          new Map([
+            ['shop', { tier: 'gold' }],
+            ['dev', {}],
+          ]),
+        ),
+      relink,
+    },
+    OPTIONS,
+    new AbortController().signal,
+  );
+  return { seen, items: result.items.length, unreadable: result.unreadable };
+}
+
+const object = (name: string, namespace = 'shop') => ({ metadata: { name, namespace } });
+
+test('each object of a kind whose owners are preserved is looked at, once, however many policies say so', async () => {
+  const policies = [
+    policyOf({ ...match('servers'), ...preserve }, 'one'),
+    policyOf({ ...match('servers'), ...preserve }, 'two'),
+    policyOf({ ...match('disks') }, 'three'),
+  ];
+  const stored = { servers: [object('a'), object('b')], disks: [object('c')] };
+  expect(await relinked(policies, stored)).toEqual({
+    seen: ['servers.infra.example.com/a', 'servers.infra.example.com/b'],
+    items: 2,
+    unreadable: [],
+  });
+});
+
+test('what the policy does not select is left alone', async () => {
+  const selective = match('servers', { namespaceSelector: { matchLabels: { tier: 'gold' } } });
+  const policies = [policyOf({ ...selective, ...preserve })];
+  const { seen } = await relinked(policies, { servers: [object('a'), object('b', 'dev')] });
+  expect(seen).toEqual(['servers.infra.example.com/a']);
+});
+
+test('a kind that cannot be read is named, and the others are relinked', async () => {
+  const policies = [
+    policyOf({ ...match('servers'), ...preserve }, 'one'),
+    policyOf({ ...match('disks'), ...preserve }, 'two'),
+  ];
+  expect(await relinked(policies, { servers: 'forbidden', disks: [object('c')] })).toEqual({
+    seen: ['disks.infra.example.com/c'],
+    items: 1,
+    unreadable: ['servers.infra.example.com: forbidden'],
+  });
+});

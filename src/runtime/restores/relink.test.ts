@@ -1,0 +1,300 @@
+import { describe, expect, test } from 'vitest';
+
+import type { LiveOwner } from '../../admission/world.ts';
+import type { KubernetesObject, OwnerReference } from '../../api/meta.ts';
+import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
+import type { GuardedOperation } from '../../restore/owner-links.ts';
+import { createRelinker, type PatchOutcome, type RelinkOptions } from './relink.ts';
+
+const SERVERS = { group: 'infra.example.com', resource: 'servers' };
+const rack: OwnerReference = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1', uid: 'old' };
+const LINK: RelinkOptions = { mode: 'Link', isRestored: () => true };
+
+const owner = (uid: string, rest: Partial<LiveOwner> = {}): LiveOwner => ({
+  uid,
+  apiVersion: 'infra.example.com/v1',
+  creationTimestamp: '2026-11-21T12:00:00Z',
+  deletionTimestamp: undefined,
+  labels: undefined,
+  ...rest,
+});
+
+const child = (refs: readonly OwnerReference[] = [rack]): KubernetesObject => ({
+  apiVersion: 'infra.example.com/v1',
+  kind: 'Server',
+  metadata: {
+    name: 'a',
+    namespace: 'shop',
+    uid: 'child',
+    resourceVersion: '1',
+    creationTimestamp: '2026-11-21T12:00:00Z',
+    annotations: { [OWNER_RECORD_ANNOTATION]: encodeOwnerRecord({ self: 'a', refs }) ?? '' },
+  },
+});
+
+/** An API server with one object in it. */
+function cluster(stored: KubernetesObject | undefined, owners: Map<string, LiveOwner>) {
+  let now = stored;
+  const patches: (readonly GuardedOperation[])[] = [];
+  const state = {
+    patches,
+    stored: () => now,
+    change: (metadata: KubernetesObject['metadata']) => {
+      const version = String(Number(now?.metadata?.resourceVersion ?? '0') + 1);
+      now = { ...now, metadata: { ...now?.metadata, ...metadata, resourceVersion: version } };
+    },
+    remove: () => {
+      now = undefined;
+    },
+    beforePatch: (() => undefined) as (n: number) => PatchOutcome | undefined,
+    afterPatch: (() => undefined) as (n: number) => void,
+  };
+  const relinker = createRelinker({
+    readOwner: ({ name }) => Promise.resolve(owners.get(name)),
+    read: () => Promise.resolve(now),
+    patch: (_ref, operations) => {
+      patches.push(operations);
+      const refused = state.beforePatch(patches.length);
+      if (refused !== undefined) return Promise.resolve(refused);
+      const outcome = apply(operations);
+      state.afterPatch(patches.length);
+      return Promise.resolve(outcome);
+    },
+  });
+  const apply = (operations: readonly GuardedOperation[]): PatchOutcome => {
+    const valueOf = (path: string) =>
+      operations.flatMap((one) => (one.path === path && one.op !== 'remove' ? [one.value] : []))[0];
+    const fits =
+      valueOf('/metadata/uid') === now?.metadata?.uid &&
+      valueOf('/metadata/resourceVersion') === now?.metadata?.resourceVersion;
+    if (!fits) return { kind: 'changed', message: 'the test failed' };
+    const refs = valueOf('/metadata/ownerReferences') as readonly OwnerReference[] | undefined; // our own operations
+    const record = valueOf('/metadata/annotations/gatehouse.dev~1owner-references') as string | undefined;
+    const isGone = operations.some(({ op, path }) => op === 'remove' && path === '/metadata/ownerReferences');
+    const { ownerReferences: before, ...rest } = now?.metadata ?? {};
+    const kept = refs ?? (isGone ? undefined : before);
+    now = { ...now, metadata: { ...rest, ...(kept && { ownerReferences: kept }) } };
+    state.change({ annotations: record === undefined ? {} : { [OWNER_RECORD_ANNOTATION]: record } });
+    return { kind: 'patched', object: now };
+  };
+  return Object.assign(state, {
+    run: (options = LINK, listed = stored) =>
+      relinker(SERVERS, listed ?? {}, options, new AbortController().signal),
+    uids: () => (now?.metadata?.ownerReferences ?? []).map(({ uid }) => uid),
+    recorded: () => parseOwnerRecord(now?.metadata?.annotations?.[OWNER_RECORD_ANNOTATION])?.refs,
+  });
+}
+
+const results = (items: readonly { readonly result: string }[]) => items.map(({ result }) => result);
+
+test('an owner that is there is linked by one write, and a second run finds nothing to do', async () => {
+  const world = cluster(child(), new Map([['r1', owner('new')]]));
+  expect(await world.run()).toEqual([
+    {
+      object: {
+        apiVersion: 'infra.example.com/v1',
+        kind: 'Server',
+        namespace: 'shop',
+        name: 'a',
+        uid: 'child',
+      },
+      owner: { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1' },
+      result: 'Linked',
+    },
+  ]);
+  expect(world.uids()).toEqual(['new']);
+  expect(await world.run(LINK, world.stored())).toEqual([]);
+  expect(world.patches).toHaveLength(1);
+});
+
+test('what no restore has made, what has all of its owners and what is on its way out is not looked at', async () => {
+  const owners = new Map([['r1', owner('new')]]);
+  const world = cluster(child(), owners);
+  expect(await world.run({ ...LINK, isRestored: () => false })).toEqual([]);
+  expect(await cluster({ metadata: { name: 'a' } }, owners).run()).toEqual([]);
+  const leaving = child();
+  const doomed = { ...leaving, metadata: { ...leaving.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' } };
+  expect(await cluster(doomed, owners).run()).toEqual([]);
+  expect(world.patches).toEqual([]);
+});
+
+test('to report is to write nothing', async () => {
+  const world = cluster(child([rack, { ...rack, name: 'r2' }]), new Map([['r1', owner('new')]]));
+  expect(results(await world.run({ ...LINK, mode: 'Report' }))).toEqual(['WouldLink', 'OwnerMissing']);
+  expect(world.patches).toEqual([]);
+});
+
+test('an owner that is younger than the object is linked if a restore has made it', async () => {
+  const late = owner('new', { creationTimestamp: '2026-11-21T13:00:00Z', labels: { restored: 'yes' } });
+  const isRestored: RelinkOptions['isRestored'] = ({ creationTimestamp, labels }) =>
+    creationTimestamp === '2026-11-21T12:00:00Z' || labels?.restored === 'yes';
+  const world = cluster(child(), new Map([['r1', { ...late, labels: undefined }]]));
+  expect(results(await world.run({ ...LINK, isRestored }))).toEqual(['OwnerAmbiguous']);
+  expect(results(await cluster(child(), new Map([['r1', late]])).run({ ...LINK, isRestored }))).toEqual([
+    'Linked',
+  ]);
+});
+
+describe('when others write as well', () => {
+  test('the object is read again, and judged as it is then', async () => {
+    const world = cluster(child(), new Map([['r1', owner('new')]]));
+    world.beforePatch = (n) => {
+      if (n === 1) world.change({ labels: { a: 'b' } });
+      return undefined;
+    };
+    expect(results(await world.run())).toEqual(['Linked']);
+    expect(world.stored()?.metadata?.labels).toEqual({ a: 'b' });
+    expect(world.patches).toHaveLength(2);
+  });
+
+  test('an owner that somebody else has linked is left alone', async () => {
+    const world = cluster(child(), new Map([['r1', owner('new')]]));
+    world.beforePatch = (n) => {
+      if (n === 1) world.change({ ownerReferences: [{ ...rack, uid: 'new' }] });
+      return undefined;
+    };
+    expect(await world.run()).toEqual([]);
+    expect(world.uids()).toEqual(['new']);
+  });
+
+  test('G4: a controller that has adopted the object meanwhile keeps it, without a loop', async () => {
+    const world = cluster(child([{ ...rack, controller: true }]), new Map([['r1', owner('new')]]));
+    world.beforePatch = (n) => {
+      if (n === 1) world.change({ ownerReferences: [{ ...rack, name: 'x', uid: 'x', controller: true }] });
+      return undefined;
+    };
+    expect(results(await world.run())).toEqual(['AlreadyControlled']);
+    expect(world.uids()).toEqual(['x']);
+    expect(world.patches).toHaveLength(2);
+  });
+
+  test.each<[what: string, happens: (world: ReturnType<typeof cluster>) => void]>([
+    [
+      'has gone',
+      (world) => {
+        world.remove();
+      },
+    ],
+    [
+      'was made anew',
+      (world) => {
+        world.change({ uid: 'another' });
+      },
+    ],
+    [
+      'is on its way out',
+      (world) => {
+        world.change({ deletionTimestamp: '2026-11-21T12:00:00Z' });
+      },
+    ],
+  ])('an object that %s is let go', async (_what, happens) => {
+    const world = cluster(child(), new Map([['r1', owner('new')]]));
+    world.beforePatch = () => {
+      happens(world);
+      return undefined;
+    };
+    expect(await world.run()).toEqual([]);
+    expect(world.patches).toHaveLength(1);
+  });
+
+  test('an object that never rests is given up after five attempts, until the next sweep', async () => {
+    const world = cluster(child(), new Map([['r1', owner('new')]]));
+    world.beforePatch = () => {
+      world.change({});
+      return undefined;
+    };
+    expect(await world.run()).toMatchObject([{ result: 'Failed', message: 'the test failed' }]);
+    expect(world.patches).toHaveLength(5);
+    expect(world.uids()).toEqual([]);
+  });
+});
+
+describe('G5: an owner that is replaced while it is linked', () => {
+  test('is linked by its new uid in the next write', async () => {
+    const owners = new Map([['r1', owner('new')]]);
+    const world = cluster(child(), owners);
+    world.afterPatch = (n) => {
+      if (n === 1) owners.set('r1', owner('newer'));
+    };
+    expect(results(await world.run())).toEqual(['Linked']);
+    expect(world.uids()).toEqual(['newer']);
+    expect(world.recorded()).toMatchObject([{ uid: 'newer' }]);
+  });
+
+  test('is taken back when it has gone, and stays recorded', async () => {
+    const owners = new Map([['r1', owner('new')]]);
+    const world = cluster(child(), owners);
+    world.afterPatch = () => {
+      owners.delete('r1');
+    };
+    expect(results(await world.run())).toEqual(['OwnerMissing']);
+    expect(world.uids()).toEqual([]);
+    expect(world.recorded()).toMatchObject([{ name: 'r1' }]);
+  });
+
+  test('again and again leaves no reference in the end', async () => {
+    const owners = new Map([['r1', owner('new-0')]]);
+    const world = cluster(child(), owners);
+    world.afterPatch = (n) => {
+      owners.set('r1', owner(`new-${n}`));
+    };
+    expect(await world.run()).toMatchObject([
+      { result: 'Failed', message: 'it was replaced while it was linked' },
+    ]);
+    expect(world.uids()).toEqual([]);
+    expect(world.recorded()).toHaveLength(1);
+  });
+});
+
+describe('G8: what the API server forbids', () => {
+  const blocking = [{ ...rack, blockOwnerDeletion: true }];
+
+  test('is done without blockOwnerDeletion, and said', async () => {
+    const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
+    world.beforePatch = (n) => (n === 1 ? { kind: 'forbidden', message: 'not the finalizers' } : undefined);
+    expect(await world.run()).toMatchObject([
+      { result: 'Linked', message: expect.stringContaining('without blockOwnerDeletion') as string },
+    ]);
+    expect(world.stored()?.metadata?.ownerReferences).toMatchObject([
+      { uid: 'new', blockOwnerDeletion: false },
+    ]);
+  });
+
+  test('even so is reported with what to grant, after two attempts', async () => {
+    const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
+    world.beforePatch = () => ({ kind: 'forbidden', message: 'no' });
+    expect(await world.run()).toMatchObject([
+      { result: 'Failed', message: 'no; grant Gatehouse get, patch and delete on servers.infra.example.com' },
+    ]);
+    expect(world.patches).toHaveLength(2);
+  });
+});
+
+test('an owner that cannot be read, and a write of which nobody knows, are failures with their reasons', async () => {
+  const deps = {
+    read: () => Promise.resolve(undefined),
+    patch: () => Promise.reject(new Error('broken pipe')),
+  };
+  const signal = new AbortController().signal;
+  const blind = createRelinker({ ...deps, readOwner: () => Promise.reject(new Error('forbidden')) });
+  expect(await blind(SERVERS, child(), LINK, signal)).toMatchObject([
+    { result: 'Failed', message: 'could not read Rack "r1": forbidden' },
+  ]);
+  const cut = createRelinker({ ...deps, readOwner: () => Promise.resolve(owner('new')) });
+  expect(await cut(SERVERS, child(), LINK, signal)).toMatchObject([
+    { result: 'Failed', message: 'broken pipe' },
+  ]);
+});
+
+test('the end of the time to work is no result', async () => {
+  const stopped = new AbortController();
+  const relinker = createRelinker({
+    readOwner: () => {
+      stopped.abort(new Error('no longer leading'));
+      return Promise.reject(new Error('aborted'));
+    },
+    read: () => Promise.resolve(undefined),
+    patch: () => Promise.reject(new Error('never')),
+  });
+  await expect(relinker(SERVERS, child(), LINK, stopped.signal)).rejects.toThrow('no longer leading');
+});

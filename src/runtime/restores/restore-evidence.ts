@@ -1,0 +1,103 @@
+/** What speaks for a requester who seems to restore: windows that are known, windows that are new, restores without a window. */
+import { createHash } from 'node:crypto';
+
+import type { World } from '../../admission/world.ts';
+import { isAmong } from '../../api/principals.ts';
+import type { GroupResource } from '../../api/meta.ts';
+import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { KubeObject } from '../../kube/object.ts';
+import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
+import { windowState, type Place } from '../../restore/window.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
+import { createSharedRead } from '../shared-read.ts';
+import type { Watched } from '../watch.ts';
+
+export interface RestoreEvidenceParts {
+  readonly client: Pick<KubeClient, 'listAll'>;
+  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
+  readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
+  readonly now: () => Date;
+}
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Whoever an open window or a detector names. */
+export function createMayRestore({
+  windows,
+  detectors,
+  now,
+}: Pick<RestoreEvidenceParts, 'windows' | 'detectors' | 'now'>): NonNullable<World['mayRestore']> {
+  return (user) =>
+    detectorsOf(detectors.store.list(), user).length > 0 ||
+    windows.store
+      .list()
+      .some((window) => isAmong(window.spec.principals, user) && windowState(window, now()).kind === 'open');
+}
+
+/** What an open window that is known here allows. */
+export function createKnownRestore({
+  windows,
+  now,
+}: Pick<RestoreEvidenceParts, 'windows' | 'now'>): NonNullable<World['knownRestore']> {
+  return ({ userInfo, resource, namespace }) =>
+    evidenceOfWindows(windows.store.list(), userInfo, placeOf(resource, namespace), now());
+}
+
+const placeOf = ({ group, resource }: GroupResource, namespace: string | undefined): Place => ({
+  group,
+  resource,
+  namespace,
+});
+
+/** A backup tool does not ask again: what no store knows yet is looked up, so that a watch that is behind costs no object. */
+export function createRestoreEvidence({
+  client,
+  discovery,
+  windows,
+  detectors,
+  now,
+}: RestoreEvidenceParts): World['restoreEvidence'] {
+  const knownRestore = createKnownRestore({ windows, now });
+  const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
+  return async (question, signal) => {
+    const known = knownRestore(question);
+    if (known !== undefined) return known;
+    const { userInfo, resource, namespace } = question;
+    const place = placeOf(resource, namespace);
+    const { items } = await listWindows(signal);
+    const opened = evidenceOfWindows(items, userInfo, place, now());
+    if (opened !== undefined) return opened;
+    for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
+      const sources = await sourcesOf(detector, signal);
+      const evidence = evidenceOfSources(detector, sources, userInfo, place, now(), sha256, (window) =>
+        isClosed(window, items),
+      );
+      if (evidence !== undefined) return evidence;
+    }
+    return undefined;
+  };
+
+  async function sourcesOf(
+    { spec: { watch, namespaces } }: RestoreDetector,
+    signal: AbortSignal,
+  ): Promise<readonly KubeObject[]> {
+    const { apiGroup: group, resource, version } = watch;
+    const kind = await discovery.resolve({ group, resource }, signal);
+    if (kind === undefined) return []; // not installed, so nothing of it is active
+    const inVersion = { ...kind, version };
+    const places = kind.namespaced && !namespaces.includes('*') ? namespaces : [undefined];
+    const lists = await Promise.all(
+      places.map((namespace) => client.listAll<KubeObject>(inVersion, { namespace, signal })),
+    );
+    return lists.flatMap(({ items }) => items);
+  }
+}
+
+/** A window that somebody has closed stays closed, whatever its source still says. */
+function isClosed(window: string, windows: readonly RestoreWindow[]): boolean {
+  return windows.some(({ metadata }) => metadata.name === window);
+}

@@ -1,0 +1,427 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { RestoreWindow, RestoreWindowSpec, Violation } from '../../api/restore-window.ts';
+import type { SweepResult } from '../../restore/report.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import {
+  createEvents,
+  createObjects,
+  NEVER,
+  silent,
+  untilDone,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import { createRestoreWindowsReconciler, type RestoreWindowsDeps } from './restore-windows.ts';
+
+const times = { settleMs: 65_000, recheckMs: 60_000 };
+const at = (time: string) => new Date(`2026-11-21T${time}Z`);
+
+const violation: Violation = {
+  policy: 'servers',
+  reference: 'datacenter',
+  object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name: 's1' },
+  field: 'spec.datacenter',
+  reason: 'TargetMissing',
+  target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra1' },
+};
+
+let windows: Objects<RestoreWindow>;
+let events: ReturnType<typeof createEvents>;
+let now: Date;
+/** What the next sweeps find. */
+let found: Pick<SweepResult, 'violations' | 'unreadable'>;
+let sweeps: boolean[];
+let changed: Set<string>;
+let reconcile: ReturnType<typeof leader>;
+
+beforeEach(() => {
+  windows = createObjects();
+  events = createEvents();
+  now = at('12:00:00');
+  found = { violations: [], unreadable: [] };
+  sweeps = [];
+  changed = new Set();
+  reconcile = leader();
+});
+
+function leader(change: Partial<RestoreWindowsDeps> = {}) {
+  const run = createRestoreWindowsReconciler({
+    window: windows.read,
+    takeChanged: (name) => changed.delete(name),
+    sweep: ({ interim }) => {
+      sweeps.push(interim);
+      return Promise.resolve({ ...found, interim, startedAt: now, finishedAt: now, objectsScanned: 3 });
+    },
+    count: () => Promise.resolve(3),
+    setCondition,
+    writeStatus: (window, status) => windows.replace({ ...window, status }),
+    writeReports: () => Promise.resolve(),
+    record: events.record,
+    timesOf: () => times,
+    source: () => undefined,
+    now: () => now,
+    log: silent,
+    ...change,
+  });
+  return () => run('drill', NEVER);
+}
+
+function create(spec: Partial<RestoreWindowSpec> = {}): void {
+  windows.add({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name: 'drill', uid: 'uid-of-drill', generation: 1 },
+    spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z', ...spec },
+  });
+}
+
+const edit = (spec: Partial<RestoreWindowSpec>): void => {
+  windows.edit('drill', (window) => ({ ...window, spec: { ...window.spec, ...spec } }));
+};
+const status = () => windows.read('drill')?.status;
+const condition = (type: string) => status()?.conditions?.find((candidate) => candidate.type === type);
+
+/** A window that was opened and closed at noon, and swept for the first time. */
+async function closeAtNoon(): Promise<void> {
+  create();
+  await reconcile();
+  edit({ close: true });
+  await reconcile();
+  await reconcile();
+}
+
+describe('an open window', () => {
+  test('says so, and comes back when it ends', async () => {
+    create();
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('13:00:00') });
+    expect(status()).toMatchObject({ phase: 'Open', openedAt: '2026-11-21T12:00:00.000Z' });
+    expect(condition('Open')).toMatchObject({ status: 'True', observedGeneration: 1 });
+    expect(events.all).toMatchObject([
+      { reason: 'WindowOpened', regarding: { kind: 'RestoreWindow', name: 'drill', uid: 'uid-of-drill' } },
+    ]);
+  });
+
+  test('is written and announced once', async () => {
+    create();
+    await reconcile();
+    now = at('12:30:00');
+    await reconcile();
+    expect(windows.writes()).toBe(1);
+    expect(events.reasons()).toEqual(['WindowOpened']);
+  });
+
+  test('whose end was moved keeps the time at which it opened', async () => {
+    create();
+    await reconcile();
+    now = at('12:30:00');
+    edit({ expiresAt: '2026-11-21T14:00:00Z' });
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('14:00:00') });
+    expect(status()?.openedAt).toBe('2026-11-21T12:00:00.000Z');
+    expect(condition('Open')?.message).toContain('14:00');
+    expect(events.reasons()).toEqual(['WindowOpened']);
+  });
+});
+
+describe('a window that may not open', () => {
+  beforeEach(() => {
+    create({ principals: [{ group: 'system:authenticated' }] });
+  });
+
+  test('says why, once', async () => {
+    expect(await reconcile()).toEqual({ kind: 'await-change' });
+    await reconcile();
+    expect(condition('Open')).toMatchObject({ status: 'False', reason: 'InvalidSpec' });
+    expect(windows.writes()).toBe(1);
+    expect(sweeps).toEqual([]);
+  });
+
+  test('opens once it is corrected', async () => {
+    await reconcile();
+    edit({ principals: [{ user: 'velero' }] });
+    await reconcile();
+    expect(status()?.phase).toBe('Open');
+  });
+});
+
+test('a window that is gone needs nothing', async () => {
+  expect(await reconcile()).toEqual({ kind: 'gone' });
+  expect(windows.writes()).toBe(0);
+});
+
+describe('a window closes', () => {
+  test.each<[string, string, () => void]>([
+    [
+      'by hand',
+      'Manual',
+      () => {
+        edit({ close: true });
+      },
+    ],
+    [
+      'when it expires',
+      'Expired',
+      () => {
+        now = at('13:00:00');
+      },
+    ],
+    [
+      'when an edit spoils it',
+      'Manual',
+      () => {
+        edit({ principals: [{ group: 'system:authenticated' }] });
+      },
+    ],
+  ])('%s, and says so once', async (_how, reason, close) => {
+    create();
+    await reconcile();
+    close();
+    expect(await reconcile()).toEqual({ kind: 'await-change' });
+    expect(status()).toMatchObject({
+      phase: 'Settling',
+      openedAt: '2026-11-21T12:00:00.000Z',
+      closedAt: now.toISOString(),
+      closeReason: reason,
+    });
+    expect(condition('Open')).toMatchObject({ status: 'False', reason });
+    expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed']);
+  });
+
+  test('for good, also when its spec is changed back', async () => {
+    await closeAtNoon();
+    edit({ close: false, expiresAt: '2026-11-22T00:00:00Z' });
+    now = at('12:00:30');
+    await reconcile();
+    expect(status()).toMatchObject({ phase: 'Settling', closedAt: '2026-11-21T12:00:00.000Z' });
+  });
+});
+
+describe('after a window has closed', () => {
+  test('it is swept at once, for a report that is marked as interim', async () => {
+    found = { violations: [violation], unreadable: [] };
+    await closeAtNoon();
+    expect(sweeps).toEqual([true]);
+    expect(status()).toMatchObject({
+      phase: 'Settling',
+      closedAt: '2026-11-21T12:00:00.000Z',
+      lastSweep: { interim: true, objectsScanned: 3 },
+      violations: { total: 1, items: [violation] },
+    });
+    expect(condition('SweepComplete')?.reason).toBe('Interim');
+    expect(condition('IntegrityVerified')?.status).toBe('False');
+  });
+
+  test('it is left alone while it settles', async () => {
+    await closeAtNoon();
+    const before = windows.writes();
+    now = at('12:00:30');
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:01:05') });
+    expect(windows.writes()).toBe(before);
+    expect(sweeps).toEqual([true]);
+  });
+
+  test('it is swept for good once it has settled, and a clean result is the end', async () => {
+    await closeAtNoon();
+    now = at('12:01:05');
+    await reconcile();
+    expect(sweeps).toEqual([true, false]);
+    expect(status()?.phase).toBe('Completed');
+    expect(condition('IntegrityVerified')).toMatchObject({ status: 'True', reason: 'Clean' });
+    expect(condition('SweepComplete')).toMatchObject({ status: 'True', reason: 'Swept' });
+    expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed', 'Settling', 'Clean']);
+
+    const before = windows.writes();
+    now = at('18:00:00');
+    changed.add('drill');
+    expect(await reconcile()).toEqual({ kind: 'await-change' });
+    expect(windows.writes()).toBe(before);
+    expect(sweeps).toHaveLength(2);
+  });
+
+  test('a leader that was away since sweeps for good at once', async () => {
+    create();
+    await reconcile();
+    edit({ close: true });
+    await reconcile();
+    now = at('15:00:00');
+    await leader()();
+    expect(sweeps).toEqual([false]);
+    expect(status()?.phase).toBe('Completed');
+  });
+});
+
+describe('what is still broken', () => {
+  beforeEach(async () => {
+    found = { violations: [violation], unreadable: [] };
+    await closeAtNoon();
+    now = at('12:01:05');
+    await reconcile();
+    sweeps = [];
+  });
+
+  test('is reported, and told once', () => {
+    expect(status()).toMatchObject({ phase: 'CompletedWithViolations', violations: { total: 1 } });
+    expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed', 'ViolationsFound']);
+    expect(events.all.at(-1)?.type).toBe('Warning');
+  });
+
+  test('is looked at again after a while, and nobody is told what they know', async () => {
+    now = at('12:02:04');
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:02:05') });
+    expect(sweeps).toEqual([]);
+    now = at('12:02:05');
+    await reconcile();
+    expect(sweeps).toEqual([false]);
+    expect(events.reasons().filter((reason) => reason === 'ViolationsFound')).toHaveLength(1);
+  });
+
+  test('is swept at once when a target appears, and ends clean', async () => {
+    now = at('12:01:10');
+    found = { violations: [], unreadable: [] };
+    changed.add('drill');
+    await reconcile();
+    expect(status()).toMatchObject({ phase: 'Completed', violations: { total: 0, items: [] } });
+    expect(condition('IntegrityVerified')).toMatchObject({
+      status: 'True',
+      lastTransitionTime: '2026-11-21T12:01:10Z',
+    });
+    expect(events.reasons().at(-1)).toBe('Clean');
+  });
+
+  test('is swept once for a change that mends nothing', async () => {
+    now = at('12:01:10');
+    changed.add('drill');
+    await reconcile();
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:02:10') });
+    expect(sweeps).toEqual([false]);
+  });
+
+  test('is swept again for the same change when the report of it could not be written', async () => {
+    now = at('12:01:10');
+    found = { violations: [], unreadable: [] };
+    changed.add('drill');
+    windows.interrupt('before');
+    await expect(reconcile()).rejects.toThrow('connection broke');
+    await reconcile();
+    expect(status()?.phase).toBe('Completed');
+  });
+
+  test('is told again when it is more or less than before', async () => {
+    now = at('12:02:05');
+    found = { violations: [violation, { ...violation, field: 'spec.other' }], unreadable: [] };
+    await reconcile();
+    expect(events.all.at(-1)?.message).toContain('2 violations');
+    expect(condition('IntegrityVerified')?.lastTransitionTime).toBe('2026-11-21T12:00:00Z');
+  });
+});
+
+describe('a kind that cannot be read', () => {
+  beforeEach(async () => {
+    found = { violations: [], unreadable: ['servers.infra.example.com: 403'] };
+    await closeAtNoon();
+    now = at('12:01:05');
+    await reconcile();
+  });
+
+  test('never leads to a clean report', () => {
+    expect(status()?.phase).toBe('CompletedWithViolations');
+    expect(condition('SweepComplete')).toMatchObject({ status: 'False', reason: 'KindUnreadable' });
+    expect(condition('IntegrityVerified')).toMatchObject({ status: 'Unknown', reason: 'KindUnreadable' });
+    expect(events.all.at(-1)).toMatchObject({ type: 'Warning', reason: 'KindUnreadable' });
+    expect(events.all.at(-1)?.message).toContain('servers.infra.example.com: 403');
+  });
+
+  test('is tried again, until it can be', async () => {
+    found = { violations: [], unreadable: [] };
+    now = at('12:02:05');
+    await reconcile();
+    expect(status()?.phase).toBe('Completed');
+  });
+});
+
+describe('a failure is tried again:', () => {
+  test('a long sweep says how far it is, and its report takes that away', async () => {
+    create({ close: true });
+    await reconcile();
+    let seen: unknown;
+    const slow = leader({
+      sweep: async ({ interim }, signal, onProgress) => {
+        const startedAt = new Date(now.getTime() - 10_000);
+        const resource = { group: 'infra.example.com', resource: 'servers' };
+        await onProgress?.({ startedAt, objectsScanned: 2, resource, resources: [resource] }, signal);
+        seen = status()?.currentSweep;
+        return { ...found, interim, startedAt, finishedAt: now, objectsScanned: 3 };
+      },
+    });
+    await slow();
+    expect(seen).toMatchObject({ objectsScanned: 2, objectsTotal: 3, resource: 'servers.infra.example.com' });
+    expect(status()?.lastSweep).toMatchObject({ objectsScanned: 3 });
+    expect(status()).not.toHaveProperty('currentSweep');
+  });
+
+  test('a sweep that fails writes nothing', async () => {
+    create();
+    await reconcile();
+    edit({ close: true });
+    await reconcile();
+    const before = status();
+    const failing = leader({ sweep: () => Promise.reject(new Error('the API server is away')) });
+    await expect(failing()).rejects.toThrow('away');
+    expect(status()).toEqual(before);
+  });
+
+  test('a write that someone overtook announces nothing', async () => {
+    create();
+    const stale = windows.read('drill');
+    edit({ reason: 'drill' });
+    await expect(leader({ window: () => stale })()).rejects.toMatchObject({ code: 409 });
+    expect(events.reasons()).toEqual([]);
+    await reconcile();
+    expect(status()?.phase).toBe('Open');
+  });
+
+  const steps: Readonly<Record<string, () => Promise<unknown>>> = {
+    opening: () => {
+      create();
+      return Promise.resolve();
+    },
+    closing: async () => {
+      create();
+      await reconcile();
+      edit({ close: true });
+    },
+    'the report': async () => {
+      create();
+      await reconcile();
+      edit({ close: true });
+      await reconcile();
+    },
+  };
+
+  test.each([
+    ['before', 'opening'],
+    ['after', 'opening'],
+    ['before', 'closing'],
+    ['after', 'closing'],
+    ['before', 'the report'],
+    ['after', 'the report'],
+  ] as const)('killed %s the write of %s, it comes to the same end', async (when, step) => {
+    await steps[step]?.();
+    windows.interrupt(when);
+    await expect(reconcile()).rejects.toThrow('connection broke');
+    const next = leader();
+    await untilDone(next, 'drill');
+    edit({ close: true });
+    await next();
+    await next();
+    now = at('12:01:05');
+    await next();
+    expect(status()).toMatchObject({
+      phase: 'Completed',
+      openedAt: '2026-11-21T12:00:00.000Z',
+      closedAt: '2026-11-21T12:00:00.000Z',
+      closeReason: 'Manual',
+    });
+    expect(sweeps.filter((interim) => !interim)).toHaveLength(1);
+    expect(new Set(events.reasons()).size).toBe(events.reasons().length);
+  });
+});

@@ -1,0 +1,167 @@
+/** What a sweep looks at beside references: checks that waited for the restore, defaults that are lacking, values held twice. */
+import { asCreated, auditObject, forAudit } from '../../admission/audit.ts';
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { isJsonObject } from '../../json/json.ts';
+import { mutate } from '../../admission/mutate.ts';
+import { heldKeys, type HeldKey } from '../../admission/unique-key.ts';
+import type { World } from '../../admission/world.ts';
+import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { Violation } from '../../api/restore-window.ts';
+import { subjectOf } from '../../restore/subject.ts';
+
+export interface SweepChecksDeps {
+  readonly world: World;
+  /** Live. */
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly now: () => Date;
+}
+
+/** What is wrong with one stored object by one policy, apart from its references. Throws when nobody can tell. */
+export async function waitingViolations(
+  policy: CompiledPolicy,
+  resource: GroupResource,
+  object: KubernetesObject,
+  { world, now }: SweepChecksDeps,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const { schema, rules } = policy.restore.defers;
+  if (!schema && !rules) return [];
+  const waited = {
+    ...forAudit(policy),
+    ...(schema ? {} : { schema: undefined }),
+    ...(rules ? {} : { rules: [] }),
+  };
+  const circumstances = { world, signal, now: now().getTime() };
+  const audited = await auditObject({ ...waited, unique: [] }, resource, object, circumstances);
+  if (audited.kind === 'unknown') throw audited.cause;
+  return audited.violations
+    .filter(({ deferrable }) => deferrable === 'schema' || deferrable === 'rules')
+    .map(({ field, message, check, deferrable }) => ({
+      ...about(policy, object, field),
+      check: check ?? deferrable ?? '',
+      reason: 'CheckFailed' as const,
+      message,
+    }));
+}
+
+/**
+ * Defaults that the object lacks: it was written while Gatehouse was down. Only of objects made since the restore began: older
+ * ones may be older than the policy.
+ */
+export async function lackingDefaults(
+  policy: CompiledPolicy,
+  resource: GroupResource,
+  object: KubernetesObject,
+  since: Date,
+  { world }: SweepChecksDeps,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const created = new Date(object.metadata?.creationTimestamp ?? 0);
+  // Objects carry whole seconds.
+  if (policy.defaults.length === 0 || created.getTime() < since.getTime() - 1_000) return [];
+  const filling = { ...policy, mutations: [], preservesOwners: false };
+  const decision = await mutate(asCreated(resource, object), [filling], { world, signal });
+  if (decision.kind === 'retry') throw new Error(decision.message, { cause: decision.cause });
+  if (decision.kind === 'deny') return [];
+  return decision.patch.map(({ path }) => ({
+    ...about(policy, object, toField(path)),
+    reason: 'DefaultWouldChange' as const,
+    message: 'a default is lacking: write the object once, and it is filled in',
+  }));
+}
+
+/** Collects who holds which unique value; afterwards tells those that two hold, each read again. */
+export interface Duplicates {
+  readonly see: (policy: CompiledPolicy, resource: GroupResource, object: KubernetesObject) => void;
+  readonly confirmed: (signal: AbortSignal) => Promise<readonly Violation[]>;
+}
+
+interface Holder {
+  readonly self: ObjectRef;
+  readonly key: HeldKey;
+}
+
+export function createDuplicates({ read }: Pick<SweepChecksDeps, 'read'>): Duplicates {
+  const holders = new Map<CompiledPolicy, Map<string, Holder[]>>();
+  return {
+    see: (policy, resource, object) => {
+      if (policy.unique.length === 0 || !isJsonObject(object)) return;
+      const self = refOf(resource, object);
+      const byClaim = holders.get(policy) ?? new Map<string, Holder[]>();
+      holders.set(policy, byClaim);
+      for (const key of heldKeys(policy, object, self)) {
+        const others = byClaim.get(key.claim);
+        if (others === undefined) byClaim.set(key.claim, [{ self, key }]);
+        else others.push({ self, key });
+      }
+    },
+    confirmed: async (signal) => {
+      const found: Violation[] = [];
+      for (const [policy, byClaim] of holders) {
+        for (const [claim, all] of byClaim) {
+          if (all.length < 2) continue;
+          const live: { readonly object: KubernetesObject; readonly holder: Holder }[] = [];
+          for (const holder of all) {
+            const object = await read(holder.self, signal);
+            if (object !== undefined && holds(policy, claim, holder.self, object))
+              live.push({ object, holder });
+          }
+          if (live.length < 2) continue;
+          for (const { object, holder } of live) found.push(toDuplicate(policy, object, holder, live.length));
+        }
+      }
+      return found;
+    },
+  };
+}
+
+function holds(policy: CompiledPolicy, claim: string, self: ObjectRef, object: KubernetesObject): boolean {
+  if (object.metadata?.deletionTimestamp !== undefined || !isJsonObject(object)) return false;
+  return heldKeys(policy, object, self).some((key) => key.claim === claim);
+}
+
+function toDuplicate(
+  policy: CompiledPolicy,
+  object: KubernetesObject,
+  { key }: Holder,
+  holders: number,
+): Violation {
+  return {
+    ...about(policy, object, key.field),
+    check: key.rule.name,
+    reason: 'Duplicate',
+    message: `${holders} objects hold this value, and one may: change or delete the others`,
+  };
+}
+
+/** Copies that still name something in the namespace that they were copied from: nobody rewrites references. */
+export function crossesMapping(
+  mapping: Readonly<Record<string, string>>,
+  from: string | undefined,
+  to: string | undefined,
+): boolean {
+  if (from === undefined || to === undefined || from === to) return false;
+  const isCopy = Object.entries(mapping).some(([source, target]) => source !== target && target === from);
+  return isCopy && Object.hasOwn(mapping, to) && mapping[to] !== to;
+}
+
+export function about(
+  policy: CompiledPolicy,
+  object: KubernetesObject,
+  field: string,
+): Pick<Violation, 'policy' | 'object' | 'field'> {
+  return { policy: policy.name, object: subjectOf(object), field };
+}
+
+export function refOf(resource: GroupResource, { metadata }: KubernetesObject): ObjectRef {
+  return { ...resource, name: metadata?.name ?? '', namespace: metadata?.namespace };
+}
+
+/** `/spec/disks/0/tier` → `spec.disks[0].tier` */
+const toField = (pointer: string): string =>
+  pointer
+    .slice(1)
+    .replaceAll(/\/(\d+|-)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.')
+    .replaceAll('~1', '/')
+    .replaceAll('~0', '~');

@@ -1,0 +1,389 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import type { World } from '../../admission/world.ts';
+import { objectKey, type GroupResource, type KubernetesObject, type ObjectRef } from '../../api/meta.ts';
+import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
+import { createSweep, type SweepDeps } from './sweep.ts';
+
+const startedAt = new Date('2026-11-21T12:00:00Z');
+
+interface Server extends KubernetesObject {
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/** What is stored, by resource and key. */
+let stored: Record<string, Map<string, KubernetesObject>>;
+let namespaces: Map<string, Record<string, string>>;
+let policies: CompiledPolicy[];
+let listed: string[];
+let reads: string[];
+
+beforeEach(() => {
+  stored = { servers: new Map(), datacenters: new Map(), racks: new Map() };
+  namespaces = new Map([
+    ['shop', { env: 'prod' }],
+    ['lab', { env: 'test' }],
+  ]);
+  policies = [compiled()];
+  listed = [];
+  reads = [];
+});
+
+function server(name: string, spec: Server['spec'], metadata: KubernetesObject['metadata'] = {}): Server {
+  return {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Server',
+    metadata: { namespace: 'shop', name, uid: `uid-of-${name}`, ...metadata },
+    spec,
+  };
+}
+
+function put(resource: string, ...objects: KubernetesObject[]): void {
+  for (const object of objects) stored[resource]?.set(objectKey(object.metadata ?? {}), object);
+}
+const datacenter = (name: string): KubernetesObject => ({ metadata: { name } });
+
+const EMPTY_WORLD: World = {
+  find: () => undefined,
+  confirm: read,
+  read,
+  restoreEvidence: () => Promise.resolve(undefined),
+};
+
+const sweep = (change: Partial<SweepDeps> = {}, interim = false, namespaceMapping = {}) =>
+  createSweep({
+    policies: () => policies,
+    pages: ({ resource }) => pagesOf([...(stored[resource]?.values() ?? [])]),
+    keys: ({ resource }) => {
+      listed.push(resource);
+      return Promise.resolve(new Set(stored[resource]?.keys()));
+    },
+    read,
+    namespaceLabels: () => Promise.resolve(namespaces),
+    world: EMPTY_WORLD,
+    pause: () => Promise.resolve(),
+    now: () => startedAt,
+    ...change,
+  })({ interim, since: startedAt, namespaceMapping }, NEVER);
+
+function read(ref: ObjectRef): Promise<KubernetesObject | undefined> {
+  reads.push(`${ref.resource} ${objectKey(ref)}`);
+  return Promise.resolve(stored[ref.resource]?.get(objectKey(ref)));
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- pages come from the network, these from a list
+async function* pagesOf(...pages: (readonly KubernetesObject[])[]) {
+  yield* pages;
+}
+
+const places = async (change: Partial<SweepDeps> = {}) =>
+  (await sweep(change)).violations.map(
+    ({ object, field, target }) => `${object.name} ${field} ${target?.name}`,
+  );
+
+test('a reference without a target is reported, with all that is needed to mend it', async () => {
+  put(
+    'servers',
+    server('s1', { datacenter: 'gone' }),
+    server('s2', { datacenter: 'fra1' }),
+    server('s3', {}),
+  );
+  put('datacenters', datacenter('fra1'));
+  expect(await sweep()).toEqual({
+    startedAt,
+    finishedAt: startedAt,
+    interim: false,
+    objectsScanned: 3,
+    unreadable: [],
+    violations: [
+      {
+        policy: 'servers',
+        reference: 'datacenter',
+        object: {
+          apiVersion: `${GROUP}/v1`,
+          kind: 'Server',
+          namespace: 'shop',
+          name: 's1',
+          uid: 'uid-of-s1',
+        },
+        field: 'spec.datacenter',
+        reason: 'TargetMissing',
+        target: { group: GROUP, resource: 'datacenters', name: 'gone' },
+      },
+    ],
+  });
+});
+
+test('a sweep is marked as interim when it is one', async () => {
+  expect((await sweep({}, true)).interim).toBe(true);
+});
+
+test('nothing is read for policies without references', async () => {
+  policies = [compiled({ validate: { immutable: ['spec.datacenter'] } })];
+  put('servers', server('s1', { datacenter: 'gone' }));
+  expect(await sweep()).toMatchObject({ objectsScanned: 0, violations: [], unreadable: [] });
+});
+
+test('every page is swept, and each kind of target is listed once', async () => {
+  const pages = () =>
+    pagesOf([server('s1', { datacenter: 'gone' })], [], [server('s2', { datacenter: 'gone' })]);
+  put('servers', server('s1', { datacenter: 'gone' }), server('s2', { datacenter: 'gone' }));
+  const result = await sweep({ pages });
+  expect(result.objectsScanned).toBe(2);
+  expect(result.violations).toHaveLength(2);
+  expect(listed).toEqual(['datacenters']);
+});
+
+test('a kind that two policies govern is read once, for both', async () => {
+  const rack = { name: 'rack', path: 'spec.rack', target: { apiGroup: GROUP, resource: 'racks' } };
+  policies = [compiled(), compiled({ validate: { references: [rack] } }, { name: 'more', generation: 1 })];
+  put('servers', server('s1', { datacenter: 'gone', rack: 'gone' }));
+  const result = await sweep();
+  expect(result.objectsScanned).toBe(1);
+  expect(result.violations.map(({ policy }) => policy)).toEqual(['servers', 'more']);
+});
+
+test('a namespaced target is looked for in the namespace of the object', async () => {
+  const rack = { name: 'rack', path: 'spec.rack', target: { apiGroup: GROUP, resource: 'racks' } };
+  policies = [compiled({ validate: { references: [rack] } })];
+  put('servers', server('s1', { rack: 'r1' }), server('s2', { rack: 'r1' }, { namespace: 'lab' }));
+  put('racks', { metadata: { namespace: 'lab', name: 'r1' } });
+  const { violations } = await sweep();
+  expect(violations).toMatchObject([{ object: { name: 's1' }, target: { namespace: 'shop', name: 'r1' } }]);
+});
+
+describe('what a stale page says is not believed:', () => {
+  const stalePage = (...objects: Server[]): Partial<SweepDeps> => ({ pages: () => pagesOf(objects) });
+
+  test('an object that is gone accuses nobody', async () => {
+    expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
+  });
+
+  test('nor does one that names another target by now', async () => {
+    put('servers', server('s1', { datacenter: 'fra1' }));
+    put('datacenters', datacenter('fra1'));
+    expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
+  });
+
+  test('nor does one that is being deleted by now', async () => {
+    put('servers', server('s1', { datacenter: 'gone' }, { deletionTimestamp: '2026-11-21T11:59:00Z' }));
+    expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
+  });
+
+  test('a target that came after the list counts', async () => {
+    put('servers', server('s1', { datacenter: 'fra1' }));
+    put('datacenters', datacenter('fra1'));
+    expect(await places({ keys: () => Promise.resolve(new Set()) })).toEqual([]);
+  });
+
+  test('a reference that has moved within its object is found where it is now', async () => {
+    const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
+    policies = [compiled({ validate: { references: [disks] } })];
+    put('servers', server('s1', { disks: [{ site: 'gone' }] }));
+    put('datacenters', datacenter('fra1'));
+    const before = server('s1', { disks: [{ site: 'fra1' }, { site: 'gone' }] });
+    expect(await places(stalePage(before))).toEqual(['s1 spec.disks[0].site gone']);
+  });
+});
+
+test('two references on one field are judged each by its own target', async () => {
+  const place = { name: 'rack', path: 'spec.datacenter', target: { apiGroup: GROUP, resource: 'racks' } };
+  policies = [compiled({ validate: { references: [datacenterReference, place] } })];
+  put('servers', server('s1', { datacenter: 'fra1' }));
+  put('datacenters', datacenter('fra1'));
+  const { violations } = await sweep();
+  expect(violations).toMatchObject([{ reference: 'rack', target: { resource: 'racks', name: 'fra1' } }]);
+});
+
+test('every missing target of an object is reported once', async () => {
+  const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
+  policies = [compiled({ validate: { references: [disks] } })];
+  put('servers', server('s1', { disks: [{ site: 'gone' }, { site: 'fra1' }, { site: 'gone' }] }));
+  put('datacenters', datacenter('fra1'));
+  expect(await places()).toEqual(['s1 spec.disks[0].site gone', 's1 spec.disks[2].site gone']);
+});
+
+test('objects that are being deleted are left out, and nothing is read for them', async () => {
+  put('servers', server('s1', { datacenter: 'gone' }, { deletionTimestamp: '2026-11-21T11:59:00Z' }));
+  expect(await places()).toEqual([]);
+  expect(reads).toEqual([]);
+});
+
+test('what is whole costs no live read', async () => {
+  put('servers', server('s1', { datacenter: 'fra1' }));
+  put('datacenters', datacenter('fra1'));
+  expect(await places()).toEqual([]);
+  expect(reads).toEqual([]);
+});
+
+describe('selectors are respected:', () => {
+  const match = { apiGroups: [GROUP], resources: ['servers'] };
+
+  test('namespaces that are not selected are left out', async () => {
+    policies = [compiled({ match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } })];
+    put(
+      'servers',
+      server('s1', { datacenter: 'gone' }),
+      server('s2', { datacenter: 'gone' }, { namespace: 'lab' }),
+      server('s3', { datacenter: 'gone' }, { namespace: 'unknown' }),
+    );
+    expect(await places()).toEqual(['s1 spec.datacenter gone']);
+  });
+
+  test('a namespaceSelector leaves out no cluster-scoped object', async () => {
+    policies = [compiled({ match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } })];
+    put('servers', { ...server('s1', { datacenter: 'gone' }), metadata: { name: 's1' } });
+    expect(await places()).toEqual(['s1 spec.datacenter gone']);
+  });
+
+  test('objects that are not selected are left out', async () => {
+    policies = [compiled({ match: { ...match, objectSelector: { matchLabels: { tier: 'gold' } } } })];
+    put(
+      'servers',
+      server('s1', { datacenter: 'gone' }, { labels: { tier: 'gold' } }),
+      server('s2', { datacenter: 'gone' }),
+    );
+    expect(await places()).toEqual(['s1 spec.datacenter gone']);
+  });
+});
+
+describe('a kind that cannot be read is reported, and the others are swept:', () => {
+  const away = new Error('the API server is away');
+  const failingFor = (failing: string) => (resource: GroupResource) =>
+    resource.resource === failing ? Promise.reject(away) : Promise.resolve(new Set<string>());
+
+  beforeEach(() => {
+    policies = [compiled({ match: { apiGroups: [GROUP], resources: ['racks', 'servers'] } })];
+    put('servers', server('s1', { datacenter: 'gone' }));
+    put('racks', { ...server('r1', { datacenter: 'gone' }), kind: 'Rack' });
+  });
+
+  test('when its objects cannot be listed', async () => {
+    const { unreadable, violations } = await sweep({
+      pages: async function* ({ resource }) {
+        if (resource === 'racks') throw away;
+        yield* pagesOf([...(stored.servers?.values() ?? [])]);
+      },
+    });
+    expect(unreadable).toEqual([`racks.${GROUP}: the API server is away`]);
+    expect(violations).toHaveLength(1);
+  });
+
+  test('when it breaks off between two pages, with what was found until then', async () => {
+    const { unreadable, violations, objectsScanned } = await sweep({
+      pages: async function* ({ resource }) {
+        yield* pagesOf([...(stored[resource]?.values() ?? [])]);
+        if (resource === 'servers') throw away;
+      },
+    });
+    expect(unreadable).toEqual([`servers.${GROUP}: the API server is away`]);
+    expect(violations).toHaveLength(2);
+    expect(objectsScanned).toBe(2);
+  });
+
+  test('when its targets cannot be listed', async () => {
+    const { unreadable } = await sweep({ keys: failingFor('datacenters') });
+    expect(unreadable).toHaveLength(2);
+  });
+
+  test('when a finding cannot be confirmed', async () => {
+    const { unreadable, violations } = await sweep({ read: () => Promise.reject(away) });
+    expect(unreadable).toHaveLength(2);
+    expect(violations).toEqual([]);
+  });
+});
+
+test('a sweep that is told to stop fails, instead of calling everything unreadable', async () => {
+  put('servers', server('s1', { datacenter: 'gone' }));
+  const stop = new AbortController();
+  const stopped = createSweep({
+    policies: () => policies,
+    pages: () => {
+      stop.abort(new Error('no longer leading'));
+      throw new Error('aborted');
+    },
+    keys: () => Promise.resolve(new Set()),
+    read,
+    namespaceLabels: () => Promise.resolve(namespaces),
+    world: EMPTY_WORLD,
+    pause: () => Promise.resolve(),
+    now: () => startedAt,
+  });
+  const options = { interim: false, since: startedAt, namespaceMapping: {} };
+  await expect(stopped(options, stop.signal)).rejects.toThrow('no longer leading');
+});
+
+describe('beside references', () => {
+  const reasons = async (...asked: Parameters<typeof sweep>) =>
+    (await sweep(...asked)).violations.map(
+      ({ object, reason, field }) => `${object.name} ${reason} ${field}`,
+    );
+
+  test('a value that two objects hold is reported of both, and only while they do', async () => {
+    policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
+    put(
+      'servers',
+      server('s1', { serial: 'a' }),
+      server('s2', { serial: 'a' }),
+      server('s3', { serial: 'b' }),
+    );
+    expect(await reasons()).toEqual(['s1 Duplicate spec.serial', 's2 Duplicate spec.serial']);
+    const changed = (ref: ObjectRef) =>
+      ref.name === 's2' ? Promise.resolve(server('s2', { serial: 'c' })) : read(ref);
+    expect(await reasons({ read: changed })).toEqual([]);
+  });
+
+  test('a check that waited is made up for, and no other', async () => {
+    const schema = { properties: { spec: { properties: { units: { maximum: 4 } } } } };
+    put('servers', server('s1', { units: 9 }), server('s2', { units: 1 }));
+    policies = [compiled({ validate: { schema }, restore: { schema: 'Defer' } })];
+    expect(await reasons()).toEqual(['s1 CheckFailed spec.units']);
+    policies = [compiled({ validate: { schema } })];
+    expect(await reasons()).toEqual([]);
+  });
+
+  test('a default is lacking where the restore wrote an object while nobody filled it', async () => {
+    policies = [compiled({ validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] })];
+    put(
+      'servers',
+      server('new', {}, { creationTimestamp: '2026-11-21T12:00:00Z' }),
+      server('filled', { tier: 'x' }, { creationTimestamp: '2026-11-21T12:00:00Z' }),
+      server('old', {}, { creationTimestamp: '2026-11-21T11:00:00Z' }),
+    );
+    expect(await reasons()).toEqual(['new DefaultWouldChange spec.tier']);
+  });
+
+  test('A9: a copy that names something where it was copied from is reported', async () => {
+    const rack = {
+      name: 'rack',
+      path: 'spec.rack',
+      namespacePath: 'spec.rackNamespace',
+      target: { apiGroup: GROUP, resource: 'racks' },
+    };
+    policies = [compiled({ validate: { references: [rack] } })];
+    const copy = { namespace: 'prod-copy' };
+    put(
+      'racks',
+      { metadata: { namespace: 'prod', name: 'r1' } },
+      { metadata: { namespace: 'prod-copy', name: 'r1' } },
+    );
+    put(
+      'servers',
+      server('s1', { rack: 'r1', rackNamespace: 'prod' }, copy),
+      server('s2', { rack: 'r1', rackNamespace: 'prod-copy' }, copy),
+    );
+    const mapping = { prod: 'prod-copy' };
+    expect(await reasons({}, false, mapping)).toEqual(['s1 CrossesNamespaceMapping spec.rack']);
+    expect(await reasons()).toEqual([]);
+  });
+
+  test('a target that comes between the two looks is not missing', async () => {
+    put('servers', server('s1', { datacenter: 'late' }));
+    const pause = () => {
+      put('datacenters', datacenter('late'));
+      return Promise.resolve();
+    };
+    expect(await reasons({ pause })).toEqual([]);
+  });
+});

@@ -1,0 +1,83 @@
+/** Traces of this process, if the environment asks for them. Nothing of OpenTelemetry is loaded unless it does. */
+import type { Logger } from 'pino';
+
+import { resolveTracing } from '../config/tracing.ts';
+import type { RequestLine } from '../kube/api-error.ts';
+import type { RequestSpan } from '../kube/rest.ts';
+import type { Tracing } from '../tracing/tracing.ts';
+import { VERSION } from '../config/version.ts';
+import { pathTemplate } from './path-template.ts';
+
+interface TracingParts {
+  readonly namespace: string;
+  readonly identity: string;
+  readonly log: Logger;
+}
+
+/** @throws ConfigError when traces are asked for in a way that cannot be met */
+export async function openTracing(
+  environment: NodeJS.ProcessEnv,
+  { namespace, identity, log }: TracingParts,
+): Promise<Tracing | undefined> {
+  const config = resolveTracing(environment);
+  if (config === undefined) return undefined;
+  const { createTracing } = await import('../tracing/open-telemetry.ts');
+  const { host, pathname } = new URL(config.url); // a user and a password in it are nobody's business
+  log.info({ collector: `${host}${pathname}`, sampler: config.sampler }, 'sending traces');
+  return createTracing({
+    ...config,
+    resource: {
+      'service.name': 'gatehouse',
+      'service.version': VERSION,
+      'service.instance.id': identity,
+      'k8s.namespace.name': namespace,
+    },
+    log,
+  });
+}
+
+/**
+ * Spans of requests to the API server, within whatever asked for them. Of a path they have the form alone: a name in it may come out
+ * of an object that is reviewed.
+ * @param server its URL
+ * @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+ */
+export function traceRequests(
+  { client }: Pick<Tracing, 'client'>,
+  server: string,
+): (line: RequestLine) => RequestSpan | undefined {
+  const { hostname, port, protocol } = new URL(server);
+  const address = {
+    'server.address': hostname,
+    'server.port': port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port),
+  };
+  return ({ method, path }) => {
+    const template = pathTemplate(path);
+    const span = client(`${method} ${template}`, {
+      ...address,
+      'http.request.method': method,
+      'url.template': template,
+    });
+    if (span === undefined) return undefined;
+    return {
+      headers: span.headers,
+      end: (code) => {
+        if (typeof code === 'string') span.end({}, code);
+        else span.end({ 'http.response.status_code': code }, isFailure(code) ? String(code) : undefined);
+      },
+    };
+  };
+}
+
+/** That there is no such object is an answer. */
+const isFailure = (status: number): boolean => status >= 400 && status !== 404;
+
+/** `work` as it is, or in a span of its own where there are traces. */
+export async function traced<T>(
+  tracing: Tracing | undefined,
+  name: string,
+  attributes: Readonly<Record<string, string>>,
+  work: () => Promise<T>,
+): Promise<T> {
+  return tracing === undefined ? work() : tracing.work(name, attributes, work);
+}

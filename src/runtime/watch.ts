@@ -1,0 +1,40 @@
+/** A store and the reflector that fills it, running until the signal aborts. */
+import type { Listeners } from './listeners.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Log } from '../kube/log.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { createReflector, type ReflectorOptions } from '../kube/reflector.ts';
+import type { Rest } from '../kube/rest.ts';
+import { createStore, type Store, type StoreOptions } from '../kube/store.ts';
+
+export interface Watched<T extends KubeObject> {
+  readonly store: Store<T>;
+  readonly hasSynced: () => boolean;
+  readonly whenSynced: (signal: AbortSignal) => Promise<void>;
+}
+
+export interface WatchContext {
+  readonly rest: Rest;
+  readonly client: KubeClient;
+  readonly rollbacks: Pick<Listeners<[]>, 'add'>;
+  readonly log: Log;
+}
+
+export type WatchOptions<T extends KubeObject> = Omit<
+  ReflectorOptions<T>,
+  'rest' | 'client' | 'log' | 'store'
+> &
+  StoreOptions<T>;
+
+export function watch<T extends KubeObject>(
+  context: WatchContext,
+  options: WatchOptions<T>,
+  signal: AbortSignal,
+): Watched<T> {
+  const store = createStore<T>({ ...(options.indexes === undefined ? {} : { indexes: options.indexes }) });
+  const { rest, log, rollbacks } = context;
+  const reflector = createReflector<T>({ rest, log, ...options, store });
+  rollbacks.add(reflector.relist, signal);
+  void reflector.run(signal);
+  return { store, hasSynced: reflector.hasSynced, whenSynced: reflector.whenSynced };
+}

@@ -1,0 +1,197 @@
+/** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing but UniqueClaims. */
+import type { WebhookDeps } from '../server/webhook-server.ts';
+import type { RestoreWindowFigures } from '../server/restore-metrics.ts';
+import { windowState } from '../restore/window.ts';
+import { untilPassed, type HealthCheck } from '../server/health.ts';
+import type { AdmissionPolicy } from '../api/admission-policy.ts';
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { RestoreWindow } from '../api/restore-window.ts';
+import { createPoliciesReconciler, namedKinds } from './policies/policies.ts';
+import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
+import { createListeners, type Listeners } from './listeners.ts';
+import { createClient } from '../kube/client.ts';
+import { createAdmission } from './policies/admission.ts';
+import { createClaims } from './claims/claims.ts';
+import type { Context } from './context.ts';
+import { createGoverned, type Governed } from './policies/governed.ts';
+import type { Handlers } from './handlers/handlers.ts';
+import { createOwnKinds } from './webhooks/own-kinds.ts';
+import { createOwners } from './policies/owners.ts';
+import { startController } from './controller.ts';
+import { createCrdSchemas } from './policies/crd-schemas.ts';
+import { createReadAccess } from './policies/read-access.ts';
+import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
+import { createKnownRestore, createMayRestore, createRestoreEvidence } from './restores/restore-evidence.ts';
+import { createTargets, type Targets } from './policies/targets.ts';
+import { watch, type Watched } from './watch.ts';
+import { createWorld } from './policies/world.ts';
+import type { World } from '../admission/world.ts';
+
+export interface ReplicaParts {
+  readonly registry: PolicyRegistry;
+  readonly policies: Watched<AdmissionPolicy>;
+  readonly windows: Watched<RestoreWindow>;
+  readonly detectors: Watched<RestoreDetector>;
+  readonly targets: Targets;
+  readonly governed: Governed;
+  readonly handlers: Handlers;
+  readonly world: World;
+  readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
+  readonly checks: Record<'policies' | 'stores' | 'windows' | 'handlers', HealthCheck>;
+  /** Called with the name of an object that has changed. */
+  readonly onPolicyChange: Listeners<[name: string]>['add'];
+  readonly onWindowChange: Listeners<[name: string]>['add'];
+  readonly onDetectorChange: Listeners<[name: string]>['add'];
+}
+
+/** One policy that waits for a list must not hold up the others: at start each of the first ones waits for a list of its own. */
+const POLICY_WORKERS = 16;
+
+export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
+  const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
+  // A version of a policy that is not judged yet leaves the one before it in force: that can wait.
+  const patient = createClient(context.rest);
+  const now = () => new Date();
+  const registry = createPolicyRegistry(() => performance.now());
+  const targets = createTargets(context, signal);
+  const governed = createGoverned(
+    {
+      ...context.exact,
+      rollbacks,
+      log,
+      ownNamespace: config.namespace,
+      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
+    },
+    signal,
+  );
+  const policyListeners = createListeners<[name: string]>();
+  const windowListeners = createListeners<[name: string]>();
+  const detectorListeners = createListeners<[name: string]>();
+
+  const policies = watch<AdmissionPolicy>(
+    context,
+    { resource: ADMISSION_POLICIES, onChange: policyListeners.tell },
+    signal,
+  );
+  const windows = watch<RestoreWindow>(
+    context,
+    { resource: RESTORE_WINDOWS, onChange: windowListeners.tell },
+    signal,
+  );
+  const detectors = watch<RestoreDetector>(
+    context,
+    { resource: RESTORE_DETECTORS, onChange: detectorListeners.tell },
+    signal,
+  );
+  const controller = startController(
+    context,
+    {
+      name: 'policies',
+      concurrency: POLICY_WORKERS,
+      reconcile: createPoliciesReconciler({
+        policy: (name) => policies.store.get(name),
+        resolve: (target, waiting) => discovery.resolve(target, waiting),
+        canRead: createReadAccess(patient, () => performance.now()),
+        watchTarget: async (target, waiting) => {
+          const resource = await discovery.resolve(target, waiting);
+          if (resource !== undefined) await targets.ensure(resource, target.whole, waiting);
+        },
+        schemas: createCrdSchemas(patient, () => performance.now()),
+        environment: { ownNamespace: config.namespace, ...capabilities },
+        registry,
+        now,
+        log,
+      }),
+    },
+    signal,
+  );
+  policyListeners.add(controller.add);
+  registry.subscribe(() => {
+    // Also what policies name that are not in force yet: one of them may be waiting for just that list.
+    targets.keepOnly([
+      ...registry.inForce().flatMap((policy) => policy.targets),
+      ...policies.store.list().flatMap(({ spec }) => namedKinds(spec)),
+    ]);
+    governed.follow(registry.inForce());
+  });
+
+  const owners = createOwners({
+    client,
+    discovery,
+    namespace: config.namespace,
+    now: () => performance.now(),
+  });
+  const world = createWorld({
+    client,
+    exact: context.exact.client,
+    discovery,
+    targets,
+    mayRestore: createMayRestore({ windows, detectors, now: () => serverClock.now() }),
+    knownRestore: createKnownRestore({ windows, now: () => serverClock.now() }),
+    restoreEvidence: createRestoreEvidence({
+      client,
+      discovery,
+      windows,
+      detectors,
+      now: () => serverClock.now(),
+    }),
+    governed,
+    claims: createClaims(client, config.uniqueSettleMs),
+    owners,
+  });
+  metrics.restoreWindows(() => windows.store.list().map((window) => figuresOf(window, serverClock.now())));
+  const serverNow = () => serverClock.now().getTime();
+  return {
+    registry,
+    policies,
+    windows,
+    detectors,
+    targets,
+    governed,
+    handlers,
+    world,
+    admission: createAdmission(
+      registry,
+      world,
+      handlers,
+      serverNow,
+      createOwnKinds({ client, windows, detectors, owners, now: () => serverClock.now() }),
+    ),
+    checks: {
+      policies: untilPassed(() => policiesProblem(policies, registry)),
+      stores: untilPassed(() => {
+        const unsynced = [...targets.unsynced(), ...governed.unsynced()];
+        return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
+      }),
+      handlers: handlers.check,
+      windows: () =>
+        windows.hasSynced() && detectors.hasSynced()
+          ? undefined
+          : 'RestoreWindows and RestoreDetectors have not been listed yet: are the CRDs installed?',
+    },
+    onPolicyChange: policyListeners.add,
+    onWindowChange: windowListeners.add,
+    onDetectorChange: detectorListeners.add,
+  };
+}
+
+function figuresOf(window: RestoreWindow, now: Date): RestoreWindowFigures {
+  const { metadata, spec, status } = window;
+  return {
+    window: metadata.name ?? '',
+    source: spec.source?.type ?? 'Manual',
+    open: windowState(window, now).kind === 'open',
+    expiresAt: new Date(spec.expiresAt).getTime() / 1_000,
+    violations: status?.violations?.total ?? 0,
+  };
+}
+
+function policiesProblem(policies: Watched<AdmissionPolicy>, registry: PolicyRegistry): string | undefined {
+  if (!policies.hasSynced()) return 'AdmissionPolicies have not been listed yet: are the CRDs installed?';
+  const unjudged = policies.store
+    .list()
+    .filter(({ metadata }) => registry.get(metadata.name ?? '') === undefined);
+  return unjudged.length === 0
+    ? undefined
+    : `not judged yet: ${unjudged.map(({ metadata }) => metadata.name).join(', ')}`;
+}

@@ -1,0 +1,292 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { LentConfiguration } from '../../admission/dev-entries.ts';
+import { devSessionOf, withDevSession, withoutDevSession } from '../../admission/dev-session.ts';
+import { webhookConfigurations } from '../../admission/webhook-configurations.ts';
+import { createDevSession, type DevSessionDeps } from './dev-session.ts';
+import {
+  ApiError,
+  compiled,
+  createObjects,
+  NEVER,
+  OWN_NAMESPACE,
+  silent,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { WebhookResource } from './webhook-configurations.ts';
+
+const NAME = 'gatehouse';
+const start = new Date('2026-11-22T06:00:00Z');
+const later = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
+const eva = { id: 'a1', holder: 'eva@laptop', url: 'https://eva:8443' };
+const olaf = { id: 'b2', holder: 'olaf@desk', url: 'https://olaf:8443' };
+
+const tier = compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] });
+const slow = { ...compiled({ validate: { immutable: ['spec.rack'] } }), name: 'slow', timeoutSeconds: 9 };
+
+let live: Record<WebhookResource, Objects<LentConfiguration>>;
+let now: Date;
+let policies: readonly (typeof tier)[];
+let bundle: string | undefined;
+let removed: WebhookResource[];
+
+const desired = (caBundle = '') => {
+  const { mutating, validating } = webhookConfigurations(policies, {
+    service: { namespace: OWN_NAMESPACE, name: NAME, port: 443 },
+    ownNamespace: OWN_NAMESPACE,
+    matchConditions: true,
+    guardsOwnKinds: true,
+    caBundle,
+  });
+  return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };
+};
+
+/** As the leader of the cluster writes both. */
+function install(): void {
+  const { mutatingwebhookconfigurations, validatingwebhookconfigurations } = desired(bundle);
+  mutating().add(mutatingwebhookconfigurations);
+  validating().add(validatingwebhookconfigurations);
+}
+
+beforeEach(() => {
+  live = { mutatingwebhookconfigurations: createObjects(), validatingwebhookconfigurations: createObjects() };
+  now = start;
+  policies = [tier];
+  bundle = 'T0xE';
+  removed = [];
+});
+
+const session = (change: Partial<DevSessionDeps> = {}) =>
+  createDevSession({
+    own: eva,
+    caBundle: 'REVW',
+    serviceBundle: () => Promise.resolve(bundle),
+    desired,
+    read: (resource) => Promise.resolve(live[resource].read(NAME)),
+    create: (resource, object) => live[resource].create(object),
+    replace: (resource, object) => live[resource].replace(object),
+    remove: (resource) => {
+      removed.push(resource);
+      live[resource].remove(NAME);
+      return Promise.resolve();
+    },
+    isConflict: (error) => error instanceof ApiError && error.code === 409,
+    now: () => now,
+    serverNow: () => now,
+    log: silent,
+    ...change,
+  });
+
+const mutating = () => live.mutatingwebhookconfigurations;
+const validating = () => live.validatingwebhookconfigurations;
+const both = () => [mutating(), validating()].map((objects) => objects.read(NAME));
+const writes = () => mutating().writes() + validating().writes();
+const sessions = () => both().map((object) => devSessionOf(object ?? {}, now));
+const places = () =>
+  both().flatMap((object) => object?.webhooks?.map(({ clientConfig: { url } }) => url ?? 'service') ?? []);
+
+/** What people see, without the counter of the API server. */
+const shown = () =>
+  both().map((object) => ({ ...object, metadata: { ...object?.metadata, resourceVersion: undefined } }));
+
+describe('a session in a cluster that has Gatehouse', () => {
+  beforeEach(install);
+
+  test('takes both configurations, renews them in time, and leaves them as they were', async () => {
+    const before = shown();
+    const { take, reconcile, putBack } = session();
+    await take('all', NEVER);
+    expect(new Set(places().map((place) => place.slice(0, eva.url.length)))).toEqual(new Set([eva.url]));
+    expect(sessions()).toMatchObject([{ session: { ...eva, expiresAt: later(60) } }, { session: eva }]);
+
+    expect(await reconcile('', NEVER)).toEqual({ kind: 'requeue', at: later(20) });
+    expect(writes()).toBe(2);
+    now = later(20);
+    await reconcile('', NEVER);
+    expect(sessions()).toMatchObject([{ session: { expiresAt: later(80) } }, {}]);
+
+    await putBack(NEVER);
+    await putBack(NEVER);
+    expect(shown()).toEqual(before);
+    expect(writes()).toBe(6);
+  });
+
+  test('one configuration that cannot be put back does not keep the other, and is tried again', async () => {
+    const before = shown();
+    let isBroken = false;
+    const { take, putBack } = session({
+      replace: (resource, object) =>
+        isBroken && resource === 'mutatingwebhookconfigurations'
+          ? Promise.reject(new ApiError(500, 'etcd is away'))
+          : live[resource].replace(object),
+    });
+    await take('all', NEVER);
+    isBroken = true;
+    await expect(putBack(NEVER)).rejects.toThrow('could not put back mutatingwebhookconfigurations');
+    expect(shown()[0]).not.toEqual(before[0]);
+    expect(shown()[1]).toEqual(before[1]);
+    isBroken = false;
+    await putBack(NEVER);
+    expect(shown()).toEqual(before);
+  });
+
+  test('takes only what concerns Gatehouse itself at first', async () => {
+    await session().take('own', NEVER);
+    expect(places().filter((place) => place === 'service')).not.toEqual([]);
+    expect(places().filter((place) => place !== 'service')).not.toEqual([]);
+  });
+
+  test('that has taken nothing puts nothing back', async () => {
+    await session().putBack(NEVER);
+    expect(writes()).toBe(0);
+  });
+
+  test('refuses to begin while somebody else serves, and says who and until when', async () => {
+    await session().take('all', NEVER);
+    const during = shown();
+    await expect(session({ own: olaf }).take('all', NEVER)).rejects.toThrow(
+      'eva@laptop serves the webhook entries of this cluster at https://eva:8443, until 2026-11-22T06:01:00.000Z',
+    );
+    expect(shown()).toEqual(during);
+  });
+
+  test('begins when the note of somebody else has expired, and then it is that one who is refused', async () => {
+    const first = session();
+    await first.take('all', NEVER);
+    now = later(60);
+    await session({ own: olaf }).take('all', NEVER);
+    expect(sessions()).toMatchObject([{ session: olaf }, { session: olaf }]);
+    await expect(first.reconcile('', NEVER)).rejects.toThrow('olaf@desk serves');
+    const during = shown();
+    await first.putBack(NEVER);
+    expect(shown()).toEqual(during);
+  });
+
+  test('that was asleep takes again what the leader took back, and leaves what the leader wrote', async () => {
+    const { take, putBack } = session();
+    await take('all', NEVER);
+    now = later(300);
+    policies = [tier, slow];
+    bundle = 'TkVX';
+    install();
+    const byLeader = shown();
+    await take('all', NEVER);
+    expect(places()).not.toContain('service');
+    await putBack(NEVER);
+    expect(shown()).toEqual(byLeader);
+  });
+
+  test('puts back what policies ask for since it began, with the bundle of now', async () => {
+    const { take, putBack } = session();
+    await take('all', NEVER);
+    policies = [tier, slow];
+    bundle = 'TkVX';
+    await putBack(NEVER);
+    const byLeader = desired(bundle);
+    expect(validating().read(NAME)?.webhooks).toEqual(
+      expect.arrayContaining([...byLeader.validatingwebhookconfigurations.webhooks]),
+    );
+    expect(validating().read(NAME)?.webhooks).toHaveLength(
+      byLeader.validatingwebhookconfigurations.webhooks.length,
+    );
+    expect(sessions()).toEqual([{ kind: 'none' }, { kind: 'none' }]);
+  });
+
+  test('leaves bundles alone when that of the cluster may not be read', async () => {
+    const before = shown();
+    const { take, putBack } = session({ serviceBundle: () => Promise.resolve(undefined) });
+    await take('all', NEVER);
+    await putBack(NEVER);
+    expect(shown()).toEqual(before);
+  });
+
+  test('reads again when somebody wrote in between, and keeps what they wrote', async () => {
+    let others = 2;
+    const { take, putBack } = session({
+      replace: (resource, object) => {
+        if (others-- > 0)
+          live[resource].edit(NAME, (stored) => ({
+            ...stored,
+            metadata: { ...stored.metadata, labels: { other: 'writer' } },
+          }));
+        return live[resource].replace(object);
+      },
+    });
+    await take('all', NEVER);
+    expect(mutating().read(NAME)?.metadata?.labels).toEqual({ other: 'writer' });
+    expect(places()).not.toContain('service');
+    others = 2;
+    await putBack(NEVER);
+    expect(new Set(places())).toEqual(new Set(['service']));
+  });
+
+  test('gives up when every write meets another one', async () => {
+    const busy = session({ replace: () => Promise.reject(new ApiError(409, 'modified')) });
+    await expect(busy.take('all', NEVER)).rejects.toThrow('modified');
+  });
+
+  test('takes what was lost of an answer for its own, and still puts it back', async () => {
+    const before = shown();
+    mutating().interrupt('after');
+    const { take, putBack } = session();
+    await expect(take('all', NEVER)).rejects.toThrow('after the write');
+    await putBack(NEVER);
+    expect(new Set(places())).toEqual(new Set(['service']));
+    expect(shown()).toEqual(before);
+  });
+
+  test('ends when somebody changes the entries back again and again', async () => {
+    const { reconcile } = session();
+    const revert = () => {
+      for (const objects of Object.values(live)) {
+        const { webhooks } = desired(bundle)[objects === mutating() ? MUTATING : VALIDATING];
+        objects.edit(NAME, (object) => ({ ...object, webhooks }));
+      }
+    };
+    await reconcile('', NEVER);
+    for (let time = 1; time < 3; time++) {
+      revert();
+      await reconcile('', NEVER);
+    }
+    revert();
+    await expect(reconcile('', NEVER)).rejects.toThrow('somebody keeps on changing');
+  });
+});
+
+const MUTATING = 'mutatingwebhookconfigurations';
+const VALIDATING = 'validatingwebhookconfigurations';
+
+describe('a session in a cluster without Gatehouse', () => {
+  test('makes both configurations, and removes them at the end', async () => {
+    const { take, putBack } = session();
+    await take('all', NEVER);
+    expect(places()).not.toEqual([]);
+    expect(sessions()).toMatchObject([{ session: { created: true } }, { session: { created: true } }]);
+    await putBack(NEVER);
+    expect(removed).toEqual([MUTATING, VALIDATING]);
+  });
+
+  test('after a crash removes what the session before it has made', async () => {
+    await session().take('all', NEVER);
+    const { take, putBack } = session({ own: { ...eva, id: 'a2' } });
+    await take('all', NEVER);
+    await putBack(NEVER);
+    expect(both()).toEqual([undefined, undefined]);
+  });
+
+  test('removes nothing that somebody has taken over', async () => {
+    const { take, putBack } = session();
+    await take('all', NEVER);
+    for (const objects of Object.values(live))
+      objects.edit(NAME, (object) => ({
+        ...object,
+        metadata: withDevSession(withoutDevSession(object.metadata), {
+          ...olaf,
+          expiresAt: later(60),
+          created: false,
+        }),
+      }));
+    await putBack(NEVER);
+    expect(removed).toEqual([]);
+  });
+});

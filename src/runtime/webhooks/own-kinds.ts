@@ -1,0 +1,91 @@
+/** What is decided about Gatehouse's own kinds: who opens windows, and that nobody restores them. */
+import { ALLOWED, type Decision } from '../../admission/decision.ts';
+import { isJsonObject } from '../../json/json.ts';
+import { verifiedDiff } from '../../json/json-diff.ts';
+import type { AdmissionRequest, UserInfo } from '../../admission/request.ts';
+import type { Owners } from '../../admission/world.ts';
+import { GROUP } from '../../api/group.ts';
+import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { mayUser } from '../../kube/access.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { completeWindow, objectionsTo, type Objection, type OwnRequest } from '../../restore/guard.ts';
+import { windowState } from '../../restore/window.ts';
+import type { Watched } from '../watch.ts';
+
+export interface OwnKindsParts {
+  readonly client: Pick<KubeClient, 'create'>;
+  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
+  readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
+  readonly owners: Pick<Owners, 'isOurs'>;
+  readonly now: () => Date;
+}
+
+export interface OwnKinds {
+  readonly mutate: (request: AdmissionRequest) => Decision;
+  readonly validate: (request: AdmissionRequest, signal: AbortSignal) => Promise<Decision>;
+}
+
+const RETRY_SECONDS = 1;
+
+export function createOwnKinds({ client, windows, detectors, owners, now }: OwnKindsParts): OwnKinds {
+  const restorers = () => [
+    ...detectors.store.list().flatMap(({ spec }) => spec.principals),
+    ...windows.store
+      .list()
+      .filter((window) => windowState(window, now()).kind === 'open')
+      .flatMap(({ spec }) => spec.principals),
+  ];
+  const mayOpen = async (
+    user: UserInfo,
+    name: string | undefined,
+    namespaces: readonly string[],
+    signal: AbortSignal,
+  ): Promise<boolean> => {
+    const question = { verb: 'open', group: GROUP, resource: 'restorewindows', name };
+    const ask = (namespace?: string) => mayUser(client, user, { ...question, namespace }, { signal });
+    if (await ask()) return true;
+    if (namespaces.length === 0) return false;
+    return (await Promise.all(namespaces.map((namespace) => ask(namespace)))).every(Boolean);
+  };
+  return {
+    mutate: (request) => {
+      const completed = completeWindow(toOwnRequest(request), now());
+      const { object } = request;
+      if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
+      return { ...ALLOWED, patch: verifiedDiff(object, completed) };
+    },
+    validate: async (request, signal) => {
+      try {
+        const objections = await objectionsTo(toOwnRequest(request), {
+          restorers: restorers(),
+          isOurs: ({ username }) => owners.isOurs(username),
+          mayOpen: (name, namespaces) => mayOpen(request.userInfo, name, namespaces, signal),
+          now: now(),
+        });
+        return objections.length === 0 ? ALLOWED : refusal(objections);
+      } catch (cause) {
+        const message = 'could not find out who may open RestoreWindows: try again';
+        return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
+      }
+    },
+  };
+}
+
+function toOwnRequest({ operation, resource, userInfo, object, oldObject }: AdmissionRequest): OwnRequest {
+  return { operation, resource: resource.resource, user: userInfo, object, oldObject };
+}
+
+function refusal(objections: readonly Objection[]): Decision {
+  return {
+    kind: 'deny',
+    code: 403,
+    reason: 'Forbidden',
+    message: objections
+      .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
+      .join('; '),
+    causes: objections.map((objection) => ({ ...objection, reason: 'FieldValueForbidden' })),
+    warnings: [],
+    auditAnnotations: {},
+  };
+}

@@ -1,0 +1,265 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { CompiledPolicy } from '../../admission/compile.ts';
+import { DEV_URL_ANNOTATION, withDevSession } from '../../admission/dev-session.ts';
+import {
+  compiled,
+  createObjects,
+  NEVER,
+  OWN_NAMESPACE,
+  silent,
+  untilDone,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import {
+  createWebhookConfigurationsReconciler,
+  type LiveWebhookConfiguration,
+  type WebhookConfigurationsDeps,
+  type WebhookResource,
+} from './webhook-configurations.ts';
+
+const NAME = 'gatehouse';
+const now = new Date('2026-11-21T12:00:00Z');
+let serverNow: Date;
+
+let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
+let policies: readonly CompiledPolicy[];
+let caBundle: string | undefined;
+let installed: (readonly CompiledPolicy[])[];
+
+beforeEach(() => {
+  live = { mutatingwebhookconfigurations: createObjects(), validatingwebhookconfigurations: createObjects() };
+  policies = [compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] })];
+  caBundle = 'AAAA';
+  serverNow = now;
+  installed = [];
+});
+
+const reconciler = (change: Partial<WebhookConfigurationsDeps> = {}) =>
+  createWebhookConfigurationsReconciler({
+    handlers: [],
+    policies: () => policies,
+    caBundle: () => caBundle,
+    target: {
+      service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
+      ownNamespace: OWN_NAMESPACE,
+      matchConditions: true,
+    },
+    read: (resource) => Promise.resolve(live[resource].read(NAME)),
+    create: (resource, object) => live[resource].create(object),
+    replace: (resource, object) => live[resource].replace(object),
+    onInstalled: (carried) => installed.push(carried),
+    now: () => now,
+    serverNow: () => serverNow,
+    log: silent,
+    ...change,
+  });
+const reconcile = () => reconciler()(NAME, NEVER);
+
+const mutating = () => live.mutatingwebhookconfigurations;
+const validating = () => live.validatingwebhookconfigurations;
+const writes = () => mutating().writes() + validating().writes();
+
+test('both configurations are made, and what they carry is told', async () => {
+  expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:01:00Z') });
+  expect(mutating().read(NAME)).toMatchObject({
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { labels: { 'velero.io/exclude-from-backup': 'true' } },
+    webhooks: [{ clientConfig: { caBundle: 'AAAA' }, rules: [{ resources: ['servers'] }] }],
+  });
+  expect(validating().read(NAME)?.webhooks).toHaveLength(1);
+  expect(installed).toEqual([policies]);
+});
+
+test('running twice writes nothing the second time', async () => {
+  await reconcile();
+  await reconcile();
+  expect(writes()).toBe(2);
+});
+
+test('nothing is installed before there is an authority: nobody could be trusted', async () => {
+  caBundle = undefined;
+  expect(await reconcile()).toMatchObject({ kind: 'requeue' });
+  expect(writes()).toBe(0);
+  expect(installed).toEqual([]);
+});
+
+test('a configuration without policies is empty, and equal to one that the API server shows without webhooks', async () => {
+  policies = [];
+  await reconcile();
+  mutating().edit(NAME, ({ apiVersion, kind, metadata }) => ({
+    apiVersion: apiVersion ?? '',
+    kind: kind ?? '',
+    metadata: metadata ?? {},
+  }));
+  expect(mutating().read(NAME)).not.toHaveProperty('webhooks');
+  await reconcile();
+  expect(writes()).toBe(2);
+});
+
+describe('a configuration is mended', () => {
+  test.each<[string, (object: LiveWebhookConfiguration) => LiveWebhookConfiguration]>([
+    ['whose webhooks are gone', (object) => ({ ...object, webhooks: [] })],
+    [
+      'that was told to ignore failures',
+      (object) => ({
+        ...object,
+        webhooks: (object.webhooks ?? []).map((webhook) => ({ ...webhook, failurePolicy: 'Ignore' })),
+      }),
+    ],
+    [
+      'whose caBundle was wiped',
+      (object) => ({
+        ...object,
+        webhooks: (object.webhooks ?? []).map((webhook) => ({
+          ...webhook,
+          clientConfig: { ...webhook.clientConfig, caBundle: '' },
+        })),
+      }),
+    ],
+    ['whose labels are gone', (object) => ({ ...object, metadata: { ...object.metadata, labels: {} } })],
+  ])('%s', async (_what, spoil) => {
+    await reconcile();
+    const healthy = validating().read(NAME);
+    validating().edit(NAME, spoil);
+    await reconcile();
+    expect(validating().read(NAME)).toEqual({
+      ...healthy,
+      metadata: { ...healthy?.metadata, resourceVersion: expect.any(String) as string },
+    });
+    expect(mutating().writes()).toBe(1);
+  });
+
+  test('and keeps the labels and annotations of others', async () => {
+    await reconcile();
+    validating().edit(NAME, (object) => ({
+      ...object,
+      metadata: {
+        ...object.metadata,
+        labels: { ...object.metadata?.labels, team: 'a' },
+        annotations: { note: 'b' },
+      },
+    }));
+    await reconcile();
+    expect(validating().writes()).toBe(1);
+
+    caBundle = 'BBBB';
+    await reconcile();
+    expect(validating().read(NAME)).toMatchObject({
+      metadata: { labels: { team: 'a' }, annotations: { note: 'b' } },
+      webhooks: [{ clientConfig: { caBundle: 'BBBB' } }],
+    });
+  });
+
+  test('when the policies change', async () => {
+    await reconcile();
+    policies = [];
+    await reconcile();
+    expect(validating().read(NAME)?.webhooks).toEqual([]);
+    expect(installed.at(-1)).toEqual([]);
+  });
+});
+
+test('a write that someone overtook is a failure, and nothing counts as installed', async () => {
+  await reconcile();
+  installed = [];
+  const stale = validating().read(NAME);
+  validating().edit(NAME, (object) => ({ ...object, webhooks: [] }));
+  const overtaken = reconciler({
+    read: (resource) =>
+      Promise.resolve(
+        resource === 'validatingwebhookconfigurations' && stale !== undefined
+          ? { ...stale, webhooks: [] }
+          : live[resource].read(NAME),
+      ),
+  });
+  await expect(overtaken(NAME, NEVER)).rejects.toMatchObject({ code: 409 });
+  expect(installed).toEqual([]);
+  await reconcile();
+  expect(installed).toEqual([policies]);
+});
+
+describe('killed around a write it converges:', () => {
+  test.each([
+    ['before', 'mutatingwebhookconfigurations', 'creation', 3],
+    ['after', 'mutatingwebhookconfigurations', 'creation', 2],
+    ['before', 'validatingwebhookconfigurations', 'creation', 3],
+    ['after', 'validatingwebhookconfigurations', 'creation', 2],
+    ['before', 'mutatingwebhookconfigurations', 'update', 3],
+    ['after', 'mutatingwebhookconfigurations', 'update', 2],
+    ['before', 'validatingwebhookconfigurations', 'update', 3],
+    ['after', 'validatingwebhookconfigurations', 'update', 2],
+  ] as const)('%s %s, %s', async (when, resource, kind, expected) => {
+    if (kind === 'update') {
+      await reconcile();
+      caBundle = 'BBBB';
+    }
+    const before = writes();
+    live[resource].interrupt(when);
+    await expect(reconcile()).rejects.toThrow('connection broke');
+    await untilDone(reconciler(), NAME);
+    expect(writes() - before).toBe(expected);
+    for (const objects of Object.values(live)) {
+      expect(objects.read(NAME)).toMatchObject({ webhooks: [{ clientConfig: { caBundle } }] });
+    }
+    expect(installed.at(-1)).toEqual(policies);
+  });
+});
+
+describe('a configuration that is lent to a laptop', () => {
+  const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
+  const lend = (expiresAt: Date) => {
+    for (const objects of Object.values(live))
+      objects.edit(NAME, (object) => ({
+        ...object,
+        metadata: withDevSession(object.metadata, { ...session, expiresAt }),
+        webhooks: (object.webhooks ?? []).map((webhook) => ({
+          ...webhook,
+          clientConfig: {
+            url: `https://eva:8443${webhook.clientConfig.service?.path ?? ''}`,
+            caBundle: 'EVA=',
+          },
+        })),
+      }));
+  };
+  const end = new Date(now.getTime() + 30_000);
+
+  beforeEach(async () => {
+    await reconcile();
+    lend(end);
+    installed = [];
+  });
+
+  test('is left alone, also when the bundle changes, and looked at when the session is over', async () => {
+    caBundle = 'BBBB';
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(end.getTime() + 100) });
+    expect(writes()).toBe(2);
+    expect(installed).toEqual([policies]);
+  });
+
+  test('says nothing of policies that the laptop has not installed yet', async () => {
+    policies = [compiled({ validate: { immutable: ['spec.rack'] } })];
+    await reconcile();
+    expect(writes()).toBe(2);
+    expect(installed).toEqual([]);
+  });
+
+  test('leads to the Service again when the session has expired, and the note is gone', async () => {
+    serverNow = end;
+    await reconcile();
+    await reconcile();
+    expect(writes()).toBe(4);
+    expect(mutating().read(NAME)).toMatchObject({
+      webhooks: [{ clientConfig: { caBundle: 'AAAA', service: { name: 'gatehouse' } } }],
+    });
+    expect(mutating().read(NAME)?.metadata?.annotations).toBeUndefined();
+    expect(installed.at(-1)).toEqual(policies);
+  });
+
+  test('is mended at once when the note claims more time than a session has', async () => {
+    lend(new Date('2099-01-01T00:00:00Z'));
+    await reconcile();
+    expect(validating().read(NAME)?.metadata?.annotations?.[DEV_URL_ANNOTATION]).toBeUndefined();
+    expect(validating().read(NAME)?.webhooks?.[0]?.clientConfig.url).toBeUndefined();
+  });
+});

@@ -1,0 +1,58 @@
+/** UniqueClaims in memory, for the tests of this room. */
+import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
+import type { Claims } from '../../../src/admission/world.ts';
+
+export const SETTLE_MS = 70_000;
+
+export interface ClaimsInMemory extends Claims {
+  readonly stored: Map<string, UniqueClaim>;
+  /** Everything that was asked for, in order, e.g. `create serial-3fa9…`. */
+  readonly asked: string[];
+  /** From now on this happens before each call of the verb. */
+  readonly before: (verb: 'read' | 'create' | 'replace' | 'remove', run: (name: string) => void) => void;
+}
+
+export function createClaimsInMemory(): ClaimsInMemory {
+  const stored = new Map<string, UniqueClaim>();
+  const asked: string[] = [];
+  const hooks = new Map<string, (name: string) => void>();
+  let version = 0;
+  const ask = async (verb: string, name: string): Promise<void> => {
+    await Promise.resolve(); // as a call would
+    asked.push(`${verb} ${name}`);
+    hooks.get(verb)?.(name);
+  };
+  const put = (claim: UniqueClaim): UniqueClaim => {
+    const next = { ...claim, metadata: { ...claim.metadata, resourceVersion: String(++version) } };
+    stored.set(claim.metadata.name ?? '', next);
+    return next;
+  };
+  const isCurrent = ({ metadata: { name = '', resourceVersion } }: UniqueClaim) =>
+    stored.get(name)?.metadata.resourceVersion === resourceVersion;
+  return {
+    stored,
+    asked,
+    before: (verb, run) => hooks.set(verb, run),
+    settleMs: SETTLE_MS,
+    read: async (name) => {
+      await ask('read', name);
+      return stored.get(name);
+    },
+    create: async (claim) => {
+      const { name = '' } = claim.metadata;
+      await ask('create', name);
+      return stored.has(name) ? 'taken' : put(claim);
+    },
+    replace: async (claim) => {
+      await ask('replace', claim.metadata.name ?? '');
+      return isCurrent(claim) ? put(claim) : 'changed';
+    },
+    remove: async (claim) => {
+      const { name = '' } = claim.metadata;
+      await ask('remove', name);
+      if (!isCurrent(claim)) return 'changed';
+      stored.delete(name);
+      return 'removed';
+    },
+  };
+}

@@ -1,0 +1,131 @@
+/** Policies, requests and a small cluster for the tests of this room. */
+import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type KubernetesObject,
+  type ObjectRef,
+} from '../../../src/api/meta.ts';
+import {
+  compilePolicy,
+  type CompiledPolicy,
+  type CompileEnvironment,
+  type CompileResult,
+} from '../../../src/admission/compile.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
+import type { AdmissionRequest } from '../../../src/admission/request.ts';
+import type { Circumstances, RestoreEvidence } from '../../../src/admission/world.ts';
+
+export const GROUP = 'infra.example.com';
+const NAMESPACED = ['classes', 'configmaps'];
+const KINDS: Readonly<Record<string, string>> = {
+  datacenters: 'Datacenter',
+  classes: 'Class',
+  configmaps: 'ConfigMap',
+};
+
+/** An open window without limits of its own. */
+export const NIGHTLY: RestoreEvidence = {
+  window: 'nightly',
+  operations: ['CREATE', 'UPDATE'],
+  enforced: [],
+};
+
+export function compileSpec(
+  spec: Partial<AdmissionPolicySpec>,
+  name = 'servers',
+  environment: Partial<CompileEnvironment> = {},
+): CompileResult {
+  return compilePolicy(
+    {
+      metadata: { name },
+      spec: { match: { apiGroups: [GROUP], resources: ['servers'] }, ...spec },
+    },
+    {
+      ownNamespace: 'gatehouse-system',
+      matchConditions: true,
+      ...environment,
+      resolve: ({ resource }) => ({
+        kind: KINDS[resource] ?? 'Server',
+        namespaced: !(resource in KINDS) || NAMESPACED.includes(resource),
+      }),
+    },
+  );
+}
+
+export function policyOf(spec: Partial<AdmissionPolicySpec>, name?: string): CompiledPolicy {
+  const result = compileSpec(spec, name);
+  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
+  return result.policy;
+}
+
+export function createRequest(spec: JsonObject, metadata: JsonObject = {}): AdmissionRequest {
+  const kind = { group: GROUP, version: 'v1', kind: 'Server' };
+  const resource = { group: GROUP, version: 'v1', resource: 'servers' };
+  return {
+    uid: 'u',
+    kind,
+    resource,
+    subResource: '',
+    requestKind: kind,
+    requestResource: resource,
+    name: 'a',
+    namespace: 'store',
+    operation: 'CREATE',
+    userInfo: { username: 'ada', uid: '', groups: ['authors'], extra: {} },
+    object: {
+      apiVersion: `${GROUP}/v1`,
+      kind: 'Server',
+      metadata: { name: 'a', namespace: 'store', ...metadata },
+      spec,
+    },
+    oldObject: undefined,
+    dryRun: false,
+    options: undefined,
+  };
+}
+
+export function updateRequest(
+  before: JsonObject,
+  after: JsonObject,
+  metadata: JsonObject = {},
+): AdmissionRequest {
+  return { ...createRequest(after, metadata), operation: 'UPDATE', oldObject: createRequest(before).object };
+}
+
+export function deleteRequest(spec: JsonObject): AdmissionRequest {
+  const { object, ...rest } = createRequest(spec);
+  return { ...rest, operation: 'DELETE', object: undefined, oldObject: object };
+}
+
+interface Cluster {
+  /** What the stores hold, by `resource.group/namespace/name` as `keyOf` spells it. */
+  readonly stored?: Readonly<Record<string, KubernetesObject>>;
+  /** What the API server answers; a string is the message of an error. Default: what is stored. */
+  readonly live?: Readonly<Record<string, KubernetesObject | string>>;
+}
+
+const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)}/${objectKey(ref)}`;
+
+/** A cluster, and what was read of it live. */
+export function clusterOf({ stored = {}, live = stored }: Cluster = {}): Circumstances & {
+  readonly reads: string[];
+} {
+  const reads: string[] = [];
+  const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+    reads.push(keyOf(ref));
+    const answer = live[keyOf(ref)];
+    return typeof answer === 'string' ? Promise.reject(new Error(answer)) : Promise.resolve(answer);
+  };
+  return {
+    reads,
+    world: {
+      find: (ref) => stored[keyOf(ref)],
+      confirm: read,
+      read,
+      restoreEvidence: () => Promise.resolve(undefined),
+    },
+    signal: new AbortController().signal,
+    now: Date.parse('2026-11-21T12:00:00Z'),
+  };
+}

@@ -1,0 +1,15 @@
+import { compileCel } from '../../../src/cel/cel.ts';
+
+/** The value of an expression over JSON. */
+export const evaluate = (expression: string, bindings: Readonly<Record<string, unknown>> = {}): unknown =>
+  compileCel(expression, Object.keys(bindings)).evaluate(bindings);
+
+/** What the expression fails with, when it is compiled or when it runs. */
+export function failureOf(expression: string, bindings: Readonly<Record<string, unknown>> = {}): string {
+  try {
+    evaluate(expression, bindings);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  throw new Error(`${expression} does not fail`);
+}

@@ -1,0 +1,119 @@
+/** For the tests of this folder: what is read of a cluster in which everything is fine. */
+import type { AdmissionPolicy } from '../../../src/api/admission-policy.ts';
+import type { RestoreWindow } from '../../../src/api/restore-window.ts';
+import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../src/pki/annotations.ts';
+import { toSecretData } from '../../../src/pki/authority-secret.ts';
+import type { Authority } from '../../../src/pki/authority.ts';
+import { caBundle } from '../../../src/pki/bundle.ts';
+import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
+import { base64, firstAuthority, serverOf, type Server } from '../pki/fixtures.ts';
+import { TARGET_KINDS, type RawTarget } from '../../../src/pki/injection-target.ts';
+import { toStoredSecret, type StoredSecret } from '../../../src/pki/secret-sketch.ts';
+import type { ClusterReadings } from '../../../src/cli/inspect/status/read-cluster.ts';
+import type { Reading } from '../../../src/cli/inspect/status/reading.ts';
+
+/** Certificates have whole seconds. */
+export const NOW = new Date('2026-03-01T12:00:00.000Z');
+export const at = (milliseconds: number): string => after(NOW, milliseconds).toISOString();
+export const CIRCUMSTANCES = {
+  ...{ server: 'https://api.example.com', version: 'v1.36.0', namespace: 'gatehouse-system' },
+  compat: [],
+  now: NOW,
+} as const;
+
+export const read = <T>(value: T): Reading<T> => ({ kind: 'read', value });
+export const FORBIDDEN: Reading<never> = {
+  kind: 'unread',
+  reason: 'Forbidden',
+  message: 'alice may not',
+};
+
+/** The authority and what it signed, an hour before {@link NOW}; keys take time to make. */
+export const authority: Authority = await firstAuthority(after(NOW, -HOUR));
+export const stranger: Authority = await firstAuthority(after(NOW, -HOUR));
+/** Lives for a day. */
+export const serving: Server = await serverOf(authority, after(NOW, -HOUR));
+export const bundle = caBundle(authority, NOW);
+
+export function servingSecret(name: string, server: Server): StoredSecret {
+  return toStoredSecret({
+    metadata: {
+      namespace: 'prod',
+      name,
+      annotations: {
+        'gatehouse.dev/serving-cert-service': 'db',
+        'gatehouse.dev/serving-cert-service-uid': 'some-uid',
+      },
+    },
+    type: 'kubernetes.io/tls',
+    data: { 'tls.crt': base64(server.chain), 'tls.key': base64(server.keyPair.privateKey) },
+  });
+}
+
+export function webhookConfiguration(name: string, change: Partial<RawTarget> = {}): RawTarget {
+  return {
+    metadata: { name, annotations: { [INJECT_CABUNDLE]: 'true' } },
+    webhooks: [{ name: 'one.example.com', clientConfig: { service: {}, caBundle: base64(bundle) } }],
+    ...change,
+  };
+}
+
+export const validating = (...objects: readonly RawTarget[]): Pick<ClusterReadings, 'targets'> => ({
+  targets: [{ kind: TARGET_KINDS.validating, objects: read(objects) }],
+});
+
+type Conditions = NonNullable<NonNullable<AdmissionPolicy['status']>['conditions']>;
+
+export function policy(ready: Partial<Conditions[number]> = {}): AdmissionPolicy {
+  const condition = (type: string): Conditions[number] => ({
+    ...{ type, status: 'True', reason: 'Fine', message: 'fine', observedGeneration: 3 },
+    lastTransitionTime: at(-HOUR),
+  });
+  return {
+    metadata: { name: 'servers', generation: 3 },
+    // The rules say nothing to this command.
+    spec: { enforcement: 'Warn' } as unknown as AdmissionPolicy['spec'],
+    status: {
+      violations: { total: 4, checkedAt: at(-HOUR) },
+      conditions: [{ ...condition('Ready'), ...ready }, condition('WebhooksInstalled')],
+    },
+  };
+}
+
+export function restoreWindow(
+  phase: NonNullable<RestoreWindow['status']>['phase'],
+  expiresAt: string,
+): RestoreWindow {
+  return {
+    metadata: { name: 'drill', creationTimestamp: at(-2 * HOUR) },
+    spec: { principals: [{ user: 'velero' }], expiresAt },
+    status: { ...(phase === undefined ? {} : { phase }), violations: { total: 2, items: [] } },
+  };
+}
+
+export const healthy: ClusterReadings = {
+  lease: read({
+    spec: {
+      holderIdentity: 'gatehouse-a',
+      acquireTime: at(-DAY),
+      renewTime: at(-2_000),
+      leaseDurationSeconds: 15,
+    },
+  }),
+  pods: read([
+    {
+      metadata: { name: 'gatehouse-a' },
+      status: { conditions: [{ type: 'Ready', status: 'True' }], containerStatuses: [{ restartCount: 1 }] },
+    },
+  ]),
+  authority: read({ data: toSecretData(authority) }),
+  caBundle: read({
+    metadata: { namespace: 'gatehouse-system', name: CABUNDLE_CONFIGMAP },
+    data: { 'ca.crt': bundle },
+  }),
+  servingSecrets: read([servingSecret('db-tls', serving)]),
+  ...validating(webhookConfiguration('third-party')),
+  sources: new Map(),
+  policies: read([policy()]),
+  windows: read([restoreWindow('Open', at(HOUR)), restoreWindow('Completed', at(-HOUR))]),
+};

@@ -1,0 +1,150 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createConnection, type Connection } from '../../../src/kube/connection.ts';
+import { createRest, type Rest, type RestOptions } from '../../../src/kube/rest.ts';
+
+export interface FakeServer {
+  readonly url: string;
+  readonly requests: {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: IncomingMessage['rawHeaders'];
+    readonly body: string;
+  }[];
+  /** TLS handshakes, or TCP connections of a plain server. */
+  readonly connections: () => number;
+  readonly rest: (options?: Partial<RestOptions>) => Rest;
+  readonly connection: Connection;
+  /** Cuts every connection, as a crash would. */
+  readonly cut: () => void;
+}
+
+export type Handler = (
+  request: {
+    readonly method: string;
+    readonly url: URL;
+    readonly body: string;
+    readonly headers: IncomingMessage['headers'];
+  },
+  response: ServerResponse,
+  n: number,
+) => void;
+
+/** An HTTP server on a free port of loopback that lives as long as the test. `n` counts requests from 0. */
+export async function startServer(
+  handler: Handler,
+  tls?: { readonly key: string; readonly cert: string },
+): Promise<FakeServer> {
+  const requests: FakeServer['requests'] = [];
+  const listener: RequestListener = (request, response) => {
+    let body = '';
+    request
+      .setEncoding('utf8')
+      .on('data', (chunk: string) => (body += chunk))
+      .on('end', () => {
+        const { method = '', url = '', rawHeaders, headers } = request;
+        const n = requests.push({ method, url, headers: rawHeaders, body }) - 1;
+        handler({ method, url: new URL(url, 'http://fake'), body, headers }, response, n);
+      });
+  };
+  const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
+  let connections = 0;
+  server.on(tls === undefined ? 'connection' : 'secureConnection', () => connections++);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
+  const connection = createConnection({
+    server: url,
+    credentials: () => Promise.resolve({ headers: {}, tls: tls === undefined ? {} : { ca: tls.cert } }),
+  });
+  onTestFinished(async () => {
+    await connection.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return {
+    url,
+    requests,
+    connections: () => connections,
+    connection,
+    rest: (options) => createRest({ connection, userAgent: 'test', ...options }),
+    cut: () => {
+      server.closeAllConnections();
+    },
+  };
+}
+
+export function sendJson(
+  response: ServerResponse,
+  body: unknown,
+  code = 200,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(code, { 'content-type': 'application/json', ...headers });
+  response.end(JSON.stringify(body));
+}
+
+export const status = (code: number, reason: string, more: object = {}): object => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  status: 'Failure',
+  code,
+  reason,
+  message: `${reason} said the fake server`,
+  ...more,
+});
+
+/** A self-signed serving certificate for 127.0.0.1. */
+export function selfSigned(): { readonly key: string; readonly cert: string } {
+  const dir = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'));
+  try {
+    execFileSync(
+      'openssl',
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:P-256',
+        '-nodes',
+        '-days',
+        '1',
+        '-subj',
+        '/CN=fake',
+        '-addext',
+        'subjectAltName=IP:127.0.0.1',
+        '-keyout',
+        join(dir, 'key'),
+        '-out',
+        join(dir, 'cert'),
+      ],
+      { stdio: 'ignore' },
+    );
+    return { key: readFileSync(join(dir, 'key'), 'utf8'), cert: readFileSync(join(dir, 'cert'), 'utf8') };
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+/** Values of one header, one per line on the wire. */
+export function headerLines(rawHeaders: readonly string[], name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name.toLowerCase());
+}
+
+/** Spins until `check` holds; the test's own timeout ends it otherwise. */
+export async function until(check: () => boolean): Promise<void> {
+  while (!check()) await new Promise((resolve) => setTimeout(resolve, 2));
+}

@@ -1,0 +1,246 @@
+/** A cluster in miniature, with two leaders, targets, serving certs, servers and clients, for random schedules of a rotation. */
+import { generateKeyPairSync } from 'node:crypto';
+import { ROTATE } from '../../../src/pki/annotations.ts';
+import { parseAuthority } from '../../../src/pki/authority-secret.ts';
+import type { Authority } from '../../../src/pki/authority.ts';
+import { caBundle, trusts } from '../../../src/pki/bundle.ts';
+import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/keys.ts';
+import { toPrivateKeyPem, type CertificatePem } from '../../../src/pki/pem.ts';
+import type { Secret } from '../../../src/pki/secret.ts';
+import { issueServingCert } from '../../../src/pki/serving-cert.ts';
+import { signingOf } from '../../../src/pki/signing.ts';
+import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
+import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
+import { createObjects, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
+import type { Reconcile } from '../../../src/runtime/reconcile.ts';
+
+export const HOST = 'db.prod.svc';
+const SECRET_KEY = `${OWN_NAMESPACE}/gatehouse-authority`;
+export const CONFIGMAP_KEY = `${OWN_NAMESPACE}/gatehouse-cabundle`;
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** Short, because Node judges certificates by the true time: a whole schedule has to fit into an hour. */
+export const TIMES = { propagationWaitMs: MINUTE, graceMs: 4 * MINUTE } as const;
+
+/** What a Service has in its Secret. `generation` is for the books of the model. */
+export interface Leaf {
+  readonly chain: CertificatePem;
+  readonly generation: string;
+  readonly bridges: string;
+  readonly changedAt: number;
+}
+
+/** One process that believes to lead: its clock, and what it knows. */
+interface Leader {
+  reconcile: Reconcile;
+  publish: Reconcile;
+  authority: Authority | undefined;
+  /** When it last heard of the authority, for its lease. */
+  heardAt: number;
+  /** By how much it takes the time of the API server wrongly. */
+  readonly skewMs: number;
+  /** By how much its own clock is off, by which serving certs are made. */
+  localSkewMs: number;
+}
+
+interface ModelOptions {
+  readonly seed: number;
+  /** How far apart the two leaders take the time of the API server to be. */
+  readonly skewMs: number;
+}
+
+export type Model = ReturnType<typeof createModel>;
+
+/** mulberry32 */
+function createRandom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Servers keep their keys here: what rotates is the authority. */
+function keyPairNow(): KeyPair {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+  return { algorithm: 'ECDSA-P256', publicKey, privateKey: toPrivateKeyPem(privateKey) };
+}
+
+export function createModel({ seed, skewMs }: ModelOptions) {
+  const random = createRandom(seed);
+  const pick = (count: number) => Math.floor(random() * count);
+  const secrets = createObjects<Secret>();
+  const configMaps = createObjects<ConfigMap>();
+  const keyPair = keyPairNow();
+  // Clocks that are ahead by ten minutes must not make certs of the true future.
+  const start = Date.now() - 59 * MINUTE;
+  const world = {
+    /** The time of the API server. */
+    now: start,
+    targets: ['', '', ''],
+    leaves: [undefined, undefined, undefined] as (Leaf | undefined)[],
+    /** What each server has in memory, and each client trusts. */
+    servers: [undefined, undefined, undefined] as (Leaf | undefined)[],
+    clients: ['', '', ''],
+    rotations: 0,
+  };
+
+  const stored = (): Authority | undefined => {
+    const secret = secrets.read(SECRET_KEY);
+    return secret === undefined ? undefined : parseAuthority(secret.data ?? {});
+  };
+  const clockOf = (leader: Leader) => () => new Date(world.now + leader.skewMs);
+
+  const startProcess = (skew: number): Leader => {
+    const leader: Leader = {
+      authority: undefined,
+      heardAt: 0,
+      skewMs: skew,
+      localSkewMs: skew,
+      reconcile: async (key, signal) => {
+        const result = await reconcile(key, signal);
+        leader.heardAt = world.now;
+        return result;
+      },
+      publish: (key, signal) => publish(key, signal),
+    };
+    const rootless = (id: string) => {
+      const generation = leader.authority?.generations.find((one) => one.id === id);
+      if (generation === undefined) return undefined;
+      return world.targets.flatMap((bundle, index) =>
+        trusts(bundle, generation) ? [] : [`target ${index}`],
+      );
+    };
+    const reconcile = createAuthorityReconciler({
+      namespace: OWN_NAMESPACE,
+      importFrom: undefined,
+      lifetimeMs: 730 * 24 * 60 * MINUTE,
+      times: TIMES,
+      readSecret: (name) => Promise.resolve(secrets.read(`${OWN_NAMESPACE}/${name}`)),
+      createSecret: secrets.create,
+      replaceSecret: secrets.replace,
+      readPublished: () => {
+        const map = configMaps.read(CONFIGMAP_KEY);
+        const published = map === undefined ? [] : [{ target: 'ConfigMap', bundle: map.data?.['ca.crt'] }];
+        return Promise.resolve(published);
+      },
+      countLeaves: () => Promise.resolve(world.leaves.filter((leaf) => leaf !== undefined).length),
+      evidence: {
+        targetsWithout: rootless,
+        leavesOf: (id) => world.leaves.filter((leaf) => leaf?.generation === id).length,
+      },
+      paused: () => Promise.resolve(undefined),
+      generateKeyPair,
+      randomSerial,
+      onAuthority: (authority) => {
+        leader.authority = authority;
+      },
+      report: () => undefined,
+      onRestored: () => undefined,
+      record: () => undefined,
+      now: clockOf(leader),
+      log: silent,
+    });
+    const publish = createCaBundleReconciler({
+      namespace: OWN_NAMESPACE,
+      bundle: () => bundleOf(leader),
+      readConfigMap: (name) => Promise.resolve(configMaps.read(`${OWN_NAMESPACE}/${name}`)),
+      createConfigMap: configMaps.create,
+      replaceConfigMap: configMaps.replace,
+      now: clockOf(leader),
+      log: silent,
+    });
+    return leader;
+  };
+
+  const bundleOf = ({ authority, ...leader }: Leader) =>
+    authority === undefined ? undefined : caBundle(authority, new Date(world.now + leader.skewMs));
+
+  const leaders: [Leader, Leader] = [startProcess(0), startProcess(skewMs)];
+  const leader = (): Leader => (random() < 0.7 ? leaders[0] : leaders[1]);
+  const quietly = async (work: Promise<unknown>) => {
+    // What fails is tried again by a later step of the schedule, as the workqueue does.
+    await work.catch(() => undefined);
+  };
+  /** A lease that is not renewed ends long before the grace does. */
+  const leads = (one: Leader) => world.now - one.heardAt < TIMES.graceMs / 2;
+
+  const issue = (one: Leader, index: number) => {
+    const { authority } = one;
+    if (authority === undefined || !leads(one)) return;
+    const now = new Date(world.now + one.localSkewMs);
+    const { generationId, bridges } = signingOf(authority, now);
+    const current = world.leaves[index];
+    if (current?.generation === generationId && current.bridges === bridges.join('')) return;
+    const order = { authority, dnsNames: [HOST], keyPair, serial: randomSerial(), now };
+    const { chain } = issueServingCert({ ...order, lifetimeMs: 24 * 60 * MINUTE });
+    world.leaves[index] = {
+      chain,
+      generation: generationId,
+      bridges: bridges.join(''),
+      changedAt: world.now,
+    };
+    world.servers[index] ??= world.leaves[index];
+  };
+
+  const operations = {
+    reconcile: () => quietly(leader().reconcile('gatehouse-authority', NEVER)),
+    bothReconcile: async () => {
+      await Promise.all(leaders.map((one) => quietly(one.reconcile('gatehouse-authority', NEVER))));
+    },
+    publishBundle: () => quietly(leader().publish('gatehouse-cabundle', NEVER)),
+    inject: () => {
+      const one = leader();
+      const bundle = bundleOf(one);
+      if (bundle !== undefined && leads(one)) world.targets[pick(3)] = bundle;
+    },
+    reissue: () => {
+      issue(leader(), pick(3));
+    },
+    reloadServer: () => {
+      const index = pick(3);
+      world.servers[index] = world.leaves[index];
+    },
+    reloadClient: () => {
+      const sources = [...world.targets, configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? ''];
+      const source = sources[pick(sources.length)] ?? '';
+      if (source !== '') world.clients[pick(3)] = source;
+    },
+    rotate: () => {
+      if (secrets.read(SECRET_KEY) === undefined) return;
+      world.rotations++;
+      secrets.edit(SECRET_KEY, (secret) => ({
+        ...secret,
+        metadata: {
+          ...secret.metadata,
+          annotations: { ...secret.metadata?.annotations, [ROTATE]: `reason ${world.rotations}` },
+        },
+      }));
+    },
+    crash: async () => {
+      const which = random() < 0.5 ? 0 : 1;
+      (random() < 0.7 ? secrets : configMaps).interrupt(random() < 0.5 ? 'before' : 'after');
+      await quietly(leaders[which].reconcile('gatehouse-authority', NEVER));
+      leaders[which] = startProcess(leaders[which].skewMs);
+    },
+    stepClock: () => {
+      leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
+    },
+    pass: () => {
+      // Never as late as the true time, by which Node judges what was made.
+      const step = pick(90) * SECOND;
+      world.now = Math.min(world.now + step, start + 45 * MINUTE);
+      for (const [index, server] of world.servers.entries()) {
+        const leaf = world.leaves[index];
+        // The kubelet brings a new cert to a pod within two minutes; the grace is made for that.
+        const isLate = leaf !== undefined && world.now - leaf.changedAt > TIMES.graceMs / 2;
+        if (isLate && server !== leaf) world.servers[index] = leaf;
+      }
+    },
+  } satisfies Record<string, () => Promise<void> | void>;
+
+  return { world, operations, stored, pick, keyPair, configMaps };
+}

@@ -1,0 +1,84 @@
+import type { JsonObject } from '../../../src/json/json.ts';
+import { ofJson, type ApiObject, type ManagedFieldsEntry } from '../../../src/sandbox/api-object.ts';
+import type { Schema } from '../../../src/sandbox/schema/schema.ts';
+
+const STRING: Schema = { type: 'string' };
+const STRINGS: Schema = { type: 'object', additionalProperties: STRING };
+
+/** A kind with a field of each way to be owned. */
+export const WIDGET: Schema = {
+  type: 'object',
+  properties: {
+    apiVersion: STRING,
+    kind: STRING,
+    metadata: {
+      type: 'object',
+      properties: {
+        name: STRING,
+        namespace: STRING,
+        uid: STRING,
+        resourceVersion: STRING,
+        generation: { type: 'integer' },
+        creationTimestamp: { type: 'string', format: 'date-time' },
+        labels: STRINGS,
+        finalizers: { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' },
+      },
+    },
+    spec: {
+      type: 'object',
+      properties: {
+        size: { type: 'integer' },
+        word: STRING,
+        notes: STRINGS,
+        sealed: { ...STRINGS, 'x-kubernetes-map-type': 'atomic' },
+        steps: { type: 'array', items: STRING },
+        tags: { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' },
+        ports: {
+          type: 'array',
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['port', 'protocol'],
+          items: {
+            type: 'object',
+            properties: {
+              port: { type: 'integer' },
+              protocol: { type: 'string', default: 'TCP' },
+              name: STRING,
+            },
+          },
+        },
+        free: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+        anyValue: { 'x-kubernetes-int-or-string': true },
+      },
+    },
+    status: { type: 'object', properties: { phase: STRING } },
+  },
+};
+
+export const widget = (
+  spec: JsonObject | undefined,
+  metadata: JsonObject = {},
+  more: JsonObject = {},
+): ApiObject =>
+  ofJson({
+    apiVersion: 'example.com/v1',
+    kind: 'Widget',
+    metadata: { name: 'w', ...metadata },
+    ...(spec === undefined ? {} : { spec }),
+    ...more,
+  });
+
+export const FIRST = '2026-01-01T00:00:00Z';
+export const LATER = '2026-01-01T01:00:00Z';
+
+/** Who writes; `a` at first unless said otherwise. */
+export const by = (manager = 'a', now = FIRST) =>
+  ({ manager, now, apiVersion: 'example.com/v1', subresource: '', schema: WIDGET }) as const;
+
+/** What each manager owns, in order. */
+export const ownersOf = ({ metadata }: ApiObject) =>
+  (metadata.managedFields ?? []).map(
+    ({ manager, operation, fieldsV1 }) => [`${manager} ${operation}`, fieldsV1] as const,
+  );
+
+export const entryOf = ({ metadata }: ApiObject, manager: string): ManagedFieldsEntry | undefined =>
+  metadata.managedFields?.find((entry) => entry.manager === manager);

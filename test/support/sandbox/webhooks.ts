@@ -1,0 +1,135 @@
+import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import { ofJson, type ApiObject } from '../../../src/sandbox/api-object.ts';
+import { established, VERSION } from './crd.ts';
+import { definitionType } from '../../../src/sandbox/crd/definition-type.ts';
+import { typeOf, TYPES } from './written.ts';
+import { placeOf, type AdmissionAttributes, type Api } from '../../../src/sandbox/pipeline/context.ts';
+import { createRegistry } from '../../../src/sandbox/registry.ts';
+import type { ResourceType } from '../../../src/sandbox/resource-type.ts';
+import { createStorage } from '../../../src/sandbox/storage/storage.ts';
+import { createAdmission } from '../../../src/sandbox/webhooks/admission.ts';
+import { hooksOf, type Hook } from '../../../src/sandbox/webhooks/hook.ts';
+
+export const CONFIG_MAPS: ResourceType = typeOf('v1 ConfigMap');
+
+const object = (apiVersion: string, kind: string, metadata: JsonObject, more: JsonObject = {}): ApiObject =>
+  ofJson({ apiVersion, kind, metadata, ...more });
+
+export const configMap = (metadata: JsonObject = {}, data: JsonObject = {}): ApiObject =>
+  object('v1', 'ConfigMap', { name: 'a', namespace: 'shop', ...metadata }, { data });
+
+/** An entry of a webhook configuration for creations of ConfigMaps, with changes. */
+export const entry = (changes: JsonObject = {}): JsonObject => ({
+  name: 'hook.example.com',
+  clientConfig: { url: 'https://localhost/hook' },
+  rules: [
+    { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], scope: '*' },
+  ],
+  failurePolicy: 'Fail',
+  matchPolicy: 'Equivalent',
+  sideEffects: 'None',
+  timeoutSeconds: 10,
+  admissionReviewVersions: ['v1'],
+  ...changes,
+});
+
+const configuration = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonObject[], name = 'hooks') =>
+  object('admissionregistration.k8s.io/v1', `${kind}WebhookConfiguration`, { name }, { webhooks });
+
+export function hook(changes: JsonObject = {}): Hook {
+  const [only] = hooksOf(configuration('Validating', [entry(changes)]));
+  if (only === undefined) throw new Error('a configuration with one entry has one webhook');
+  return only;
+}
+
+/** A storage with the namespace `shop`, and the resource `servers` in two versions. */
+export function createWorld() {
+  const storage = createStorage();
+  const registry = createRegistry([...TYPES, definitionType], storage);
+  const add = (type: ResourceType, created: ApiObject) => storage.create(placeOf(type), created);
+  add(typeOf('v1 Namespace'), object('v1', 'Namespace', { name: 'shop', labels: { team: 'blue' } }));
+  const subresources = { status: {} };
+  const versions = [
+    { ...VERSION, subresources },
+    { ...VERSION, name: 'v2', storage: false },
+  ];
+  add(definitionType, established({ versions }));
+  const serversIn = (version: string): ResourceType => {
+    const type = registry.find('infra.example.com', version, 'servers');
+    if (type === undefined) throw new Error(`servers are not served in ${version}`);
+    return type;
+  };
+  const install = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonObject[], name = 'hooks') => {
+    add(
+      typeOf(`admissionregistration.k8s.io/v1 ${kind}WebhookConfiguration`),
+      configuration(kind, webhooks, name),
+    );
+  };
+  return { storage, registry, serversIn, install };
+}
+
+export const attributes = (changes: Partial<AdmissionAttributes> = {}): AdmissionAttributes => ({
+  operation: 'CREATE',
+  type: CONFIG_MAPS,
+  subresource: '',
+  namespace: 'shop',
+  name: 'a',
+  object: configMap(),
+  user: { username: 'alice', groups: ['system:authenticated'] },
+  dryRun: false,
+  options: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1' },
+  ...changes,
+});
+
+/** What a webhook is asked, as far as tests look into it. */
+export interface Asked {
+  readonly uid: string;
+  readonly object: JsonObject;
+  readonly [key: string]: JsonValue;
+}
+
+/** Answers a request: fields of the response, or whatever a broken webhook says. */
+export type Answer = (request: Asked) => JsonObject | Error | { readonly raw: JsonValue };
+
+/** Admission with webhooks that answer by path, and what they and the client were told. */
+export function createCourt(answers: Readonly<Record<string, Answer>>) {
+  const world = createWorld();
+  const asked: { readonly path: string; readonly request: Asked }[] = [];
+  const warnings: string[] = [];
+  const annotations: Record<string, string> = {};
+  const convert: Api['convert'] = (objects, { group, version }) =>
+    Promise.resolve(
+      objects.map((each) => ({ ...each, apiVersion: group === '' ? version : `${group}/${version}` })),
+    );
+  let uids = 0;
+  const admission = createAdmission({
+    ...world,
+    convert,
+    newUid: () => `uid-${++uids}`,
+    caller: {
+      call: ({ url = '' }, review) => {
+        const path = new URL(url).pathname.slice(1);
+        const request = review.request as Asked; // a review that Gatehouse's sandbox wrote
+        asked.push({ path, request });
+        const answer = answers[path]?.(request) ?? new Error('nobody answers');
+        if (answer instanceof Error) return Promise.reject(answer);
+        if ('raw' in answer) return Promise.resolve(answer.raw ?? null);
+        const { apiVersion = '', kind = '' } = review;
+        return Promise.resolve({ apiVersion, kind, response: { uid: request.uid, ...answer } });
+      },
+    },
+  });
+  const notes = {
+    warn: (text: string) => void warnings.push(text),
+    annotate: (key: string, value: string) => {
+      annotations[key] = value;
+    },
+  };
+  return { ...world, admission, notes, asked, warnings, annotations };
+}
+
+export const patch = (...operations: readonly JsonObject[]): JsonObject => ({
+  allowed: true,
+  patchType: 'JSONPatch',
+  patch: Buffer.from(JSON.stringify(operations)).toString('base64'),
+});

@@ -1,0 +1,82 @@
+import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/api-object.ts';
+import { apiVersionOf, type ResourceType } from '../../../src/sandbox/resource-type.ts';
+import { applyDefaults } from '../../../src/sandbox/schema/default.ts';
+import { wholeSchema } from '../../../src/sandbox/schema/object-meta.ts';
+import { prune } from '../../../src/sandbox/schema/prune.ts';
+import { builtInTypes } from '../../../src/sandbox/kinds/built-in-types.ts';
+
+const echo = (object: ApiObject) => object;
+
+/** All built-in kinds, with allocators that always give the same. */
+export const TYPES: readonly ResourceType[] = builtInTypes({
+  answers: {
+    TokenReview: echo,
+    SelfSubjectReview: echo,
+    SubjectAccessReview: echo,
+    LocalSubjectAccessReview: echo,
+    SelfSubjectAccessReview: echo,
+    SelfSubjectRulesReview: echo,
+  },
+  allocateClusterIp: () => '10.0.0.7',
+  allocateNodePort: () => 30_007,
+});
+
+/** The type of a kind, such as `v1 Secret`. */
+export function typeOf(name: string): ResourceType {
+  const found = TYPES.find((type) => `${apiVersionOf(type)} ${type.kind}` === name);
+  if (found === undefined) throw new Error(`no kind ${name}`);
+  return found;
+}
+
+/** An object of the kind with these fields, as it is once it is decoded. */
+export function decoded(
+  kind: string,
+  fields: JsonObject,
+  metadata: JsonObject = { name: 'x', namespace: 'default' },
+) {
+  const type = typeOf(kind);
+  const [apiVersion = ''] = kind.split(' ');
+  const schema = wholeSchema(type);
+  const { value, unknown } = prune({ apiVersion, kind: type.kind, metadata, ...fields }, schema);
+  if (unknown.length > 0) throw new Error(`unknown fields: ${unknown.join(', ')}`);
+  const object = ofJson(applyDefaults(value, schema));
+  return type.strategy.completeDefaults?.(object) ?? object;
+}
+
+/** The same once it is created. */
+export const created = (kind: string, fields: JsonObject, metadata?: JsonObject): ApiObject =>
+  typeOf(kind).strategy.prepareForCreate(decoded(kind, fields, metadata));
+
+/** The object that a PUT of these fields makes of `old`. */
+export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiObject =>
+  typeOf(kind).strategy.prepareForUpdate(decoded(kind, fields, toJson(old).metadata as JsonObject), old); // metadata is JSON
+
+const shown = (causes: readonly { readonly field: string; readonly message: string }[]) =>
+  causes.map(({ field, message }) => `${field}: ${message}`);
+
+/** What is wrong with it when it is created, as the message of the 422 lists it. */
+export const createProblems = (kind: string, fields: JsonObject, metadata?: JsonObject): readonly string[] =>
+  shown(typeOf(kind).strategy.validate(created(kind, fields, metadata)));
+
+/** What is wrong with the change, beside what is wrong with the object. */
+export function updateProblems(kind: string, before: JsonObject, after: JsonObject): readonly string[] {
+  const old = created(kind, before);
+  return shown(typeOf(kind).strategy.validateUpdate(updated(kind, after, old), old));
+}
+
+/** The cells of a row, by the names of the columns; ages are left out. */
+export function cells(
+  kind: string,
+  object: ApiObject,
+  now = new Date(0),
+): Readonly<Record<string, JsonValue>> {
+  const computed = typeOf(kind).columns.flatMap(({ name, value }) =>
+    typeof value === 'string' ? [] : [[name, value(object, now)] as const],
+  );
+  return Object.fromEntries(computed);
+}
+
+/** The beginning of what is said of a name that is no DNS subdomain. */
+export const SUBDOMAIN_PROBLEM =
+  'a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters';

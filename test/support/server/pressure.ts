@@ -1,0 +1,19 @@
+import {
+  createPressure,
+  type Pressure,
+  type PressureDeps,
+  type PressureLimits,
+} from '../../../src/server/pressure.ts';
+
+/** That of a server with nothing to complain of, unless the test says otherwise. */
+export function pressureOf(limits: Partial<PressureLimits> = {}, deps: Partial<PressureDeps> = {}): Pressure {
+  return createPressure(
+    { reviews: 1_000, bodyBytes: 64 * 1024 * 1024, ...limits },
+    {
+      eventLoop: { isFull: () => false },
+      metrics: { reviewsInFlight: () => undefined, refusedReview: () => undefined },
+      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      ...deps,
+    },
+  );
+}
