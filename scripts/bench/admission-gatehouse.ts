@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
-import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
+import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
 import { createLog, withDebugIfHeard } from '../../src/runtime/log.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createTargets } from '../../src/runtime/policies/targets.ts';

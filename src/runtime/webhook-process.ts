@@ -25,7 +25,7 @@ import { createKnownRestore, createMayRestore, createRestoreEvidence } from './r
 import { createTargets, type Targets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createWorld } from './policies/world.ts';
-import type { World } from '../admission/world.ts';
+import type { World } from '../admission/policy/world.ts';
 
 export interface ReplicaParts {
   readonly registry: PolicyRegistry;

@@ -1,6 +1,6 @@
 /** What the log says of each admission: who, what, and how it went. Objects never. */
-import type { Decision } from '../admission/decision.ts';
-import type { AdmissionRequest } from '../admission/request.ts';
+import type { Decision } from '../admission/review/decision.ts';
+import type { AdmissionRequest } from '../admission/review/request.ts';
 import type { Outcome } from './metrics.ts';
 
 export interface Answered {

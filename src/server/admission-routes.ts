@@ -2,15 +2,15 @@
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-import type { Decision } from '../admission/decision.ts';
+import type { Decision } from '../admission/review/decision.ts';
 import { HandlerFailure } from '../admission/handlers/failure.ts';
-import type { AdmissionRequest } from '../admission/request.ts';
+import type { AdmissionRequest } from '../admission/review/request.ts';
 import {
   parseReview,
   toMutatingReview,
   toValidatingReview,
   type ReviewVersion,
-} from '../admission/review.ts';
+} from '../admission/review/review.ts';
 import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
 import { abortInTime } from './answer-signal.ts';
 import { failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';

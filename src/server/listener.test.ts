@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { ALLOWED } from '../admission/decision.ts';
+import { ALLOWED } from '../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
 import { createListener } from './listener.ts';

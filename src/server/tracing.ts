@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { groupResourceName } from '../api/meta.ts';
-import type { AdmissionRequest } from '../admission/request.ts';
+import type { AdmissionRequest } from '../admission/review/request.ts';
 import type { Outcome } from './metrics.ts';
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;

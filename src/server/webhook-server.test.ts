@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { ALLOWED, type Decision } from '../admission/decision.ts';
+import { ALLOWED, type Decision } from '../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
 import type { Log } from './log.ts';

@@ -2,8 +2,8 @@
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import { devSessionOf } from '../../src/admission/dev-session.ts';
-import type { LentConfiguration } from '../../src/admission/dev-entries.ts';
+import { devSessionOf } from '../../src/admission/webhooks/dev-session.ts';
+import type { LentConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { KubeObject, Resource } from '../../src/kube/object.ts';
 import {

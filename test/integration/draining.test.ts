@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
 import { judgeAdmission } from '../support/review-checker.ts';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
-import { ALLOWED } from '../../src/admission/decision.ts';
+import { ALLOWED } from '../../src/admission/review/decision.ts';
 import { WEBHOOK_LIMITS } from '../../src/server/webhook-server.ts';
 import { bytesInUse } from '../support/heap.ts';
 import { connectionsOf, expectLife, open, openPlain, say } from '../support/hostile-clients.ts';

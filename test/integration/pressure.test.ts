@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';

@@ -1,7 +1,7 @@
 /** When there is no verdict: what the API server is told, what is logged, and that nobody works for someone who has gone. */
 import { describe, expect, test } from 'vitest';
 
-import { ALLOWED, type Decision } from '../../src/admission/decision.ts';
+import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import type { WebhookDeps } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
 import { MUTATE, post, reviewOf, serverObject, VALIDATE } from '../support/webhook-client.ts';

@@ -4,8 +4,8 @@ import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
-import { compilePolicy, type CompiledPolicy } from '../../src/admission/compile.ts';
-import type { World } from '../../src/admission/world.ts';
+import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
+import type { World } from '../../src/admission/policy/world.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { caBundle } from '../../src/pki/bundle.ts';

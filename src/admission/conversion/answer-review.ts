@@ -1,7 +1,7 @@
 /** A ConversionReview from text to text: object by object, so that others get their turn in between. */
 import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
-import { InvalidReview } from '../request.ts';
+import { InvalidReview } from '../review/request.ts';
 import { quote, shorten } from '../../json/shown.ts';
 import {
   ConversionFailure,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { Decision } from '../decision.ts';
+import type { Decision } from '../review/decision.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { applyPatch } from '../../json/json-patch.ts';
 import type { HandlerDefinition } from './handler.ts';

@@ -1,8 +1,8 @@
 /** One handler, one request. */
-import { isBeingDeleted } from '../checks/references.ts';
-import { ALLOWED, type Decision } from '../decision.ts';
+import { isBeingDeleted } from '../policy/references/check-references.ts';
+import { ALLOWED, type Decision } from '../review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
-import { writes, type AdmissionRequest } from '../request.ts';
+import { writes, type AdmissionRequest } from '../review/request.ts';
 import { quote } from '../../json/shown.ts';
 import { shapeProblem } from './draft-shape.ts';
 import { copyJson, InvalidDraft } from './draft.ts';

@@ -1,9 +1,9 @@
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
-import { compileMatch } from '../compile-match.ts';
-import type { CompiledMatch } from '../compiled-policy.ts';
-import type { AdmissionRequest, Operation } from '../request.ts';
-import { writes } from '../request.ts';
-import { hasWildcard, patternsFor } from '../resource-pattern.ts';
+import { compileMatch } from '../policy/match/compile-match.ts';
+import type { CompiledMatch } from '../policy/compiled-policy.ts';
+import type { AdmissionRequest, Operation } from '../review/request.ts';
+import { writes } from '../review/request.ts';
+import { hasWildcard, patternsFor } from '../policy/match/resource-pattern.ts';
 import type { Converter } from '../conversion/converter.ts';
 import type { Handler, HandlerAnswer, HandlerConversion, OnError, ReadableKind } from './handler.ts';
 import { createHandlerConverter } from './handler-converter.ts';

@@ -1,6 +1,6 @@
 /** What a handler is given beside the object: the second argument of `mutate` and `validate`. */
 import type { LabelSelector } from '../../api/policy-match.ts';
-import type { AdmissionRequest, UserInfo } from '../request.ts';
+import type { AdmissionRequest, UserInfo } from '../review/request.ts';
 import type { Denial, DenialOptions } from './denial.ts';
 import type { Frozen } from './frozen.ts';
 import type { UntypedObject } from './handler.ts';

@@ -1,4 +1,4 @@
-import { ALLOWED, type Cause, type Decision } from '../decision.ts';
+import { ALLOWED, type Cause, type Decision } from '../review/decision.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { shorten } from '../../json/shown.ts';
 import type { HandlerCall, HandlerOutcome, Run } from './call-handler.ts';

@@ -1,7 +1,7 @@
 /** What a handler is: the types of `defineHandler`. */
 import type { LabelSelector } from '../../api/policy-match.ts';
-import type { Operation } from '../request.ts';
-import type { MatchCondition } from '../scope.ts';
+import type { Operation } from '../review/request.ts';
+import type { MatchCondition } from '../webhooks/scope.ts';
 import type { Denial } from './denial.ts';
 import type { Frozen } from './frozen.ts';
 import type { HandlerContext } from './handler-context.ts';

@@ -1,5 +1,5 @@
 /** What a handler says while it runs. */
-import type { AuditAnnotations } from '../decision.ts';
+import type { AuditAnnotations } from '../review/decision.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { quote, shorten } from '../../json/shown.ts';
 import { Denial, type DenialOptions } from './denial.ts';

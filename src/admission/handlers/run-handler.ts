@@ -1,5 +1,5 @@
 /** A handler without a cluster: for the tests of its author. */
-import type { Cause } from '../decision.ts';
+import type { Cause } from '../review/decision.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
 import { diff } from '../../json/json-diff.ts';
@@ -9,8 +9,8 @@ import {
   type AdmissionRequest,
   type Operation,
   type UserInfo,
-} from '../request.ts';
-import { splitResource } from '../resource-pattern.ts';
+} from '../review/request.ts';
+import { splitResource } from '../policy/match/resource-pattern.ts';
 import { callHandler, type HandlerCall, type HandlerOutcome } from './call-handler.ts';
 import { compileHandler, type CompiledHandler } from './compile-handler.ts';
 import { copyJson } from './draft.ts';

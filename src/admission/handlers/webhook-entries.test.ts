@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { compilePolicy } from '../compile.ts';
-import { webhookConfigurations } from '../webhook-configurations.ts';
+import { compilePolicy } from '../policy/compile.ts';
+import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
 import { compiled, ENVIRONMENT, MATCH } from '../../../test/support/admission/handler.ts';
 
 const nothing = () => undefined;

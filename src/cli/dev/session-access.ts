@@ -1,5 +1,8 @@
 /** What a session on a laptop reads and writes in the API server, as the user of the kubeconfig. */
-import { WEBHOOK_CONFIGURATION_NAME, webhookConfigurations } from '../../admission/webhook-configurations.ts';
+import {
+  WEBHOOK_CONFIGURATION_NAME,
+  webhookConfigurations,
+} from '../../admission/webhooks/webhook-configurations.ts';
 import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
 import type { DevSessionDeps } from '../../runtime/webhooks/dev-session.ts';
 import { isConflict } from '../../kube/api-error.ts';

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { JsonObject } from '../../json/json.ts';
-import type { WebhookConfiguration } from '../../admission/webhook-configurations.ts';
+import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
 import type { ObjectRef } from '../../api/meta.ts';
 import { withMeta, type ApiObject } from '../../sandbox/api-object.ts';
 import {
@@ -22,7 +22,7 @@ import type { ResourceRegistry, ResourceType } from '../../sandbox/resource-type
 import type { Storage } from '../../sandbox/storage/stored.ts';
 import { createAdmission } from '../../sandbox/webhooks/admission.ts';
 import type { WebhookCaller } from '../../sandbox/webhooks/call.ts';
-import type { UserInfo } from '../../admission/request.ts';
+import type { UserInfo } from '../../admission/review/request.ts';
 
 /** A write on its way: what is there, and what is to be. */
 export interface Write {

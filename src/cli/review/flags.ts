@@ -1,5 +1,5 @@
 /** What the user asks of `gatehouse review`. */
-import type { UserInfo } from '../../admission/request.ts';
+import type { UserInfo } from '../../admission/review/request.ts';
 import { refuse } from './input.ts';
 
 export interface ReviewFlags {

@@ -1,8 +1,8 @@
 /** Who names which target and who holds which value, among what was read. */
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { needsSketches, sketchOf } from '../../admission/governed-sketch.ts';
-import { targetKey } from '../../admission/references.ts';
-import type { Claims, GovernedIndex } from '../../admission/world.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { needsSketches, sketchOf } from '../../admission/policy/governed-summary.ts';
+import { targetKey } from '../../admission/policy/references/read-references.ts';
+import type { Claims, GovernedIndex } from '../../admission/policy/world.ts';
 import type { ObjectRef } from '../../api/meta.ts';
 import { governed } from '../../runtime/policies/policies.ts';
 import type { Contents } from './world.ts';

@@ -1,5 +1,5 @@
 /** What policies and handlers say while one object is reviewed. */
-import type { Cause, Decision } from '../../admission/decision.ts';
+import type { Cause, Decision } from '../../admission/review/decision.ts';
 
 export interface Hearing {
   readonly ask: (names: { readonly policies?: readonly string[]; readonly handler?: string }) => void;

@@ -1,5 +1,5 @@
 /** What an API server would serve that has the definitions which were read. */
-import type { Resolve } from '../../admission/compile-checks.ts';
+import type { Resolve } from '../../admission/policy/references/compile-references.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';

@@ -1,8 +1,8 @@
 /** What becomes of an object that is reviewed. */
-import type { AuditAnnotations, Cause } from '../../admission/decision.ts';
+import type { AuditAnnotations, Cause } from '../../admission/review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
-import type { Operation } from '../../admission/request.ts';
+import type { Operation } from '../../admission/review/request.ts';
 import type { Place } from './documents.ts';
 
 /** `warned`: let in, and somebody would be told something. `unchecked`: let in, because nothing is asked about it. */

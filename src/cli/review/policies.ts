@@ -1,8 +1,12 @@
 /** The AdmissionPolicies among what was read, ready to be asked. */
 import { CelError, compileCel } from '../../cel/cel.ts';
-import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../../admission/compile.ts';
+import {
+  compilePolicy,
+  type CompiledPolicy,
+  type CompileEnvironment,
+} from '../../admission/policy/compile.ts';
 import type { JsonObject } from '../../json/json.ts';
-import type { MatchCondition } from '../../admission/scope.ts';
+import type { MatchCondition } from '../../admission/webhooks/scope.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import { governed } from '../../runtime/policies/policies.ts';

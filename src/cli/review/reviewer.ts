@@ -1,9 +1,9 @@
 /** Objects → what would become of them in a cluster that holds what was read. */
 import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
 import type { JsonObject } from '../../json/json.ts';
-import type { Operation, UserInfo } from '../../admission/request.ts';
-import { webhookConfigurations } from '../../admission/webhook-configurations.ts';
-import type { GovernedIndex } from '../../admission/world.ts';
+import type { Operation, UserInfo } from '../../admission/review/request.ts';
+import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
+import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { ApiFailure } from '../../sandbox/failure.ts';
 import type { ResourceType } from '../../sandbox/resource-type.ts';
 import { compileHandlers } from '../../runtime/handlers/load/compile.ts';

@@ -2,7 +2,7 @@
 import { ownValue } from '../../json/json.ts';
 import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
-import type { GovernedIndex, World } from '../../admission/world.ts';
+import type { GovernedIndex, World } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
   objectKey,

@@ -1,5 +1,5 @@
 /** What the authority asks of the API server before it decides: nothing here comes from a store. */
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { AuthorityDeps } from './authority.ts';
 import type { ConfigMap } from './ca-bundle.ts';

@@ -1,5 +1,5 @@
 /** UniqueClaims in the API server. Whether a write happens is decided there, by the name or the version of the object. */
-import type { Claims } from '../../admission/world.ts';
+import type { Claims } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';

@@ -1,11 +1,11 @@
 /** Leader: UniqueClaims are mended, and values that several objects hold are told. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { shownValues } from '../../admission/checks/unique.ts';
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { sketchNeeds } from '../../admission/governed-sketch.ts';
-import { targetKey } from '../../admission/references.ts';
-import { describeRef } from '../../admission/surroundings.ts';
+import { shownValues } from '../../admission/policy/unique/check-unique.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { sketchNeeds } from '../../admission/policy/governed-summary.ts';
+import { targetKey } from '../../admission/policy/references/read-references.ts';
+import { describeRef } from '../../admission/policy/expressions/bindings.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { RecordEvent } from '../reconcile.ts';

@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import { newClaim } from '../../admission/claim-state.ts';
+import { newClaim } from '../../admission/policy/unique/claim-state.ts';
 import {
   createClaimsInMemory,
   SETTLE_MS,
   type ClaimsInMemory,
 } from '../../../test/support/admission/claims.ts';
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { sketchOf } from '../../admission/governed-sketch.ts';
-import { heldKeys } from '../../admission/unique-key.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { sketchOf } from '../../admission/policy/governed-summary.ts';
+import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
 import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';

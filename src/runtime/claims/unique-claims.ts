@@ -5,13 +5,20 @@
  * Nothing here lets a write in. A claim is taken away only when its holder, read live, does not have the value, and no write that
  * was let in for it can still be stored.
  */
-import { busyMs, claimedAtMs, holderRef, isHeldBy, newClaim, passedOn } from '../../admission/claim-state.ts';
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { isGovernedNow } from '../../admission/governed-now.ts';
+import {
+  busyMs,
+  claimedAtMs,
+  holderRef,
+  isHeldBy,
+  newClaim,
+  passedOn,
+} from '../../admission/policy/unique/claim-state.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { isGovernedNow } from '../../admission/policy/match/governed-now.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { targetKey } from '../../admission/references.ts';
-import { heldKeys, type HeldKey } from '../../admission/unique-key.ts';
-import type { Claims, World } from '../../admission/world.ts';
+import { targetKey } from '../../admission/policy/references/read-references.ts';
+import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
+import type { Claims, World } from '../../admission/policy/world.ts';
 import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { governed } from '../policies/policies.ts';

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 
 import type { Converter } from '../../admission/conversion/converter.ts';
-import type { Decision } from '../../admission/decision.ts';
+import type { Decision } from '../../admission/review/decision.ts';
 import {
   callHandler,
   type HandlerOutcome,
@@ -10,7 +10,7 @@ import {
 } from '../../admission/handlers/call-handler.ts';
 import { isGoverned, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
-import type { AdmissionRequest } from '../../admission/request.ts';
+import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { canI } from '../../kube/access.ts';
 import type { HandlerOutcomeLabel } from '../../server/handler-metrics.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';

@@ -1,5 +1,5 @@
 /** Leader: CA bundles in the objects that ask for one. */
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { objectKey } from '../../api/meta.ts';
 import { targetsWithoutRoot, type TargetView } from './injection-evidence.ts';
 import { createInjectionLedger, type InjectionLedger } from './injection-ledger.ts';

@@ -1,14 +1,14 @@
 /** Which policies an admission request meets, and the World that they look into. */
-import { ALLOWED, type Decision } from '../../admission/decision.ts';
-import { isGuardEntry } from '../../admission/guard-entries.ts';
+import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
+import { isGuardEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/call-handler.ts';
-import { isOwnEntry } from '../../admission/own-entries.ts';
+import { isOwnEntry } from '../../admission/webhooks/own-entries.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
-import { mutate } from '../../admission/mutate.ts';
-import type { AdmissionRequest } from '../../admission/request.ts';
-import { guardTarget } from '../../admission/restrict.ts';
-import { validate } from '../../admission/validate.ts';
-import type { World } from '../../admission/world.ts';
+import { mutate } from '../../admission/policy/mutate.ts';
+import type { AdmissionRequest } from '../../admission/review/request.ts';
+import { guardTarget } from '../../admission/policy/references/check-target-deletion.ts';
+import { validate } from '../../admission/policy/validate.ts';
+import type { World } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';

@@ -1,9 +1,9 @@
 /** Everything that a policy governs and that is stored, judged by it: for the audit on the leader and for `gatehouse review --cluster`. */
-import { auditObject, forAudit } from '../../admission/audit.ts';
-import type { Violation } from '../../admission/checks/violation.ts';
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { isInScope, type NamespaceLabels } from '../../admission/object-scope.ts';
-import type { Circumstances } from '../../admission/world.ts';
+import { auditObject, forAudit } from '../../admission/policy/audit.ts';
+import type { Violation } from '../../admission/policy/violation.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
+import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
 import { governed } from './policies.ts';

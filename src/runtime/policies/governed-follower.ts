@@ -1,6 +1,6 @@
 /** One watch of a governed kind: of each object only its sketch is kept. */
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { sketchNeeds, sketchOf, type GovernedSketch } from '../../admission/governed-sketch.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { sketchNeeds, sketchOf, type GovernedSketch } from '../../admission/policy/governed-summary.ts';
 import type { GroupResource, ObjectRef } from '../../api/meta.ts';
 import type { Change } from '../../kube/change.ts';
 import type { KubeObject, Resource } from '../../kube/object.ts';

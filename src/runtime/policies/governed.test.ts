@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { compilePolicy, type CompiledPolicy } from '../../admission/compile.ts';
+import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { createClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../kube/object.ts';

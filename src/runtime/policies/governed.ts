@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { needsSketches, sketchNeeds } from '../../admission/governed-sketch.ts';
-import { targetKey } from '../../admission/references.ts';
-import type { GovernedIndex } from '../../admission/world.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { needsSketches, sketchNeeds } from '../../admission/policy/governed-summary.ts';
+import { targetKey } from '../../admission/policy/references/read-references.ts';
+import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { groupResourceName, type GroupResource, type ObjectRef } from '../../api/meta.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import { governed } from './policies.ts';

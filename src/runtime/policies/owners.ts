@@ -1,7 +1,7 @@
 /** Owners of objects as they are now, read from the API server. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { LiveOwner, Owners } from '../../admission/world.ts';
+import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import { groupOf } from '../../api/owner-record.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';

@@ -4,8 +4,12 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { compilePolicy, type CompiledPolicy, type CompileEnvironment } from '../../admission/compile.ts';
-import type { CompiledTarget } from '../../admission/compiled-policy.ts';
+import {
+  compilePolicy,
+  type CompiledPolicy,
+  type CompileEnvironment,
+} from '../../admission/policy/compile.ts';
+import type { CompiledTarget } from '../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';

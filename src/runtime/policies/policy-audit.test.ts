@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import type { CompiledPolicy } from '../../admission/compile.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubernetesObject } from '../../api/meta.ts';

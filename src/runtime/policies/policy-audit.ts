@@ -2,9 +2,9 @@
  * On the leader: what is stored already is checked by the policies too, whenever one changes and hourly. The counts go into the
  * policy's status, the details into Events, so that people see what an upgrade or a stricter rule would meet.
  */
-import { hasAudit } from '../../admission/audit.ts';
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import type { Circumstances } from '../../admission/world.ts';
+import { hasAudit } from '../../admission/policy/audit.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { scanStored, type AuditResult, type AuditScanDeps, type Culprit } from './audit-scan.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../reconcile.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { toAdmissionRequest } from '../../admission/request.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { toAdmissionRequest } from '../../admission/review/request.ts';
 import { compiled, GROUP } from '../../../test/support/runtime/fixtures.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 

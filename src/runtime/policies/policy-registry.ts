@@ -1,7 +1,7 @@
 /** What is enforced on this replica: the compiled policies, and what is wrong with those that are not. */
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { buildPolicySet, type PolicySet } from '../../admission/policy-set.ts';
-import type { AdmissionRequest } from '../../admission/request.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
+import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 
 export interface PolicyState {

@@ -1,6 +1,6 @@
 /** Leader: what becomes of AdmissionPolicies in the cluster: webhook configurations, status, audit. */
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { createPolicyStatusReconciler } from './policy-status.ts';
 import type { RecordEvent } from '../reconcile.ts';
 import { createWebhookConfigurationsReconciler } from '../webhooks/webhook-configurations.ts';

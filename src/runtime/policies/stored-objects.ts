@@ -4,7 +4,7 @@ import type { Discovery } from '../../kube/discovery.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
 import { namespaces } from '../../kube/well-known.ts';
 import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
-import type { NamespaceLabels } from '../../admission/object-scope.ts';
+import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { served } from './world.ts';
 
 export interface StoredObjects {

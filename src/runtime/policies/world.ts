@@ -1,7 +1,7 @@
 /** What admission checks see of the cluster: stores that may be behind, and live reads that may not. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { World } from '../../admission/world.ts';
+import type { World } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
   objectKey,

@@ -1,7 +1,11 @@
 /** On the leader: the ValidatingAdmissionPolicy that keeps restorers from our own kinds, where the API server knows such. */
 import { isDeepStrictEqual } from 'node:util';
 
-import { guardPolicy, GUARD_POLICY_NAME, type GuardPolicy } from '../../admission/guard-policy.ts';
+import {
+  guardPolicy,
+  GUARD_POLICY_NAME,
+  type GuardPolicy,
+} from '../../admission/webhooks/protect-own-kinds.ts';
 import type { KubernetesObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from '../reconcile.ts';

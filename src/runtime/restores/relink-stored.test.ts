@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import type { CompiledPolicy } from '../../admission/compile.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { groupResourceName, type KubernetesObject } from '../../api/meta.ts';
 import { relinkStored } from './relink-stored.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { LiveOwner } from '../../admission/world.ts';
+import type { LiveOwner } from '../../admission/policy/world.ts';
 import type { KubernetesObject, OwnerReference } from '../../api/meta.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
 import type { GuardedOperation } from '../../restore/owner-links.ts';

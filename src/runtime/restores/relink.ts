@@ -2,7 +2,7 @@
  * In a sweep: the owners that a restored object had are linked again. A reference with a wrong uid has the garbage collector
  * delete the object within a second, so each is read live before it is written, and again afterwards.
  */
-import type { LiveOwner, Owners } from '../../admission/world.ts';
+import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
   type GroupResource,

@@ -1,7 +1,7 @@
 /** What speaks for a requester who seems to restore: windows that are known, windows that are new, restores without a window. */
 import { createHash } from 'node:crypto';
 
-import type { World } from '../../admission/world.ts';
+import type { World } from '../../admission/policy/world.ts';
 import { isAmong } from '../../api/principals.ts';
 import type { GroupResource } from '../../api/meta.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';

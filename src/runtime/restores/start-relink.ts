@@ -1,5 +1,5 @@
 /** Leader: restored objects get their owners back. */
-import type { World } from '../../admission/world.ts';
+import type { World } from '../../admission/policy/world.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { relinkStored, type RelinkedStored, type RelinkStoredDeps } from './relink-stored.ts';

@@ -1,10 +1,10 @@
 /** What a sweep looks at beside references: checks that waited for the restore, defaults that are lacking, values held twice. */
-import { asCreated, auditObject, forAudit } from '../../admission/audit.ts';
-import type { CompiledPolicy } from '../../admission/compile.ts';
+import { asCreated, auditObject, forAudit } from '../../admission/policy/audit.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { mutate } from '../../admission/mutate.ts';
-import { heldKeys, type HeldKey } from '../../admission/unique-key.ts';
-import type { World } from '../../admission/world.ts';
+import { mutate } from '../../admission/policy/mutate.ts';
+import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
+import type { World } from '../../admission/policy/world.ts';
 import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { subjectOf } from '../../restore/subject.ts';

@@ -2,9 +2,9 @@
  * The scan after a restore: every stored object that a policy governs, read from the API server, against every target that
  * it names. What seems wrong is read again, live, before it is reported, so a stale page accuses nobody.
  */
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { isInScope, type NamespaceLabels } from '../../admission/object-scope.ts';
-import { referencesOf, type FoundReference } from '../../admission/references.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
+import { referencesOf, type FoundReference } from '../../admission/policy/references/read-references.ts';
 import {
   groupResourceName,
   objectKey,
@@ -12,7 +12,7 @@ import {
   type KubernetesObject,
   type ObjectRef,
 } from '../../api/meta.ts';
-import type { World } from '../../admission/world.ts';
+import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import type { SweepResult } from '../../restore/report.ts';
 import { governed } from '../policies/policies.ts';

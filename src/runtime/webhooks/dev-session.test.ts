@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { LentConfiguration } from '../../admission/dev-entries.ts';
-import { devSessionOf, withDevSession, withoutDevSession } from '../../admission/dev-session.ts';
-import { webhookConfigurations } from '../../admission/webhook-configurations.ts';
+import type { LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { devSessionOf, withDevSession, withoutDevSession } from '../../admission/webhooks/dev-session.ts';
+import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import { createDevSession, type DevSessionDeps } from './dev-session.ts';
 import {
   ApiError,

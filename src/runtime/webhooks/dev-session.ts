@@ -6,9 +6,9 @@ import {
   type DevTarget,
   type LentConfiguration,
   type LiveWebhook,
-} from '../../admission/dev-entries.ts';
-import { devSessionOf, type DevSession } from '../../admission/dev-session.ts';
-import type { WebhookConfiguration } from '../../admission/webhook-configurations.ts';
+} from '../../admission/webhooks/dev-entries.ts';
+import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
+import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
 import { requeueIn, type Log, type Reconcile } from '../reconcile.ts';
 import type { WebhookResource } from './webhook-configurations.ts';
 

@@ -1,9 +1,9 @@
 /** What is decided about Gatehouse's own kinds: who opens windows, and that nobody restores them. */
-import { ALLOWED, type Decision } from '../../admission/decision.ts';
+import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import type { AdmissionRequest, UserInfo } from '../../admission/request.ts';
-import type { Owners } from '../../admission/world.ts';
+import type { AdmissionRequest, UserInfo } from '../../admission/review/request.ts';
+import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';

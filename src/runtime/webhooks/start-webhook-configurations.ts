@@ -1,5 +1,5 @@
 /** The two webhook configurations of Gatehouse: what goes into them, and how they are read and written. */
-import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import type { DevSessionDeps } from './dev-session.ts';
 import type { LiveWebhookConfiguration, WebhookConfigurationsDeps } from './webhook-configurations.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';

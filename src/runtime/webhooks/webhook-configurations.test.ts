@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { DEV_URL_ANNOTATION, withDevSession } from '../../admission/dev-session.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { DEV_URL_ANNOTATION, withDevSession } from '../../admission/webhooks/dev-session.ts';
 import {
   compiled,
   createObjects,

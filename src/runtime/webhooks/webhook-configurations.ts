@@ -1,11 +1,14 @@
 /** On the leader: the two webhook configurations named `gatehouse` are what the policies in force make them. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { CompiledPolicy } from '../../admission/compile.ts';
-import { carries, isOfHandler, type LentConfiguration } from '../../admission/dev-entries.ts';
-import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/dev-session.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { carries, isOfHandler, type LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import { webhookConfigurations, type WebhookConfiguration } from '../../admission/webhook-configurations.ts';
+import {
+  webhookConfigurations,
+  type WebhookConfiguration,
+} from '../../admission/webhooks/webhook-configurations.ts';
 import type { KubernetesObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { requeueIn, type Log, type Reconcile } from '../reconcile.ts';

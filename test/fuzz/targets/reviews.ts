@@ -1,19 +1,19 @@
 /** Admission reviews, from the bytes of the body to the bytes of the answer. */
 import fc from 'fast-check';
 
-import { mutate } from '../../../src/admission/mutate.ts';
+import { mutate } from '../../../src/admission/policy/mutate.ts';
 import { clusterOf, policyOf } from '../../support/admission/policy.ts';
-import type { AdmissionRequest } from '../../../src/admission/request.ts';
+import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
 import {
   InvalidReview,
   parseReview,
   toMutatingReview,
   toValidatingReview,
-} from '../../../src/admission/review.ts';
+} from '../../../src/admission/review/review.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { parseJson, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
-import { validate } from '../../../src/admission/validate.ts';
+import { validate } from '../../../src/admission/policy/validate.ts';
 import { judgeAdmission } from '../../support/review-checker.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { recordedReviews, SERVER } from '../seeds.ts';

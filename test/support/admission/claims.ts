@@ -1,6 +1,6 @@
 /** UniqueClaims in memory, for the tests of this room. */
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
-import type { Claims } from '../../../src/admission/world.ts';
+import type { Claims } from '../../../src/admission/policy/world.ts';
 
 export const SETTLE_MS = 70_000;
 

@@ -1,5 +1,5 @@
 /** Handlers, requests and logs for the tests of this folder. */
-import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/request.ts';
+import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import {
   callHandler,

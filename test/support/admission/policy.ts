@@ -11,10 +11,10 @@ import {
   type CompiledPolicy,
   type CompileEnvironment,
   type CompileResult,
-} from '../../../src/admission/compile.ts';
+} from '../../../src/admission/policy/compile.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
-import type { AdmissionRequest } from '../../../src/admission/request.ts';
-import type { Circumstances, RestoreEvidence } from '../../../src/admission/world.ts';
+import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
+import type { Circumstances, RestoreEvidence } from '../../../src/admission/policy/world.ts';
 
 export const GROUP = 'infra.example.com';
 const NAMESPACED = ['classes', 'configmaps'];

@@ -1,5 +1,5 @@
 /** For the tests of this room: an API server in memory, one kind at a time, and what else every controller is given. */
-import { compilePolicy, type CompiledPolicy } from '../../../src/admission/compile.ts';
+import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import { objectKey, type KubernetesObject } from '../../../src/api/meta.ts';
 import type { Log, Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/reconcile.ts';

@@ -2,12 +2,12 @@
  * An API server, replicas and leaders in memory, whose every step waits to be called up: in whatever order, with whatever time in
  * between. What is simulated of the API server is what UniqueClaims rely on: see `admission/claim-state.ts`.
  */
-import type { CompiledPolicy } from '../../../src/admission/compile.ts';
+import type { CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
-import type { AdmissionRequest } from '../../../src/admission/request.ts';
-import { sketchOf } from '../../../src/admission/governed-sketch.ts';
-import { validate } from '../../../src/admission/validate.ts';
-import type { Claims, World } from '../../../src/admission/world.ts';
+import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
+import { sketchOf } from '../../../src/admission/policy/governed-summary.ts';
+import { validate } from '../../../src/admission/policy/validate.ts';
+import type { Claims, World } from '../../../src/admission/policy/world.ts';
 import type { KubernetesObject, ObjectRef } from '../../../src/api/meta.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { GROUP, NEVER, silent } from './fixtures.ts';

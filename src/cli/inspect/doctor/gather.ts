@@ -14,7 +14,7 @@ import {
   validatingWebhookConfigurations,
 } from '../../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP, SERVING_SECRET, TLS_CERT_KEY } from '../../../pki/annotations.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import {
   ADMISSION_POLICIES,
   CONVERSION_POLICIES,

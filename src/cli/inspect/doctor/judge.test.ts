@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
-import { withDevSession } from '../../../admission/dev-session.ts';
+import { withDevSession } from '../../../admission/webhooks/dev-session.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { Claimed, Evidence } from './evidence.ts';
 import {

@@ -1,5 +1,5 @@
 /** The policies by which a cluster is reviewed: its own, or others that are not in it yet. */
-import type { CompiledPolicy } from '../../../admission/compile.ts';
+import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../../api/meta.ts';

@@ -1,6 +1,6 @@
 /** What policies see of a cluster that is reviewed: the kinds they refer to, listed once, and live reads before anything is blamed. */
-import type { CompiledPolicy } from '../../../admission/compile.ts';
-import type { World } from '../../../admission/world.ts';
+import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
+import type { World } from '../../../admission/policy/world.ts';
 import { groupResourceName, objectKey, type ObjectRef } from '../../../api/meta.ts';
 import type { KubeObject } from '../../../kube/object.ts';
 import { createStore, type Store } from '../../../kube/store.ts';

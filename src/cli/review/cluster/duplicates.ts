@@ -1,9 +1,9 @@
 /** Unique values that several stored objects hold, whether or not they have been claimed: the policy may not be in force yet. */
-import { exemptionOf } from '../../../admission/checks/exceptions.ts';
-import { obstacleViolation } from '../../../admission/checks/unique.ts';
-import type { CompiledPolicy } from '../../../admission/compile.ts';
+import { exemptionOf } from '../../../admission/policy/exceptions/exemption.ts';
+import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
+import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isJsonObject } from '../../../json/json.ts';
-import { heldKeys, type HeldKey } from '../../../admission/unique-key.ts';
+import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
 import type { GroupResource, KubernetesObject, ObjectRef } from '../../../api/meta.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 

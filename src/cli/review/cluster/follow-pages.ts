@@ -1,5 +1,5 @@
 /** How far a review of what is stored has come. */
-import type { CompiledPolicy } from '../../../admission/compile.ts';
+import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
 import type { StoredObjects } from '../../../runtime/policies/stored-objects.ts';

@@ -1,7 +1,7 @@
 /** `gatehouse review --cluster`: everything that is stored, judged by policies. Reads alone. */
-import { hasAudit } from '../../../admission/audit.ts';
-import type { CompiledPolicy } from '../../../admission/compile.ts';
-import { isInScope } from '../../../admission/object-scope.ts';
+import { hasAudit } from '../../../admission/policy/audit.ts';
+import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
+import { isInScope } from '../../../admission/policy/match/object-scope.ts';
 import { groupResourceName, objectKey, type KubernetesObject } from '../../../api/meta.ts';
 import { scanStored, type AuditScanDeps, type Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects } from '../../../runtime/policies/stored-objects.ts';

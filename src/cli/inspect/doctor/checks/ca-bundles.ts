@@ -1,5 +1,5 @@
 /** Whether the API server trusts the serving cert of Gatehouse. */
-import { devSessionOf } from '../../../../admission/dev-session.ts';
+import { devSessionOf } from '../../../../admission/webhooks/dev-session.ts';
 import { CABUNDLE_CONFIGMAP, SERVING_SECRET } from '../../../../pki/annotations.ts';
 import { isSameBundle } from '../../../../pki/bundle.ts';
 import { isTrustedBy } from '../../../../pki/chain-trust.ts';

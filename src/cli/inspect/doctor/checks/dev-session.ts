@@ -1,6 +1,6 @@
 /** Whether a developer's machine answers for the cluster, and whether it has left its entries behind. */
-import { devSessionOf, type DevSessionState } from '../../../../admission/dev-session.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhook-configurations.ts';
+import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-session.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type { Evidence } from '../evidence.ts';
 import { problem, warning, type Finding } from '../finding.ts';
 import { valueOf } from '../look.ts';

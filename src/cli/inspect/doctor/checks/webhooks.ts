@@ -1,6 +1,6 @@
 /** Whether the API server asks Gatehouse, and gets an answer. */
-import { OPENING_ENTRY } from '../../../../admission/own-entries.ts';
-import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhook-configurations.ts';
+import { OPENING_ENTRY } from '../../../../admission/webhooks/own-entries.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type { EndpointSlice, Evidence, LiveConfiguration, LiveService } from '../evidence.ts';
 import { ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';
 import { judgeLook, valueOf } from '../look.ts';

@@ -1,5 +1,5 @@
 /** Objects that carry a CA bundle for others, and whether it is the one of now. */
-import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import { objectKey, type KubernetesObject } from '../../../../api/meta.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../../pki/annotations.ts';
 import {

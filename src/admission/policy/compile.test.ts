@@ -1,0 +1,299 @@
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { compilePolicy, type CompileEnvironment } from './compile.ts';
+
+const environment: CompileEnvironment = {
+  ownNamespace: 'gatehouse-system',
+  matchConditions: true,
+  resolve: ({ resource }) =>
+    ({
+      datacenters: { kind: 'Datacenter', namespaced: false },
+      servers: { kind: 'Server', namespaced: true },
+      racks: { kind: 'Rack', namespaced: true },
+      rooms: { kind: 'Room', namespaced: false },
+    })[resource],
+};
+
+const group = 'infra.example.com';
+const datacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: group, resource: 'datacenters' },
+};
+const rack = { name: 'rack', path: 'spec.racks[*].name', target: { apiGroup: group, resource: 'racks' } };
+const match = { apiGroups: [group], resources: ['servers'] };
+
+const compile = (spec: Partial<AdmissionPolicySpec>, change: Partial<CompileEnvironment> = {}) =>
+  compilePolicy(
+    { metadata: { name: 'servers', generation: 3 }, spec: { match, ...spec } },
+    { ...environment, ...change },
+  );
+
+test('a group that is null is the core group, for API servers that take an empty text for null', () => {
+  const result = compile({
+    match: { apiGroups: [null], resources: ['servers'] },
+    validate: { references: [{ ...datacenter, target: { apiGroup: null, resource: 'datacenters' } }] },
+  });
+  expect(result).toMatchObject({
+    kind: 'compiled',
+    policy: {
+      match: { apiGroups: [''] },
+      references: [{ target: { group: '', resource: 'datacenters' } }],
+    },
+  });
+});
+
+test('a policy compiles with the defaults of the API', () => {
+  const result = compile({
+    defaults: [{ path: 'spec.tier', value: 'standard' }],
+    validate: {
+      immutable: ['spec.datacenter'],
+      references: [datacenter, { ...datacenter, name: 'other' }, rack],
+    },
+  });
+  expect(result).toMatchObject({
+    kind: 'compiled',
+    policy: {
+      name: 'servers',
+      generation: 3,
+      entryId: expect.stringMatching(/^fail-5s-[0-9a-f]{10}$/) as string,
+      match: {
+        apiVersions: ['*'],
+        operations: ['CREATE', 'UPDATE'],
+        failurePolicy: 'Fail',
+        timeoutSeconds: 5,
+      },
+      enforcement: 'Deny',
+      restore: {
+        defers: { references: true, unique: true, schema: false, rules: false },
+        defersTargetDelete: undefined,
+        skipsImmutable: false,
+        skipsMutations: true,
+      },
+      initiallyDeferred: undefined,
+      references: [
+        { targetKind: 'Datacenter', namespaced: false },
+        {},
+        { targetKind: 'Rack', namespaced: true },
+      ],
+      targets: [
+        { group, resource: 'datacenters' },
+        { group, resource: 'racks' },
+      ],
+    },
+  });
+});
+
+test('a kind behind match need not exist yet', () => {
+  expect(compile({ match: { ...match, resources: ['unheardof'] } })).toMatchObject({ kind: 'compiled' });
+});
+
+describe('the entry', () => {
+  const entry = (spec: Partial<AdmissionPolicySpec>) => {
+    const result = compile(spec);
+    return result.kind === 'compiled' ? result.policy.entryId : result.problems;
+  };
+  const selector = {
+    matchLabels: { a: '1', b: '2' },
+    matchExpressions: [{ key: 'c', operator: 'In', values: ['x', 'y'] }],
+  } as const;
+  const spelledOtherwise = {
+    matchExpressions: [{ key: 'c', operator: 'In', values: ['y', 'x'] }],
+    matchLabels: { b: '2', a: '1' },
+  } as const;
+
+  test('is shared by policies of equal scope, however it is spelled', () => {
+    expect(entry({ match: { ...match, resources: ['racks'] } })).toBe(
+      entry({ failurePolicy: 'Fail', timeoutSeconds: 5 }),
+    );
+    expect(entry({ match: { ...match, namespaceSelector: selector } })).toBe(
+      entry({ match: { ...match, namespaceSelector: spelledOtherwise } }),
+    );
+    expect(entry({ match: { ...match, objectSelector: {}, apiVersions: ['*', 'v1'] } })).toBe(entry({}));
+  });
+
+  test.each<[string, Partial<AdmissionPolicySpec>]>([
+    ['failurePolicy', { failurePolicy: 'Ignore' }],
+    ['timeoutSeconds', { timeoutSeconds: 6 }],
+    ['namespaceSelector', { match: { ...match, namespaceSelector: selector } }],
+    ['objectSelector', { match: { ...match, objectSelector: selector } }],
+    ['matchConditions', { match: { ...match, matchConditions: [{ name: 'a', expression: 'true' }] } }],
+    [
+      'apiVersions, between which the API server would choose one',
+      { match: { ...match, apiVersions: ['v1'] } },
+    ],
+  ])('differs with %s', (_what, spec) => {
+    expect(entry(spec)).not.toEqual(entry({}));
+  });
+});
+
+const withMatch = (change: Partial<AdmissionPolicySpec['match']>): Partial<AdmissionPolicySpec> => ({
+  match: { ...match, ...change },
+});
+const withDefault = (path: string, value: unknown = 'x'): Partial<AdmissionPolicySpec> => ({
+  defaults: [{ path, value }],
+});
+const withReference = (change: object): Partial<AdmissionPolicySpec> => ({
+  validate: { references: [{ ...datacenter, ...change }] },
+});
+const immutable = (path: string): Partial<AdmissionPolicySpec> => ({ validate: { immutable: [path] } });
+
+test.each<[string, Partial<AdmissionPolicySpec>, string]>([
+  ['InvalidPath', withDefault('spec..tier'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('kind'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('apiVersion'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('metadata.name'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('metadata.labels.a.b'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('status.phase'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('spec.list[*]'), 'spec.defaults[0].path'],
+  ['InvalidPath', withDefault('[0].a'), 'spec.defaults[0].path'],
+  ['InvalidPolicy', withDefault('metadata.labels.a', 'not a label'), 'spec.defaults[0]'],
+  ['InvalidPolicy', withDefault('metadata.annotations.a', 1), 'spec.defaults[0]'],
+  ['InvalidPolicy', withDefault('spec.a', null), 'spec.defaults[0].value'],
+  ['InvalidPolicy', withDefault('spec.a', [{ b: 2 ** 60 }]), 'spec.defaults[0].value'],
+  [
+    'InvalidPolicy',
+    { ...withDefault('spec.a'), ...withMatch({ operations: ['DELETE'] }) },
+    'spec.match.operations',
+  ],
+  ['InvalidPath', immutable('spec.disks[*].class'), 'spec.validate.immutable[0]'],
+  ['InvalidPath', immutable('metadata.resourceVersion'), 'spec.validate.immutable[0]'],
+  ['InvalidPath', immutable('metadata'), 'spec.validate.immutable[0]'],
+  [
+    'InvalidPolicy',
+    { ...immutable('spec.a'), ...withMatch({ operations: ['CREATE'] }) },
+    'spec.match.operations',
+  ],
+  ['InvalidPath', withReference({ path: 'spec[' }), 'spec.validate.references[0].path'],
+  [
+    'UnknownTarget',
+    withReference({ target: { apiGroup: group, resource: 'x' } }),
+    'spec.validate.references[0].target',
+  ],
+  ['InvalidPolicy', withReference({ namespacePath: 'spec.ns' }), 'spec.validate.references[0].namespacePath'],
+  [
+    'InvalidPath',
+    withReference({ ...rack, namespacePath: 'spec.other[*].ns' }),
+    'spec.validate.references[0].namespacePath',
+  ],
+  [
+    'InvalidPolicy',
+    { ...withReference(rack), ...withMatch({ resources: ['rooms'] }) },
+    'spec.validate.references[0].namespacePath',
+  ],
+  ['Unsupported', { ...withReference({}), ...withMatch({ resources: ['*'] }) }, 'spec.match.resources'],
+  ['InvalidPolicy', withMatch({ apiGroups: ['Infra'] }), 'spec.match.apiGroups'],
+  ['InvalidPolicy', withMatch({ apiVersions: [''] }), 'spec.match.apiVersions'],
+  ['InvalidPolicy', withMatch({ resources: ['Servers'] }), 'spec.match.resources'],
+  [
+    'InvalidPolicy',
+    withMatch({ objectSelector: { matchLabels: { a: 'b c' } } }),
+    'spec.match.objectSelector.matchLabels',
+  ],
+  [
+    'InvalidPolicy',
+    withMatch({ objectSelector: { matchExpressions: [{ key: 'a', operator: 'In' }] } }),
+    'spec.match.objectSelector.matchExpressions[0]',
+  ],
+  [
+    'InvalidPolicy',
+    withMatch({ matchConditions: [{ name: 'a', expression: ' ' }] }),
+    'spec.match.matchConditions[0].expression',
+  ],
+  ['LockoutScope', withMatch({ apiGroups: ['*'] }), 'spec.match.apiGroups'],
+  ['LockoutScope', withMatch({ apiGroups: ['gatehouse.dev'] }), 'spec.match.resources'],
+  ['LockoutScope', withMatch({ apiGroups: ['admissionregistration.k8s.io'] }), 'spec.match.resources'],
+  [
+    'LockoutScope',
+    { ...withMatch({ apiGroups: ['coordination.k8s.io'], resources: ['leases'] }), failurePolicy: 'Ignore' },
+    'spec.match.resources',
+  ],
+  [
+    'LockoutScope',
+    withMatch({ apiGroups: ['coordination.k8s.io'], resources: ['*'] }),
+    'spec.match.resources',
+  ],
+  ['LockoutScope', withMatch({ apiGroups: [''], resources: ['nodes'] }), 'spec.match.resources'],
+  ['LockoutScope', withMatch({ apiGroups: [''], resources: ['*/status'] }), 'spec.match.resources'],
+  ['LockoutScope', withMatch({ apiGroups: [''], resources: ['nodes/*'] }), 'spec.match.resources'],
+  [
+    'LockoutScope',
+    withMatch({ apiGroups: ['certificates.k8s.io'], resources: ['*/*'] }),
+    'spec.match.resources',
+  ],
+  [
+    'LockoutScope',
+    withMatch({ apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'] }),
+    'spec.match.resources',
+  ],
+  [
+    'LockoutScope',
+    withMatch({ apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'] }),
+    'spec.match.resources',
+  ],
+  [
+    'LockoutScope',
+    withMatch({ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'gatehouse-system' } } }),
+    'spec.match.namespaceSelector',
+  ],
+  [
+    'LockoutScope',
+    withMatch({
+      namespaceSelector: {
+        matchExpressions: [
+          { key: 'kubernetes.io/metadata.name', operator: 'In', values: ['a', 'gatehouse-system'] },
+        ],
+      },
+    }),
+    'spec.match.namespaceSelector',
+  ],
+])('%s: %j is rejected', (reason, spec, where) => {
+  expect(compile(spec)).toMatchObject({ kind: 'rejected', reason, problems: [{ where }] });
+});
+
+test.each<[string, Partial<AdmissionPolicySpec>]>([
+  [
+    'nodes, if failures are ignored',
+    { ...withMatch({ apiGroups: [''], resources: ['nodes'] }), failurePolicy: 'Ignore' },
+  ],
+  ['all resources of a group of one’s own', withMatch({ resources: ['*'] })],
+  ['other core resources', withMatch({ apiGroups: [''], resources: ['configmaps', 'pods/*'] })],
+  [
+    'a selector that excludes our namespace',
+    withMatch({
+      namespaceSelector: {
+        matchExpressions: [
+          { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['gatehouse-system'] },
+        ],
+      },
+    }),
+  ],
+  [
+    'a default in a status, through its subresource',
+    { ...withMatch({ resources: ['servers/status'] }), ...withDefault('status.phase') },
+  ],
+  ['a default label', withDefault('metadata.labels["example.com/tier"]')],
+  ['a namespace beside each name', withReference({ ...rack, namespacePath: 'spec.racks[*].namespace' })],
+])('%s can be governed', (_what, spec) => {
+  expect(compile(spec)).toMatchObject({ kind: 'compiled' });
+});
+
+test('matchConditions are refused where the API server would ignore them', () => {
+  const spec = withMatch({ matchConditions: [{ name: 'a', expression: 'true' }] });
+  expect(compile(spec)).toMatchObject({ kind: 'compiled' });
+  expect(compile(spec, { matchConditions: false })).toMatchObject({
+    kind: 'rejected',
+    reason: 'Unsupported',
+  });
+});
+
+test('all problems are reported at once, under the gravest reason', () => {
+  const result = compile({
+    ...withMatch({ apiGroups: ['*'] }),
+    ...withDefault('kind'),
+    ...withReference({ target: { apiGroup: '', resource: 'x' } }),
+  });
+  expect(result).toMatchObject({ kind: 'rejected', reason: 'LockoutScope' });
+  expect(result.kind === 'rejected' && result.problems).toHaveLength(3);
+});

@@ -1,0 +1,84 @@
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import { compileImmutable, compileReferences, type Resolve } from './references/compile-references.ts';
+import { compileDefaults } from './defaults/defaults.ts';
+import { compileExceptions } from './exceptions/exceptions.ts';
+import { createExpressionCompiler } from './expressions/compile-expression.ts';
+import { compileMatch } from './match/compile-match.ts';
+import { compileMutations } from './mutations/mutations.ts';
+import { compileOwners } from './owners/compile-owners.ts';
+import { compileRestore } from './deferral/compile-restore.ts';
+import { compileAuditAnnotations, compileRules, compileWarnings } from './rules/compile-rules.ts';
+import { compileParams, targetsOf } from './compile-targets.ts';
+import { compileSchema } from './schema/schema.ts';
+import { compileUnique } from './unique/compile-unique.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import type { JsonObject } from '../../json/json.ts';
+import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
+import { entryIdOf } from '../webhooks/scope.ts';
+
+export type { CompiledPolicy } from './compiled-policy.ts';
+
+/** What a policy is judged against. */
+export interface CompileEnvironment {
+  /** The namespace in which Gatehouse runs. */
+  readonly ownNamespace: string;
+  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
+  readonly matchConditions: boolean;
+  readonly resolve: Resolve;
+  /** The structural schemas of the governed kinds; empty where one of them is not known. */
+  readonly schemas?: readonly JsonObject[];
+}
+
+export type CompileResult =
+  | { readonly kind: 'compiled'; readonly policy: CompiledPolicy }
+  | {
+      readonly kind: 'rejected';
+      /** The gravest of the problems, in one word. */
+      readonly reason: RejectionReason;
+      /** All of them: nobody should have to find them one by one. */
+      readonly problems: readonly { readonly where: string; readonly message: string }[];
+    };
+
+/** AdmissionPolicy → what requests are judged with, or everything that is wrong with it. */
+export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
+  const { spec, metadata } = policy;
+  const { match, problems: matchProblems } = compileMatch(spec, environment);
+  const { immutable, problems: immutableProblems } = compileImmutable(spec, match);
+  const { references, problems: referenceProblems } = compileReferences(spec, match, environment.resolve);
+  const problems = [...matchProblems, ...immutableProblems, ...referenceProblems];
+  const expressions = createExpressionCompiler(spec, environment.schemas ?? [], problems);
+  const parts: Omit<CompiledPolicy, 'targets'> = {
+    name: metadata.name ?? '',
+    generation: metadata.generation ?? 0,
+    entryId: entryIdOf(match),
+    match,
+    enforcement: spec.enforcement ?? 'Deny',
+    audit: spec.audit ?? true,
+    variables: expressions.variables,
+    params: compileParams(spec, match, environment.resolve, problems),
+    defaults: compileDefaults(spec, match, expressions, problems),
+    mutations: compileMutations(spec, match, expressions, problems),
+    schema: compileSchema(spec, match, problems),
+    immutable,
+    references,
+    unique: compileUnique(spec, match, problems),
+    rules: compileRules(spec, expressions, problems),
+    warnings: compileWarnings(spec, expressions, problems),
+    auditAnnotations: compileAuditAnnotations(spec, expressions, problems),
+    exceptions: compileExceptions(spec, problems),
+    preservesOwners: compileOwners(spec, match, problems),
+    ...compileRestore(spec, problems),
+    spec,
+  };
+  if (problems.length > 0) return reject(problems);
+  return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
+}
+
+function reject(problems: readonly Problem[]): CompileResult {
+  const reasons = new Set(problems.map(({ reason }) => reason));
+  return {
+    kind: 'rejected',
+    reason: REJECTION_REASONS.find((reason) => reasons.has(reason)) ?? 'InvalidPolicy',
+    problems: problems.map(({ where, message }) => ({ where, message })),
+  };
+}

@@ -1,0 +1,172 @@
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { GroupResource } from '../../api/meta.ts';
+import type { ValidationRule } from '../../api/policy-validate.ts';
+import type { Principal } from '../../api/restore-principal.ts';
+import type { CauseType } from '../review/decision.ts';
+import type { CompiledExpression, CompiledVariable } from './expressions/expression.ts';
+import type { FieldPath } from '../../json/field-path.ts';
+import type { JsonValue } from '../../json/json.ts';
+import type { NormalSelector } from '../../json/label-selector.ts';
+import type { Operation } from '../review/request.ts';
+import type { Scope } from '../webhooks/scope.ts';
+
+/** Which requests a policy governs: as its author wrote it, in one spelling and with what the API defaults. */
+export interface CompiledMatch extends Scope {
+  readonly apiGroups: readonly string[];
+  /** e.g. `servers`, `servers/status`, `servers/*`; none is covered by another. */
+  readonly resources: readonly string[];
+  readonly operations: readonly Operation[];
+}
+
+export type CompiledDefault =
+  | { readonly kind: 'value'; readonly path: FieldPath; readonly value: JsonValue }
+  | { readonly kind: 'expression'; readonly path: FieldPath; readonly expression: CompiledExpression };
+
+export interface CompiledMutation {
+  readonly name: string;
+  readonly type: 'Merge' | 'JSONPatch';
+  readonly condition: CompiledExpression | undefined;
+  readonly change: CompiledExpression;
+}
+
+export interface CompiledImmutable {
+  readonly path: FieldPath;
+  /** Whether a field that was absent may be set later. */
+  readonly from: 'creation' | 'first-value';
+}
+
+/** The object that expressions see as `params`. */
+export interface CompiledParams {
+  readonly target: GroupResource;
+  readonly name: string;
+  /** Undefined for a namespaced kind: the namespace of the object that is checked. */
+  readonly namespace: string | undefined;
+  readonly namespaced: boolean;
+  readonly whenMissing: 'Deny' | 'Allow';
+}
+
+export interface CompiledUnique {
+  readonly name: string;
+  readonly paths: readonly FieldPath[];
+  readonly scope: 'Cluster' | 'Namespace';
+}
+
+export interface CompiledRule {
+  /** Its own, or its place: `rules[0]`. */
+  readonly name: string;
+  readonly expression: CompiledExpression;
+  readonly message: string | undefined;
+  readonly messageExpression: CompiledExpression | undefined;
+  readonly reason: ValidationRule['reason'];
+  /** The field to blame. */
+  readonly field: string | undefined;
+}
+
+export interface CompiledWarning {
+  readonly condition: CompiledExpression | undefined;
+  readonly message: string | undefined;
+  readonly messageExpression: CompiledExpression | undefined;
+}
+
+export interface CompiledAuditAnnotation {
+  readonly key: string;
+  readonly value: CompiledExpression;
+}
+
+/** A part that is undefined covers all. */
+export interface CompiledException {
+  readonly name: string;
+  /** In milliseconds since 1970. */
+  readonly expiresAt: number | undefined;
+  readonly users: readonly string[] | undefined;
+  readonly groups: readonly string[] | undefined;
+  readonly namespaces: readonly string[] | undefined;
+  readonly names: readonly string[] | undefined;
+  readonly objectSelector: NormalSelector;
+  readonly checks: readonly string[] | undefined;
+}
+
+/** What an object is to be like by a JSON Schema; an empty list is how it should be. */
+export type SchemaCheck = (object: object) => readonly SchemaFlaw[];
+
+export interface SchemaFlaw {
+  readonly field: string;
+  readonly reason: CauseType;
+  /** What is wrong and what to do, without the field. */
+  readonly message: string;
+}
+
+/** A kind of which every replica keeps the objects at hand. */
+export interface CompiledTarget extends GroupResource {
+  /** Whether expressions read more of them than that they exist. */
+  readonly whole: boolean;
+}
+
+export interface CompiledReference {
+  readonly name: string;
+  readonly path: FieldPath;
+  /** Only for namespaced targets; undefined: the namespace of the object itself. */
+  readonly namespacePath: FieldPath | undefined;
+  readonly target: GroupResource;
+  /** For messages, e.g. `Datacenter`. */
+  readonly targetKind: string;
+  readonly namespaced: boolean;
+  /** Whether the field may be absent. */
+  readonly optional: boolean;
+  /** Whether a target that is named stays. */
+  readonly restrictsDelete: boolean;
+}
+
+/** An AdmissionPolicy that can be enforced: paths parsed, targets known, nothing left to go wrong at a request. */
+export interface CompiledPolicy {
+  readonly name: string;
+  readonly generation: number;
+  /** The webhook entry in which it stands; policies of equal scope share one. */
+  readonly entryId: string;
+  readonly match: CompiledMatch;
+  readonly enforcement: 'Deny' | 'Warn' | 'Audit';
+  readonly defaults: readonly CompiledDefault[];
+  readonly mutations: readonly CompiledMutation[];
+  readonly variables: readonly CompiledVariable[];
+  readonly params: CompiledParams | undefined;
+  readonly schema: SchemaCheck | undefined;
+  readonly immutable: readonly CompiledImmutable[];
+  readonly references: readonly CompiledReference[];
+  readonly unique: readonly CompiledUnique[];
+  readonly rules: readonly CompiledRule[];
+  readonly warnings: readonly CompiledWarning[];
+  readonly auditAnnotations: readonly CompiledAuditAnnotation[];
+  readonly exceptions: readonly CompiledException[];
+  /** Whether what is stored already is checked too. */
+  readonly audit: boolean;
+  /** Whether the owners of its objects are recorded, and linked again after a restore. */
+  readonly preservesOwners: boolean;
+  /** What a restorer is let off. */
+  readonly restore: CompiledRestore;
+  /** Who may write objects before what they name, restore or not; undefined: nobody. */
+  readonly initiallyDeferred: CompiledStandingDeferral | undefined;
+  /** What references name and expressions read, each kind once. */
+  readonly targets: readonly CompiledTarget[];
+  readonly spec: AdmissionPolicySpec;
+}
+
+/** What becomes of each check while its requester restores: looked at again later, or as ever. */
+export interface CompiledRestore {
+  readonly defers: {
+    readonly references: boolean;
+    readonly unique: boolean;
+    readonly schema: boolean;
+    readonly rules: boolean;
+  };
+  /** Deletions of what objects still name; undefined: where the window speaks of deletions. */
+  readonly defersTargetDelete: boolean | undefined;
+  /** Immutable fields may change: nobody can look at that later. */
+  readonly skipsImmutable: boolean;
+  readonly skipsMutations: boolean;
+}
+
+export interface CompiledStandingDeferral {
+  readonly principals: readonly Principal[];
+  /** Milliseconds after its creation in which an object may name what is not there. */
+  readonly graceMs: number;
+}

@@ -1,0 +1,153 @@
+import { describe, expect, test, vi } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { Decision } from '../../review/decision.ts';
+import {
+  clusterOf,
+  createRequest,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../../../test/support/admission/policy.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { validate } from '../validate.ts';
+import type { RestoreEvidence, World } from '../world.ts';
+
+const CHECKS = {
+  schema: { properties: { spec: { properties: { units: { maximum: 4 } } } } },
+  immutable: ['spec.serial'],
+  references: [
+    { name: 'dc', path: 'spec.dc', target: { apiGroup: 'infra.example.com', resource: 'datacenters' } },
+  ],
+  rules: [
+    { name: 'height', expression: 'object.spec.height < 10' },
+    {
+      name: 'author',
+      expression: "object.spec.owner == request.userInfo.username || object.spec.owner == 'x'",
+    },
+  ],
+} as const satisfies AdmissionPolicySpec['validate'];
+
+const GOOD = { units: 1, height: 1, owner: 'x' };
+const OLD = createRequest({ ...GOOD, units: 9 });
+const TALL = createRequest({ ...GOOD, height: 99 });
+const ORPHAN = createRequest({ ...GOOD, dc: 'gone' });
+const CHANGED = updateRequest({ ...GOOD, serial: 'a' }, { ...GOOD, serial: 'b' });
+
+/** @param evidence `none`: nobody restores; `unknown`: the API server does not say */
+async function decide(
+  request: AdmissionRequest,
+  spec: Partial<AdmissionPolicySpec>,
+  evidence: RestoreEvidence | 'unknown' | 'none' = NIGHTLY,
+): Promise<Decision> {
+  const cluster = clusterOf();
+  const restoreEvidence = () =>
+    evidence === 'unknown'
+      ? Promise.reject(new Error('connection refused'))
+      : Promise.resolve(evidence === 'none' ? undefined : evidence);
+  return await validate(request, [policyOf({ validate: CHECKS, ...spec })], {
+    ...cluster,
+    world: { ...cluster.world, restoreEvidence },
+  });
+}
+
+const kindOf = async (...asked: Parameters<typeof decide>) => (await decide(...asked)).kind;
+
+describe('in a restore', () => {
+  test.each<[string, AdmissionRequest, AdmissionPolicySpec['restore'], string]>([
+    ['the schema', OLD, { schema: 'Defer' }, 'servers/schema=spec.units'],
+    ['a rule about the object', TALL, { rules: 'Defer' }, 'servers/height='],
+    ['a reference', ORPHAN, {}, 'servers/dc=datacenters.infra.example.com/gone'],
+  ])(
+    '%s waits where the policy says so, and the audit log has it',
+    async (_check, request, restore, spelled) => {
+      const policy = restore === undefined ? {} : { restore };
+      expect(await decide(request, policy)).toMatchObject({
+        kind: 'allow',
+        warnings: [expect.stringContaining('checked again after the restore (RestoreWindow "nightly")')],
+        auditAnnotations: { deferred: spelled, 'restore-window': 'nightly' },
+      });
+      expect(await kindOf(request, policy, 'none')).toBe('deny');
+      expect(await kindOf(request, policy, 'unknown')).toBe('retry');
+      expect(await kindOf(request, policy, { ...NIGHTLY, operations: ['UPDATE'] })).toBe('deny');
+    },
+  );
+
+  test.each<[string, AdmissionRequest, AdmissionPolicySpec['restore']]>([
+    ['the schema', OLD, {}],
+    ['rules', TALL, {}],
+    ['immutable fields', CHANGED, {}],
+    ['references of a policy that enforces them', ORPHAN, { references: 'Enforce' }],
+    [
+      'a rule about the request, which nobody can look at later',
+      createRequest({ ...GOOD, owner: 'eve' }),
+      { rules: 'Defer' },
+    ],
+  ])('%s are enforced otherwise', async (_check, request, restore) => {
+    expect(await kindOf(request, restore === undefined ? {} : { restore })).toBe('deny');
+  });
+
+  test('what a window itself enforces is enforced', async () => {
+    expect(await kindOf(ORPHAN, {}, { ...NIGHTLY, enforced: ['references'] })).toBe('deny');
+  });
+
+  test('A8: immutable fields may change where the policy skips them, and nobody says that it will be checked', async () => {
+    expect(await decide(CHANGED, { restore: { immutable: 'Skip' } })).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('it cannot be checked later')],
+      auditAnnotations: { skipped: 'servers/immutable=spec.serial', 'restore-window': 'nightly' },
+    });
+  });
+
+  test('with a window that is known nobody looks for targets: the sweep does', async () => {
+    const { world, ...rest } = clusterOf();
+    const confirm = vi.fn(world.confirm);
+    const judge = (knownRestore: World['knownRestore']) =>
+      validate(ORPHAN, [policyOf({ validate: CHECKS })], {
+        ...rest,
+        world: { ...world, confirm, ...(knownRestore === undefined ? {} : { knownRestore }) },
+      });
+    expect(await judge(undefined)).toMatchObject({ kind: 'deny' });
+    expect(confirm).toHaveBeenCalledOnce();
+    confirm.mockClear();
+    expect(await judge(() => ({ ...NIGHTLY, enforced: ['references'] }))).toMatchObject({ kind: 'deny' });
+    expect(confirm).toHaveBeenCalledOnce();
+    confirm.mockClear();
+    // Also if it has closed when it is asked for again.
+    expect(await judge(() => NIGHTLY)).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { 'restore-window': 'nightly' },
+    });
+    expect(confirm).not.toHaveBeenCalled();
+  });
+
+  test('a policy that only warns goes on to warn', async () => {
+    expect(await decide(OLD, { enforcement: 'Warn', restore: { schema: 'Defer' } })).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('spec.units')],
+      auditAnnotations: {},
+    });
+  });
+});
+
+describe('references that are deferred at any time', () => {
+  const standing = { initiallyDeferred: { principals: [{ group: 'authors' }], grace: '2m' } };
+
+  test('let in what names nothing yet, and say until when', async () => {
+    expect(await decide(ORPHAN, standing, 'none')).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('reported if that is still so 120 s after it was created')],
+      auditAnnotations: { deferred: 'servers/dc=datacenters.infra.example.com/gone' },
+    });
+  });
+
+  test('for dry runs too: Flux makes one of all objects before it writes any', async () => {
+    expect(await kindOf({ ...ORPHAN, dryRun: true }, standing, 'none')).toBe('allow');
+  });
+
+  test('for nobody else, and no other check', async () => {
+    const other = { initiallyDeferred: { principals: [{ user: 'flux' }] } };
+    expect(await kindOf(ORPHAN, other, 'none')).toBe('deny');
+    expect(await kindOf(OLD, standing, 'none')).toBe('deny');
+  });
+});

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { needsSketches, sketchNeeds, sketchOf } from './governed-summary.ts';
+import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+
+const kind = { group: GROUP, resource: 'servers' };
+const restrict = {
+  name: 'dc',
+  path: 'spec.dc',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+  onTargetDelete: 'Restrict',
+} as const;
+const unique = { name: 'serial', paths: ['spec.serial'] };
+const policy = (spec: Partial<AdmissionPolicySpec> = {}, name?: string) =>
+  policyOf({ validate: { references: [restrict], unique: [unique] }, ...spec }, name);
+
+const object = (metadata: object = {}) => ({
+  metadata: { name: 'a', namespace: 'store', ...metadata },
+  spec: { dc: 'fra1', serial: 'X' },
+});
+
+test('a sketch has whom the object names by references that restrict, and which keys it holds, each once', () => {
+  const sketch = sketchOf([policy(), policy({}, 'again')], kind, object());
+  expect(sketch.targets).toEqual([`datacenters.${GROUP}//fra1`]);
+  expect(sketch.claims).toHaveLength(2);
+});
+
+test('an object that is being deleted holds on to nobody, and to its keys until it has gone', () => {
+  const sketch = sketchOf([policy()], kind, object({ deletionTimestamp: '2026-11-21T12:00:00Z' }));
+  expect([sketch.targets, sketch.claims.length]).toEqual([[], 1]);
+});
+
+test('an object that no policy selects has an empty sketch', () => {
+  const match = {
+    apiGroups: [GROUP],
+    resources: ['servers'],
+    objectSelector: { matchLabels: { tier: 'gold' } },
+  };
+  expect(sketchOf([policy({ match })], kind, object())).toEqual({ targets: [], claims: [] });
+});
+
+test('only policies with unique values or targets that stay need sketches', () => {
+  expect(needsSketches(policy())).toBe(true);
+  expect(needsSketches(policy({ validate: { unique: [unique] } }))).toBe(true);
+  const allows = { ...restrict, onTargetDelete: 'Allow' } as const;
+  expect(needsSketches(policy({ validate: { references: [allows], immutable: ['spec.dc'] } }))).toBe(false);
+});
+
+test('policies that make the same sketches need the same, whatever else they say', () => {
+  expect(sketchNeeds(policy({ enforcement: 'Warn', timeoutSeconds: 9 }))).toBe(sketchNeeds(policy()));
+  const path = { ...restrict, path: 'spec.other' };
+  const others: readonly Partial<AdmissionPolicySpec>[] = [
+    { validate: { references: [path], unique: [unique] } },
+    { validate: { references: [restrict], unique: [{ ...unique, paths: ['spec.other'] }] } },
+    { validate: { references: [restrict], unique: [{ ...unique, scope: 'Namespace' }] } },
+    { match: { apiGroups: [GROUP], resources: ['servers'], objectSelector: { matchLabels: { a: 'b' } } } },
+    { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } },
+  ];
+  for (const spec of others) expect(sketchNeeds(policy(spec))).not.toBe(sketchNeeds(policy()));
+});

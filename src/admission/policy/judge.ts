@@ -1,0 +1,144 @@
+import { exemptionOf, type Exemption } from './exceptions/exemption.ts';
+import { checkImmutable } from './immutable/immutable.ts';
+import { checkReferences, isBeingDeleted, type UnseenReference } from './references/check-references.ts';
+import { NO_REMARKS, remarksOf, type Remarks } from './rules/notices.ts';
+import { checkRules } from './rules/check-rules.ts';
+import { checkUniqueLimits } from './unique/check-unique.ts';
+import type { Violation } from './violation.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import { createEvaluate, type CompiledExpression } from './expressions/expression.ts';
+import { writes, type AdmissionRequest } from '../review/request.ts';
+import {
+  gather,
+  NO_SURROUNDINGS,
+  readsCluster,
+  type ClusterReads,
+  type Surroundings,
+} from './expressions/bindings.ts';
+import type { Circumstances, World } from './world.ts';
+
+/** What one policy finds out about a request without claiming or confirming anything. */
+export interface Judgement {
+  readonly policy: CompiledPolicy;
+  readonly exemption: Exemption;
+  readonly violations: readonly Violation[];
+  /** References whose target the store does not hold. */
+  readonly unseen: readonly UnseenReference[];
+  readonly remarks: Remarks;
+  /** Why its expressions could not be evaluated: what they read of the cluster is not to be had. */
+  readonly unreadable: unknown;
+}
+
+/** The checks of a policy, in the order in which their messages appear. At once unless an expression reads the cluster. */
+export function judge(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  circumstances: Circumstances,
+): Judgement | Promise<Judgement> {
+  const exemption = exemptionOf(policy, request, circumstances.now);
+  const { violations, unseen } = ownChecks(policy, request, exemption, circumstances.world);
+  const base = { policy, exemption, unseen, unreadable: undefined };
+  if (!hasExpressions(policy)) return { ...base, violations, remarks: NO_REMARKS };
+
+  const finish = (surroundings: Surroundings): Judgement => {
+    const said = say(policy, request, exemption, surroundings);
+    return { ...base, violations: [...violations, ...said.violations], remarks: said.remarks };
+  };
+  const reads = clusterReads(policy);
+  if (!readsCluster(reads)) return finish(NO_SURROUNDINGS);
+  const unreadable = (cause: unknown): Judgement => ({
+    ...base,
+    violations,
+    remarks: NO_REMARKS,
+    unreadable: cause ?? new Error('no reason was given'),
+  });
+  return judgeInCluster(policy, reads, request, circumstances, { finish, unreadable });
+}
+
+/** What the stores say may allow; before a refusal everything is read again, live. */
+async function judgeInCluster(
+  policy: CompiledPolicy,
+  reads: ClusterReads,
+  request: AdmissionRequest,
+  { world, signal }: Circumstances,
+  { finish, unreadable }: Ends,
+): Promise<Judgement> {
+  const look = (from: 'store' | 'api') =>
+    gather(policy, reads, request, world, from, signal).catch((cause: unknown) => ({ cause }));
+  const near = await look('store');
+  if ('cause' in near) return unreadable(near.cause);
+  const judgement = finish(near);
+  const refused = judgement.violations.some(({ readsCluster: fromCluster }) => fromCluster === true);
+  if (!near.fromCache || !refused) return judgement;
+  const live = await look('api');
+  return 'cause' in live ? unreadable(live.cause) : finish(live);
+}
+
+/** How a judgement ends, once the cluster has been read or could not be. */
+interface Ends {
+  readonly finish: (surroundings: Surroundings) => Judgement;
+  readonly unreadable: (cause: unknown) => Judgement;
+}
+
+function ownChecks(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  exemption: Exemption,
+  { find }: World,
+): { readonly violations: readonly Violation[]; readonly unseen: readonly UnseenReference[] } {
+  const immutable = exemption.spares('immutable') ? [] : checkImmutable(policy, request);
+  const schema = exemption.spares('schema') ? [] : checkSchema(policy, request);
+  const unique = checkUniqueLimits(policy, request, exemption);
+  const references = checkReferences(policy, request, find);
+  const spared = (name: string) => exemption.spares('references', name);
+  return {
+    violations: [
+      ...immutable,
+      ...schema,
+      ...unique,
+      ...references.violations.filter(({ check = '' }) => !spared(check)),
+    ],
+    unseen: references.unseen.filter(({ reference }) => !spared(reference.name)),
+  };
+}
+
+function checkSchema(policy: CompiledPolicy, { operation, object }: AdmissionRequest): readonly Violation[] {
+  if (policy.schema === undefined || object === undefined) return [];
+  if (!writes(operation) || isBeingDeleted(object)) return [];
+  return policy.schema(object).map((flaw) => ({ policy, ...flaw, deferrable: 'schema' }));
+}
+
+function say(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  exemption: Exemption,
+  surroundings: Surroundings,
+): { readonly violations: readonly Violation[]; readonly remarks: Remarks } {
+  const { object, oldObject } = request;
+  const evaluate = createEvaluate(policy.variables, { ...surroundings.inputs, request, object, oldObject });
+  const { violations, errors } = checkRules(policy, request, surroundings, evaluate, exemption);
+  const remarks = remarksOf(policy, surroundings, evaluate);
+  return { violations, remarks: { ...remarks, errors: [...errors, ...remarks.errors] } };
+}
+
+const hasExpressions = ({ rules, warnings, auditAnnotations }: CompiledPolicy): boolean =>
+  rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
+
+const known = new WeakMap<CompiledPolicy, ClusterReads>();
+
+function clusterReads(policy: CompiledPolicy): ClusterReads {
+  const before = known.get(policy);
+  if (before !== undefined) return before;
+  const all: readonly (CompiledExpression | undefined)[] = [
+    ...policy.rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
+    ...policy.warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
+    ...policy.auditAnnotations.map(({ value }) => value),
+  ];
+  const reads = {
+    namespaceObject: all.some((one) => one?.reads.namespaceObject === true),
+    params: all.some((one) => one?.reads.params === true),
+    refs: all.some((one) => one?.reads.refs === true),
+  };
+  known.set(policy, reads);
+  return reads;
+}

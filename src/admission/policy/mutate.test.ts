@@ -1,0 +1,195 @@
+/** Defaults and mutations by expressions. */
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { AdmissionRequest } from '../review/request.ts';
+import { applyPatch } from '../../json/json-patch.ts';
+import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
+import { mutate } from './mutate.ts';
+import {
+  clusterOf,
+  compileSpec,
+  createRequest,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../../test/support/admission/policy.ts';
+
+async function mutated(
+  spec: Partial<AdmissionPolicySpec>,
+  request: AdmissionRequest = createRequest({ units: 3 }),
+  cluster = clusterOf(),
+): Promise<JsonObject | string> {
+  const decision = await mutate(request, [policyOf(spec)], cluster);
+  return decision.kind === 'allow' ? applyPatch(request.object ?? {}, decision.patch) : decision.message;
+}
+
+const mutation = (expression: string, rest: object = {}) => ({
+  mutations: [{ name: 'm', expression, ...rest }],
+});
+
+describe('a default by an expression', () => {
+  test('fills what is absent', async () => {
+    const defaults = [{ path: 'spec.hostname', expression: 'object.metadata.name + ".example.com"' }];
+    expect(await mutated({ defaults })).toMatchObject({ spec: { hostname: 'a.example.com' } });
+    const given = createRequest({ hostname: 'mine' });
+    expect(await mutated({ defaults }, given)).toEqual(given.object);
+  });
+
+  test('sees what those before it filled, and null leaves the field absent', async () => {
+    const defaults = [
+      { path: 'spec.tier', value: 'gold' },
+      { path: 'spec.label', expression: 'object.spec.tier + "!"' },
+      { path: 'spec.nothing', expression: 'null' },
+    ];
+    expect(await mutated({ defaults }, createRequest({}))).toMatchObject({
+      spec: { tier: 'gold', label: 'gold!' },
+    });
+  });
+
+  test('that fails refuses and says which', async () => {
+    const defaults = [{ path: 'spec.x', expression: 'object.spec.missing' }];
+    expect(await mutated({ defaults })).toBe(
+      'the default of spec.x could not be computed: no such key: missing (policy servers)',
+    );
+  });
+
+  test('that is not needed cannot fail', async () => {
+    const defaults = [{ path: 'spec.units', expression: 'object.spec.missing' }];
+    expect(await mutated({ defaults })).toMatchObject({ spec: { units: 3 } });
+  });
+
+  test.each([
+    ['both', { value: 1, expression: '1' }],
+    ['neither', {}],
+  ])('with %s of value and expression is refused', (_what, rest) => {
+    expect(compileSpec({ defaults: [{ path: 'spec.x', ...rest }] })).toMatchObject({ kind: 'rejected' });
+  });
+});
+
+describe('a mutation', () => {
+  test('merges, and null removes', async () => {
+    const spec = mutation('{"metadata": {"labels": {"tier": "gold"}}, "spec": {"old": null}}');
+    const after = await mutated(spec, createRequest({ old: 1, units: 3 }));
+    expect(after).toMatchObject({ metadata: { name: 'a', labels: { tier: 'gold' } }, spec: { units: 3 } });
+    expect(JSON.stringify(after)).not.toContain('"old"');
+  });
+
+  test('patches, where its condition holds', async () => {
+    const spec = mutation('[{"op": "add", "path": "/spec/tags/-", "value": "x"}]', {
+      type: 'JSONPatch',
+      condition: '!("x" in object.spec.tags)',
+    });
+    expect(await mutated(spec, createRequest({ tags: ['a'] }))).toMatchObject({ spec: { tags: ['a', 'x'] } });
+    expect(await mutated(spec, createRequest({ tags: ['x'] }))).toMatchObject({ spec: { tags: ['x'] } });
+  });
+
+  test('sees what those before it did', async () => {
+    const mutations = [
+      { name: 'one', expression: '{"spec": {"a": 1}}' },
+      { name: 'two', expression: '{"spec": {"b": object.spec.a + 1}}' },
+    ];
+    expect(await mutated({ mutations })).toMatchObject({ spec: { a: 1, b: 2 } });
+  });
+
+  test('that changes its own result again is refused: the API server may ask twice', async () => {
+    const growing = mutation('{"spec": {"units": object.spec.units + 1}}');
+    expect(await mutated(growing)).toContain('change their own result again');
+    const appending = mutation('[{"op": "add", "path": "/spec/tags/-", "value": "x"}]', {
+      type: 'JSONPatch',
+    });
+    expect(await mutated(appending, createRequest({ tags: [] }))).toContain('change their own result again');
+  });
+
+  test.each([
+    [
+      'a path that leads nowhere',
+      '[{"op": "add", "path": "/spec/a/b", "value": 1}]',
+      'cannot add /spec/a/b: a has no members',
+    ],
+    ['an unknown operation', '[{"op": "move", "path": "/spec/a"}]', 'operation 0 is not one of'],
+    ['no list', '{"a": 1}', 'a JSON patch needs a list'],
+  ])('as a patch with %s is refused by its name', async (_what, expression, words) => {
+    const message = await mutated(mutation(expression, { type: 'JSONPatch' }));
+    expect(message).toContain('mutation m: ');
+    expect(message).toContain(words);
+  });
+
+  test.each(['{"metadata": {"name": "b"}}', '{"kind": "Other"}', '{"metadata": {"uid": "1"}}'])(
+    'cannot make the object another one: %s',
+    async (expression) => {
+      expect(await mutated(mutation(expression))).toContain('is who the object is');
+    },
+  );
+
+  test('keeps integers beyond 2^53 that it does not touch, and writes those that it computes', async () => {
+    const object = parseJson('{"metadata":{"name":"a"},"spec":{"n":9007199254740993}}') as JsonObject;
+    const request = { ...createRequest({}), object };
+    const after = await mutated(mutation('{"spec": {"m": object.spec.n + 2}}'), request);
+    expect(stringifyJson(after)).toBe(
+      '{"metadata":{"name":"a"},"spec":{"n":9007199254740993,"m":9007199254740995}}',
+    );
+  });
+
+  test('leaves an object on its way out alone', async () => {
+    const leaving = updateRequest({}, {}, { deletionTimestamp: '2026-11-21T12:00:00Z' });
+    expect(await mutated(mutation('{"spec": {"a": 1}}'), leaving)).toEqual(leaving.object);
+  });
+});
+
+describe('what changes read of the cluster', () => {
+  const params = { apiGroup: '', resource: 'configmaps', name: 'defaults' };
+  const spec = { params, ...mutation('{"spec": {"tier": params.data.tier}}') };
+
+  test('comes from the store, or live', async () => {
+    const map = { 'configmaps/store/defaults': { data: { tier: 'gold' } } as object };
+    expect(await mutated(spec, undefined, clusterOf({ stored: map }))).toMatchObject({
+      spec: { tier: 'gold' },
+    });
+    expect(await mutated(spec, undefined, clusterOf({ live: map }))).toMatchObject({
+      spec: { tier: 'gold' },
+    });
+  });
+
+  test('that is missing refuses, or leaves the policy out', async () => {
+    expect(await mutated(spec)).toContain('there is no configmaps "defaults" in namespace "store"');
+    const request = createRequest({});
+    const lenient = { ...spec, params: { ...params, whenMissing: 'Allow' as const } };
+    expect(await mutated(lenient, request)).toEqual(request.object);
+  });
+
+  test('that nobody can tell makes the client ask again', async () => {
+    const cluster = clusterOf({ live: { 'configmaps/store/defaults': 'connection refused' } });
+    const decision = await mutate(createRequest({}), [policyOf(spec)], cluster);
+    expect(decision).toMatchObject({ kind: 'retry' });
+  });
+});
+
+describe('what a restorer writes', () => {
+  const counting = { name: 'count', expression: "{'spec': {'edits': 1}}" };
+  const policy = (restore: AdmissionPolicySpec['restore'] = {}) =>
+    policyOf({ mutations: [counting], defaults: [{ path: 'spec.tier', value: 'standard' }], restore });
+  const patched = async (restore?: AdmissionPolicySpec['restore'], evidence = true, mayRestore = true) => {
+    const cluster = clusterOf();
+    const world = {
+      ...cluster.world,
+      mayRestore: () => mayRestore,
+      restoreEvidence: () => Promise.resolve(evidence ? NIGHTLY : undefined),
+    };
+    const decision = await mutate(createRequest({}), [policy(restore)], { ...cluster, world });
+    return decision.kind === 'allow' ? decision.patch.map(({ path }) => path) : decision.kind;
+  };
+
+  test('is filled, and not changed: the backup is what is wanted', async () => {
+    expect(await patched()).toEqual(['/spec/tier']);
+  });
+
+  test('is changed where the policy says so', async () => {
+    expect(await patched({ mutations: 'Apply' })).toEqual(expect.arrayContaining(['/spec/edits']));
+  });
+
+  test('is changed as that of all others while nothing is restored', async () => {
+    expect(await patched({}, false)).toEqual(expect.arrayContaining(['/spec/edits']));
+    expect(await patched({}, true, false)).toEqual(expect.arrayContaining(['/spec/edits']));
+  });
+});

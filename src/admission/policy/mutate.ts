@@ -1,0 +1,206 @@
+import { fillDefaults } from './defaults/fill-defaults.ts';
+import { applyMutations } from './mutations/apply-mutations.ts';
+import { isBeingDeleted } from './references/check-references.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import { ALLOWED, type Decision } from '../review/decision.ts';
+import { createEvaluate, type Reads } from './expressions/expression.ts';
+import { isEqual, type JsonObject } from '../../json/json.ts';
+import { verifiedDiff } from '../../json/json-diff.ts';
+import { MutationError } from './mutations/mutation-error.ts';
+import { keepsOwners } from '../../api/owner-kinds.ts';
+import { keepOwners } from './owners/preserve-owners.ts';
+import { linkOwners } from './owners/link-owners.ts';
+import { writes, type AdmissionRequest } from '../review/request.ts';
+import { createRestoreLookup } from './deferral/restore-lookup.ts';
+import {
+  describeRef,
+  gather,
+  NO_SURROUNDINGS,
+  readsCluster,
+  type Surroundings,
+} from './expressions/bindings.ts';
+import type { Circumstances } from './world.ts';
+
+/** Live reads fail for moments. */
+const RETRY_SECONDS = 1;
+
+/**
+ * What the policies make of the object. Each sees what those before it did; the patch is empty when there is nothing to do.
+ *
+ * A second call with the result changes nothing: that is checked whenever something was changed by an expression, because the API
+ * server may ask twice. At once unless an expression reads the cluster.
+ */
+export function mutate(
+  request: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Decision | Promise<Decision> {
+  const { operation, object } = request;
+  if (!writes(operation)) return ALLOWED;
+  // A change to an object on its way out helps nobody and could keep its finalizers from being removed.
+  if (object === undefined || isBeingDeleted(object)) return ALLOWED;
+  const mayRestore = () => circumstances.world.mayRestore?.(request.userInfo) ?? false;
+  return policies.some(isSkipped) && mayRestore()
+    ? mutateForRestorer(request, object, policies, circumstances)
+    : mutateObject(request, object, policies, circumstances);
+}
+
+/** Whether its mutations leave alone what a restorer writes: what a backup holds has been through them. */
+const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
+  mutations.length > 0 && restore.skipsMutations;
+
+async function mutateForRestorer(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Promise<Decision> {
+  const restore = await createRestoreLookup(request, circumstances)();
+  if (restore.kind === 'unknown') {
+    const message = 'could not find out whether a backup is being restored: try again';
+    return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: restore.cause };
+  }
+  const restoring = restore.kind === 'restoring' && restore.operations.includes(request.operation);
+  const applied = restoring
+    ? policies.map((policy) => (isSkipped(policy) ? { ...policy, mutations: [] } : policy))
+    : policies;
+  return await mutateObject(request, object, applied, circumstances);
+}
+
+function mutateObject(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Decision | Promise<Decision> {
+  const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
+  const readsNothing = !changing.some((policy) => readsCluster(clusterReads(policy)));
+  const changed = readsNothing
+    ? change(request, object, changing, () => NO_SURROUNDINGS)
+    : changeInCluster(request, object, changing, circumstances);
+  // Last, because what it records is what the others have made of the object.
+  const finish = (made: Changed) =>
+    made.kind === 'changed' && preservesOwners(request, policies)
+      ? withOwnersKept(request, object, made.object, circumstances)
+      : toDecision(object, made);
+  return changed instanceof Promise ? changed.then(finish) : finish(changed);
+}
+
+/** What the policies have made of an object, or why they could not. */
+type Changed =
+  { readonly kind: 'changed'; readonly object: JsonObject } | Exclude<Decision, { kind: 'allow' }>;
+
+function toDecision(before: JsonObject, changed: Changed, warnings: readonly string[] = []): Decision {
+  if (changed.kind !== 'changed') return changed;
+  if (changed.object === before && warnings.length === 0) return ALLOWED;
+  return { ...ALLOWED, patch: verifiedDiff(before, changed.object), warnings };
+}
+
+function preservesOwners(
+  { resource, subResource }: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+): boolean {
+  // Of what comes through a subresource the API server takes no metadata.
+  return subResource === '' && keepsOwners(resource) && policies.some((policy) => policy.preservesOwners);
+}
+
+function withOwnersKept(
+  request: AdmissionRequest,
+  before: JsonObject,
+  object: JsonObject,
+  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+): Decision | Promise<Decision> {
+  const isOurs = circumstances.world.owners?.isOurs(request.userInfo.username) ?? false;
+  const kept = keepOwners(request, object, isOurs);
+  if (kept.kind === 'kept')
+    return toDecision(before, { kind: 'changed', object: kept.object }, kept.warnings);
+  return linkOwners(request, object, kept.record, circumstances).then((linked) =>
+    toDecision(before, { kind: 'changed', object: linked.object }, linked.warnings),
+  );
+}
+
+async function changeInCluster(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  { world, signal }: Pick<Circumstances, 'world' | 'signal'>,
+): Promise<Changed> {
+  const surroundings = new Map<CompiledPolicy, Surroundings>();
+  for (const policy of policies) {
+    try {
+      const reads = clusterReads(policy);
+      const gathered = await gather(policy, reads, request, world, 'store', signal);
+      const { params } = gathered.missing;
+      if (params !== undefined && policy.params?.whenMissing === 'Allow') continue;
+      if (params !== undefined) {
+        const message = `there is no ${describeRef(params)}, whose values it reads: create it`;
+        return refusal(new MutationError(message, policy.name));
+      }
+      surroundings.set(policy, gathered);
+    } catch (cause) {
+      const message = `could not read what policy ${policy.name} needs to know of the cluster: try again`;
+      return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
+    }
+  }
+  const able = policies.filter((policy) => surroundings.has(policy));
+  return change(request, object, able, (policy) => surroundings.get(policy) ?? NO_SURROUNDINGS);
+}
+
+function change(
+  request: AdmissionRequest,
+  object: JsonObject,
+  policies: readonly CompiledPolicy[],
+  surroundingsOf: (policy: CompiledPolicy) => Surroundings,
+): Changed {
+  const once = (before: JsonObject) =>
+    policies.reduce((current, policy) => {
+      const { inputs } = surroundingsOf(policy);
+      const evaluateOn = (seen: JsonObject) =>
+        createEvaluate(policy.variables, { ...inputs, request, object: seen, oldObject: request.oldObject });
+      return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);
+    }, before);
+  try {
+    const changed = once(object);
+    const mutating = policies.find(({ mutations }) => mutations.length > 0);
+    if (changed !== object && mutating !== undefined && !isEqual(once(changed), changed)) {
+      throw new MutationError(UNSTABLE, mutating.name);
+    }
+    return { kind: 'changed', object: changed };
+  } catch (error) {
+    if (!(error instanceof MutationError)) throw error;
+    return refusal(error);
+  }
+}
+
+const UNSTABLE =
+  'its mutations change their own result again, and the API server may ask twice: add a condition, or set values instead of adding to them';
+
+/** Nothing is changed by halves: without its changes the object is not what the policies promise. */
+function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 'allow' }> {
+  return {
+    kind: 'deny',
+    code: 403,
+    reason: 'Forbidden',
+    message: `${message} (policy ${policy})`,
+    causes: [],
+    warnings: [],
+    auditAnnotations: {},
+  };
+}
+
+function clusterReads({
+  defaults,
+  mutations,
+}: CompiledPolicy): Pick<Reads, 'namespaceObject' | 'params' | 'refs'> {
+  const all = [
+    ...defaults.flatMap((rule) => (rule.kind === 'expression' ? [rule.expression] : [])),
+    ...mutations.flatMap(({ condition, change }) =>
+      condition === undefined ? [change] : [condition, change],
+    ),
+  ];
+  return {
+    namespaceObject: all.some(({ reads }) => reads.namespaceObject),
+    params: all.some(({ reads }) => reads.params),
+    refs: false,
+  };
+}

@@ -1,0 +1,93 @@
+import { CelError } from '../../../cel/cel.ts';
+import { celToJson } from '../../../cel/cel-to-json.ts';
+import type { CompiledMutation, CompiledPolicy } from '../compiled-policy.ts';
+import type { Evaluate } from '../expressions/expression.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
+import { mergeInto } from '../../../json/merge-patch.ts';
+import { MutationError } from './mutation-error.ts';
+import { quote } from '../../../json/shown.ts';
+
+/**
+ * The object with the policy's mutations in their order, each of which sees what those before it did.
+ *
+ * @param evaluateOn expressions that see this object
+ * @throws MutationError when an expression fails, or what it yields cannot be applied
+ */
+export function applyMutations(
+  { name, mutations }: CompiledPolicy,
+  object: JsonObject,
+  evaluateOn: (object: JsonObject) => Evaluate,
+): JsonObject {
+  return mutations.reduce((current, mutation) => {
+    try {
+      return applyOne(mutation, current, evaluateOn(current));
+    } catch (error) {
+      if (!(error instanceof CelError || error instanceof InvalidChange)) throw error;
+      throw new MutationError(`mutation ${mutation.name}: ${error.message}`, name, error);
+    }
+  }, object);
+}
+
+class InvalidChange extends Error {
+  override name = 'InvalidChange';
+}
+
+function applyOne(
+  { type, condition, change }: CompiledMutation,
+  object: JsonObject,
+  evaluate: Evaluate,
+): JsonObject {
+  if (condition !== undefined && evaluate(condition) !== true) return object;
+  const made = celToJson(evaluate(change));
+  const changed = type === 'Merge' ? merged(object, made) : patched(object, made);
+  const moved = IDENTITY.find((path) => textAt(object, path) !== textAt(changed, path));
+  if (moved === undefined) return changed;
+  throw new InvalidChange(`${moved.join('.')} is who the object is, and cannot be changed`);
+}
+
+const IDENTITY = [
+  ['apiVersion'],
+  ['kind'],
+  ['metadata', 'name'],
+  ['metadata', 'namespace'],
+  ['metadata', 'uid'],
+];
+
+function textAt(object: JsonObject, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (isJsonObject(value) ? ownValue(value, key) : undefined),
+    object,
+  );
+}
+
+function merged(object: JsonObject, change: JsonValue): JsonObject {
+  if (isJsonObject(change)) return mergeInto(object, change);
+  throw new InvalidChange(`the expression yields ${quote(change)}, and a merge needs an object`);
+}
+
+function patched(object: JsonObject, change: JsonValue): JsonObject {
+  if (!isJsonArray(change)) {
+    throw new InvalidChange(
+      `the expression yields ${quote(change)}, and a JSON patch needs a list of operations`,
+    );
+  }
+  try {
+    return applyPatch(object, change.map(operationOf));
+  } catch (error) {
+    if (error instanceof InvalidChange) throw error;
+    throw new InvalidChange(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function operationOf(item: JsonValue, index: number): PatchOperation {
+  const op = isJsonObject(item) ? ownValue(item, 'op') : undefined;
+  const path = isJsonObject(item) ? ownValue(item, 'path') : undefined;
+  const value = isJsonObject(item) && Object.hasOwn(item, 'value') ? item.value : undefined;
+  if (typeof path === 'string' && op === 'remove') return { op, path };
+  if (typeof path === 'string' && (op === 'add' || op === 'replace') && value !== undefined)
+    return { op, path, value };
+  throw new InvalidChange(
+    `operation ${index} is not one of {op: add or replace, path, value} and {op: remove, path}`,
+  );
+}

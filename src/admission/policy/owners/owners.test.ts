@@ -1,0 +1,293 @@
+/** What becomes of the record of an object's owners, by what is written and by whom. */
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION } from '../../../api/owner-record.ts';
+import { applyPatch } from '../../../json/json-patch.ts';
+import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
+import { mutate } from '../mutate.ts';
+import {
+  clusterOf,
+  compileSpec,
+  createRequest,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../../../test/support/admission/policy.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { LiveOwner, World } from '../world.ts';
+
+const rack = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1', uid: 'old' };
+const shelf = { apiVersion: 'infra.example.com/v1', kind: 'Shelf', name: 's1', uid: 'old-shelf' };
+const text = (refs: readonly (typeof rack)[], self = 'a') => encodeOwnerRecord({ self, refs }) ?? '';
+const noted = (value: string) => ({ annotations: { [OWNER_RECORD_ANNOTATION]: value } });
+const owned = (...refs: readonly (typeof rack)[]) => ({ ownerReferences: refs });
+const RACK = text([rack]);
+
+const live = (uid: string, rest: Partial<LiveOwner> = {}): LiveOwner => ({
+  uid,
+  apiVersion: 'infra.example.com/v2',
+  creationTimestamp: '2026-11-21T12:00:00Z',
+  deletionTimestamp: undefined,
+  labels: undefined,
+  ...rest,
+});
+
+interface Scene {
+  /** Whether the requester restores; a string: nobody can tell. */
+  readonly restores?: boolean | string;
+  /** By the name of the owner; a string: it cannot be read. */
+  readonly owners?: Readonly<Record<string, LiveOwner | string>>;
+  readonly spec?: Partial<AdmissionPolicySpec>;
+}
+
+async function written(request: AdmissionRequest, { restores = false, owners = {}, spec = {} }: Scene = {}) {
+  const asked: string[] = [];
+  const { world, signal } = clusterOf();
+  const restoreEvidence: World['restoreEvidence'] = () => {
+    asked.push('restore');
+    if (typeof restores === 'string') return Promise.reject(new Error(restores));
+    return Promise.resolve(restores ? NIGHTLY : undefined);
+  };
+  const read = ({ name }: { readonly name: string }, namespace: string | undefined) => {
+    asked.push(`${namespace ?? ''}/${name}`);
+    const answer = owners[name];
+    return typeof answer === 'string' ? Promise.reject(new Error(answer)) : Promise.resolve(answer);
+  };
+  const isOurs = (username: string) => username === 'gatehouse';
+  const decision = await mutate(request, [policyOf({ owners: { preserve: true }, ...spec })], {
+    world: { ...world, restoreEvidence, owners: { read, isOurs } },
+    signal,
+  });
+  if (decision.kind !== 'allow') throw new Error(decision.kind);
+  const object = applyPatch(request.object ?? {}, decision.patch);
+  const metadata = ownValue(object, 'metadata');
+  const annotations = isJsonObject(metadata) ? ownValue(metadata, 'annotations') : undefined;
+  return {
+    record: isJsonObject(annotations) ? ownValue(annotations, OWNER_RECORD_ANNOTATION) : undefined,
+    owners: isJsonObject(metadata) ? ownValue(metadata, 'ownerReferences') : undefined,
+    warnings: decision.warnings,
+    patch: decision.patch,
+    object,
+    asked,
+  };
+}
+
+const create = (metadata: JsonObject) => createRequest({}, metadata);
+/** @param before the metadata of the object as it was */
+const update = (before: JsonObject, after: JsonObject): AdmissionRequest => ({
+  ...updateRequest({}, {}, after),
+  oldObject: createRequest({}, before).object,
+});
+
+describe('on UPDATE', () => {
+  test.each<[what: string, before: JsonObject, after: JsonObject, record: string | undefined]>([
+    ['owners are recorded', {}, owned(rack), RACK],
+    ['owners are recorded as they are now', { ...owned(rack), ...noted(RACK) }, owned(shelf), text([shelf])],
+    [
+      'owners keep their record when a user removes it',
+      { ...owned(rack), ...noted(RACK) },
+      owned(rack),
+      RACK,
+    ],
+    ['owners keep their record when a user forges it', owned(rack), { ...owned(rack), ...noted('x') }, RACK],
+    ['an orphan on purpose loses its record', { ...owned(rack), ...noted(RACK) }, noted(RACK), undefined],
+    ['what waits to be linked keeps waiting', noted(RACK), noted(RACK), RACK],
+    ['what waits cannot be lost', noted(RACK), {}, RACK],
+    ['what waits cannot be forged', noted(RACK), noted(text([shelf])), RACK],
+    ['a record cannot be brought', {}, noted(RACK), undefined],
+    ['what we cannot read is left as it is', noted('{"v":2}'), {}, '{"v":2}'],
+    [
+      'an owner that is linked is recorded beside one that waits',
+      noted(text([rack, shelf])),
+      owned({ ...shelf, uid: 'new' }),
+      text([{ ...shelf, uid: 'new' }, rack]),
+    ],
+    [
+      'an owner that is removed does not wait',
+      { ...owned(rack, shelf), ...noted(text([rack, shelf])) },
+      owned(rack),
+      RACK,
+    ],
+  ])('%s', async (_what, before, after, record) => {
+    expect((await written(update(before, after))).record).toBe(record);
+  });
+
+  test('nothing is patched when the record is right', async () => {
+    const same = { ...owned(rack), ...noted(RACK) };
+    expect(await written(update(same, { ...same, labels: { a: 'b' } }))).toMatchObject({
+      patch: [],
+      warnings: [],
+    });
+  });
+
+  test('who meddles with the record is told', async () => {
+    expect((await written(update(noted(RACK), noted('x')))).warnings).toEqual([
+      expect.stringContaining('stays as it is'),
+    ]);
+  });
+
+  test('what Gatehouse writes itself is taken as it is', async () => {
+    const request = update(noted(RACK), { ...owned(rack), ...noted(text([rack, shelf])) });
+    const ours = { ...request, userInfo: { ...request.userInfo, username: 'gatehouse' } };
+    expect((await written(ours)).patch).toEqual([]);
+  });
+
+  test('of a subresource nothing is recorded: the API server takes no metadata from it', async () => {
+    expect((await written({ ...update({}, owned(rack)), subResource: 'status' })).patch).toEqual([]);
+  });
+});
+
+describe('on CREATE', () => {
+  test('owners are recorded, and nobody is asked', async () => {
+    expect(await written(create(owned(rack)))).toMatchObject({ record: RACK, asked: [], warnings: [] });
+  });
+
+  test('of a name that is yet to be made the beginning is recorded', async () => {
+    const metadata = { generateName: 'web-', namespace: 'store', ...owned(rack) };
+    const unnamed = { ...create({}), name: undefined, object: { metadata } };
+    expect((await written(unnamed)).record).toBe(text([rack], 'web-*'));
+  });
+
+  test('what Gatehouse itself makes is recorded as well', async () => {
+    const request = create(owned(rack));
+    const ours = { ...request, userInfo: { ...request.userInfo, username: 'gatehouse' } };
+    expect((await written(ours)).record).toBe(RACK);
+  });
+
+  test('an object without owners and record is left alone', async () => {
+    expect(await written(create({}), { restores: true })).toMatchObject({ patch: [], asked: [] });
+  });
+
+  test('a copy of a manifest loses the record, with a warning', async () => {
+    expect(await written(create(noted(RACK)))).toMatchObject({
+      record: undefined,
+      owners: undefined,
+      asked: ['restore'],
+      warnings: [expect.stringContaining('dropped')],
+    });
+  });
+
+  test.each([
+    ['of another object', text([rack], 'b')],
+    ['that is none', 'x'],
+  ])('a record %s is dropped even from a restorer, and nobody is asked', async (_what, value) => {
+    expect(await written(create(noted(value)), { restores: true })).toMatchObject({
+      record: undefined,
+      asked: [],
+    });
+  });
+
+  test('a restorer gets the owner as it is now, in a version that is served', async () => {
+    const request = create(noted(text([{ ...rack, ...{ controller: true, blockOwnerDeletion: true } }])));
+    const linked = {
+      apiVersion: 'infra.example.com/v2',
+      kind: 'Rack',
+      name: 'r1',
+      uid: 'new',
+      controller: true,
+      blockOwnerDeletion: true,
+    };
+    expect(await written(request, { restores: true, owners: { r1: live('new') } })).toMatchObject({
+      owners: [linked],
+      record: text([linked]),
+      asked: ['restore', 'store/r1'],
+      warnings: [],
+    });
+  });
+
+  test.each<[what: string, scene: Scene]>([
+    ['is not there', {}],
+    ['is on its way out', { owners: { r1: live('new', { deletionTimestamp: '2026-11-21T12:00:01Z' }) } }],
+    ['cannot be read', { owners: { r1: 'connection refused' } }],
+  ])('an owner that %s is left to the sweep', async (_what, scene) => {
+    expect(await written(create(noted(RACK)), { restores: true, ...scene })).toMatchObject({
+      patch: [],
+      owners: undefined,
+      record: RACK,
+      warnings: [],
+    });
+  });
+
+  test('all owners or none', async () => {
+    const request = create(noted(text([rack, shelf])));
+    expect(await written(request, { restores: true, owners: { r1: live('new') } })).toMatchObject({
+      patch: [],
+    });
+  });
+
+  test('two records of one owner are one reference, and two controllers are for the sweep', async () => {
+    const twice = create(noted(text([rack, { ...rack, uid: 'older' }])));
+    const owners = { r1: live('new'), s1: live('new-shelf') };
+    expect((await written(twice, { restores: true, owners })).owners).toHaveLength(1);
+    const both = create(noted(text([rack, shelf].map((ref) => ({ ...ref, controller: true })))));
+    expect((await written(both, { restores: true, owners })).patch).toEqual([]);
+  });
+
+  test('where nobody can tell whether it is a restore, the record waits and nothing is linked', async () => {
+    const scene = { restores: 'connection refused', owners: { r1: live('new') } };
+    expect(await written(create(noted(RACK)), scene)).toMatchObject({ patch: [], record: RACK });
+  });
+
+  test('what a restorer brings with owners is recorded and not looked up', async () => {
+    expect(await written(create({ ...owned(rack), ...noted(RACK) }), { restores: true })).toMatchObject({
+      patch: [],
+      asked: [],
+    });
+  });
+});
+
+test('a user with much in annotations is not refused because of ours', async () => {
+  const huge = { annotations: { notes: 'x'.repeat(256 * 1024 - 100) } };
+  const { record, warnings } = await written(create({ ...owned(rack), ...huge }));
+  expect([record, warnings]).toEqual([undefined, [expect.stringContaining('there is no room')]]);
+});
+
+test('defaults and mutations come first, and what they make of owners is what is recorded', async () => {
+  const spec = {
+    defaults: [{ path: 'spec.tier', value: 'gold' }],
+    mutations: [{ name: 'own', expression: `{"metadata": {"ownerReferences": [${JSON.stringify(rack)}]}}` }],
+  };
+  const { object, record } = await written(create({}), { spec });
+  expect(object).toMatchObject({ spec: { tier: 'gold' } });
+  expect(record).toBe(RACK);
+});
+
+test('a second call, of another entry or a second round, changes nothing', async () => {
+  const scene = { restores: true, owners: { r1: live('new') } };
+  const first = await written(create(noted(RACK)), scene);
+  const again = await written({ ...create({}), object: first.object }, scene);
+  expect(again.patch).toEqual([]);
+});
+
+test('an object on its way out, and kinds whose controllers adopt them, are left alone', async () => {
+  const leaving = update({}, { ...owned(rack), deletionTimestamp: '2026-11-21T12:00:00Z' });
+  expect((await written(leaving)).patch).toEqual([]);
+  const pod = { ...create(owned(rack)), resource: { group: '', version: 'v1', resource: 'pods' } };
+  expect((await written(pod)).patch).toEqual([]);
+});
+
+describe('a policy that preserves owners', () => {
+  const problemsOf = (spec: Partial<AdmissionPolicySpec>) => {
+    const result = compileSpec({ owners: { preserve: true }, ...spec });
+    return result.kind === 'rejected' ? result.problems.map(({ where }) => where) : [];
+  };
+
+  test('says so only when it is asked to', () => {
+    expect(policyOf({ owners: { preserve: true } }).preservesOwners).toBe(true);
+    expect(policyOf({ owners: {} }).preservesOwners).toBe(false);
+    expect(policyOf({}).preservesOwners).toBe(false);
+  });
+
+  test('is refused for kinds whose controllers adopt them', () => {
+    expect(problemsOf({ match: { apiGroups: ['apps'], resources: ['replicasets'] } })).toEqual([
+      'spec.match.resources',
+    ]);
+    expect(problemsOf({ match: { apiGroups: ['apps'], resources: ['deployments'] } })).toEqual([]);
+  });
+
+  test('needs both CREATE and UPDATE', () => {
+    const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
+    expect(problemsOf({ match: { ...match, operations: ['CREATE'] } })).toEqual(['spec.match.operations']);
+  });
+});

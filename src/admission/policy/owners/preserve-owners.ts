@@ -1,0 +1,78 @@
+/**
+ * The record of an object's owners as it should be after a write. It is ours alone: users, and backup tools that patch what they
+ * have restored, neither lose nor forge it.
+ */
+import {
+  encodeOwnerRecord,
+  isRecordOf,
+  lackingOwners,
+  OWNER_RECORD_ANNOTATION,
+  parseOwnerRecord,
+  type OwnerRecord,
+} from '../../../api/owner-record.ts';
+import type { OwnerReference } from '../../../api/meta.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { hasRoom, ownersOf, recordTextOf, selfOf, withRecord } from './owner-annotation.ts';
+
+const ANNOTATION = `metadata.annotations[${OWNER_RECORD_ANNOTATION}]`;
+
+export type KeptOwners =
+  | { readonly kind: 'kept'; readonly object: JsonObject; readonly warnings: readonly string[] }
+  /** A new object brings a record and no owners: that is for somebody who restores a backup, and for nobody else. */
+  | { readonly kind: 'brought'; readonly record: OwnerRecord };
+
+/**
+ * @param object what is made of the request's so far
+ * @param isOurs whether Gatehouse itself writes: the sweep, which knows what it links
+ */
+export function keepOwners(
+  { operation, oldObject }: Pick<AdmissionRequest, 'operation' | 'oldObject'>,
+  object: JsonObject,
+  isOurs: boolean,
+): KeptOwners {
+  const refs = ownersOf(object);
+  if (refs === undefined) return kept(object);
+  if (operation === 'UPDATE' && oldObject !== undefined)
+    return isOurs ? kept(object) : keepOnUpdate(object, refs, oldObject);
+  const brought = recordTextOf(object);
+  if (refs.length > 0) return record(object, refs);
+  if (brought === undefined) return kept(object);
+  const read = parseOwnerRecord(brought);
+  return read === undefined || !isRecordOf(read, selfOf(object))
+    ? dropped(object)
+    : { kind: 'brought', record: read };
+}
+
+/** Only a backup may bring a record: anybody else has copied a manifest, and the copy is owned by nobody. */
+export function dropped(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
+  const message = `${ANNOTATION}: dropped, because it speaks of owners that a new object does not have; leave it out of manifests`;
+  return kept(withRecord(object, undefined), [message]);
+}
+
+/** What was recorded and has not been linked yet stays, until it is linked or the sweep gives it up. */
+function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: JsonObject): KeptOwners {
+  const before = recordTextOf(old);
+  const had = ownersOf(old) ?? [];
+  const recorded = parseOwnerRecord(before)?.refs ?? [];
+  const lacking = lackingOwners(lackingOwners(recorded, had), refs);
+  const meddled = recordTextOf(object) !== undefined && recordTextOf(object) !== before;
+  if (refs.length === 0 && had.length === 0) {
+    const text = typeof before === 'string' ? before : undefined;
+    return kept(withRecord(object, text), meddled ? [MEDDLED] : []);
+  }
+  return record(object, [...refs, ...lacking]);
+}
+
+const MEDDLED = `${ANNOTATION}: stays as it is, because Gatehouse writes it; leave it out of manifests`;
+
+function record(object: JsonObject, refs: readonly OwnerReference[]): KeptOwners {
+  if (refs.length === 0) return kept(withRecord(object, undefined));
+  const text = encodeOwnerRecord({ self: selfOf(object), refs });
+  if (text !== undefined && hasRoom(object, text)) return kept(withRecord(object, text));
+  const message = `${ANNOTATION}: there is no room for ${refs.length} owner references, so a restore will not link them again`;
+  return kept(withRecord(object, undefined), [message]);
+}
+
+const kept = (object: JsonObject, warnings: readonly string[] = []) =>
+  ({ kind: 'kept', object, warnings }) as const;

@@ -1,0 +1,101 @@
+import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
+import { guardsOf, isGuardEntry } from '../webhooks/policy-entries.ts';
+import { hasWildcard, patternsFor } from './match/resource-pattern.ts';
+import type { AdmissionRequest } from '../review/request.ts';
+
+type Selection =
+  | { readonly kind: 'governed'; readonly policies: readonly CompiledPolicy[] }
+  /** A webhook entry that no policy here has: a newer configuration than this replica knows, or an older one. */
+  | { readonly kind: 'unknown-entry' }
+  /** The entry is known, but none of its policies is about such a request. */
+  | { readonly kind: 'ungoverned' };
+
+export interface PolicySet {
+  /** The policies that govern a request which came in by this entry, by name. Costs the same however many policies there are. */
+  readonly select: (
+    entryId: string,
+    request: Pick<AdmissionRequest, 'resource' | 'subResource' | 'operation'>,
+  ) => Selection;
+}
+
+/** The policies of one entry for one group and operation. */
+interface ByPattern {
+  readonly lists: Map<string, CompiledPolicy[]>;
+  /** Whether a pattern of them stands for more than one resource: nearly none does, and then there is but one place to look. */
+  hasWildcards: boolean;
+}
+
+/** Group → operation → pattern of resources → policies. Nested, for a key of several parts would be made for each request. */
+type Index = Map<string, Map<string, ByPattern>>;
+
+export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
+  const entries = new Map<string, Index>();
+  for (const policy of [...policies].sort(byName)) {
+    for (const { entryId, match } of [policy, ...guardsOf(policy)]) {
+      addTo(
+        emplace(entries, entryId, () => new Map<string, Map<string, ByPattern>>()),
+        policy,
+        match,
+      );
+    }
+  }
+  return {
+    select: (entryId, { resource: { group, version, resource }, subResource, operation }) => {
+      const index = entries.get(entryId);
+      if (index === undefined) return UNKNOWN_ENTRY;
+      const byPattern = index.get(group)?.get(operation);
+      const found = byPattern === undefined ? [] : find(byPattern, resource, subResource);
+      // Targets are deleted in any version: those of the policy are about the objects that refer to them.
+      const governing =
+        isGuardEntry(entryId) || found.every((policy) => namesVersion(policy, version))
+          ? found
+          : found.filter((policy) => namesVersion(policy, version));
+      return governing.length === 0 ? UNGOVERNED : { kind: 'governed', policies: governing };
+    },
+  };
+}
+
+const UNKNOWN_ENTRY: Selection = { kind: 'unknown-entry' };
+const UNGOVERNED: Selection = { kind: 'ungoverned' };
+
+function addTo(index: Index, policy: CompiledPolicy, match: CompiledMatch): void {
+  for (const group of match.apiGroups) {
+    const byOperation = emplace(index, group, () => new Map<string, ByPattern>());
+    for (const operation of match.operations) {
+      const byPattern = emplace(byOperation, operation, (): ByPattern => ({
+        lists: new Map(),
+        hasWildcards: false,
+      }));
+      for (const pattern of match.resources) {
+        emplace(byPattern.lists, pattern, (): CompiledPolicy[] => []).push(policy);
+        byPattern.hasWildcards ||= hasWildcard(pattern);
+      }
+    }
+  }
+}
+
+function find(
+  { lists, hasWildcards }: ByPattern,
+  resource: string,
+  subResource: string,
+): readonly CompiledPolicy[] {
+  if (!hasWildcards) return lists.get(subResource === '' ? resource : `${resource}/${subResource}`) ?? [];
+  const found = patternsFor(resource, subResource).flatMap((pattern) => lists.get(pattern) ?? []);
+  return [...new Set(found)].sort(byName);
+}
+
+function emplace<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const there = map.get(key);
+  if (there !== undefined) return there;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+function namesVersion({ match: { apiVersions } }: CompiledPolicy, version: string): boolean {
+  return apiVersions.includes(version) || apiVersions.includes('*');
+}
+
+function byName(a: CompiledPolicy, b: CompiledPolicy): number {
+  return a.name < b.name ? -1 : 1;
+}

@@ -1,0 +1,98 @@
+import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
+import { isEqual, isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
+import {
+  readReferences,
+  targetKey,
+  type BrokenReference,
+  type FoundReference,
+  type ReadReferences,
+} from './read-references.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { quote } from '../../../json/shown.ts';
+import { describeRef } from '../expressions/bindings.ts';
+import type { World } from '../world.ts';
+import type { Violation } from '../violation.ts';
+
+/** A reference whose target the store does not hold: it may be missing, or the store may be late. */
+export interface UnseenReference extends FoundReference {
+  readonly policy: CompiledPolicy;
+}
+
+export interface ReferenceFindings {
+  /** Wrong whatever there is in the cluster. */
+  readonly violations: readonly Violation[];
+  readonly unseen: readonly UnseenReference[];
+}
+
+/**
+ * Every target that the object names newly has to exist. From the store alone: nothing here waits.
+ *
+ * A target that the object named before is not looked at again, nor any while it is being deleted: otherwise an object whose target
+ * has gone could not be labelled any more, nor rid of its finalizers.
+ */
+export function checkReferences(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  find: World['find'],
+): ReferenceFindings {
+  const { operation, object, oldObject, namespace } = request;
+  if (policy.references.length === 0 || object === undefined) return { violations: [], unseen: [] };
+  if ((operation !== 'CREATE' && operation !== 'UPDATE') || isBeingDeleted(object)) {
+    return { violations: [], unseen: [] };
+  }
+  const now = readReferences(policy, object, namespace);
+  const before =
+    operation === 'UPDATE' && oldObject !== undefined
+      ? readReferences(policy, oldObject, namespace)
+      : undefined;
+
+  const named = before && new Set(before.found.map(({ target }) => targetKey(target)));
+  const wasBroken = before && new Map(before.broken.map((broken) => [broken.field, broken]));
+  return {
+    violations: [
+      ...now.broken
+        .filter((broken) => !isEqual(wasBroken?.get(broken.field)?.value, broken.value))
+        .map((broken) => toViolation(policy, broken)),
+      ...missingFields(policy, now, before),
+    ],
+    unseen: now.found
+      .filter(({ target }) => named?.has(targetKey(target)) !== true && find(target) === undefined)
+      .map((found) => ({ ...found, policy })),
+  };
+}
+
+export function isBeingDeleted(object: JsonObject): boolean {
+  const metadata = ownValue(object, 'metadata');
+  return isJsonObject(metadata) && (ownValue(metadata, 'deletionTimestamp') ?? undefined) !== undefined;
+}
+
+/** The violation that an unseen reference is once its target is known to be missing. */
+export function missingTarget({ policy, reference, field, target }: UnseenReference): Violation {
+  const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeRef(target)}; create it first, or correct the name (reference ${reference.name})`;
+  return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
+}
+
+/** Fields that have to name a target and name none; who left it out before may go on. */
+function missingFields(
+  policy: CompiledPolicy,
+  now: ReadReferences,
+  before: ReadReferences | undefined,
+): readonly Violation[] {
+  const names = (read: ReadReferences, reference: CompiledReference) =>
+    read.found.some((place) => place.reference.name === reference.name) ||
+    read.broken.some((place) => place.reference.name === reference.name);
+  return policy.references
+    .filter(
+      (reference) =>
+        !reference.optional && !names(now, reference) && (before === undefined || names(before, reference)),
+    )
+    .map(({ name, path, targetKind }) => {
+      const message = `is required: write the name of a ${targetKind} (reference ${name})`;
+      return { policy, check: name, field: path.text, reason: 'FieldValueRequired', message };
+    });
+}
+
+function toViolation(policy: CompiledPolicy, { reference, field, flaw }: BrokenReference): Violation {
+  const message = `${flaw} (reference ${reference.name})`;
+  return { policy, check: reference.name, field, reason: 'FieldValueInvalid', message };
+}

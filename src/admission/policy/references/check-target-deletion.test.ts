@@ -1,0 +1,350 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { KubernetesObject, ObjectMeta, ObjectRef } from '../../../api/meta.ts';
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { Decision } from '../../review/decision.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import { deleteRequest, GROUP, NIGHTLY, policyOf } from '../../../../test/support/admission/policy.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { guardTarget } from './check-target-deletion.ts';
+import type { RestoreEvidence, World } from '../world.ts';
+
+/** Servers and namespaces, live; by name. */
+let servers: Map<string, KubernetesObject | 'broken'>;
+let namespaces: Map<string, ObjectMeta>;
+/** Whom the stores know to name the target; undefined while they are filled. */
+let known: readonly ObjectRef[] | undefined;
+let reads: string[];
+let operations: RestoreEvidence['operations'];
+let restoring: 'no' | 'yes' | 'unknown';
+
+beforeEach(() => {
+  servers = new Map();
+  namespaces = new Map([['store', {}]]);
+  known = [];
+  reads = [];
+  restoring = 'no';
+});
+
+const ref = (name: string, namespace = 'store'): ObjectRef => ({
+  group: GROUP,
+  resource: 'servers',
+  namespace,
+  name,
+});
+
+/** A Server that names a datacenter, and that the stores know of. */
+function put(name: string, datacenter: string, metadata: ObjectMeta = {}): void {
+  const { namespace = 'store' } = metadata;
+  known = [...(known ?? []), ref(name, namespace)];
+  servers.set(name, { metadata: { name, namespace, ...metadata }, spec: { datacenter } } as KubernetesObject);
+}
+
+const worldOf = (): World => ({
+  find: () => undefined,
+  confirm: () => Promise.reject(new Error('not asked')),
+  read: ({ resource, name }) => {
+    reads.push(`${resource}/${name}`);
+    const found = servers.get(name);
+    if (found === 'broken') return Promise.reject(new Error('connection refused'));
+    const metadata = namespaces.get(name);
+    return Promise.resolve(resource === 'namespaces' ? metadata && { metadata } : found);
+  },
+  restoreEvidence: () =>
+    restoring === 'unknown'
+      ? Promise.reject(new Error('connection refused'))
+      : Promise.resolve(restoring === 'yes' ? { ...NIGHTLY, operations } : undefined),
+  governed: { referrers: () => known, holders: () => [] },
+});
+
+const reference = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+  onTargetDelete: 'Restrict',
+} as const;
+const policy = (spec: Partial<AdmissionPolicySpec> = {}) =>
+  policyOf({ validate: { references: [reference] }, ...spec });
+
+function deletion(change: Partial<AdmissionRequest> = {}, metadata: JsonObject = {}): AdmissionRequest {
+  const resource = { group: GROUP, version: 'v1', resource: 'datacenters' };
+  return {
+    ...deleteRequest({}),
+    resource,
+    name: 'fra1',
+    namespace: undefined,
+    oldObject: { metadata: { name: 'fra1', uid: 'uid-of-fra1', ...metadata } },
+    ...change,
+  };
+}
+
+const judge = (request = deletion(), policies: readonly CompiledPolicy[] = [policy()]): Promise<Decision> =>
+  guardTarget(request, policies, {
+    world: worldOf(),
+    signal: new AbortController().signal,
+    now: Date.parse('2026-11-21T12:00:00Z'),
+  });
+const kindOf = async (decision: Promise<Decision>) => (await decision).kind;
+const messageOf = async (decision: Promise<Decision>) => {
+  const decided = await decision;
+  return decided.kind === 'allow' ? '' : decided.message;
+};
+
+test('a target that nobody names goes, without a live read', async () => {
+  expect(await kindOf(judge())).toBe('allow');
+  expect(reads).toEqual([]);
+});
+
+test('a target that is named stays, and the message says who names it where', async () => {
+  put('a', 'fra1');
+  const decision = await judge();
+  expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
+  expect(await messageOf(judge())).toBe(
+    'datacenters.infra.example.com "fra1" is still named by servers.infra.example.com "a" in namespace "store" (spec.datacenter): delete them or have them name another one first (reference datacenter) (policy servers)',
+  );
+});
+
+test('five are named, and no more are read than it takes', async () => {
+  for (let n = 0; n < 100; n++) put(`s${n}`, 'fra1');
+  const message = await messageOf(judge());
+  expect(message.match(/servers\.infra\.example\.com/g)).toHaveLength(5);
+  expect(message).toContain('and perhaps 95 more');
+  expect(reads.length).toBeLessThan(20);
+});
+
+describe('nobody holds on to the target who', () => {
+  test.each<[string, () => void]>([
+    [
+      'has gone',
+      () => {
+        known = [ref('gone')];
+      },
+    ],
+    [
+      'names another one by now',
+      () => {
+        put('a', 'fra2');
+      },
+    ],
+    [
+      'is being deleted',
+      () => {
+        put('a', 'fra1', { deletionTimestamp: '2026-11-21T12:00:00Z' });
+      },
+    ],
+    [
+      'is owned by it alone, and collected after it',
+      () => {
+        put('a', 'fra1', {
+          ownerReferences: [{ apiVersion: 'x', kind: 'x', name: 'fra1', uid: 'uid-of-fra1' }],
+        });
+      },
+    ],
+    [
+      'is of a kind that the policy does not govern',
+      () => {
+        known = [{ ...ref('a'), resource: 'racks' }];
+      },
+    ],
+  ])('%s', async (_who, arrange) => {
+    arrange();
+    expect(await kindOf(judge())).toBe('allow');
+  });
+
+  test('does not match the selectors of the policy', async () => {
+    const match = { apiGroups: [GROUP], resources: ['servers'] };
+    put('a', 'fra1', { labels: { tier: 'lead' } });
+    const gold = policy({ match: { ...match, objectSelector: { matchLabels: { tier: 'gold' } } } });
+    expect(await kindOf(judge(deletion(), [gold]))).toBe('allow');
+    const prod = policy({ match: { ...match, namespaceSelector: { matchLabels: { env: 'prod' } } } });
+    expect(await kindOf(judge(deletion(), [prod]))).toBe('allow');
+    namespaces.set('store', { labels: { env: 'prod' } });
+    expect(await kindOf(judge(deletion(), [prod]))).toBe('deny');
+  });
+
+  test('is spared by an exception, for the user or for the object that refers', async () => {
+    put('legacy-a', 'fra1');
+    const spared = (exception: object) =>
+      judge(deletion(), [
+        policy({
+          exceptions: [{ name: 'legacy', reason: 'old', ...exception }],
+        }),
+      ]);
+    expect(await spared({ names: ['legacy-*'] })).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { exceptions: 'servers/legacy' },
+    });
+    expect(await kindOf(spared({ users: ['ada'], checks: ['datacenter'] }))).toBe('allow');
+    expect(await kindOf(spared({ users: ['bob'] }))).toBe('deny');
+    expect(await kindOf(spared({ names: ['fra1'] }))).toBe('deny');
+    expect(await kindOf(spared({ users: ['ada'], checks: ['immutable'] }))).toBe('deny');
+  });
+
+  test('names it by a reference that lets it go', async () => {
+    put('a', 'fra1');
+    const lets = policy({
+      validate: {
+        references: [
+          { ...reference, onTargetDelete: 'Allow' },
+          { ...reference, name: 'other', path: 'spec.other' },
+        ],
+      },
+    });
+    expect(await kindOf(judge(deletion(), [lets]))).toBe('allow');
+  });
+
+  test('is the target itself', async () => {
+    const itself = policy({
+      validate: { references: [{ ...reference, target: { apiGroup: GROUP, resource: 'servers' } }] },
+    });
+    put('a', 'a');
+    const resource = { group: GROUP, version: 'v1', resource: 'servers' };
+    const request = deletion({ resource, name: 'a', namespace: 'store' });
+    expect(await kindOf(judge(request, [itself]))).toBe('allow');
+    put('b', 'a');
+    expect(await kindOf(judge(request, [itself]))).toBe('deny');
+  });
+});
+
+describe('what the target owns holds on to it', () => {
+  const owner = { apiVersion: 'x', kind: 'x', name: 'fra1', uid: 'uid-of-fra1' };
+  const orphaning: [string, AdmissionRequest][] = [
+    ['its deletion leaves orphans', deletion({ options: { propagationPolicy: 'Orphan' } })],
+    ['its deletion leaves orphans, as one said it before', deletion({ options: { orphanDependents: true } })],
+    ['it has the finalizer that leaves orphans', deletion({}, { finalizers: ['orphan'] })],
+  ];
+  test.each(orphaning)('if %s', async (_why, request) => {
+    put('a', 'fra1', { ownerReferences: [owner] });
+    expect(await kindOf(judge(request))).toBe('deny');
+  });
+
+  test('if somebody else owns it too', async () => {
+    put('a', 'fra1', { ownerReferences: [owner, { ...owner, uid: 'another' }] });
+    expect(await kindOf(judge())).toBe('deny');
+  });
+});
+
+describe('in a namespace that is being deleted', () => {
+  const local = policy({
+    validate: { references: [{ ...reference, target: { apiGroup: GROUP, resource: 'classes' } }] },
+  });
+  const deletionIn = (namespace: string) =>
+    deletion({ resource: { group: GROUP, version: 'v1', resource: 'classes' }, namespace });
+
+  test('targets go with those that name them', async () => {
+    put('a', 'fra1');
+    expect(await kindOf(judge(deletionIn('store'), [local]))).toBe('deny');
+    namespaces.set('store', { deletionTimestamp: '2026-11-21T12:00:00Z' });
+    expect(await kindOf(judge(deletionIn('store'), [local]))).toBe('allow');
+    namespaces.clear();
+    expect(await kindOf(judge(deletionIn('store'), [local]))).toBe('allow');
+  });
+
+  test('a target stays for who names it from elsewhere', async () => {
+    const across = policy({
+      validate: {
+        references: [
+          {
+            ...reference,
+            namespacePath: 'metadata.labels.of',
+            target: { apiGroup: GROUP, resource: 'classes' },
+          },
+        ],
+      },
+    });
+    namespaces.set('store', { deletionTimestamp: '2026-11-21T12:00:00Z' });
+    put('a', 'fra1', { namespace: 'lab', labels: { of: 'store' } });
+    expect(await kindOf(judge(deletionIn('store'), [across]))).toBe('deny');
+  });
+});
+
+test('a target that is being deleted already was let go before', async () => {
+  put('a', 'fra1');
+  expect(await kindOf(judge(deletion({}, { deletionTimestamp: '2026-11-21T12:00:00Z' })))).toBe('allow');
+});
+
+test('a dry run gets the same verdict', async () => {
+  put('a', 'fra1');
+  expect(await judge(deletion({ dryRun: true }))).toEqual(await judge());
+});
+
+describe('when the API server does not answer', () => {
+  beforeEach(() => {
+    put('a', 'fra1');
+    servers.set('a', 'broken');
+  });
+
+  test('the request has to come again', async () => {
+    expect(await judge()).toMatchObject({ kind: 'retry', cause: { message: 'connection refused' } });
+    expect(await messageOf(judge())).toContain(
+      'could not find out whether something still names datacenters.infra.example.com "fra1"',
+    );
+  });
+
+  test('a policy that only warns or audits lets it through, and says so', async () => {
+    expect(await judge(deletion(), [policy({ enforcement: 'Warn' })])).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('could not find out')],
+    });
+    expect(await judge(deletion(), [policy({ enforcement: 'Audit' })])).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { unchecked: 'servers=datacenters.infra.example.com//fra1' },
+    });
+  });
+});
+
+test('while the stores are filled nobody can tell', async () => {
+  known = undefined;
+  expect(await kindOf(judge())).toBe('retry');
+  expect(await kindOf(judge(deletion(), [policy({ enforcement: 'Warn' })]))).toBe('allow');
+});
+
+test('a policy that only warns or audits lets the target go', async () => {
+  put('a', 'fra1');
+  expect(await judge(deletion(), [policy({ enforcement: 'Warn' })])).toMatchObject({
+    kind: 'allow',
+    warnings: [expect.stringContaining('is still named by')],
+  });
+  expect(await judge(deletion(), [policy({ enforcement: 'Audit' })])).toMatchObject({
+    kind: 'allow',
+    auditAnnotations: { violations: expect.stringContaining('is still named by') as string },
+  });
+});
+
+describe('in a restore', () => {
+  beforeEach(() => {
+    put('a', 'fra1');
+    operations = ['CREATE', 'UPDATE', 'DELETE'];
+  });
+
+  test('the restorer may delete what is named, and the sweep looks at it afterwards', async () => {
+    restoring = 'yes';
+    expect(await judge()).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('checked again after the restore (RestoreWindow "nightly")')],
+      auditAnnotations: {
+        deferred: 'servers=datacenters.infra.example.com//fra1',
+        'restore-window': 'nightly',
+      },
+    });
+  });
+
+  test.each<
+    [string, RestoreEvidence['operations'], NonNullable<AdmissionPolicySpec['restore']>, Decision['kind']]
+  >([
+    ['not where the window does not speak of deletions', ['CREATE', 'UPDATE'], {}, 'deny'],
+    ['unless the policy does', ['CREATE', 'UPDATE'], { onTargetDelete: 'Defer' }, 'allow'],
+    ['not where the policy enforces its references', ['DELETE'], { references: 'Enforce' }, 'deny'],
+    ['not where the policy wants its targets to stay', ['DELETE'], { onTargetDelete: 'Enforce' }, 'deny'],
+  ])('%s', async (_case, speaksOf, restore, kind) => {
+    restoring = 'yes';
+    operations = speaksOf;
+    expect(await kindOf(judge(deletion(), [policy({ restore })]))).toBe(kind);
+  });
+
+  test('that nobody knows of, the request has to come again', async () => {
+    restoring = 'unknown';
+    expect(await kindOf(judge())).toBe('retry');
+  });
+});

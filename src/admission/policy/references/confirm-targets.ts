@@ -1,0 +1,76 @@
+import type { UnseenReference } from './check-references.ts';
+import { targetKey } from './read-references.ts';
+import type { World } from '../world.ts';
+
+/** Live reads at a time for one request. */
+const AT_ONCE = 16;
+/** Once so many targets are known to be missing, the rest need not be read: an object can name thousands. */
+const ENOUGH_MISSING = 16;
+
+/** What live reads say about references that the store could not vouch for. */
+export interface Confirmed {
+  /** The target certainly does not exist. */
+  readonly missing: readonly UnseenReference[];
+  /** The API server could not be asked. */
+  readonly unknown: readonly UnseenReference[];
+  /** Left out, because enough others are missing. */
+  readonly unread: readonly UnseenReference[];
+  /** Why `unknown` is, for the log. */
+  readonly cause: unknown;
+}
+
+type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown'; readonly cause: unknown };
+
+/** Reads targets from the API server, each once a request, however many fields and policies name it. */
+export type LiveLookup = (references: readonly UnseenReference[]) => Promise<Confirmed>;
+
+export function createLiveLookup({ confirm }: Pick<World, 'confirm'>, signal: AbortSignal): LiveLookup {
+  const asked = new Map<string, Promise<Answer>>();
+  const ask = (reference: UnseenReference): Promise<Answer> => {
+    const key = targetKey(reference.target);
+    const answer = asked.get(key) ?? answerOf(() => confirm(reference.target, signal));
+    asked.set(key, answer);
+    return answer;
+  };
+
+  return async (references) => {
+    const missing: UnseenReference[] = [];
+    const unknown: UnseenReference[] = [];
+    let cause: unknown;
+    const byTarget = [...Map.groupBy(references, ({ target }) => targetKey(target)).values()];
+    let read = 0;
+    while (read < byTarget.length && missing.length < ENOUGH_MISSING && unknown.length === 0) {
+      const batch = byTarget.slice(read, read + AT_ONCE);
+      read += batch.length;
+      await Promise.all(
+        batch.map(async (same) => {
+          const [first] = same;
+          const answer = first === undefined ? undefined : await ask(first);
+          if (answer?.kind === 'missing') missing.push(...same);
+          if (answer?.kind === 'unknown') {
+            unknown.push(...same);
+            cause = answer.cause;
+          }
+        }),
+      );
+    }
+    return { missing: inOrder(missing, references), unknown, unread: byTarget.slice(read).flat(), cause };
+  };
+}
+
+async function answerOf(read: () => Promise<unknown>): Promise<Answer> {
+  try {
+    return { kind: (await read()) === undefined ? 'missing' : 'found' };
+  } catch (cause) {
+    return { kind: 'unknown', cause };
+  }
+}
+
+/** Answers arrive in any order; messages keep that of the policies and fields. */
+function inOrder(
+  some: readonly UnseenReference[],
+  all: readonly UnseenReference[],
+): readonly UnseenReference[] {
+  const wanted = new Set(some);
+  return all.filter((reference) => wanted.has(reference));
+}

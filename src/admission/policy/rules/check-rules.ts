@@ -1,0 +1,96 @@
+import { CelError } from '../../../cel/cel.ts';
+import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
+import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { describeRef, readsCluster, type Surroundings } from '../expressions/bindings.ts';
+import type { Exemption } from '../exceptions/exemption.ts';
+import { isBeingDeleted } from '../references/check-references.ts';
+import type { Violation } from '../violation.ts';
+
+export interface RuleFindings {
+  readonly violations: readonly Violation[];
+  /** Rules that failed to say anything, and that the failurePolicy lets pass. */
+  readonly errors: readonly string[];
+}
+
+/** As ValidatingAdmissionPolicy answers for each reason. */
+const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
+
+/** The conditions of a policy, each for itself: users see all that is wrong at once. */
+export function checkRules(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  { missing }: Pick<Surroundings, 'missing'>,
+  evaluate: Evaluate,
+  exemption: Exemption,
+): RuleFindings {
+  const violations: Violation[] = [];
+  const errors: string[] = [];
+  for (const rule of policy.rules) {
+    const { reads } = rule.expression;
+    if (exemption.spares('rules', rule.name) || judgesTheLeaving(request, rule)) continue;
+    // Who names a target that is not there is told so by the reference itself.
+    if (reads.refs && missing.refs) continue;
+    if (reads.params && missing.params !== undefined) {
+      if (policy.params?.whenMissing === 'Allow') continue;
+      const message = `there is no ${describeRef(missing.params)}, whose values it reads: create it`;
+      violations.push(violation(policy, rule, message));
+      continue;
+    }
+    const verdict = attempt(evaluate, rule.expression);
+    if (verdict.kind === 'failed') {
+      const message = `could not be evaluated: ${verdict.message} (${rule.expression.program.expression})`;
+      if (policy.match.failurePolicy === 'Fail') violations.push(violation(policy, rule, message));
+      else errors.push(`${policy.name}/${rule.name} ${message}`);
+    } else if (verdict.value !== true) {
+      violations.push({ ...violation(policy, rule, messageOf(rule, evaluate)), ...refusalOf(rule) });
+    }
+  }
+  return { violations, errors };
+}
+
+/** An object on its way out only loses finalizers: a rule about its state would keep it for ever. */
+function judgesTheLeaving({ operation, object }: AdmissionRequest, rule: CompiledRule): boolean {
+  return operation === 'UPDATE' && object !== undefined && isBeingDeleted(object) && isAboutState(rule);
+}
+
+/** Whether what is stored is all that the rule asks for: it can be looked at again at any time. */
+function isAboutState({ expression: { reads } }: CompiledRule): boolean {
+  return !reads.oldObject && !reads.request;
+}
+
+function violation(policy: CompiledPolicy, rule: CompiledRule, message: string): Violation {
+  const named = rule.name.startsWith('rules[') ? message : `${message} (rule ${rule.name})`;
+  return {
+    policy,
+    check: rule.name,
+    field: rule.field ?? '',
+    reason: 'FieldValueInvalid',
+    message: named,
+    readsCluster: readsCluster(rule.expression.reads),
+    ...(isAboutState(rule) ? { deferrable: 'rules' } : {}),
+  };
+}
+
+function refusalOf({ reason }: CompiledRule): Pick<Violation, 'refusal'> {
+  return reason === undefined ? {} : { refusal: { reason, code: CODES[reason] } };
+}
+
+function messageOf({ expression, message, messageExpression }: CompiledRule, evaluate: Evaluate): string {
+  const made = messageExpression === undefined ? undefined : attempt(evaluate, messageExpression);
+  if (made?.kind === 'value' && typeof made.value === 'string' && made.value.trim() !== '') return made.value;
+  return message ?? `does not satisfy ${expression.program.expression}`;
+}
+
+export type Attempt =
+  { readonly kind: 'value'; readonly value: unknown } | { readonly kind: 'failed'; readonly message: string };
+
+/** What the expression yields, or why it yields nothing. */
+export function attempt(evaluate: Evaluate, expression: CompiledExpression): Attempt {
+  try {
+    return { kind: 'value', value: evaluate(expression) };
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return { kind: 'failed', message: error.message };
+  }
+}

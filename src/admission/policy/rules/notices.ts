@@ -1,0 +1,65 @@
+import { CelError } from '../../../cel/cel.ts';
+import { celToJson } from '../../../cel/cel-to-json.ts';
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { AuditAnnotations } from '../../review/decision.ts';
+import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
+import { stringifyJson } from '../../../json/json.ts';
+import { shorten } from '../../../json/shown.ts';
+import type { Surroundings } from '../expressions/bindings.ts';
+import { attempt } from './check-rules.ts';
+
+/** What a policy says beside its verdict. */
+export interface Remarks {
+  readonly warnings: readonly string[];
+  readonly auditAnnotations: AuditAnnotations;
+  /** Expressions that failed: nobody is refused for them. */
+  readonly errors: readonly string[];
+}
+
+export const NO_REMARKS: Remarks = { warnings: [], auditAnnotations: {}, errors: [] };
+
+export const hasNoRemarks = ({ warnings, auditAnnotations, errors }: Remarks): boolean =>
+  warnings.length + errors.length + Object.keys(auditAnnotations).length === 0;
+
+const LONGEST_VALUE = 10 * 1024;
+
+/** The warnings and the notes in the audit log. */
+export function remarksOf(
+  policy: CompiledPolicy,
+  { missing }: Pick<Surroundings, 'missing'>,
+  evaluate: Evaluate,
+): Remarks {
+  if (policy.warnings.length === 0 && policy.auditAnnotations.length === 0) return NO_REMARKS;
+  const errors: string[] = [];
+  const canRead = ({ reads }: CompiledExpression) =>
+    !(reads.refs && missing.refs) && !(reads.params && missing.params !== undefined);
+  const valueOf = (expression: CompiledExpression, where: string): unknown => {
+    if (!canRead(expression)) return undefined;
+    const made = attempt(evaluate, expression);
+    if (made.kind === 'value') return made.value;
+    errors.push(`${policy.name}/${where} could not be evaluated: ${made.message}`);
+    return undefined;
+  };
+  const warnings = policy.warnings.flatMap(({ condition, message, messageExpression }, index) => {
+    const where = `warnings[${index}]`;
+    if (condition !== undefined && valueOf(condition, where) !== true) return [];
+    const text = messageExpression === undefined ? message : valueOf(messageExpression, where);
+    return typeof text === 'string' && text !== '' ? [text] : [];
+  });
+  const auditAnnotations = policy.auditAnnotations.flatMap(({ key, value }): readonly [string, string][] => {
+    const text = textOf(valueOf(value, key));
+    return text === '' ? [] : [[key, shorten(text, LONGEST_VALUE)]];
+  });
+  return { warnings, auditAnnotations: Object.fromEntries(auditAnnotations), errors };
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'string') return value;
+  try {
+    return stringifyJson(celToJson(value));
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return `(${error.message})`;
+  }
+}

@@ -1,0 +1,519 @@
+/** Conditions, schemas, warnings, notes and exceptions, as a request meets them. */
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { Decision } from '../../review/decision.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import {
+  clusterOf,
+  compileSpec,
+  createRequest,
+  deleteRequest,
+  GROUP,
+  policyOf,
+  updateRequest,
+} from '../../../../test/support/admission/policy.ts';
+import { validate } from '../validate.ts';
+
+const datacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+};
+const FRA1 = `datacenters.${GROUP}/fra1`;
+const fra1 = (capacity: number) => ({ metadata: { name: 'fra1' }, spec: { capacity } });
+
+const decide = (
+  spec: Partial<AdmissionPolicySpec>,
+  request = createRequest({ units: 3 }),
+  cluster = clusterOf(),
+) => validate(request, [policyOf(spec)], cluster);
+const rule = (expression: string, rest: object = {}) => ({ validate: { rules: [{ expression, ...rest }] } });
+const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
+
+describe('a rule', () => {
+  test('that holds allows', async () => {
+    expect(await decide(rule('object.spec.units < 5'))).toMatchObject({ kind: 'allow' });
+  });
+
+  test('that does not hold refuses, and says what it is if nobody wrote a message', async () => {
+    const decision = await decide(rule('object.spec.units < 3'));
+    expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
+    expect(messageOf(decision)).toBe('does not satisfy object.spec.units < 3 (policy servers)');
+  });
+
+  test('speaks in its own words, about its field, with its reason', async () => {
+    const decision = await decide(
+      rule('object.spec.units < 3', {
+        name: 'few-units',
+        messageExpression: '"at most 2 units, not " + string(object.spec.units)',
+        message: 'unused',
+        fieldPath: 'spec.units',
+        reason: 'Invalid',
+      }),
+    );
+    expect(decision).toMatchObject({
+      kind: 'deny',
+      code: 422,
+      reason: 'Invalid',
+      message: 'spec.units: at most 2 units, not 3 (rule few-units) (policy servers)',
+      causes: [{ field: 'spec.units', reason: 'FieldValueInvalid' }],
+    });
+  });
+
+  test.each([
+    ['fails', 'object.spec.nothing'],
+    ['is empty', '"  "'],
+  ])('falls back on its message when its messageExpression %s', async (_what, messageExpression) => {
+    const decision = await decide(rule('false', { message: 'never', messageExpression }));
+    expect(messageOf(decision)).toBe('never (policy servers)');
+  });
+
+  test('that cannot be evaluated refuses under failurePolicy Fail and says why', async () => {
+    const decision = await decide(rule('object.spec.missing > 1'));
+    expect(messageOf(decision)).toBe(
+      'could not be evaluated: no such key: missing (object.spec.missing > 1) (policy servers)',
+    );
+  });
+
+  test('that cannot be evaluated passes under failurePolicy Ignore, with a note in the audit log', async () => {
+    const decision = await decide({ ...rule('object.spec.missing > 1'), failurePolicy: 'Ignore' });
+    expect(decision).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { 'expression-errors': expect.stringContaining('no such key: missing') as unknown },
+    });
+  });
+
+  test.each([
+    ['the user', 'request.userInfo.username == "ada" && "authors" in request.userInfo.groups'],
+    [
+      'the operation and the name',
+      'request.operation == "CREATE" && request.name == "a" && request.namespace == "store"',
+    ],
+    ['that there is no old object', 'oldObject == null'],
+    ['variables, which see those before them', 'variables.twice == 6'],
+    ['that a dry run is none', '!request.dryRun'],
+  ])('sees %s', async (_what, expression) => {
+    const variables = [
+      { name: 'units', expression: 'object.spec.units' },
+      { name: 'twice', expression: 'variables.units * 2' },
+    ];
+    expect(await decide({ ...rule(expression), variables })).toMatchObject({ kind: 'allow' });
+  });
+
+  test('that does not read a broken variable is not broken by it', async () => {
+    const variables = [
+      { name: 'broken', expression: 'object.spec.nothing.at.all' },
+      { name: 'fine', expression: '1' },
+    ];
+    expect(await decide({ ...rule('variables.fine == 1'), variables })).toMatchObject({ kind: 'allow' });
+    expect(await decide({ ...rule('variables.broken == 1'), variables })).toMatchObject({ kind: 'deny' });
+  });
+
+  test('compares an object with what it was', async () => {
+    const spec = rule('oldObject.spec.units <= object.spec.units');
+    expect(await decide(spec, updateRequest({ units: 2 }, { units: 3 }))).toMatchObject({ kind: 'allow' });
+    expect(await decide(spec, updateRequest({ units: 4 }, { units: 3 }))).toMatchObject({ kind: 'deny' });
+  });
+
+  test('on DELETE sees no object and the old one', async () => {
+    const spec = {
+      ...rule('object == null && oldObject.spec.units == 3'),
+      match: { apiGroups: [GROUP], resources: ['servers'], operations: ['DELETE' as const] },
+    };
+    expect(await decide(spec, deleteRequest({ units: 3 }))).toMatchObject({ kind: 'allow' });
+    expect(await decide(spec, deleteRequest({ units: 4 }))).toMatchObject({ kind: 'deny' });
+  });
+
+  test('about its state does not keep an object that only loses its finalizers', async () => {
+    const leaving = updateRequest({ units: 9 }, { units: 9 }, { deletionTimestamp: '2026-11-21T11:00:00Z' });
+    expect(await decide(rule('object.spec.units < 3'), leaving)).toMatchObject({ kind: 'allow' });
+    expect(await decide(rule('object.spec.units < oldObject.spec.units'), leaving)).toMatchObject({
+      kind: 'deny',
+    });
+  });
+
+  test('is told beside all others that are violated', async () => {
+    const decision = await decide({
+      validate: {
+        rules: [
+          { expression: 'false', message: 'one' },
+          { expression: 'true' },
+          { expression: 'false', message: 'two' },
+        ],
+      },
+    });
+    expect(messageOf(decision)).toBe('one (policy servers); two (policy servers)');
+  });
+
+  test.each([
+    ['Warn', { warnings: ['no (policy servers)'] }],
+    ['Audit', { auditAnnotations: { violations: 'no (policy servers)' } }],
+  ] as const)('of a policy that has enforcement %s refuses nothing', async (enforcement, remark) => {
+    const decision = await decide({ ...rule('false', { message: 'no' }), enforcement });
+    expect(decision).toMatchObject({ kind: 'allow', ...remark });
+  });
+});
+
+describe('refs', () => {
+  const spec = {
+    validate: {
+      references: [datacenter],
+      rules: [{ expression: 'object.spec.units <= refs.datacenter.spec.capacity', message: 'too small' }],
+    },
+  };
+  const request = createRequest({ units: 3, datacenter: 'fra1' });
+
+  test('are the objects that references name, from the store', async () => {
+    const cluster = clusterOf({ stored: { [FRA1]: fra1(3) } });
+    expect(await decide(spec, request, cluster)).toMatchObject({ kind: 'allow' });
+    expect(cluster.reads).toEqual([]);
+  });
+
+  test('are read live before they refuse', async () => {
+    const grown = clusterOf({ stored: { [FRA1]: fra1(2) }, live: { [FRA1]: fra1(3) } });
+    expect(await decide(spec, request, grown)).toMatchObject({ kind: 'allow' });
+    const small = clusterOf({ stored: { [FRA1]: fra1(2) } });
+    expect(messageOf(await decide(spec, request, small))).toContain('too small');
+    expect(small.reads).toEqual([FRA1]);
+  });
+
+  test('that cannot be read live before they refuse make the client ask again', async () => {
+    const cluster = clusterOf({ stored: { [FRA1]: fra1(2) }, live: { [FRA1]: 'connection refused' } });
+    expect(await decide(spec, request, cluster)).toMatchObject({ kind: 'retry' });
+    expect(await decide({ ...spec, enforcement: 'Warn' }, request, cluster)).toMatchObject({ kind: 'allow' });
+  });
+
+  test('whose target is missing leave the word to the reference', async () => {
+    const decision = await decide(spec, request, clusterOf());
+    expect(messageOf(decision)).toContain('names no Datacenter');
+    expect(messageOf(decision)).not.toContain('too small');
+  });
+
+  test('that are not named are absent', async () => {
+    const optional = { validate: { ...spec.validate, rules: [{ expression: '!has(refs.datacenter)' }] } };
+    expect(await decide(optional, createRequest({ units: 3 }))).toMatchObject({ kind: 'allow' });
+  });
+
+  test('of a path over a list are a list', async () => {
+    const list = {
+      validate: {
+        references: [{ ...datacenter, path: 'spec.sites[*].datacenter' }],
+        rules: [
+          {
+            expression:
+              'refs.datacenter.map(d, d.spec.capacity).exists(c, c > 2) && refs.datacenter.size() == 2',
+          },
+        ],
+      },
+    };
+    const stored = { [FRA1]: fra1(1), [`datacenters.${GROUP}/fra2`]: fra1(3) };
+    const sites = [{ datacenter: 'fra1' }, { datacenter: 'fra2' }];
+    expect(await decide(list, createRequest({ sites }), clusterOf({ stored }))).toMatchObject({
+      kind: 'allow',
+    });
+  });
+
+  test('have whole objects watched only where an expression reads them', () => {
+    expect(policyOf(spec).targets).toMatchObject([{ resource: 'datacenters', whole: true }]);
+    expect(policyOf({ validate: { references: [datacenter] } }).targets).toMatchObject([{ whole: false }]);
+  });
+});
+
+describe('params', () => {
+  const params = { apiGroup: '', resource: 'configmaps', name: 'limits' };
+  const spec = { params, ...rule('object.spec.units <= int(params.data.units)', { message: 'too many' }) };
+  const LIMITS = 'configmaps/store/limits';
+
+  test.each([
+    ['3', 'allow'],
+    ['2', 'deny'],
+  ])('give the limit %s', async (units, kind) => {
+    const cluster = clusterOf({ stored: { [LIMITS]: { data: { units } } as object } });
+    expect(await decide(spec, createRequest({ units: 3 }), cluster)).toMatchObject({ kind });
+  });
+
+  test('that do not exist refuse and say what to create', async () => {
+    expect(messageOf(await decide(spec))).toBe(
+      'there is no configmaps "limits" in namespace "store", whose values it reads: create it (policy servers)',
+    );
+  });
+
+  test('that do not exist are left out where the policy says so', async () => {
+    const lenient = { ...spec, params: { ...params, whenMissing: 'Allow' as const } };
+    expect(await decide(lenient)).toMatchObject({ kind: 'allow' });
+  });
+
+  test('are unknown to a policy without any', () => {
+    expect(compileSpec(rule('params.x == 1'))).toMatchObject({
+      kind: 'rejected',
+      reason: 'InvalidExpression',
+      problems: [{ where: 'spec.validate.rules[0].expression' }],
+    });
+  });
+});
+
+test('namespaceObject is the Namespace of the object', async () => {
+  const spec = rule('namespaceObject.metadata.labels.tier == "gold"');
+  const gold = { 'namespaces/store': { metadata: { name: 'store', labels: { tier: 'gold' } } } };
+  expect(await decide(spec, createRequest({}), clusterOf({ stored: gold }))).toMatchObject({ kind: 'allow' });
+  expect(await decide(spec, createRequest({}), clusterOf({ live: gold }))).toMatchObject({ kind: 'allow' });
+});
+
+describe('a schema', () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      spec: {
+        type: 'object',
+        required: ['serial'],
+        properties: {
+          serial: { type: 'string', pattern: '^[A-Z]{2}[0-9]+$' },
+          contact: { type: 'string', format: 'email' },
+          units: { type: 'integer', maximum: 4 },
+          tier: { enum: ['gold', 'silver'] },
+          disks: {
+            type: 'array',
+            uniqueItems: true,
+            items: { type: 'object', properties: { size: { type: 'integer' } } },
+          },
+        },
+        dependentRequired: { tier: ['contact'] },
+      },
+    },
+  };
+  const check = (spec: object) => decide({ validate: { schema } }, createRequest(spec as never));
+
+  test('accepts what fits', async () => {
+    expect(await check({ serial: 'AB1', units: 4 })).toMatchObject({ kind: 'allow' });
+  });
+
+  test.each([
+    ['required', {}, 'spec.serial', 'FieldValueRequired'],
+    ['pattern', { serial: 'x' }, 'spec.serial', 'FieldValueInvalid'],
+    ['format', { serial: 'AB1', contact: 'x' }, 'spec.contact', 'FieldValueInvalid'],
+    ['maximum', { serial: 'AB1', units: 5 }, 'spec.units', 'FieldValueInvalid'],
+    ['an int64 beyond 2^53', { serial: 'AB1', units: 9007199254740993n }, 'spec.units', 'FieldValueInvalid'],
+    ['type', { serial: 'AB1', units: 'x' }, 'spec.units', 'FieldValueTypeInvalid'],
+    [
+      'enum',
+      { serial: 'AB1', tier: 'iron', contact: 'a@example.com' },
+      'spec.tier',
+      'FieldValueNotSupported',
+    ],
+    ['dependentRequired', { serial: 'AB1', tier: 'gold' }, 'spec.contact', 'FieldValueRequired'],
+    [
+      'uniqueItems',
+      {
+        serial: 'AB1',
+        disks: [
+          { size: 1, b: 2 },
+          { b: 2, size: 1 },
+        ],
+      },
+      'spec.disks',
+      'FieldValueInvalid',
+    ],
+    [
+      'an element',
+      { serial: 'AB1', disks: [{}, { size: 'x' }] },
+      'spec.disks[1].size',
+      'FieldValueTypeInvalid',
+    ],
+  ])('names the field that breaks %s', async (_what, spec, field, reason) => {
+    expect(await check(spec)).toMatchObject({ kind: 'deny', causes: [{ field, reason }] });
+  });
+
+  test('says all that is wrong', async () => {
+    const decision = await check({ serial: 'x', units: 9 });
+    expect(messageOf(decision)).toContain('spec.serial: has to match ^[A-Z]{2}[0-9]+$');
+    expect(messageOf(decision)).toContain('spec.units: has to be <= 4');
+  });
+
+  test.each([
+    ['an unknown keyword', { type: 'object', requierd: ['a'] }, 'requierd'],
+    ['an unknown format', { format: 'serial-number' }, 'serial-number'],
+    ['a pattern that is not RE2', { pattern: '(?=a)' }, 'invalid'],
+    ['a $ref that leads nowhere', { $ref: '#/$defs/nothing' }, 'nothing'],
+    ['a type that there is not', { type: 'number?' }, 'type'],
+  ])('with %s is refused when the policy is compiled', (_what, broken, words) => {
+    const result = compileSpec({ validate: { schema: broken } });
+    expect(result).toMatchObject({
+      kind: 'rejected',
+      reason: 'InvalidSchema',
+      problems: [{ where: 'spec.validate.schema' }],
+    });
+    expect(JSON.stringify(result).toLowerCase()).toContain(words.toLowerCase());
+  });
+
+  test('with a pattern that blows up JavaScript costs nothing (ReDoS)', async () => {
+    const evil = { properties: { spec: { properties: { serial: { pattern: '^(a+)+$' } } } } };
+    const request = createRequest({ serial: `${'a'.repeat(50_000)}!` });
+    expect(await decide({ validate: { schema: evil } }, request)).toMatchObject({ kind: 'deny' });
+  });
+
+  test('tells one flaw of an object with a hundred thousand', async () => {
+    const disks = Array.from({ length: 100_000 }, () => ({ size: 'x' }));
+    const decision = await check({
+      serial: 'AB1',
+      disks: disks.map((disk, size) => ({ ...disk, size: `${size}` })),
+    });
+    expect(decision).toMatchObject({ kind: 'deny', causes: { length: 1 } });
+  });
+
+  test('that recurses refuses an object nested as deeply as the stack, and lives', async () => {
+    const recursive = {
+      $defs: { node: { properties: { child: { $ref: '#/$defs/node' } } } },
+      properties: { spec: { $ref: '#/$defs/node' } },
+    };
+    let deep: object = {};
+    for (let depth = 0; depth < 200_000; depth += 1) deep = { child: deep };
+    const decision = await decide({ validate: { schema: recursive } }, createRequest(deep as never));
+    expect(messageOf(decision)).toContain('nested too deeply');
+  });
+});
+
+describe('warnings and audit annotations', () => {
+  test('are given where their condition holds', async () => {
+    const decision = await decide({
+      warnings: [
+        {
+          condition: 'object.spec.units > 2',
+          messageExpression: '"many units: " + string(object.spec.units)',
+        },
+        { condition: 'object.spec.units > 9', message: 'far too many' },
+        { message: 'servers are deprecated' },
+      ],
+      auditAnnotations: [
+        { key: 'units', valueExpression: 'object.spec.units' },
+        { key: 'nothing', valueExpression: 'null' },
+        { key: 'list', valueExpression: '[1, "a"]' },
+      ],
+    });
+    expect(decision).toMatchObject({
+      kind: 'allow',
+      warnings: ['many units: 3', 'servers are deprecated'],
+      auditAnnotations: { units: '3', list: '[1,"a"]' },
+    });
+  });
+
+  test('that fail refuse nobody and are noted', async () => {
+    const decision = await decide({
+      auditAnnotations: [{ key: 'x', valueExpression: 'object.spec.nothing' }],
+    });
+    expect(decision).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { 'expression-errors': 'servers/x could not be evaluated: no such key: nothing' },
+    });
+  });
+
+  test('of two policies with one key are both kept', async () => {
+    const note = (value: string) => ({ auditAnnotations: [{ key: 'who', valueExpression: `"${value}"` }] });
+    const decision = await validate(
+      createRequest({}),
+      [policyOf(note('a'), 'a'), policyOf(note('b'), 'b')],
+      clusterOf(),
+    );
+    expect(decision).toMatchObject({ auditAnnotations: { who: 'a, b' } });
+  });
+
+  test('cannot pass for those of Gatehouse', () => {
+    const result = compileSpec({ auditAnnotations: [{ key: 'violations', valueExpression: '"none"' }] });
+    expect(result).toMatchObject({ kind: 'rejected', problems: [{ where: 'spec.auditAnnotations[0].key' }] });
+  });
+});
+
+describe('an exception', () => {
+  const refused = rule('false', { name: 'never', message: 'no' });
+  const exception = { name: 'migration', reason: 'until the new racks are there' };
+
+  test.each([
+    ['for the user', { users: ['ad*'] }, 'allow'],
+    ['for another user', { users: ['bob'] }, 'deny'],
+    ['for the group', { groups: ['authors'] }, 'allow'],
+    ['for the namespace', { namespaces: ['store'] }, 'allow'],
+    ['for the name', { names: ['a'] }, 'allow'],
+    ['for the user in another namespace', { users: ['ada'], namespaces: ['other'] }, 'deny'],
+    ['that ended', { users: ['ada'], expiresAt: '2026-11-21T11:59:59Z' }, 'deny'],
+    ['that has not ended', { users: ['ada'], expiresAt: '2026-11-21T12:00:01Z' }, 'allow'],
+    ['for this rule', { users: ['ada'], checks: ['never'] }, 'allow'],
+    ['for all rules', { users: ['ada'], checks: ['rules'] }, 'allow'],
+    ['for another check', { users: ['ada'], checks: ['schema'] }, 'deny'],
+    ['for labels', { objectSelector: { matchLabels: { a: 'b' } } }, 'deny'],
+  ])('%s', async (_what, part, kind) => {
+    const decision = await decide({ ...refused, exceptions: [{ ...exception, ...part }] });
+    expect(decision).toMatchObject({ kind });
+    if (kind === 'allow')
+      expect(decision).toMatchObject({ auditAnnotations: { exceptions: 'servers/migration' } });
+  });
+
+  test.each([
+    ['that covers everything', {}, 'covers everything'],
+    ['for a check that there is not', { users: ['a'], checks: ['nothing'] }, 'no check'],
+    ['without a time', { users: ['a'], expiresAt: 'soon' }, 'not a time'],
+  ])('%s is refused', (_what, part, words) => {
+    const result = compileSpec({ ...refused, exceptions: [{ ...exception, ...part }] });
+    expect(JSON.stringify(result)).toContain(words);
+  });
+});
+
+describe('immutable', () => {
+  test('from creation also holds what was absent', async () => {
+    const spec = { validate: { immutableFromCreation: ['spec.serial'] } };
+    const decision = await decide(spec, updateRequest({}, { serial: 'a' }));
+    expect(messageOf(decision)).toContain('was not set when the object was created');
+    expect(
+      await decide({ validate: { immutable: ['spec.serial'] } }, updateRequest({}, { serial: 'a' })),
+    ).toMatchObject({ kind: 'allow' });
+  });
+});
+
+test('a reference that is not optional has to be there, but is not asked of objects that never had it', async () => {
+  const spec = { validate: { references: [{ ...datacenter, optional: false }] } };
+  expect(await decide(spec, createRequest({}))).toMatchObject({
+    kind: 'deny',
+    causes: [{ field: 'spec.datacenter', reason: 'FieldValueRequired' }],
+  });
+  expect(await decide(spec, updateRequest({}, { units: 1 }))).toMatchObject({ kind: 'allow' });
+  expect(await decide(spec, updateRequest({ datacenter: 'fra1' }, {}))).toMatchObject({ kind: 'deny' });
+});
+
+describe('the schema of the governed kind', () => {
+  const schemas = [
+    {
+      type: 'object',
+      properties: {
+        spec: { type: 'object', properties: { units: { type: 'integer' }, tier: { type: 'string' } } },
+      },
+    },
+  ];
+  const compileWith = (expression: string, known: readonly JsonObject[] = schemas) =>
+    compileSpec(rule(expression), 'servers', { schemas: known });
+
+  test.each([
+    'object.spec.units < 5 && object.spec.tier == "gold"',
+    'oldObject == null || oldObject.spec.units <= object.spec.units',
+    'has(object.metadata.labels) && object.metadata.labels.exists(k, k == "a")',
+    'object.metadata.name.size() < 10',
+  ])('accepts %s', (expression) => {
+    expect(compileWith(expression)).toMatchObject({ kind: 'compiled' });
+  });
+
+  test.each([
+    ['object.spec.unit < 5', 'unit'],
+    ['object.spec.units == "5"', 'no matching overload'],
+    ['object.spec.tier < 5', 'no matching overload'],
+  ])('finds the mistake in %s when the policy is compiled', (expression, words) => {
+    const result = compileWith(expression);
+    expect(result).toMatchObject({ kind: 'rejected', reason: 'InvalidExpression' });
+    expect(JSON.stringify(result)).toContain(words);
+  });
+
+  test('lets pass what fits one of several kinds', () => {
+    const other = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },
+    };
+    expect(compileWith('object.spec.size > 1', [...schemas, other])).toMatchObject({ kind: 'compiled' });
+  });
+});

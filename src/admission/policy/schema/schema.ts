@@ -1,0 +1,28 @@
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { CompiledMatch, SchemaCheck } from '../compiled-policy.ts';
+import type { Problem } from '../problem.ts';
+import { writes } from '../../review/request.ts';
+import { compileJsonSchema, InvalidSchema } from './json-schema.ts';
+
+/** The check of `spec.validate.schema`, and what is wrong with it. */
+export function compileSchema(
+  { validate }: AdmissionPolicySpec,
+  match: CompiledMatch,
+  problems: Problem[],
+): SchemaCheck | undefined {
+  if (validate?.schema === undefined) return undefined;
+  if (!match.operations.some(writes)) {
+    problems.push({
+      reason: 'InvalidPolicy',
+      where: 'spec.match.operations',
+      message: 'has neither CREATE nor UPDATE, so spec.validate.schema would never be checked: add them',
+    });
+  }
+  try {
+    return compileJsonSchema(validate.schema);
+  } catch (error) {
+    if (!(error instanceof InvalidSchema)) throw error;
+    problems.push({ reason: 'InvalidSchema', where: 'spec.validate.schema', message: error.message });
+    return undefined;
+  }
+}

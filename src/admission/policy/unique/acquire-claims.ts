@@ -1,0 +1,148 @@
+import { objectKey, type ObjectRef } from '../../../api/meta.ts';
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import type { Obstacle, WantedKey } from './check-unique.ts';
+import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
+import { holdsNow } from '../match/governed-now.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { Circumstances, Claims, World } from '../world.ts';
+
+/**
+ * Claims keys for the object of a request: all of them, or none where another object is in the way of one. A dry run only looks.
+ *
+ * Who wins is decided by the API server alone: a claim is created once, and replaced only by who has seen it last. Everything that
+ * somebody else does meanwhile has us look again.
+ */
+export type KeyTaker = (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]>;
+
+/** Calls at a time for one request. */
+const AT_ONCE = 16;
+/** Somebody else was faster so often: that does not happen by chance. */
+const MOST_ATTEMPTS = 8;
+
+/** What a claim says about a key that somebody wants. */
+type State =
+  | { readonly kind: 'free' }
+  | { readonly kind: 'ours'; readonly claim: UniqueClaim }
+  /** Its holder does not have the key, and nothing that is under way will give it to it. */
+  | { readonly kind: 'abandoned'; readonly claim: UniqueClaim };
+
+type Taken =
+  /** Nobody had it before: it is given back when the request fails after all. */
+  { readonly kind: 'made'; readonly claim: UniqueClaim } | { readonly kind: 'kept' };
+
+export function createKeyTaker(
+  request: AdmissionRequest,
+  { world, signal, now }: Circumstances,
+  claims: Claims,
+): KeyTaker {
+  const look = async (key: WantedKey): Promise<State | Obstacle> =>
+    (await rivalOf(key, world, signal)) ?? (await stateOf(key, await claims.read(key.claim, signal)));
+
+  const stateOf = async (key: WantedKey, claim: UniqueClaim | undefined): Promise<State | Obstacle> => {
+    if (claim === undefined) return { kind: 'free' };
+    if (isHeldBy(claim, key.self)) return { kind: 'ours', claim };
+    const holder = holderRef(claim);
+    const live = await world.read(holder, signal, key.policy.match.apiVersions);
+    if (await holdsNow(key.policy, key.claim, holder, live, world, signal)) return held(key, holder, live);
+    const waitMs = busyMs(claim, live, now, claims.settleMs);
+    return waitMs > 0 ? { kind: 'pending', key, holder, waitMs } : { kind: 'abandoned', claim };
+  };
+
+  const admitted = admittedRequest(request, now);
+  const take = async (key: WantedKey): Promise<Taken | Obstacle> => {
+    const rival = await rivalOf(key, world, signal);
+    if (rival !== undefined) return rival;
+    for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+      const made = await claims.create(newClaim(key.policy.name, key, key.self, admitted, now), signal);
+      if (made !== 'taken') return { kind: 'made', claim: made };
+      const state = await stateOf(key, await claims.read(key.claim, signal));
+      switch (state.kind) {
+        case 'free':
+          continue;
+        case 'ours': {
+          const kept = await claims.replace(renewed(state.claim, admitted, now, claims.settleMs), signal);
+          if (kept !== 'changed') return { kind: 'kept' };
+          continue;
+        }
+        case 'abandoned': {
+          const got = await claims.replace(passedOn(state.claim, key.self, admitted, now), signal);
+          if (got !== 'changed') return { kind: 'made', claim: got };
+          continue;
+        }
+        case 'held':
+        case 'pending':
+        case 'unknown':
+          return state;
+      }
+    }
+    return { kind: 'unknown', key, cause: new Error(`the claim ${key.claim} changes all the time`) };
+  };
+
+  /** Best effort: what cannot be given back is free by itself before long. */
+  const giveBack = async (taken: readonly (Taken | Obstacle)[]): Promise<void> => {
+    const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
+    await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
+  };
+
+  return async (keys) => {
+    // With several keys one that is held would have us claim the others for nothing.
+    if (request.dryRun || keys.length > 1) {
+      const obstacles = (await inBatches(keys, orUnknown(look))).filter(isObstacle);
+      if (request.dryRun || obstacles.length > 0) return obstacles;
+    }
+    // In one order for all: of two requests for the same keys one gets the first, and with it the rest.
+    const ordered = [...keys].sort((a, b) => (a.claim < b.claim ? -1 : 1));
+    const taken: (Taken | Obstacle)[] = [];
+    while (taken.length < ordered.length && !taken.some(isObstacle)) {
+      const batch = ordered.slice(taken.length, taken.length + AT_ONCE);
+      taken.push(...(await Promise.all(batch.map(orUnknown(take)))));
+    }
+    const obstacles = taken.filter(isObstacle);
+    if (obstacles.some(({ kind }) => kind !== 'unknown')) await giveBack(taken);
+    return obstacles;
+  };
+}
+
+/** An object that holds the key and has no claim: one that is older than the policy, for example. Only a live read convicts it. */
+async function rivalOf(key: WantedKey, world: World, signal: AbortSignal): Promise<Obstacle | undefined> {
+  const { policy, claim, self } = key;
+  const known = world.governed === undefined ? [] : world.governed.holders(claim, policy);
+  if (known === undefined) throw new Error('the objects that the policy governs have not been listed yet');
+  for (const ref of known) {
+    if (objectKey(ref) === objectKey(self)) continue;
+    const live = await world.read(ref, signal, policy.match.apiVersions);
+    if (await holdsNow(policy, claim, ref, live, world, signal)) return held(key, ref, live);
+  }
+  return undefined;
+}
+
+function held(key: WantedKey, holder: ObjectRef, live: Awaited<ReturnType<World['read']>>): Obstacle {
+  return { kind: 'held', key, holder, beingDeleted: live?.metadata?.deletionTimestamp !== undefined };
+}
+
+/** What throws has nobody know. */
+function orUnknown<T>(run: (key: WantedKey) => Promise<T>): (key: WantedKey) => Promise<T | Obstacle> {
+  return async (key) => {
+    try {
+      return await run(key);
+    } catch (cause) {
+      return { kind: 'unknown', key, cause };
+    }
+  };
+}
+
+async function inBatches<T>(
+  keys: readonly WantedKey[],
+  run: (key: WantedKey) => Promise<T>,
+): Promise<readonly T[]> {
+  const results: T[] = [];
+  while (results.length < keys.length) {
+    const batch = keys.slice(results.length, results.length + AT_ONCE);
+    results.push(...(await Promise.all(batch.map(run))));
+  }
+  return results;
+}
+
+function isObstacle(one: State | Taken | Obstacle): one is Obstacle {
+  return one.kind === 'held' || one.kind === 'pending' || one.kind === 'unknown';
+}

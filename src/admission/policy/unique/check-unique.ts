@@ -1,0 +1,121 @@
+import type { GroupResource, ObjectRef } from '../../../api/meta.ts';
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import { writes, type AdmissionRequest } from '../../review/request.ts';
+import { quote } from '../../../json/shown.ts';
+import { describeRef } from '../expressions/bindings.ts';
+import { heldKeys, MOST_KEYS, overfull, type HeldKey } from './unique-key.ts';
+import type { Exemption } from '../exceptions/exemption.ts';
+import { isBeingDeleted } from '../references/check-references.ts';
+import type { Violation } from '../violation.ts';
+
+/** A key that the object of a request does not hold yet. */
+export interface WantedKey extends HeldKey {
+  readonly policy: CompiledPolicy;
+  /** The object of the request. */
+  readonly self: ObjectRef;
+}
+
+/** Why a key cannot be had. */
+export type Obstacle =
+  | {
+      readonly kind: 'held';
+      readonly key: WantedKey;
+      readonly holder: ObjectRef;
+      /** Whether the holder waits for its finalizers: the key is free when it has gone. */
+      readonly beingDeleted: boolean;
+    }
+  /** A write of another object with this key was let in and may still be stored. */
+  | {
+      readonly kind: 'pending';
+      readonly key: WantedKey;
+      readonly holder: ObjectRef;
+      /** In milliseconds. */
+      readonly waitMs: number;
+    }
+  | { readonly kind: 'unknown'; readonly key: WantedKey; readonly cause: unknown };
+
+/** Those that a request would make new; an object that is being deleted wants none. */
+export function wantedKeys(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  { spares }: Pick<Exemption, 'spares'>,
+): readonly WantedKey[] {
+  const { operation, object, oldObject, subResource } = request;
+  if (policy.unique.length === 0 || object === undefined || !writes(operation) || subResource !== '')
+    return [];
+  if (isBeingDeleted(object)) return [];
+  const self = selfOf(request);
+  const before = new Set(
+    oldObject === undefined ? [] : heldKeys(policy, oldObject, self).map(({ claim }) => claim),
+  );
+  return heldKeys(policy, object, self)
+    .filter(({ claim, rule }) => !before.has(claim) && !spares('unique', rule.name))
+    .map((key) => ({ ...key, policy, self }));
+}
+
+/** Lists that are too long to claim each of their elements; who had one before may go on. */
+export function checkUniqueLimits(
+  policy: CompiledPolicy,
+  { operation, object, oldObject, subResource }: AdmissionRequest,
+  { spares }: Pick<Exemption, 'spares'>,
+): readonly Violation[] {
+  if (policy.unique.length === 0 || object === undefined || !writes(operation) || subResource !== '')
+    return [];
+  if (isBeingDeleted(object)) return [];
+  const before = new Set(oldObject === undefined ? [] : overfull(policy, oldObject));
+  return overfull(policy, object)
+    .filter((rule) => !before.has(rule) && !spares('unique', rule.name))
+    .map((rule) => ({
+      policy,
+      check: rule.name,
+      field: rule.paths[0]?.text ?? '',
+      reason: 'FieldValueTooLong',
+      message: `holds more than ${MOST_KEYS} values, and each is claimed on its own: spread them over several objects (unique value ${rule.name})`,
+    }));
+}
+
+/** The object of a request, as claims name it. */
+export function selfOf({ resource, namespace, name = '' }: AdmissionRequest): ObjectRef {
+  return { group: resource.group, resource: resource.resource, namespace, name };
+}
+
+/** The violation that an obstacle is; undefined when nobody knows whether it is one. */
+export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
+  const { policy, rule, field } = obstacle.key;
+  const common = { policy, check: rule.name, field, reason: 'FieldValueDuplicate' } as const;
+  switch (obstacle.kind) {
+    case 'held':
+      return { ...common, message: `${describeHeld(obstacle)} (unique value ${rule.name})` };
+    case 'pending': {
+      const seconds = Math.max(1, Math.ceil(obstacle.waitMs / 1_000));
+      const message = `${shownValues(obstacle.key)} was claimed a moment ago by ${describeRef(obstacle.holder)}, which may be about to be stored: try again, in ${seconds} s at the latest (unique value ${rule.name})`;
+      return { ...common, message, refusal: { ...TRY_AGAIN, retryAfterSeconds: RETRY_AFTER_SECONDS } };
+    }
+    case 'unknown':
+      return undefined;
+  }
+}
+
+/**
+ * Whether the other write is stored shows within a moment, nearly always. Clients of the API wait that long and ask again by
+ * themselves, ten times; one that fails is waited for longer, and people should read why.
+ */
+const RETRY_AFTER_SECONDS = 1;
+const TRY_AGAIN = { reason: 'TooManyRequests', code: 429 } as const;
+
+function describeHeld({ key, holder, beingDeleted }: Extract<Obstacle, { kind: 'held' }>): string {
+  const values = shownValues(key);
+  return beingDeleted
+    ? `${values} is held by ${describeRef(holder)}, which is being deleted: try again when it has gone`
+    : `${values} is held by ${describeRef(holder)}: choose another value, or change or delete that object first`;
+}
+
+/** The values of a key in a message. Those of a Secret have no place in logs and events. */
+export function shownValues({ self, values }: Pick<WantedKey, 'self' | 'values'>): string {
+  if (isSecret(self)) return 'the value';
+  const shown = values.map(quote);
+  return shown.length === 1 ? (shown[0] ?? '') : `(${shown.join(', ')})`;
+}
+
+export const isSecret = ({ group, resource }: GroupResource): boolean =>
+  group === '' && resource === 'secrets';

@@ -1,0 +1,109 @@
+import { obstacleViolation, shownValues, type Obstacle, type WantedKey } from './check-unique.ts';
+import type { Violation } from '../violation.ts';
+import { defers, waits, type Deferral } from '../deferral/deferral.ts';
+import { createKeyTaker } from './acquire-claims.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { RestoreLookup } from '../deferral/restore-lookup.ts';
+import { shorten } from '../../../json/shown.ts';
+import type { Findings, Undecided } from '../findings.ts';
+import type { Circumstances } from '../world.ts';
+
+/** What came of claiming the unique values of a request. */
+export type ClaimFindings = Pick<
+  Findings,
+  'violations' | 'undecided' | 'unchecked' | 'deferred' | 'window' | 'cause'
+>;
+
+const NONE: ClaimFindings = {
+  violations: [],
+  undecided: [],
+  unchecked: [],
+  deferred: [],
+  window: undefined,
+  cause: undefined,
+};
+
+/**
+ * Claims the keys for the object of the request; on a dry run they are only compared.
+ *
+ * Keys of policies that only warn or audit are claimed too, as far as they are free: otherwise nobody would know whom to warn of.
+ */
+export async function claimKeys(
+  keys: readonly WantedKey[],
+  request: AdmissionRequest,
+  circumstances: Circumstances,
+  restoring: RestoreLookup,
+): Promise<ClaimFindings> {
+  const { claims } = circumstances.world;
+  if (claims === undefined) return NONE;
+  const take = createKeyTaker(request, circumstances, claims);
+  const strict = keys.filter(({ policy }) => policy.enforcement === 'Deny');
+  const obstacles = await take(strict);
+  const found = obstacles.length === 0 ? NONE : await judged(obstacles, strict, request, take, restoring);
+  if (found.violations.length > 0 || found.undecided.length > 0) return found;
+
+  const lenient = keys.filter(({ policy }) => policy.enforcement !== 'Deny');
+  const noted = (await Promise.all(lenient.map((key) => take([key])))).flat();
+  return { ...found, violations: violationsOf(noted), unchecked: undecidedOf(noted) };
+}
+
+async function judged(
+  obstacles: readonly Obstacle[],
+  keys: readonly WantedKey[],
+  { operation }: AdmissionRequest,
+  take: ReturnType<typeof createKeyTaker>,
+  restoring: RestoreLookup,
+): Promise<ClaimFindings> {
+  const refused = {
+    ...NONE,
+    violations: violationsOf(obstacles),
+    undecided: undecidedOf(obstacles),
+    cause: causeOf(obstacles),
+  };
+  if (!obstacles.every(({ key }) => waits(key.policy, 'unique'))) return refused;
+  const restore = await restoring();
+  if (restore.kind === 'unknown')
+    return { ...NONE, undecided: obstacles.map(toUndecided), cause: restore.cause };
+  if (restore.kind === 'none' || !defers(restore, operation, 'unique')) return refused;
+  const given = new Set(obstacles.map(({ key }) => key));
+  // Of one that is lost to somebody else just now nobody needs to hear before the audit.
+  await take(keys.filter((key) => !given.has(key)));
+  return { ...NONE, deferred: obstacles.map(toDeferral), window: restore.window };
+}
+
+/** What is certain first: it decides how the refusal looks. */
+function violationsOf(obstacles: readonly Obstacle[]): readonly Violation[] {
+  const certain = obstacles.filter(({ kind }) => kind === 'held');
+  return [...certain, ...obstacles.filter(({ kind }) => kind !== 'held')].flatMap(
+    (obstacle) => obstacleViolation(obstacle) ?? [],
+  );
+}
+
+function undecidedOf(obstacles: readonly Obstacle[]): readonly Undecided[] {
+  return obstacles.filter(({ kind }) => kind === 'unknown').map(toUndecided);
+}
+
+function toUndecided({ key }: Obstacle): Undecided {
+  const message = `could not find out whether ${shownValues(key)} in ${shorten(key.field, 256)} is free`;
+  return { policy: key.policy, message, spelled: spell(key) };
+}
+
+function toDeferral(obstacle: Obstacle): Deferral {
+  const { key } = obstacle;
+  const message =
+    obstacleViolation(obstacle)?.message ?? `nobody can tell whether ${shownValues(key)} is free`;
+  return {
+    message: `${shorten(key.field, 256)}: ${message}`,
+    spelled: spell(key),
+    again: { kind: 'restore' },
+  };
+}
+
+function causeOf(obstacles: readonly Obstacle[]): unknown {
+  return obstacles.find((obstacle) => obstacle.kind === 'unknown')?.cause;
+}
+
+/** e.g. `servers/serial=serial-3fa9…` */
+function spell({ policy, rule, claim }: WantedKey): string {
+  return `${policy.name}/${rule.name}=${claim}`;
+}

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+
+import type { KubernetesObject } from '../../../api/meta.ts';
+import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
+import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
+import { SETTLE_MS } from '../../../../test/support/admission/claims.ts';
+import { createRequest, GROUP, policyOf, updateRequest } from '../../../../test/support/admission/policy.ts';
+import { heldKeys } from './unique-key.ts';
+
+const self = { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' };
+const policy = policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } });
+const now = Date.parse('2026-11-21T12:00:00Z');
+const at = (ago: number) => new Date(now - ago).toISOString();
+
+function claimWith(...requests: readonly AdmittedRequest[]): UniqueClaim {
+  const [key] = heldKeys(policy, { spec: { serial: 'X' } }, self);
+  if (key === undefined) throw new Error('it holds a key');
+  const claim = newClaim('servers', key, self, undefined, now);
+  return { ...claim, spec: { ...claim.spec, requests } };
+}
+const live = (uid: string, resourceVersion: string): KubernetesObject => ({
+  metadata: { name: 'a', uid, resourceVersion },
+});
+
+describe('a claim whose holder does not have the value is free', () => {
+  const creation = { uid: 'u1', at: at(1_000) };
+  const update = { uid: 'u1', resourceVersion: '5', at: at(1_000) };
+  const REST = SETTLE_MS - 1_000;
+
+  test.each<[string, readonly AdmittedRequest[], KubernetesObject | undefined, number]>([
+    ['at once when nothing is under way', [], undefined, 0],
+    ['at once when what was created was changed since', [creation], live('u1', '9'), 0],
+    ['later when what was created is not there, or not yet', [creation], undefined, REST],
+    ['later when somebody else created it', [creation], live('u2', '9'), REST],
+    ['at once when what was changed has changed again', [update], live('u1', '6'), 0],
+    ['at once when what was changed has gone', [update], undefined, 0],
+    ['at once when what was changed is another object now', [update], live('u2', '5'), 0],
+    ['later when what was changed is as it was', [update], live('u1', '5'), REST],
+    ['later when nobody knows what was let in', [{ at: at(1_000) }], live('u1', '5'), REST],
+    ['when time is over', [{ uid: 'u1', at: at(SETTLE_MS) }], undefined, 0],
+    [
+      'when the last of several is over',
+      [update, { uid: 'u3', at: at(500) }],
+      live('u1', '6'),
+      SETTLE_MS - 500,
+    ],
+    ['at once when somebody wrote a time that is none', [{ uid: 'u1', at: 'soon' }], undefined, 0],
+    ['later when a clock is ahead', [{ uid: 'u1', at: at(-2_000) }], undefined, SETTLE_MS + 2_000],
+  ])('%s', (_when, requests, holder, waitMs) => {
+    expect(busyMs(claimWith(...requests), holder, now, SETTLE_MS)).toBe(waitMs);
+  });
+
+  test('at once when what was created is known to have been there', () => {
+    const wasStored = (uid: string) => uid === 'u1';
+    expect(busyMs(claimWith(creation), undefined, now, SETTLE_MS, wasStored)).toBe(0);
+    expect(busyMs(claimWith({ ...creation, uid: 'u2' }), undefined, now, SETTLE_MS, wasStored)).toBe(REST);
+  });
+});
+
+describe('what is let in is remembered', () => {
+  test('a creation by its uid, an update by the version that it changes', () => {
+    expect(admittedRequest(createRequest({}, { uid: 'u1' }), now)).toEqual({ uid: 'u1', at: at(0) });
+    const request = updateRequest({}, {});
+    const oldObject = { ...request.oldObject, metadata: { name: 'a', uid: 'u1', resourceVersion: '5' } };
+    expect(admittedRequest({ ...request, oldObject }, now)).toEqual({
+      uid: 'u1',
+      resourceVersion: '5',
+      at: at(0),
+    });
+    expect(admittedRequest(request, now)).toEqual({ at: at(0) });
+  });
+
+  test('beside what may still be under way, and not twice', () => {
+    const requests = (claim: UniqueClaim) => claim.spec.requests;
+    const claim = claimWith({ uid: 'old', at: at(SETTLE_MS) }, { uid: 'u1', at: at(9_000) });
+    const again = renewed(claim, { uid: 'u2', at: at(0) }, now, SETTLE_MS);
+    expect(requests(again)).toEqual([
+      { uid: 'u1', at: at(9_000) },
+      { uid: 'u2', at: at(0) },
+    ]);
+    expect(again.spec.claimedAt).toBe(at(0));
+    expect(requests(renewed(again, { uid: 'u1', at: at(0) }, now, SETTLE_MS))).toHaveLength(2);
+  });
+
+  test('of very many only that there was one', () => {
+    let claim = claimWith();
+    for (let n = 0; n <= MOST_REQUESTS; n++) {
+      claim = renewed(claim, { uid: `u${n}`, at: at(0) }, now, SETTLE_MS);
+    }
+    expect(claim.spec.requests).toEqual([{ at: at(0) }]);
+    expect(busyMs(claim, live('u1', '5'), now, SETTLE_MS)).toBe(SETTLE_MS);
+  });
+});
+
+test('a claim says whose it is, what it is about, and that backups leave it out', () => {
+  expect(claimWith()).toMatchObject({
+    metadata: {
+      labels: { 'velero.io/exclude-from-backup': 'true', 'gatehouse.dev/policy': 'servers' },
+    },
+    spec: {
+      policy: 'servers',
+      rule: 'serial',
+      values: ['"X"'],
+      holder: { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' },
+      claimedAt: at(0),
+    },
+  });
+});
+
+test('a claim holds no more of a long value than is recognised, and nothing of a Secret', () => {
+  const [long] = heldKeys(policy, { spec: { serial: 'x'.repeat(10_000) } }, self);
+  if (long === undefined) throw new Error('it holds a key');
+  expect(newClaim('servers', long, self, undefined, now).spec.values[0]).toHaveLength(64);
+  const secret = { group: '', resource: 'secrets', namespace: 'store', name: 'a' };
+  expect(newClaim('servers', long, secret, undefined, now).spec.values).toEqual([]);
+});
+
+test('a policy with a name that no label holds goes without the label', () => {
+  const name = `${'a'.repeat(60)}.example`;
+  const [key] = heldKeys(
+    policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } }, name),
+    { spec: { serial: 1 } },
+    self,
+  );
+  if (key === undefined) throw new Error('it holds a key');
+  expect(newClaim(name, key, self, undefined, now).metadata.labels).not.toHaveProperty([
+    'gatehouse.dev/policy',
+  ]);
+});
+
+test('a claim is held by name: an object that is created anew has another uid', () => {
+  const claim = claimWith();
+  expect(holderRef(claim)).toEqual(self);
+  expect(isHeldBy(claim, { ...self })).toBe(true);
+  for (const other of [
+    { name: 'b' },
+    { namespace: 'lab' },
+    { namespace: undefined },
+    { group: '' },
+    { resource: 'racks' },
+  ]) {
+    expect(isHeldBy(claim, { ...self, ...other })).toBe(false);
+  }
+  const other = { ...self, name: 'b' };
+  const passed = passedOn(claimWith({ uid: 'u1', at: at(0) }), other, undefined, now);
+  expect(isHeldBy(passed, other)).toBe(true);
+  expect(passed.spec).not.toHaveProperty('requests');
+});

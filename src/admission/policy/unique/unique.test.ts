@@ -1,0 +1,447 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { UniqueRule } from '../../../api/policy-validate.ts';
+import type { KubernetesObject, ObjectRef } from '../../../api/meta.ts';
+import {
+  createClaimsInMemory,
+  SETTLE_MS,
+  type ClaimsInMemory,
+} from '../../../../test/support/admission/claims.ts';
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { Decision } from '../../review/decision.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import {
+  createRequest,
+  GROUP,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../../../test/support/admission/policy.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { MOST_KEYS } from './unique-key.ts';
+import { validate } from '../validate.ts';
+import type { World } from '../world.ts';
+
+const START = Date.parse('2026-11-21T12:00:00Z');
+let now: number;
+let claims: ClaimsInMemory;
+/** What is stored, by name. */
+let stored: Map<string, KubernetesObject>;
+/** Names that the stores say hold whatever one asks for. */
+let rumoured: string[] | undefined;
+let reads: string[];
+let restoring: 'no' | 'yes' | 'unknown';
+
+beforeEach(() => {
+  now = START;
+  claims = createClaimsInMemory();
+  stored = new Map();
+  rumoured = [];
+  reads = [];
+  restoring = 'no';
+});
+
+const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+  reads.push(ref.name);
+  const object = stored.get(ref.name);
+  return object?.kind === 'Broken'
+    ? Promise.reject(new Error('connection refused'))
+    : Promise.resolve(object);
+};
+const worldOf = (): World => ({
+  find: () => undefined,
+  confirm: read,
+  read,
+  restoreEvidence: () =>
+    restoring === 'unknown'
+      ? Promise.reject(new Error('connection refused'))
+      : Promise.resolve(restoring === 'yes' ? NIGHTLY : undefined),
+  claims,
+  governed: {
+    referrers: () => [],
+    holders: () => rumoured?.map((name) => ({ group: GROUP, resource: 'servers', namespace: 'store', name })),
+  },
+});
+
+const serial = (spec: Partial<AdmissionPolicySpec> = {}, rule: Partial<UniqueRule> = {}, name?: string) =>
+  policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'], ...rule }] }, ...spec }, name);
+
+const judge = (request: AdmissionRequest, policies: readonly CompiledPolicy[] = [serial()]) =>
+  validate(request, policies, { world: worldOf(), signal: new AbortController().signal, now });
+
+const named = (name: string, request: AdmissionRequest): AdmissionRequest => ({
+  ...request,
+  name,
+  object: { ...request.object, metadata: { ...(request.object?.metadata as JsonObject), name } },
+});
+const create = (name: string, spec: JsonObject, uid = `uid-of-${name}`) =>
+  named(name, createRequest(spec, { name, uid }));
+const update = (name: string, before: JsonObject, after: JsonObject) => {
+  const request = named(name, updateRequest(before, after));
+  const metadata = { name, uid: `uid-of-${name}`, resourceVersion: '1' };
+  return { ...request, oldObject: { ...request.oldObject, metadata } };
+};
+const store = (name: string, spec: JsonObject, metadata: object = {}): void => {
+  stored.set(name, {
+    metadata: { name, namespace: 'store', uid: `uid-of-${name}`, resourceVersion: '1', ...metadata },
+    spec,
+  } as KubernetesObject);
+};
+const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
+const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
+const kindOf = async (decision: Decision | Promise<Decision>) => (await decision).kind;
+
+test('a free value is claimed with one call', async () => {
+  expect(await kindOf(judge(create('a', { serial: 'X' })))).toBe('allow');
+  expect(claims.asked).toHaveLength(1);
+  expect([...claims.stored.values()]).toMatchObject([
+    {
+      spec: {
+        holder: { name: 'a' },
+        requests: [{ uid: 'uid-of-a' }],
+        claimedAt: new Date(START).toISOString(),
+      },
+    },
+  ]);
+});
+
+test('a value that another object holds is denied, and the message says who and what to do', async () => {
+  await judge(create('a', { serial: 'X' }));
+  store('a', { serial: 'X' });
+  const decision = await judge(create('b', { serial: 'X' }));
+  expect(decision).toMatchObject({
+    kind: 'deny',
+    code: 403,
+    reason: 'Forbidden',
+    causes: [{ field: 'spec.serial', reason: 'FieldValueDuplicate' }],
+  });
+  expect(messageOf(decision)).toBe(
+    'spec.serial: "X" is held by servers.infra.example.com "a" in namespace "store": choose another value, or change or delete that object first (unique value serial) (policy servers)',
+  );
+  expect(holders()).toEqual(['a']);
+});
+
+test('the data of a Secret is in no message', async () => {
+  const policy = policyOf({
+    match: { apiGroups: [''], resources: ['secrets'] },
+    validate: { unique: [{ name: 'token', paths: ['data.token'] }] },
+  });
+  const secret = (name: string): AdmissionRequest => {
+    const request = create(name, {});
+    const resource = { group: '', version: 'v1', resource: 'secrets' };
+    return { ...request, resource, object: { ...request.object, data: { token: 'aHVudGVyMg==' } } };
+  };
+  await judge(secret('a'), [policy]);
+  const decision = await judge(secret('b'), [policy]);
+  expect(messageOf(decision)).toContain('the value was claimed');
+  expect(JSON.stringify([decision, ...claims.stored.values()])).not.toContain('aHVudGVyMg');
+});
+
+describe('a claim whose holder is not stored', () => {
+  beforeEach(async () => {
+    await judge(create('a', { serial: 'X' }));
+  });
+
+  test('has others try again, and says when', async () => {
+    now += 10_000;
+    const decision = await judge(create('b', { serial: 'X' }));
+    expect(decision).toMatchObject({
+      kind: 'deny',
+      code: 429,
+      reason: 'TooManyRequests',
+      retryAfterSeconds: 1,
+    });
+    expect(messageOf(decision)).toContain('try again, in 60 s at the latest');
+    expect(holders()).toEqual(['a']);
+  });
+
+  test('lets its own holder try again, also with another uid', async () => {
+    expect(await kindOf(judge(create('a', { serial: 'X' }, 'another')))).toBe('allow');
+    expect([...claims.stored.values()][0]?.spec.requests).toHaveLength(2);
+  });
+
+  test('is taken over when its time is over', async () => {
+    now += SETTLE_MS;
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('allow');
+    expect(holders()).toEqual(['b']);
+    expect([...claims.stored.values()][0]?.spec.requests).toMatchObject([{ uid: 'uid-of-b' }]);
+  });
+
+  test('is not taken over by somebody who was slower', async () => {
+    now += SETTLE_MS;
+    claims.before('replace', () => {
+      const [claim] = claims.stored.values();
+      if (claim === undefined) return;
+      const faster = { ...claim.spec, holder: { ...claim.spec.holder, name: 'c' } };
+      claims.stored.set(claim.metadata.name ?? '', {
+        metadata: { ...claim.metadata, resourceVersion: 'x' },
+        spec: faster,
+      });
+      store('c', { serial: 'X' });
+    });
+    expect(messageOf(await judge(create('b', { serial: 'X' })))).toContain('"c"');
+  });
+
+  test('is free at once when its holder was stored and has another value since', async () => {
+    store('a', { serial: 'Y' }, { resourceVersion: '7' });
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('allow');
+    expect(holders()).toEqual(['b']);
+  });
+});
+
+test('a holder that is being deleted keeps its value until it has gone', async () => {
+  await judge(create('a', { serial: 'X' }));
+  store('a', { serial: 'X' }, { deletionTimestamp: '2026-11-21T12:00:00Z' });
+  expect(messageOf(await judge(create('b', { serial: 'X' })))).toContain('is being deleted');
+});
+
+describe('an update', () => {
+  test('claims what it makes new, and only that', async () => {
+    expect(await kindOf(judge(update('a', { serial: 'X' }, { serial: 'X', units: 2 })))).toBe('allow');
+    expect(claims.asked).toEqual([]);
+    expect(await kindOf(judge(update('a', { serial: 'X' }, { serial: 'Y' })))).toBe('allow');
+    expect([...claims.stored.values()]).toMatchObject([
+      { spec: { values: ['"Y"'], requests: [{ uid: 'uid-of-a', resourceVersion: '1' }] } },
+    ]);
+    expect(await kindOf(judge(update('a', { serial: 'X' }, {})))).toBe('allow');
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('that puts an object into the scope of the policy claims all that it holds', async () => {
+    const gold = serial({
+      match: {
+        apiGroups: [GROUP],
+        resources: ['servers'],
+        objectSelector: { matchLabels: { tier: 'gold' } },
+      },
+    });
+    const request = update('a', { serial: 'X' }, { serial: 'X' });
+    const metadata = { name: 'a', labels: { tier: 'gold' } };
+    await judge({ ...request, object: { ...request.object, metadata } }, [gold]);
+    expect(holders()).toEqual(['a']);
+  });
+
+  test('of an object that is being deleted claims nothing', async () => {
+    const request = update('a', { serial: 'X' }, { serial: 'Y' });
+    const metadata = { name: 'a', deletionTimestamp: '2026-11-21T12:00:00Z' };
+    expect(await kindOf(judge({ ...request, object: { ...request.object, metadata } }))).toBe('allow');
+    expect(claims.asked).toEqual([]);
+  });
+
+  test('of a subresource claims nothing', async () => {
+    await judge({ ...update('a', {}, { serial: 'Y' }), subResource: 'status' });
+    expect(claims.asked).toEqual([]);
+  });
+});
+
+test('an object that the stores know of is in the way without a claim, once a live read confirms it', async () => {
+  rumoured = ['old'];
+  store('old', { serial: 'X' });
+  expect(messageOf(await judge(create('b', { serial: 'X' })))).toContain('"old"');
+  stored.clear();
+  expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('allow');
+  expect(reads).toEqual(['old', 'old']);
+});
+
+test('while the stores are filled nobody can tell', async () => {
+  rumoured = undefined;
+  expect(await judge(create('b', { serial: 'X' }))).toMatchObject({ kind: 'retry' });
+  expect(claims.stored.size).toBe(0);
+});
+
+test('a request that another check refuses claims nothing', async () => {
+  const strict = serial({
+    validate: {
+      unique: [{ name: 'serial', paths: ['spec.serial'] }],
+      rules: [{ expression: 'false', message: 'no' }],
+    },
+  });
+  expect(await kindOf(judge(create('a', { serial: 'X' }), [strict]))).toBe('deny');
+  expect(claims.asked).toEqual([]);
+});
+
+describe('a dry run', () => {
+  test('of a free value is allowed, and leaves no claim', async () => {
+    expect(await kindOf(judge({ ...create('a', { serial: 'X' }), dryRun: true }))).toBe('allow');
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('gets the verdict of the real thing, and changes nothing', async () => {
+    await judge(create('a', { serial: 'X' }));
+    store('a', { serial: 'X' });
+    expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('deny');
+    stored.clear();
+    expect(await judge({ ...create('b', { serial: 'X' }), dryRun: true })).toMatchObject({ code: 429 });
+    now += SETTLE_MS;
+    expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('allow');
+    expect(holders()).toEqual(['a']);
+  });
+});
+
+describe('several values', () => {
+  const ips = serial({}, { paths: ['spec.ips[*]'] });
+
+  test('are claimed together', async () => {
+    expect(await kindOf(judge(create('a', { ips: ['1', '2', '3'] }), [ips]))).toBe('allow');
+    expect(holders()).toEqual(['a', 'a', 'a']);
+  });
+
+  test('of which one is taken are not claimed at all', async () => {
+    await judge(create('a', { ips: ['2'] }), [ips]);
+    store('a', { ips: ['2'] });
+    const decision = await judge(create('b', { ips: ['1', '2', '3'] }), [ips]);
+    expect(messageOf(decision)).toContain('spec.ips[1]: "2" is held by');
+    expect(holders()).toEqual(['a']);
+  });
+
+  test('of which one is lost to somebody faster are given back', async () => {
+    await judge(create('c', { ips: ['2'] }), [ips]);
+    const [theirs] = claims.stored.values();
+    claims.stored.clear();
+    claims.before('create', (name) => {
+      if (theirs?.metadata.name === name) claims.stored.set(name, theirs); // after we have looked
+    });
+    const decision = await judge(create('b', { ips: ['1', '2'] }), [ips]);
+    expect(decision).toMatchObject({ kind: 'deny', code: 429 });
+    expect(holders()).toEqual(['c']);
+  });
+
+  test('that are too many are refused before any is claimed', async () => {
+    const many = Array.from({ length: MOST_KEYS + 1 }, (_, n) => n);
+    const decision = await judge(create('a', { ips: many }), [ips]);
+    expect(decision).toMatchObject({
+      kind: 'deny',
+      causes: [{ field: 'spec.ips[*]', reason: 'FieldValueTooLong' }],
+    });
+    expect(claims.asked).toEqual([]);
+    expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many, 'x'] }), [ips]))).toBe('allow');
+  });
+
+  test('of two policies are claimed by each', async () => {
+    await judge(create('a', { serial: 'X' }), [serial(), serial({}, {}, 'others')]);
+    expect([...claims.stored.values()].map(({ spec }) => spec.policy).toSorted()).toEqual([
+      'others',
+      'servers',
+    ]);
+  });
+});
+
+describe('when the API server does not answer', () => {
+  test.each(['create', 'read', 'replace'] as const)(
+    'a request that cannot %s has to come again',
+    async (verb) => {
+      await judge(create('a', { serial: 'X' }));
+      claims.before(verb, () => {
+        throw new Error('connection refused');
+      });
+      const decision = await judge(create('a', { serial: 'X' }));
+      expect(decision).toMatchObject({ kind: 'retry', cause: { message: 'connection refused' } });
+      expect(messageOf(decision)).toContain('could not find out whether "X" in spec.serial is free');
+    },
+  );
+
+  test('a holder that cannot be read leaves it open', async () => {
+    await judge(create('a', { serial: 'X' }));
+    stored.set('a', { kind: 'Broken' });
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('retry');
+  });
+});
+
+describe('a policy that only warns or audits', () => {
+  test.each(['Warn', 'Audit'] as const)(
+    'with %s claims what is free, and lets everything in',
+    async (enforcement) => {
+      const lenient = serial({ enforcement });
+      expect(await kindOf(judge(create('a', { serial: 'X' }), [lenient]))).toBe('allow');
+      store('a', { serial: 'X' });
+      expect(await judge(create('b', { serial: 'X' }), [lenient])).toMatchObject(
+        enforcement === 'Warn'
+          ? { kind: 'allow', warnings: [expect.stringContaining('"X" is held by')] }
+          : {
+              kind: 'allow',
+              auditAnnotations: { violations: expect.stringContaining('"X" is held by') as string },
+            },
+      );
+      expect(holders()).toEqual(['a']);
+    },
+  );
+
+  test('has nobody wait for the API server', async () => {
+    claims.before('create', () => {
+      throw new Error('connection refused');
+    });
+    expect(await judge(create('a', { serial: 'X' }), [serial({ enforcement: 'Warn' })])).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('could not find out')],
+    });
+  });
+});
+
+describe('in a restore', () => {
+  beforeEach(async () => {
+    await judge(create('a', { serial: 'X' }));
+    store('a', { serial: 'X' });
+  });
+
+  test('a value that is taken is let in with a warning, and stays with its holder', async () => {
+    restoring = 'yes';
+    const decision = await judge(create('b', { serial: 'X' }));
+    expect(decision).toMatchObject({
+      kind: 'allow',
+      warnings: [
+        expect.stringMatching(
+          /^spec\.serial: "X" is held by .*; checked again after the restore \(RestoreWindow "nightly"\)$/,
+        ),
+      ],
+      auditAnnotations: {
+        deferred: expect.stringMatching(/^servers\/serial=serial-[0-9a-f]{40}$/) as string,
+        'restore-window': 'nightly',
+      },
+    });
+    expect(holders()).toEqual(['a']);
+  });
+
+  test('what else the object holds is claimed', async () => {
+    restoring = 'yes';
+    const ips = serial({}, { paths: ['spec.ips[*]'] }, 'ips');
+    await judge(create('c', { ips: [1] }), [ips]);
+    store('c', { ips: [1] });
+    await judge(create('b', { ips: [1, 2] }), [ips]);
+    expect(holders().toSorted()).toEqual(['a', 'b', 'c']);
+  });
+
+  test('it is refused where the policy says so, and to everybody else', async () => {
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('deny');
+    restoring = 'yes';
+    expect(
+      await kindOf(judge(create('b', { serial: 'X' }), [serial({ restore: { unique: 'Enforce' } })])),
+    ).toBe('deny');
+  });
+
+  test('that nobody knows of, the request has to come again', async () => {
+    restoring = 'unknown';
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('retry');
+  });
+});
+
+test('an exception spares the rule: nothing is compared, nothing claimed', async () => {
+  const policy = serial({
+    exceptions: [{ name: 'ada', reason: 'she knows', users: ['ada'], checks: ['serial'] }],
+  });
+  expect(await judge(create('a', { serial: 'X' }), [policy])).toMatchObject({
+    kind: 'allow',
+    auditAnnotations: { exceptions: 'servers/ada' },
+  });
+  expect(claims.asked).toEqual([]);
+});
+
+test('where there are no claims to be had, nothing is checked: an audit, a review of files', async () => {
+  const { find, confirm, restoreEvidence } = worldOf();
+  const decision = await validate(create('a', { serial: 'X' }), [serial()], {
+    world: { find, confirm, read, restoreEvidence },
+    signal: new AbortController().signal,
+    now,
+  });
+  expect(decision.kind).toBe('allow');
+});

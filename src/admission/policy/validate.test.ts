@@ -1,0 +1,419 @@
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import { compilePolicy, type CompiledPolicy } from './compile.ts';
+import type { Decision } from '../review/decision.ts';
+import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
+import { applyPatch } from '../../json/json-patch.ts';
+import { mutate } from './mutate.ts';
+import { NIGHTLY } from '../../../test/support/admission/policy.ts';
+import { referencesOf, targetKey } from './references/read-references.ts';
+import type { AdmissionRequest } from '../review/request.ts';
+import { validate } from './validate.ts';
+import type { Circumstances, World } from './world.ts';
+
+const group = 'infra.example.com';
+const datacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: group, resource: 'datacenters' },
+};
+const disks = {
+  name: 'class',
+  path: 'spec.disks[*].class',
+  namespacePath: 'spec.disks[*].namespace',
+  target: { apiGroup: group, resource: 'classes' },
+};
+
+function policy(spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): CompiledPolicy {
+  const result = compilePolicy(
+    {
+      metadata: { name },
+      spec: {
+        match: { apiGroups: [group], resources: ['servers'] },
+        validate: { immutable: ['spec.serial'], references: [datacenter, disks] },
+        ...spec,
+      },
+    },
+    {
+      ownNamespace: 'gatehouse-system',
+      matchConditions: true,
+      resolve: ({ resource }) =>
+        resource === 'datacenters'
+          ? { kind: 'Datacenter', namespaced: false }
+          : { kind: 'Class', namespaced: resource === 'classes' },
+    },
+  );
+  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
+  return result.policy;
+}
+
+const gvr = { group, version: 'v1', resource: 'servers' };
+const gvk = { group, version: 'v1', kind: 'Server' };
+const create = (spec: JsonObject, metadata: JsonObject = {}): AdmissionRequest => ({
+  uid: 'u',
+  kind: gvk,
+  resource: gvr,
+  subResource: '',
+  requestKind: gvk,
+  requestResource: gvr,
+  name: 'a',
+  namespace: 'store',
+  operation: 'CREATE',
+  userInfo: { username: 'velero', uid: '', groups: [], extra: {} },
+  object: { metadata: { name: 'a', ...metadata }, spec },
+  oldObject: undefined,
+  dryRun: false,
+  options: undefined,
+});
+const update = (before: JsonObject, after: JsonObject, metadata: JsonObject = {}): AdmissionRequest => ({
+  ...create(after, metadata),
+  operation: 'UPDATE',
+  oldObject: { metadata: { name: 'a' }, spec: before },
+});
+
+interface Cluster {
+  readonly stored?: readonly string[];
+  readonly live?: readonly string[];
+  readonly broken?: readonly string[];
+  readonly evidence?: 'open' | 'broken';
+}
+
+/** Targets by name; `reads` and `asks` record what was looked up beyond the store. */
+function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}) {
+  const reads: string[] = [];
+  const asks: string[] = [];
+  const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+    reads.push(targetKey(ref));
+    if (broken.includes(ref.name)) return Promise.reject(new Error('connection refused'));
+    return Promise.resolve(live.includes(ref.name) ? {} : undefined);
+  };
+  const world: World = {
+    find: ({ name }) => (stored.includes(name) ? {} : undefined),
+    confirm: read,
+    read,
+    restoreEvidence: ({ userInfo }) => {
+      asks.push(userInfo.username);
+      if (evidence === 'broken') return Promise.reject(new Error('connection refused'));
+      return Promise.resolve(evidence === 'open' ? NIGHTLY : undefined);
+    },
+  };
+  return { world, reads, asks };
+}
+
+const circumstancesIn = (world: World): Circumstances => ({
+  world,
+  signal: new AbortController().signal,
+  now: Date.parse('2026-11-21T12:00:00Z'),
+});
+
+const judge = async (
+  request: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+  cluster: Cluster = {},
+) => {
+  const { world, reads, asks } = worldOf(cluster);
+  const decision = await validate(request, policies, circumstancesIn(world));
+  return { decision, reads, asks };
+};
+const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
+const ALLOW = { kind: 'allow', patch: [], warnings: [], auditAnnotations: {} };
+
+describe('a reference', () => {
+  const fra1 = create({ datacenter: 'fra1' });
+  const Enforce = { restore: { references: 'Enforce' } } as const;
+
+  test.each<[string, Cluster, Partial<AdmissionPolicySpec>, Decision['kind'], number, number]>([
+    ['in the store', { stored: ['fra1'], evidence: 'broken' }, {}, 'allow', 0, 0],
+    ['live alone', { live: ['fra1'], evidence: 'broken' }, {}, 'allow', 1, 0],
+    ['missing', {}, {}, 'deny', 1, 1],
+    ['missing during a restore', { evidence: 'open' }, {}, 'allow', 1, 1],
+    ['missing during a restore that must not defer it', { evidence: 'open' }, Enforce, 'deny', 1, 0],
+    ['missing and nobody knows whether this is a restore', { evidence: 'broken' }, {}, 'retry', 1, 1],
+    ['unknown', { broken: ['fra1'] }, {}, 'retry', 1, 1],
+    ['unknown and not deferrable', { broken: ['fra1'] }, Enforce, 'retry', 1, 0],
+    ['unknown during a restore', { broken: ['fra1'], evidence: 'open' }, {}, 'allow', 1, 1],
+    ['missing, of a policy that warns', { evidence: 'broken' }, { enforcement: 'Warn' }, 'allow', 1, 0],
+    ['missing, of a policy that audits', { evidence: 'broken' }, { enforcement: 'Audit' }, 'allow', 1, 0],
+    ['unknown, of a policy that warns', { broken: ['fra1'] }, { enforcement: 'Warn' }, 'allow', 1, 0],
+    ['unknown, of a policy that audits', { broken: ['fra1'] }, { enforcement: 'Audit' }, 'allow', 1, 0],
+  ])('whose target is %s', async (_what, cluster, spec, kind, reads, asks) => {
+    const result = await judge(fra1, [policy(spec)], cluster);
+    expect([result.decision.kind, result.reads.length, result.asks.length]).toEqual([kind, reads, asks]);
+  });
+
+  test('to something missing is denied with all that the user needs to know', async () => {
+    const { decision } = await judge(create({ datacenter: 'fra1', disks: [{}, { class: 'ssd' }] }), [
+      policy(),
+    ]);
+    const message =
+      '"fra1" names no Datacenter: there is no datacenters.infra.example.com "fra1"; create it first, or correct the name (reference datacenter)';
+    expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
+    expect(messageOf(decision)).toBe(
+      `spec.datacenter: ${message} (policy servers); ` +
+        'spec.disks[1].class: "ssd" names no Class: there is no classes.infra.example.com "ssd" in namespace "store"; create it first, or correct the name (reference class) (policy servers)',
+    );
+    expect(decision).toMatchObject({
+      causes: [
+        { field: 'spec.datacenter', reason: 'FieldValueNotFound', message },
+        { field: 'spec.disks[1].class' },
+      ],
+    });
+  });
+
+  test('deferred in a restore is named in a warning and in the audit log', async () => {
+    expect((await judge(fra1, [policy()], { evidence: 'open' })).decision).toEqual({
+      ...ALLOW,
+      warnings: [
+        'spec.datacenter: datacenters.infra.example.com "fra1" is not there yet; checked again after the restore (RestoreWindow "nightly")',
+      ],
+      auditAnnotations: {
+        deferred: 'servers/datacenter=datacenters.infra.example.com/fra1',
+        'restore-window': 'nightly',
+      },
+    });
+  });
+
+  test('of a policy that only warns or audits leaves a trace, also when it could not be looked up', async () => {
+    const traces = async (enforcement: 'Warn' | 'Audit', cluster: Cluster) =>
+      (await judge(fra1, [policy({ enforcement })], cluster)).decision;
+    expect(await traces('Warn', {})).toMatchObject({
+      warnings: [expect.stringContaining('names no Datacenter')],
+    });
+    expect(await traces('Warn', { broken: ['fra1'] })).toMatchObject({
+      warnings: [expect.stringContaining('could not find out')],
+    });
+    expect(await traces('Audit', {})).toMatchObject({
+      warnings: [],
+      auditAnnotations: { violations: expect.stringContaining('spec.datacenter: "fra1"') as string },
+    });
+    expect(await traces('Audit', { broken: ['fra1'] })).toMatchObject({
+      auditAnnotations: { unchecked: 'servers/datacenter=datacenters.infra.example.com/fra1' },
+    });
+  });
+
+  test.each<[string, AdmissionRequest]>([
+    ['absent', create({})],
+    ['empty', create({ datacenter: '' })],
+    ['null', create({ datacenter: null })],
+    ['unchanged on update', update({ datacenter: 'gone' }, { datacenter: 'gone', units: 2 })],
+    [
+      'unchanged but in another place',
+      update({ disks: [{ class: 'a' }, { class: 'b' }] }, { disks: [{ class: 'b' }] }),
+    ],
+    [
+      'unchanged and never valid',
+      update({ datacenter: 7, disks: [{ class: {} }] }, { datacenter: 7, disks: [{ class: {} }] }),
+    ],
+    [
+      'in an object that is being deleted',
+      update({}, { datacenter: 'gone' }, { deletionTimestamp: '2026-01-01T00:00:00Z' }),
+    ],
+    ['in a deletion', { ...update({}, {}), operation: 'DELETE', object: undefined }],
+  ])('is not looked at when it is %s', async (_what, request) => {
+    expect(await judge(request, [policy()], { evidence: 'broken' })).toEqual({
+      decision: ALLOW,
+      reads: [],
+      asks: [],
+    });
+  });
+
+  test('is looked at when an update names another target', async () => {
+    const { decision, reads } = await judge(update({ datacenter: 'fra1' }, { datacenter: 'fra2' }), [
+      policy(),
+    ]);
+    expect([decision.kind, reads]).toEqual(['deny', ['datacenters.infra.example.com//fra2']]);
+  });
+
+  test.each([
+    7,
+    true,
+    ['fra1'],
+    { name: 'fra1' },
+    '.',
+    '..',
+    'a/b',
+    'a%2fb',
+    'a?b',
+    'Fra1',
+    '-a',
+    'a b',
+    'a\nb',
+    'x'.repeat(254),
+  ])('that holds %j is denied without a live read', async (value) => {
+    const { decision, reads } = await judge(create({ datacenter: value }), [policy()], { evidence: 'open' });
+    expect(decision).toMatchObject({
+      kind: 'deny',
+      causes: [{ field: 'spec.datacenter', reason: 'FieldValueInvalid' }],
+    });
+    expect(reads).toEqual([]);
+    expect(messageOf(decision)).not.toMatch(/\p{Cc}/u);
+  });
+
+  test('a target named by many fields and policies is read once', async () => {
+    const request = create({ disks: [{ class: 'a' }, { class: 'a' }, { class: 'a', namespace: 'other' }] });
+    const { reads } = await judge(request, [
+      policy(),
+      policy({}, 'more'),
+      policy({ enforcement: 'Warn' }, 'warns'),
+    ]);
+    expect(reads.toSorted()).toEqual([
+      'classes.infra.example.com/other/a',
+      'classes.infra.example.com/store/a',
+    ]);
+  });
+
+  test('thousands of missing targets cost few reads and a bounded message', async () => {
+    const many = Array.from({ length: 5_000 }, (_, index) => ({ class: `c${index}` }));
+    const { decision, reads } = await judge(create({ disks: many }), [policy()]);
+    expect(decision.kind).toBe('deny');
+    expect(reads).toHaveLength(16);
+    expect(messageOf(decision).length).toBeLessThan(8_193);
+  });
+
+  test('a value of a megabyte does not come back', async () => {
+    const { decision } = await judge(create({ datacenter: '\u0000'.repeat(1 << 20) }), [policy()]);
+    expect(decision.kind).toBe('deny');
+    expect(JSON.stringify(decision).length).toBeLessThan(10_000);
+  });
+
+  test('that is certainly missing is denied even if another could not be looked up', async () => {
+    const request = create({ datacenter: 'fra1', disks: [{ class: 'ssd' }] });
+    const { decision } = await judge(request, [policy()], { broken: ['ssd'] });
+    expect(decision.kind).toBe('deny');
+  });
+
+  test('an exception in the store is a bug and stays one', () => {
+    const { world } = worldOf();
+    const failing: World = {
+      ...world,
+      find: () => {
+        throw new TypeError('bug');
+      },
+    };
+    expect(() => validate(fra1, [policy()], circumstancesIn(failing))).toThrow('bug');
+  });
+});
+
+describe('an immutable field', () => {
+  test.each<[string, JsonObject, JsonObject, Decision['kind']]>([
+    ['kept', { serial: 'a' }, { serial: 'a', tier: 'x' }, 'allow'],
+    ['set', {}, { serial: 'a' }, 'allow'],
+    ['set where it was null', { serial: null }, { serial: 'a' }, 'allow'],
+    ['changed', { serial: 'a' }, { serial: 'b' }, 'deny'],
+    ['removed', { serial: 'a' }, {}, 'deny'],
+    ['nulled', { serial: 'a' }, { serial: null }, 'deny'],
+    ['removed with its parent', { serial: 'a' }, null as unknown as JsonObject, 'deny'],
+    ['spelled in another order', { serial: { a: 1, b: 2 } }, { serial: { b: 2, a: 1 } }, 'allow'],
+    ['changed beyond 2^53', { serial: 9007199254740992n }, { serial: 9007199254740993n }, 'deny'],
+    ['set to what it was, falsy', { serial: 0 }, { serial: 0 }, 'allow'],
+    ['changed from a falsy value', { serial: 0 }, { serial: 1 }, 'deny'],
+  ])('that is %s', async (_what, before, after, kind) => {
+    expect((await judge(update(before, after), [policy()], { evidence: 'open' })).decision.kind).toBe(kind);
+  });
+
+  test('stays so while the object is being deleted', async () => {
+    const request = update({ serial: 'a' }, { serial: 'b' }, { deletionTimestamp: '2026-01-01T00:00:00Z' });
+    expect((await judge(request, [policy()])).decision).toMatchObject({
+      kind: 'deny',
+      message:
+        'spec.serial: was set and cannot be changed to "b": keep the value it has, or delete the object and create it anew (policy servers)',
+      causes: [{ field: 'spec.serial', reason: 'FieldValueForbidden' }],
+    });
+  });
+
+  test('of a Secret does not show what it holds', async () => {
+    const secrets = { group: '', version: 'v1', resource: 'secrets' };
+    const { decision } = await judge(
+      { ...update({ serial: 'a' }, { serial: 'hunter2' }), resource: secrets },
+      [policy()],
+    );
+    expect(messageOf(decision)).not.toContain('hunter2');
+  });
+});
+
+test('violations of all policies come in one message, warnings and audit annotations beside it', async () => {
+  const request = update({ serial: 'a' }, { serial: 'b', datacenter: 'fra1' });
+  const { decision } = await judge(request, [
+    policy({}, 'one'),
+    policy({ enforcement: 'Warn' }, 'two'),
+    policy({ enforcement: 'Audit' }, 'three'),
+  ]);
+  expect(messageOf(decision).match(/policy \w+/g)).toEqual(['policy one', 'policy one']);
+  expect(decision).toMatchObject({
+    kind: 'deny',
+    warnings: { length: 2 },
+    auditAnnotations: { violations: expect.stringContaining('policy three') as string },
+  });
+});
+
+describe('referencesOf', () => {
+  test('finds the targets of a stored object, each in its namespace', () => {
+    const object = {
+      metadata: { name: 'a', namespace: 'store' },
+      spec: {
+        datacenter: 'fra1',
+        disks: [{ class: 'a' }, { class: 'b', namespace: 'x' }, { class: 'c', namespace: 7 }],
+      },
+    };
+    const spelled = referencesOf(policy(), object).map(
+      ({ field, target }: { field: string; target: ObjectRef }) => `${field} ${targetKey(target)}`,
+    );
+    expect(spelled).toEqual([
+      'spec.datacenter datacenters.infra.example.com//fra1',
+      'spec.disks[0].class classes.infra.example.com/store/a',
+      'spec.disks[1].class classes.infra.example.com/x/b',
+    ]);
+  });
+
+  test('a namespaced target of an object without namespace is no target', () => {
+    expect(referencesOf(policy(), { metadata: { name: 'a' }, spec: { disks: [{ class: 'a' }] } })).toEqual(
+      [],
+    );
+  });
+});
+
+describe('mutate', () => {
+  const first = policy({
+    defaults: [
+      { path: 'spec.tier', value: 'standard' },
+      { path: 'spec.disks[*].size', value: 1 },
+    ],
+  });
+  const alone = circumstancesIn(worldOf().world);
+  const second = policy({
+    defaults: [
+      { path: 'spec.tier', value: 'other' },
+      { path: 'metadata.labels.a', value: 'b' },
+    ],
+  });
+
+  test('fills what is absent, the first policy before the second, and twice is the same as once', async () => {
+    const request = create({ disks: [{}, { size: 5 }] });
+    const decision = await mutate(request, [first, second], alone);
+    const after = applyPatch(request.object ?? {}, decision.kind === 'allow' ? decision.patch : []);
+    expect(after).toEqual({
+      metadata: { name: 'a', labels: { a: 'b' } },
+      spec: { tier: 'standard', disks: [{ size: 1 }, { size: 5 }] },
+    });
+    expect(await mutate({ ...request, object: after }, [first, second], alone)).toEqual(ALLOW);
+  });
+
+  test('writes integers beyond 2^53 as they were', async () => {
+    const object = parseJson(
+      '{"spec":{"disks":[{"n":9007199254740993}],"n":9007199254740993}}',
+    ) as JsonObject;
+    const decision = await mutate({ ...create({}), object }, [first], alone);
+    const patch = decision.kind === 'allow' ? decision.patch : [];
+    expect(stringifyJson(applyPatch(object, patch))).toContain('"n":9007199254740993');
+  });
+
+  test.each<[string, AdmissionRequest]>([
+    ['a deletion', { ...update({}, {}), operation: 'DELETE', object: undefined }],
+    ['an object that is being deleted', update({}, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' })],
+    ['a connection', { ...create({}), operation: 'CONNECT' }],
+  ])('leaves %s alone', (_what, request) => {
+    expect(mutate(request, [first], alone)).toEqual(ALLOW);
+  });
+});

@@ -1,0 +1,216 @@
+import { missingTarget, type UnseenReference } from './references/check-references.ts';
+import { wantedKeys } from './unique/check-unique.ts';
+import { claimKeys, type ClaimFindings } from './unique/claim-keys.ts';
+import { hasNoRemarks, type Remarks } from './rules/notices.ts';
+import type { Violation } from './violation.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
+import { ALLOWED, type Decision } from '../review/decision.ts';
+import { judge, type Judgement } from './judge.ts';
+import { createLiveLookup, type Confirmed, type LiveLookup } from './references/confirm-targets.ts';
+import type { AdmissionRequest } from '../review/request.ts';
+import {
+  defers,
+  deferredViolation,
+  isStanding,
+  isWaiting,
+  waits,
+  type DeferrableCheck,
+  type Deferral,
+} from './deferral/deferral.ts';
+import { createRestoreLookup, knownRestore, type Restore } from './deferral/restore-lookup.ts';
+import {
+  deferredReference,
+  toDecision,
+  undecidedReference,
+  type Findings,
+  type Undecided,
+} from './findings.ts';
+import type { Circumstances } from './world.ts';
+
+/**
+ * Whether the policies accept the request.
+ *
+ * What the store holds may allow; only a live read, or the request itself, may deny. A policy that only warns or audits never
+ * denies, nor has anyone wait for an API server that does not answer. At once where what is at hand is enough.
+ */
+export function validate(
+  request: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+  circumstances: Circumstances,
+): Decision | Promise<Decision> {
+  const judgements = policies.map((policy) => judge(policy, request, circumstances));
+  // So most requests end, and there are many.
+  if (judgements.every((judgement) => isSilent(judgement, request))) return ALLOWED;
+  return decide(request, judgements, circumstances);
+}
+
+/** Whether there is nothing to say, to look up or to claim. */
+function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionRequest): boolean {
+  if (judgement instanceof Promise) return false;
+  const { policy, exemption, violations, unseen, remarks, unreadable } = judgement;
+  return (
+    violations.length + unseen.length + exemption.names.length === 0 &&
+    unreadable === undefined &&
+    hasNoRemarks(remarks) &&
+    wantedKeys(policy, request, exemption).length === 0
+  );
+}
+
+async function decide(
+  request: AdmissionRequest,
+  judging: readonly (Judgement | Promise<Judgement>)[],
+  circumstances: Circumstances,
+): Promise<Decision> {
+  const restoring = createRestoreLookup(request, circumstances);
+  const judgements = await Promise.all(judging.map(async (judgement) => await judgement));
+  const unseen = judgements.flatMap((judgement) => judgement.unseen);
+  const known = knownRestore(request, circumstances.world);
+  const mayWait = defers(known, request.operation, 'references');
+  const looked =
+    unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances, mayWait);
+  const isAnyWaiting = judgements.some(({ violations }) => violations.some(isWaiting));
+  const asks = isAnyWaiting || doubtful(looked.deferrable).length > 0;
+  // Once it has spared reads, what is known counts, also if the window has closed meanwhile.
+  const restore = !asks ? NO_RESTORE : mayWait ? known : await restoring();
+  const findings = findingsOf(request, judgements, looked, restore);
+  const decision = toDecision(findings);
+  const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
+  // Last of all: a request that is refused claims nothing.
+  if (decision.kind !== 'allow' || keys.length === 0) return decision;
+  return toDecision(withClaims(findings, await claimKeys(keys, request, circumstances, restoring)));
+}
+
+function findingsOf(
+  { operation }: AdmissionRequest,
+  judgements: readonly Judgement[],
+  looked: Looked,
+  restore: Restore,
+): Findings {
+  const found = judgements.flatMap(({ violations }) => violations);
+  const waiting = found.filter(isWaiting);
+  const isUnknown = restore.kind === 'unknown';
+  const isDeferred = (check: DeferrableCheck) => defers(restore, operation, check);
+  const strict = isUnknown || isDeferred('references') ? [looked.strict] : [looked.strict, looked.deferrable];
+  const spared = waiting.filter(({ deferrable }) => deferrable !== undefined && isDeferred(deferrable));
+  const doubted = isUnknown ? waiting : [];
+  const references = doubtful(looked.deferrable);
+  const deferred: readonly Deferral[] = [
+    ...(isDeferred('references') ? references : []).map((one) => deferredReference(one)),
+    ...spared.map(deferredViolation),
+    ...doubtful(looked.standing).map(standingReference),
+  ];
+  const isPartOfRestore = deferred.some(({ again }) => again.kind !== 'grace');
+  const unreadable = judgements.filter((judgement) => judgement.unreadable !== undefined);
+  return {
+    violations: [
+      ...found.filter((one) => !spared.includes(one) && !doubted.includes(one)),
+      ...[...strict, looked.lenient].flatMap(({ missing }) => missing.map(missingTarget)),
+    ],
+    undecided: [
+      ...strict.flatMap(({ unknown }) => unknown.map(undecidedReference)),
+      ...(isUnknown ? references : []).map(undecidedReference),
+      ...doubted.map(undecidedViolation),
+      ...unreadable.filter(({ policy }) => policy.enforcement === 'Deny').map(unreadableRules),
+    ],
+    unchecked: [
+      ...looked.lenient.unknown.map(undecidedReference),
+      ...unreadable.filter(({ policy }) => policy.enforcement !== 'Deny').map(unreadableRules),
+    ],
+    deferred,
+    window: restore.kind === 'restoring' && isPartOfRestore ? restore.window : undefined,
+    cause: looked.strict.cause ?? looked.deferrable.cause ?? causeOf(restore) ?? unreadable[0]?.unreadable,
+    remarks: together(judgements),
+    exceptions: judgements.flatMap(({ policy, exemption }) =>
+      exemption.names.map((name) => `${policy.name}/${name}`),
+    ),
+  };
+}
+
+/** Its target may come at any time; the audit looks when the time for that is over. */
+function standingReference(unseen: UnseenReference): Deferral {
+  return deferredReference(unseen, { kind: 'grace', ms: unseen.policy.initiallyDeferred?.graceMs ?? 0 });
+}
+
+function withClaims(findings: Findings, claimed: ClaimFindings): Findings {
+  return {
+    ...findings,
+    violations: [...findings.violations, ...claimed.violations],
+    undecided: [...findings.undecided, ...claimed.undecided],
+    unchecked: [...findings.unchecked, ...claimed.unchecked],
+    deferred: [...findings.deferred, ...claimed.deferred],
+    window: findings.window ?? claimed.window,
+    cause: findings.cause ?? claimed.cause,
+  };
+}
+
+/** Live answers to the references that no store could vouch for, by what may become of them. */
+interface Looked {
+  readonly strict: Confirmed;
+  readonly deferrable: Confirmed;
+  /** Of requesters who may write them before their targets at any time. */
+  readonly standing: Confirmed;
+  readonly lenient: Confirmed;
+}
+
+const NOTHING: Confirmed = { missing: [], unknown: [], unread: [], cause: undefined };
+const NOTHING_UNSEEN: Looked = { strict: NOTHING, deferrable: NOTHING, standing: NOTHING, lenient: NOTHING };
+
+async function lookAll(
+  unseen: readonly UnseenReference[],
+  request: AdmissionRequest,
+  { world, signal }: Circumstances,
+  /** Whether those that a restore lets wait are let wait: then they need no answer, for the sweep asks for them all. */
+  mayWait: boolean,
+): Promise<Looked> {
+  const lookUp: LiveLookup = createLiveLookup(world, signal);
+  const kindOf = ({ policy }: UnseenReference): keyof Looked => {
+    if (policy.enforcement !== 'Deny') return 'lenient';
+    if (isStanding(policy, request)) return 'standing';
+    return waits(policy, 'references') ? 'deferrable' : 'strict';
+  };
+  const kinds = Map.groupBy(unseen, kindOf);
+  const [strict, deferrable, standing, lenient] = await Promise.all([
+    lookUp(kinds.get('strict') ?? []),
+    mayWait ? { ...NOTHING, unread: kinds.get('deferrable') ?? [] } : lookUp(kinds.get('deferrable') ?? []),
+    lookUp(kinds.get('standing') ?? []),
+    lookUp(kinds.get('lenient') ?? []),
+  ]);
+  return { strict, deferrable, standing, lenient };
+}
+
+/** It may be part of a restore, in which case it would be let in. */
+function undecidedViolation({ policy, field, check, deferrable }: Violation): Undecided {
+  const message = 'could not find out whether a backup is being restored';
+  return { policy, message, spelled: `${policy.name}/${check ?? deferrable ?? ''}=${field}` };
+}
+
+function unreadableRules({ policy }: Judgement): Undecided {
+  const message = 'could not read what its rules need to know of the cluster';
+  return { policy, message, spelled: `${policy.name}/rules` };
+}
+
+function together(judgements: readonly Judgement[]): Remarks {
+  const annotations = new Map<string, string>();
+  for (const { remarks } of judgements) {
+    for (const [key, value] of Object.entries(remarks.auditAnnotations)) {
+      const before = annotations.get(key);
+      annotations.set(key, before === undefined ? value : `${before}, ${value}`);
+    }
+  }
+  return {
+    warnings: judgements.flatMap(({ remarks }) => remarks.warnings),
+    auditAnnotations: Object.fromEntries(annotations),
+    errors: judgements.flatMap(({ remarks }) => remarks.errors),
+  };
+}
+
+const NO_RESTORE: Restore = { kind: 'none' };
+
+function causeOf(restore: Restore): unknown {
+  return restore.kind === 'unknown' ? restore.cause : undefined;
+}
+
+/** References that no read has vouched for. A restore defers all of them: the sweep after it looks at them again. */
+function doubtful({ missing, unknown, unread }: Confirmed): readonly UnseenReference[] {
+  return [...missing, ...unknown, ...unread];
+}

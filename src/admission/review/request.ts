@@ -1,0 +1,193 @@
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+
+export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+
+/** Whether there is an object afterwards which was not there, or was another. */
+export function writes(operation: Operation): boolean {
+  return operation === 'CREATE' || operation === 'UPDATE';
+}
+
+/** Who asks, as in authentication.k8s.io/v1 UserInfo. */
+export interface UserInfo {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+interface GroupVersionResource {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+}
+
+/** An AdmissionRequest of v1 or v1beta1, with the differences between operations evened out. */
+export interface AdmissionRequest {
+  readonly uid: string;
+  /** What the webhook is registered for; the object is in this version. */
+  readonly kind: GroupVersionKind;
+  readonly resource: GroupVersionResource;
+  /** e.g. `status`; empty when there is none. */
+  readonly subResource: string;
+  /** What the client sent, possibly in another version (`matchPolicy: Equivalent`). */
+  readonly requestKind: GroupVersionKind;
+  readonly requestResource: GroupVersionResource;
+  /** The API server leaves it out on deletecollection, where the old object has it; undefined only before a generated name is made. */
+  readonly name: string | undefined;
+  /** Undefined for cluster-scoped objects, also for Namespaces. */
+  readonly namespace: string | undefined;
+  readonly operation: Operation;
+  readonly userInfo: UserInfo;
+  /** As it will be; always there on CREATE and UPDATE. */
+  readonly object: JsonObject | undefined;
+  /** As it is; always there on UPDATE, and on DELETE since Kubernetes 1.15. */
+  readonly oldObject: JsonObject | undefined;
+  readonly dryRun: boolean;
+  readonly options: JsonObject | undefined;
+}
+
+/** The body is not a review that can be answered; the message says what is wrong with it. */
+export class InvalidReview extends Error {
+  override name = 'InvalidReview';
+}
+
+/**
+ * The `request` of an AdmissionReview.
+ *
+ * @throws InvalidReview
+ */
+export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
+  const request: Fields<RequestField> = review;
+  const operation = operationOf(request.operation);
+  const kind = kindOf(request.kind, 'kind');
+  const resource = resourceOf(request.resource, 'resource');
+  const object = objectOf(request.object, 'object');
+  const oldObject = objectOf(request.oldObject, 'oldObject');
+  if (object === undefined && (operation === 'CREATE' || operation === 'UPDATE')) {
+    throw new InvalidReview(`request.object: absent on ${operation}`);
+  }
+  if (oldObject === undefined && operation === 'UPDATE') {
+    throw new InvalidReview(`request.oldObject: absent on ${operation}`);
+  }
+  const { requestKind, requestResource } = request;
+  return {
+    uid: uidOf(request),
+    kind,
+    resource,
+    subResource: textOf(request.subResource),
+    requestKind: isPresent(requestKind) ? kindOf(requestKind, 'requestKind') : kind,
+    requestResource: isPresent(requestResource) ? resourceOf(requestResource, 'requestResource') : resource,
+    name: textOf(request.name) || nameOf(object) || nameOf(oldObject) || undefined,
+    namespace: isNamespace(resource) ? undefined : textOf(request.namespace) || undefined,
+    operation,
+    userInfo: userInfoOf(request.userInfo),
+    object,
+    oldObject,
+    dryRun: request.dryRun === true,
+    options: objectOf(request.options, 'options'),
+  };
+}
+
+/**
+ * Whatever it holds, under names that no prototype has. Read by name and not by {@link ownValue}, which takes several times as
+ * long: this is done for every review.
+ */
+type Fields<Name extends string> = Readonly<Partial<Record<Name, JsonValue>>>;
+
+type RequestField =
+  | 'uid'
+  | 'kind'
+  | 'resource'
+  | 'subResource'
+  | 'requestKind'
+  | 'requestResource'
+  | 'name'
+  | 'namespace'
+  | 'operation'
+  | 'userInfo'
+  | 'object'
+  | 'oldObject'
+  | 'dryRun'
+  | 'options';
+
+/** @throws InvalidReview */
+export function uidOf({ uid }: Fields<'uid'>): string {
+  if (typeof uid !== 'string' || uid === '') throw new InvalidReview('request.uid: absent or not a string');
+  return uid;
+}
+
+function operationOf(operation: unknown): Operation {
+  switch (operation) {
+    case 'CREATE':
+    case 'UPDATE':
+    case 'DELETE':
+    case 'CONNECT':
+      return operation;
+    default:
+      throw new InvalidReview('request.operation: neither CREATE, UPDATE, DELETE nor CONNECT');
+  }
+}
+
+function kindOf(value: JsonValue | undefined, field: string): GroupVersionKind {
+  const { group, version, kind }: Fields<keyof GroupVersionKind> = isJsonObject(value) ? value : {};
+  if (typeof kind !== 'string' || kind === '') throw lacks(field, 'kind');
+  return { group: textOf(group), version: textOf(version), kind };
+}
+
+function resourceOf(value: JsonValue | undefined, field: string): GroupVersionResource {
+  const { group, version, resource }: Fields<keyof GroupVersionResource> = isJsonObject(value) ? value : {};
+  if (typeof resource !== 'string' || resource === '') throw lacks(field, 'resource');
+  return { group: textOf(group), version: textOf(version), resource };
+}
+
+const lacks = (field: string, what: string) =>
+  new InvalidReview(`request.${field}: absent or without ${what}`);
+
+/** The API server writes null where there is no object. */
+function objectOf(value: JsonValue | undefined, field: string): JsonObject | undefined {
+  if (!isPresent(value)) return undefined;
+  if (!isJsonObject(value)) throw new InvalidReview(`request.${field}: not an object`);
+  return value;
+}
+
+/** Namespaces are cluster-scoped, yet the API server sends their name as their namespace, except on server-side apply. */
+function isNamespace({ group, resource }: GroupVersionResource): boolean {
+  return group === '' && resource === 'namespaces';
+}
+
+function nameOf(object: Fields<'metadata'> | undefined): string {
+  const metadata = object?.metadata;
+  const { name }: Fields<'name'> = isJsonObject(metadata) ? metadata : {};
+  return textOf(name);
+}
+
+function userInfoOf(value: JsonValue | undefined): UserInfo {
+  if (!isJsonObject(value)) return { username: '', uid: '', groups: [], extra: {} };
+  const { username, uid, groups, extra }: Fields<keyof UserInfo> = value;
+  return {
+    username: textOf(username),
+    uid: textOf(uid),
+    groups: textsOf(groups),
+    extra: isJsonObject(extra)
+      ? Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, textsOf(values)]))
+      : {},
+  };
+}
+
+function textsOf(value: JsonValue | undefined): readonly string[] {
+  return isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+function isPresent(value: JsonValue | undefined): boolean {
+  return (value ?? undefined) !== undefined;
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+
+import { compilePolicy } from '../policy/compile.ts';
+import { ALLOWED, type Decision } from './decision.ts';
+import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
+import { mutate } from '../policy/mutate.ts';
+import { InvalidReview, parseReview, toMutatingReview, toValidatingReview } from './review.ts';
+import { validate } from '../policy/validate.ts';
+import type { World } from '../policy/world.ts';
+
+const resource = { group: 'infra.example.com', version: 'v1', resource: 'servers' };
+const kind = { group: 'infra.example.com', version: 'v1', kind: 'Server' };
+const review = {
+  kind: 'AdmissionReview',
+  apiVersion: 'admission.k8s.io/v1',
+  request: {
+    uid: 'u1',
+    kind,
+    resource,
+    name: 'a',
+    namespace: 'store',
+    operation: 'UPDATE',
+    userInfo: { username: 'admin', groups: ['g'], extra: { __proto__: ['x'], k: ['v', 1] } },
+    object: { metadata: { name: 'a' } },
+    oldObject: { metadata: { name: 'a' } },
+    options: null,
+  },
+};
+const withRequest = (change: object) => ({ ...review, request: { ...review.request, ...change } });
+
+describe('parseReview', () => {
+  test.each<[string, unknown, string]>([
+    ['a list', [], 'not a JSON object'],
+    ['null', null, 'not a JSON object'],
+    ['another kind', { ...review, kind: 'Status' }, 'kind: "Status"'],
+    ['another group', { ...review, apiVersion: 'v1' }, 'apiVersion: "v1"'],
+    ['an unknown version', { ...review, apiVersion: 'admission.k8s.io/v2' }, 'admission.k8s.io/v2'],
+    ['no request', { ...review, request: null }, 'request: absent'],
+    ['no uid', withRequest({ uid: '' }), 'request.uid'],
+    ['another operation', withRequest({ operation: 'PATCH' }), 'request.operation'],
+    ['no kind', withRequest({ kind: {} }), 'request.kind'],
+    ['no resource', withRequest({ resource: undefined }), 'request.resource'],
+    ['no object', withRequest({ object: null }), 'request.object'],
+    ['no old object', withRequest({ oldObject: null }), 'request.oldObject'],
+    ['an object that is none', withRequest({ object: [] }), 'request.object: not an object'],
+  ])('%s is refused, and the message says why', (_what, body, message) => {
+    expect(() => parseReview(body)).toThrow(InvalidReview);
+    expect(() => parseReview(body)).toThrow(message);
+  });
+
+  test.each([
+    ['request.name', {}, 'a'],
+    ['the object, of deletecollection', { name: '', operation: 'DELETE', object: null }, 'a'],
+    [
+      'nowhere before a name is generated',
+      { name: '', operation: 'CREATE', object: { metadata: { generateName: 'x-' } }, oldObject: null },
+      undefined,
+    ],
+  ])('the name comes from %s', (_where, change, name) => {
+    expect(parseReview(withRequest(change)).request.name).toBe(name);
+  });
+
+  test('a Namespace is in no namespace', () => {
+    const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
+    expect(parseReview(withRequest({ resource: namespaces })).request.namespace).toBeUndefined();
+    expect(parseReview(review).request.namespace).toBe('store');
+  });
+
+  test('what is absent has its default, and nothing comes from a prototype', () => {
+    expect(parseReview(review).request).toMatchObject({
+      subResource: '',
+      requestKind: kind,
+      requestResource: resource,
+      dryRun: false,
+      options: undefined,
+      userInfo: { username: 'admin', uid: '', groups: ['g'], extra: { k: ['v'] } },
+    });
+  });
+});
+
+const { request } = parseReview(review);
+const patch = [{ op: 'add', path: '/spec', value: { a: 1 } }] as const;
+const allow: Decision = { ...ALLOWED, patch };
+const deny: Decision = {
+  kind: 'deny',
+  code: 403,
+  reason: 'Forbidden',
+  message: 'no',
+  causes: [{ field: 'spec.a', reason: 'FieldValueInvalid', message: 'wrong' }],
+  warnings: ['w'],
+  auditAnnotations: { violations: 'v' },
+};
+
+describe('an answer', () => {
+  test.each(['v1', 'v1beta1'] as const)('has the version %s of the question', (version) => {
+    for (const answer of [toMutatingReview, toValidatingReview]) {
+      const { apiVersion, kind: answered, response } = answer(version, request, ALLOWED);
+      expect({ apiVersion, answered, response }).toEqual({
+        apiVersion: `admission.k8s.io/${version}`,
+        answered: 'AdmissionReview',
+        response: { uid: 'u1', allowed: true },
+      });
+    }
+  });
+
+  test('of a mutating webhook carries the patch in base64, with its type', () => {
+    const { response } = toMutatingReview('v1', request, allow);
+    expect(response).toMatchObject({ allowed: true, patchType: 'JSONPatch' });
+    expect(JSON.parse(Buffer.from(response.patch ?? '', 'base64').toString())).toEqual(patch);
+  });
+
+  test.each([
+    ['of a validating webhook', toValidatingReview('v1', request, allow)],
+    ['to a deletion', toMutatingReview('v1', { ...request, operation: 'DELETE' }, allow)],
+    ['that changes nothing', toMutatingReview('v1', request, ALLOWED)],
+    ['that denies', toMutatingReview('v1', request, deny)],
+  ])('%s has neither patch nor patchType', (_which, { response }) => {
+    expect(Object.keys(response)).not.toContain('patch');
+    expect(Object.keys(response)).not.toContain('patchType');
+  });
+
+  test('that denies says who, what and why in its status', () => {
+    expect(toValidatingReview('v1', request, deny).response).toEqual({
+      uid: 'u1',
+      allowed: false,
+      status: {
+        status: 'Failure',
+        code: 403,
+        reason: 'Forbidden',
+        message: 'no',
+        details: {
+          name: 'a',
+          group: 'infra.example.com',
+          kind: 'Server',
+          causes: [{ field: 'spec.a', reason: 'FieldValueInvalid', message: 'wrong' }],
+        },
+      },
+      warnings: ['w'],
+      auditAnnotations: { violations: 'v' },
+    });
+    expect(toValidatingReview('v1', request, { ...deny, code: 200 }).response.status?.code).toBe(400);
+  });
+
+  test('that cannot tell has the client wait and ask again', () => {
+    const { response } = toValidatingReview('v1', request, {
+      kind: 'retry',
+      message: 'later',
+      afterSeconds: 1,
+    });
+    expect(response).toMatchObject({
+      allowed: false,
+      status: { code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } },
+    });
+  });
+
+  test.each<[string, readonly string[], readonly string[]]>([
+    ['lines', ['a\nb\r\nc', '\n'], ['a', 'b', 'c']],
+    ['control characters', ['a\u0000\u001b[31mb\u202ec\td\u0085'], ['a[31mbc d']],
+    ['half a character', ['a\ud800b'], ['a\ufffdb']],
+    ['the same', ['a', 'a'], ['a']],
+    ['too much', ['é'.repeat(300)], [`${'é'.repeat(255)}…`]],
+  ])('has warnings that the API server passes on: %s', (_what, warnings, expected) => {
+    expect(toValidatingReview('v1', request, { ...ALLOWED, warnings }).response.warnings).toEqual(expected);
+  });
+
+  test('has at most 4 KiB of warnings, and says that there were more', () => {
+    const many = Array.from({ length: 100 }, (_, index) => `${'é'.repeat(100)}${index}`);
+    const { warnings = [] } = toValidatingReview('v1', request, { ...ALLOWED, warnings: many }).response;
+    expect(Buffer.byteLength(warnings.join(''))).toBeLessThanOrEqual(4096);
+    expect(warnings.at(-1)).toBe(`${100 - warnings.length + 1} more warnings are not shown`);
+  });
+
+  test('never has an audit annotation that the API server would drop', () => {
+    const auditAnnotations = { 'a/b': 'x' };
+    expect(() => toValidatingReview('v1', request, { ...ALLOWED, auditAnnotations })).toThrow('a/b');
+  });
+});
+
+const recorded = readFileSync(
+  new URL('../../test/data/admission-reviews-1.36.jsonl', import.meta.url),
+  'utf8',
+)
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as { readonly step: string; readonly body: string });
+
+describe('what a kube-apiserver 1.36 sent', () => {
+  const world: World = {
+    find: () => undefined,
+    confirm: () => Promise.resolve(undefined),
+    read: () => Promise.resolve(undefined),
+    restoreEvidence: () => Promise.resolve(undefined),
+  };
+  const compiled = compilePolicy(
+    {
+      metadata: { name: 'servers' },
+      spec: {
+        match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
+        defaults: [{ path: 'spec.gatehouseTest.deep', value: true }],
+        validate: {
+          immutable: ['spec.serial', 'spec.units'],
+          references: [{ name: 'dc', path: 'spec.datacenter', target: { apiGroup: '', resource: 'x' } }],
+        },
+      },
+    },
+    { ownNamespace: 'x', matchConditions: true, resolve: () => ({ kind: 'X', namespaced: false }) },
+  );
+  const policies = compiled.kind === 'compiled' ? [compiled.policy] : [];
+  const bodies = recorded.map(
+    ({ step, body }, index) => [`${index} ${step}`, parseJson(body) as JsonObject] as const,
+  );
+  const isConversion = (body: JsonObject) => body.kind === 'ConversionReview';
+
+  test('are 76 requests, of which some hold integers beyond 2^53', () => {
+    expect(bodies).toHaveLength(76);
+    for (const [index, [, body]] of bodies.entries()) {
+      expect(stringifyJson(body)).toBe(recorded[index]?.body.trim());
+    }
+  });
+
+  test.each(bodies.filter(([, body]) => !isConversion(body)))(
+    '%s: an answer that the API server accepts',
+    async (_step, body) => {
+      const { version, request: admission } = parseReview(body);
+      const circumstances = { world, signal: new AbortController().signal, now: 0 };
+      const mutation = await mutate(admission, policies, circumstances);
+      const verdict = await validate(admission, policies, circumstances);
+      const isWrite = admission.operation === 'CREATE' || admission.operation === 'UPDATE';
+      const deleting =
+        isJsonObject(admission.object) &&
+        JSON.stringify(ownValue(admission.object, 'metadata') ?? null).includes('deletionTimestamp');
+      expect(mutation.kind === 'allow' && mutation.patch.length > 0).toBe(isWrite && !deleting);
+      for (const answer of [
+        toMutatingReview(version, admission, mutation),
+        toValidatingReview(version, admission, verdict),
+      ]) {
+        expect(answer).toMatchObject({
+          apiVersion: body.apiVersion,
+          kind: 'AdmissionReview',
+          response: { uid: admission.uid },
+        });
+        expect('patch' in answer.response).toBe('patchType' in answer.response);
+      }
+    },
+  );
+});

@@ -1,0 +1,179 @@
+import type { AuditAnnotations, Cause, Decision } from './decision.ts';
+import { toJsonText } from '../../json/json-text.ts';
+import { isJsonObject, ownValue } from '../../json/json.ts';
+import { isSimpleName } from '../../json/names.ts';
+import { InvalidReview, toAdmissionRequest, uidOf, type AdmissionRequest } from './request.ts';
+import { quote } from '../../json/shown.ts';
+import { sanitiseWarnings } from './warnings.ts';
+
+export { InvalidReview } from './request.ts';
+
+export type ReviewVersion = 'v1' | 'v1beta1';
+
+/** An AdmissionReview that carries an answer (k8s.io/api/admission). */
+export interface AdmissionReview {
+  readonly apiVersion: `admission.k8s.io/${ReviewVersion}`;
+  readonly kind: 'AdmissionReview';
+  readonly response: AdmissionResponse;
+}
+
+interface AdmissionResponse {
+  readonly uid: string;
+  readonly allowed: boolean;
+  /** The Go field is called Result, the JSON key is this. */
+  readonly status?: Status;
+  /** Base64 of a JSON Patch; there if and only if patchType is. */
+  readonly patch?: string;
+  readonly patchType?: 'JSONPatch';
+  readonly warnings?: readonly string[];
+  readonly auditAnnotations?: AuditAnnotations;
+}
+
+interface Status {
+  readonly status: 'Failure';
+  readonly code: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly details: {
+    readonly name?: string;
+    readonly group?: string;
+    readonly kind?: string;
+    readonly causes?: readonly Cause[];
+    readonly retryAfterSeconds?: number;
+  };
+}
+
+/** What an answer says about its request. */
+export type Answered = Pick<AdmissionRequest, 'uid' | 'kind' | 'name' | 'operation'>;
+
+/**
+ * The request in the body of an admission webhook, in either version of the API.
+ *
+ * @throws InvalidReview when it is none that could be answered.
+ */
+export function parseReview(value: unknown): {
+  readonly version: ReviewVersion;
+  readonly request: AdmissionRequest;
+} {
+  if (!isJsonObject(value)) throw new InvalidReview('the body is not a JSON object');
+  const kind = ownValue(value, 'kind');
+  if (kind !== 'AdmissionReview') throw new InvalidReview(`kind: ${quote(kind)} is not AdmissionReview`);
+  const version = versionOf(ownValue(value, 'apiVersion'));
+  const request = ownValue(value, 'request');
+  if (!isJsonObject(request)) throw new InvalidReview('request: absent or not an object');
+  uidOf(request); // first: without a uid there is no answer to anything else that may be wrong
+  return { version, request: toAdmissionRequest(request) };
+}
+
+function versionOf(apiVersion: unknown): ReviewVersion {
+  switch (apiVersion) {
+    case 'admission.k8s.io/v1':
+      return 'v1';
+    case 'admission.k8s.io/v1beta1':
+      return 'v1beta1';
+    default:
+      throw new InvalidReview(
+        `apiVersion: ${quote(apiVersion)} is neither admission.k8s.io/v1 nor admission.k8s.io/v1beta1`,
+      );
+  }
+}
+
+/** The answer of a mutating webhook, in the version of the question. */
+export function toMutatingReview(
+  version: ReviewVersion,
+  request: Answered,
+  decision: Decision,
+): AdmissionReview {
+  return toReview(version, response(request, decision, patchOf(request, decision)));
+}
+
+/** The answer of a validating webhook: without a patch, which would be an error there. */
+export function toValidatingReview(
+  version: ReviewVersion,
+  request: Answered,
+  decision: Decision,
+): AdmissionReview {
+  return toReview(version, response(request, decision, {}));
+}
+
+function toReview(version: ReviewVersion, answer: AdmissionResponse): AdmissionReview {
+  return { apiVersion: `admission.k8s.io/${version}`, kind: 'AdmissionReview', response: answer };
+}
+
+/** A patch to a deletion fails the request whatever the failurePolicy: there is no object to apply it to. */
+function patchOf(
+  { operation }: Answered,
+  decision: Decision,
+): Pick<AdmissionResponse, 'patch' | 'patchType'> {
+  if (decision.kind !== 'allow' || decision.patch.length === 0 || operation === 'DELETE') return {};
+  return {
+    patch: Buffer.from(toJsonText(decision.patch)).toString('base64'),
+    patchType: 'JSONPatch',
+  };
+}
+
+function response(
+  request: Answered,
+  decision: Decision,
+  patch: Pick<AdmissionResponse, 'patch' | 'patchType'>,
+): AdmissionResponse {
+  const { uid } = request;
+  switch (decision.kind) {
+    case 'allow':
+      return { uid, allowed: true, ...patch, ...remarks(decision) };
+    case 'deny':
+      return {
+        uid,
+        allowed: false,
+        status: {
+          status: 'Failure',
+          code: Math.max(400, decision.code),
+          reason: decision.reason,
+          message: decision.message,
+          details: {
+            ...identity(request),
+            ...(decision.causes.length > 0 ? { causes: decision.causes } : {}),
+            ...(decision.retryAfterSeconds === undefined
+              ? {}
+              : { retryAfterSeconds: decision.retryAfterSeconds }),
+          },
+        },
+        ...remarks(decision),
+      };
+    case 'retry':
+      return {
+        uid,
+        allowed: false,
+        status: {
+          status: 'Failure',
+          code: 429,
+          reason: 'TooManyRequests', // clients of the API wait as long as they are told and send the request again
+          message: decision.message,
+          details: { ...identity(request), retryAfterSeconds: decision.afterSeconds },
+        },
+      };
+  }
+}
+
+function identity({ name, kind }: Answered): Pick<Status['details'], 'name' | 'group' | 'kind'> {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(kind.group === '' ? {} : { group: kind.group }),
+    kind: kind.kind,
+  };
+}
+
+function remarks(decision: {
+  readonly warnings: readonly string[];
+  readonly auditAnnotations: AuditAnnotations;
+}): Pick<AdmissionResponse, 'warnings' | 'auditAnnotations'> {
+  const warnings = sanitiseWarnings(decision.warnings);
+  const keys = Object.keys(decision.auditAnnotations);
+  const wrong = keys.find((key) => !isSimpleName(key));
+  // The API server would drop it with no more than a line in its log.
+  if (wrong !== undefined) throw new Error(`"${wrong}" cannot be the key of an audit annotation`);
+  return {
+    ...(warnings.length > 0 ? { warnings } : {}),
+    ...(keys.length > 0 ? { auditAnnotations: decision.auditAnnotations } : {}),
+  };
+}

@@ -1,0 +1,190 @@
+/** What becomes of the entries of a webhook configuration while a laptop serves them, and after it. */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { KubernetesObject } from '../../api/meta.ts';
+import {
+  DEV_SESSION_MS,
+  devSessionOf,
+  withDevSession,
+  withoutDevSession,
+  type DevSession,
+} from './dev-session.ts';
+import { handlerOfEntry } from '../handlers/compile-handler.ts';
+import { isOwnEntry } from './own-entries.ts';
+import type { Webhook, WebhookConfiguration } from './webhook-configurations.ts';
+
+/** An entry as it may stand in a cluster. */
+export type LiveWebhook = Omit<Webhook, 'clientConfig'> & {
+  readonly clientConfig: {
+    readonly service?: Webhook['clientConfig']['service'];
+    readonly url?: string;
+    readonly caBundle?: string;
+  };
+};
+
+export interface LentConfiguration extends KubernetesObject {
+  readonly webhooks?: readonly LiveWebhook[];
+}
+
+export interface DevTarget {
+  /** `https://host:port` */
+  readonly url: string;
+  /** Of the laptop; base64 of PEM. */
+  readonly caBundle: string;
+  /** Of the cluster; undefined: there is none, or it cannot be read. */
+  readonly serviceBundle: string | undefined;
+  /** `own`: until the API server is known to reach the laptop, only what concerns Gatehouse's own kinds leads there. */
+  readonly scope: 'own' | 'all';
+}
+
+/**
+ * Entries that lead to the laptop: all that `desired` has. An entry of a handler that only the cluster has stays with the cluster,
+ * and is asked there: nothing becomes unguarded because a laptop does not know it.
+ */
+export function devWebhooks(
+  live: readonly LiveWebhook[],
+  desired: readonly Webhook[],
+  { url, caBundle, serviceBundle, scope }: DevTarget,
+): readonly LiveWebhook[] {
+  const mine = desired
+    .filter((webhook) => scope === 'all' || isOwnEntry(entryOf(webhook)))
+    .map((webhook) => ({
+      ...webhook,
+      clientConfig: { url: `${url}${webhook.clientConfig.service.path}`, caBundle },
+    }));
+  const names = new Set(mine.map(({ name }) => name));
+  const kept = live
+    .filter((webhook) => !names.has(webhook.name) && isServed(webhook))
+    .filter((webhook) => scope === 'own' || isOfHandler(webhook));
+  return inOrder([...mine, ...renewed(kept, serviceBundle)]);
+}
+
+/** What this laptop wanted, as it would lead to the Service. */
+export interface WantedWebhooks {
+  /** When the session began. */
+  readonly first: readonly Webhook[];
+  readonly now: readonly Webhook[];
+}
+
+/**
+ * Entries that lead to the Service again, and trust what is trusted there by now. What policies ask for since the session began is
+ * in it: the leader would add it a moment later, and nothing is to be unguarded for that moment.
+ */
+export function servedWebhooks(
+  before: readonly LiveWebhook[],
+  wanted: WantedWebhooks,
+  serviceBundle: string | undefined,
+): readonly LiveWebhook[] {
+  // Someone else's session had crashed: nobody knows what was there, but the leader, which looks in a moment.
+  const isKnown = before.every(isServed);
+  const news = isKnown ? newsOf(wanted) : wanted.now;
+  if (news.length === 0) return renewed(before, serviceBundle);
+  const names = new Set(news.map(({ name }) => name));
+  const kept = before.filter((webhook) => !names.has(webhook.name) && isServed(webhook));
+  return renewed(inOrder([...news, ...kept]), serviceBundle);
+}
+
+/** Handlers of a laptop stay with it. */
+function newsOf({ first, now }: WantedWebhooks): readonly Webhook[] {
+  const known = new Map(first.map((webhook) => [webhook.name, asked(webhook)]));
+  return now.filter(
+    (webhook) => !isOfHandler(webhook) && !isDeepStrictEqual(known.get(webhook.name), asked(webhook)),
+  );
+}
+
+/** Whether `live` asks all that `desired` asks, of whomever. */
+export function carries(live: readonly LiveWebhook[], desired: readonly Webhook[]): boolean {
+  const byName = new Map(live.map((webhook) => [webhook.name, webhook]));
+  return desired.every((webhook) => {
+    const there = byName.get(webhook.name);
+    return there !== undefined && isDeepStrictEqual(asked(webhook), asked(there));
+  });
+}
+
+/** An entry without whom it asks. */
+const asked = (webhook: LiveWebhook) => ({ ...webhook, clientConfig: undefined });
+
+const isServed = ({ clientConfig }: LiveWebhook): boolean => clientConfig.service !== undefined;
+const entryOf = ({ name }: Pick<Webhook, 'name'>): string => name.split('.')[0] ?? '';
+export const isOfHandler = (webhook: Pick<Webhook, 'name'>): boolean =>
+  handlerOfEntry(entryOf(webhook)) !== undefined;
+
+function renewed(webhooks: readonly LiveWebhook[], caBundle: string | undefined): readonly LiveWebhook[] {
+  if (caBundle === undefined) return webhooks;
+  return webhooks.map((webhook) =>
+    isServed(webhook) ? { ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } } : webhook,
+  );
+}
+
+/** Handlers behind policies and by name, wherever they are: mutating webhooks are asked in this order. */
+function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
+  const handlers = webhooks.filter(isOfHandler);
+  const byEntry = Map.groupBy(handlers, entryOf);
+  const sorted = [...byEntry.keys()].sort().flatMap((entry) => byEntry.get(entry) ?? []);
+  const first = webhooks.findIndex(isOfHandler);
+  const others = webhooks.filter((webhook) => !isOfHandler(webhook));
+  const at = first === -1 ? others.length : webhooks.slice(0, first).length;
+  return [...others.slice(0, at), ...sorted, ...others.slice(at)];
+}
+
+export type TakePlan =
+  /** Somebody else serves. */
+  | { readonly kind: 'refused'; readonly by: DevSession }
+  | { readonly kind: 'keep' }
+  | { readonly kind: 'create'; readonly object: LentConfiguration }
+  | { readonly kind: 'replace'; readonly object: LentConfiguration };
+
+/** A note with less than this left is renewed, in milliseconds: a third of its life is spent. */
+const RENEW_BELOW_MS = (DEV_SESSION_MS * 2) / 3 + 5_000;
+
+/** What to write so that this laptop serves, or goes on serving. `now` by the clock of the API server. */
+export function planTake(
+  live: LentConfiguration | undefined,
+  desired: WebhookConfiguration,
+  own: Pick<DevSession, 'id' | 'holder' | 'url'>,
+  target: DevTarget,
+  now: Date,
+): TakePlan {
+  const expiresAt = new Date(now.getTime() + DEV_SESSION_MS);
+  if (live === undefined) {
+    const webhooks = devWebhooks([], desired.webhooks, target);
+    const metadata = withDevSession(desired.metadata, { ...own, expiresAt, created: true });
+    return { kind: 'create', object: { ...desired, metadata, webhooks } };
+  }
+  const state = devSessionOf(live, now);
+  if (state.kind === 'valid' && isElse(state.session, own)) return { kind: 'refused', by: state.session };
+  const webhooks = devWebhooks(live.webhooks ?? [], desired.webhooks, target);
+  const isFresh =
+    state.kind === 'valid' &&
+    state.session.id === own.id &&
+    state.session.expiresAt.getTime() - now.getTime() > RENEW_BELOW_MS;
+  if (isFresh && isDeepStrictEqual(live.webhooks ?? [], webhooks)) return { kind: 'keep' };
+  const created = state.kind !== 'none' && state.session?.created === true;
+  const metadata = withDevSession(live.metadata, { ...own, expiresAt, created });
+  return { kind: 'replace', object: { ...live, metadata, webhooks } };
+}
+
+/** The same person at the same place has restarted after a crash: two processes could not listen there. */
+const isElse = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
+  session.id !== own.id && !(session.holder === own.holder && session.url === own.url);
+
+export type PutBackPlan =
+  /** It is not ours, or not any more. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'delete' }
+  | { readonly kind: 'replace'; readonly object: LentConfiguration };
+
+/** What to write when the session `id` ends. `webhooks` are those for the time after it. */
+export function planPutBack(
+  live: LentConfiguration | undefined,
+  id: string,
+  webhooks: readonly LiveWebhook[],
+  now: Date,
+): PutBackPlan {
+  if (live === undefined) return { kind: 'none' };
+  const state = devSessionOf(live, now);
+  const session = state.kind === 'none' ? undefined : state.session;
+  if (session?.id !== id) return { kind: 'none' };
+  if (session.created) return { kind: 'delete' };
+  return { kind: 'replace', object: { ...live, metadata: withoutDevSession(live.metadata), webhooks } };
+}

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { guardsOf, isGuardEntry } from './policy-entries.ts';
+import { compileSpec, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import { buildPolicySet } from '../policy/policy-set.ts';
+import { webhookConfigurations } from './webhook-configurations.ts';
+
+const target = {
+  service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+  caBundle: 'Q0E=',
+  ownNamespace: 'gatehouse-system',
+  matchConditions: true,
+};
+
+const naming = (resource: string, change: object = {}) => ({
+  name: resource,
+  path: `spec.${resource}`,
+  target: { apiGroup: GROUP, resource },
+  onTargetDelete: 'Restrict' as const,
+  ...change,
+});
+const holding = (spec: Partial<AdmissionPolicySpec> = {}, name?: string) =>
+  policyOf({ validate: { references: [naming('datacenters'), naming('racks')] }, ...spec }, name);
+
+const entriesOf = (...policies: Parameters<typeof webhookConfigurations>[0]) =>
+  webhookConfigurations(policies, target).validating.webhooks;
+const deleting = (resource: string) => ({
+  resource: { group: GROUP, version: 'v1', resource },
+  subResource: '',
+  operation: 'DELETE' as const,
+});
+
+describe('the webhook entry for deletions of targets', () => {
+  test('is one for all of equal scope, whatever selects the objects that refer', () => {
+    const guards = entriesOf(
+      holding(),
+      holding(
+        {
+          match: { apiGroups: [GROUP], resources: ['servers'], objectSelector: { matchLabels: { a: 'b' } } },
+        },
+        'others',
+      ),
+    ).filter(({ name }) => isGuardEntry(name));
+    expect(guards).toMatchObject([
+      {
+        name: expect.stringMatching(/^restrict-fail-5s-[0-9a-f]{10}\.validate\.gatehouse\.dev$/) as string,
+        rules: [
+          { apiGroups: [GROUP], apiVersions: ['*'], operations: ['DELETE'], resources: ['datacenters'] },
+          { apiGroups: [GROUP], apiVersions: ['*'], operations: ['DELETE'], resources: ['racks'] },
+        ],
+        objectSelector: {},
+        failurePolicy: 'Fail',
+        sideEffects: 'None',
+        timeoutSeconds: 5,
+      },
+    ]);
+    expect(guards[0]?.namespaceSelector).toEqual({
+      matchExpressions: [
+        { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['gatehouse-system'] },
+      ],
+    });
+  });
+
+  test('has the failurePolicy and the timeout of the policy', () => {
+    const [guard] = guardsOf(holding({ failurePolicy: 'Ignore', timeoutSeconds: 3 }));
+    expect(guard?.entryId).toMatch(/^restrict-ignore-3s-/);
+  });
+
+  test('is not there where targets may go', () => {
+    expect(
+      guardsOf(policyOf({ validate: { references: [naming('racks', { onTargetDelete: 'Allow' })] } })),
+    ).toEqual([]);
+  });
+
+  test('leads to the policies that hold on to the kind, and to no others', () => {
+    const both = holding({}, 'both');
+    const racks = holding({ validate: { references: [naming('racks')] } }, 'racks');
+    const set = buildPolicySet([both, racks]);
+    const entry = guardsOf(both)[0]?.entryId ?? '';
+    expect(set.select(entry, deleting('racks'))).toEqual({ kind: 'governed', policies: [both, racks] });
+    expect(set.select(entry, deleting('datacenters'))).toEqual({ kind: 'governed', policies: [both] });
+    expect(set.select(entry, deleting('servers'))).toEqual({ kind: 'ungoverned' });
+    expect(set.select(both.entryId, deleting('racks'))).toEqual({ kind: 'ungoverned' });
+  });
+
+  test('is about targets in any version, also where the policy is about one', () => {
+    const v1 = holding({ match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } });
+    const request = { ...deleting('racks'), resource: { group: GROUP, version: 'v2', resource: 'racks' } };
+    expect(buildPolicySet([v1]).select(guardsOf(v1)[0]?.entryId ?? '', request)).toMatchObject({
+      kind: 'governed',
+    });
+  });
+});
+
+describe('a target cannot be held on to whose deletion the cluster needs', () => {
+  const problemOf = (apiGroup: string, resource: string, failurePolicy: 'Fail' | 'Ignore') => {
+    const references = [naming(resource, { target: { apiGroup, resource } })];
+    const result = compileSpec({ failurePolicy, validate: { references } });
+    return result.kind === 'rejected' ? [result.reason, result.problems[0]?.where] : [];
+  };
+  const REFUSED = ['LockoutScope', 'spec.validate.references[0].onTargetDelete'];
+
+  test.each([
+    ['', 'namespaces'],
+    ['', 'nodes'],
+    ['', 'pods'],
+    ['', 'endpoints'],
+    ['discovery.k8s.io', 'endpointslices'],
+    ['certificates.k8s.io', 'certificatesigningrequests'],
+  ])('%s %s, unless failures are ignored', (group, resource) => {
+    expect(problemOf(group, resource, 'Fail')).toEqual(REFUSED);
+    expect(problemOf(group, resource, 'Ignore')).toEqual([]);
+  });
+
+  test.each([
+    ['coordination.k8s.io', 'leases'],
+    ['gatehouse.dev', 'admissionpolicies'],
+    ['admissionregistration.k8s.io', 'validatingwebhookconfigurations'],
+  ])('%s %s, whatever happens to failures', (group, resource) => {
+    expect(problemOf(group, resource, 'Ignore')).toEqual(REFUSED);
+  });
+
+  test('what may be held on to is', () => {
+    expect(problemOf('', 'configmaps', 'Fail')).toEqual([]);
+  });
+});
+
+test('a policy with unique values has side effects, and none on a dry run', () => {
+  const unique = policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } });
+  const other = policyOf({ timeoutSeconds: 6, validate: { immutable: ['spec.serial'] } }, 'other');
+  expect(
+    entriesOf(unique, other).map(({ timeoutSeconds, sideEffects }) => [timeoutSeconds, sideEffects]),
+  ).toEqual([
+    [5, 'NoneOnDryRun'],
+    [6, 'None'],
+  ]);
+  const [mutating] = webhookConfigurations(
+    [
+      policyOf({
+        defaults: [{ path: 'spec.a', value: 1 }],
+        validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] },
+      }),
+    ],
+    target,
+  ).mutating.webhooks;
+  expect(mutating?.sideEffects).toBe('None');
+});

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+
+import { compileCel } from '../../cel/cel.ts';
+import { guardPolicy } from './protect-own-kinds.ts';
+
+const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
+const ALICE = { username: 'alice', groups: ['system:authenticated'] };
+const window = (expiresAt: string, user = 'restorer') => ({ spec: { principals: [{ user }], expiresAt } });
+
+const { policy } = guardPolicy([{ group: 'system:serviceaccounts:velero' }]);
+const { validations } = policy.spec as { readonly validations: readonly { readonly expression: string }[] };
+const [{ expression } = { expression: '' }] = validations;
+const allows = (userInfo: object, operation: string, resource: string, object: unknown, oldObject: unknown) =>
+  compileCel(expression, ['request', 'object', 'oldObject']).evaluate({
+    request: { userInfo, operation, resource: { resource } },
+    object,
+    oldObject,
+  });
+
+test('S3: a restorer writes none of our kinds, also while Gatehouse is down', () => {
+  const now = window('2026-11-21T12:00:00Z');
+  expect(allows(VELERO, 'CREATE', 'restorewindows', now, null)).toBe(false);
+  expect(allows(VELERO, 'DELETE', 'admissionpolicies', null, {})).toBe(false);
+  expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T13:00:00Z'), now)).toBe(false);
+  expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T11:00:00Z', 'x'), now)).toBe(false);
+});
+
+test('a restorer may end its own window sooner, and everybody else is not meant', () => {
+  const now = window('2026-11-21T12:00:00Z');
+  expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T11:00:00Z'), now)).toBe(true);
+  expect(allows(ALICE, 'CREATE', 'restorewindows', now, null)).toBe(true);
+  expect(allows(ALICE, 'DELETE', 'admissionpolicies', null, {})).toBe(true);
+});

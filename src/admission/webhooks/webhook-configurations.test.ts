@@ -1,0 +1,169 @@
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { compilePolicy, type CompiledPolicy } from '../policy/compile.ts';
+import { buildPolicySet } from '../policy/policy-set.ts';
+import type { Operation } from '../review/request.ts';
+import { webhookConfigurations } from './webhook-configurations.ts';
+
+const group = 'infra.example.com';
+const references = [{ name: 'dc', path: 'spec.dc', target: { apiGroup: group, resource: 'datacenters' } }];
+
+function policy(name: string, spec: Partial<AdmissionPolicySpec> = {}): CompiledPolicy {
+  const result = compilePolicy(
+    { metadata: { name }, spec: { match: { apiGroups: [group], resources: ['servers'] }, ...spec } },
+    {
+      ownNamespace: 'gatehouse-system',
+      matchConditions: true,
+      resolve: () => ({ kind: 'Datacenter', namespaced: false }),
+    },
+  );
+  if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
+  return result.policy;
+}
+
+const target = {
+  service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+  caBundle: 'Q0E=',
+  ownNamespace: 'gatehouse-system',
+  matchConditions: true,
+};
+
+describe('webhookConfigurations', () => {
+  test('no policy needs no webhook', () => {
+    const { mutating, validating } = webhookConfigurations([], target);
+    expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
+  });
+
+  test('a policy that only preserves owners changes objects, and checks none', () => {
+    const owners = policy('owners', { owners: { preserve: true } });
+    const { mutating, validating } = webhookConfigurations([owners], target);
+    expect(mutating.webhooks.map(({ rules }) => rules[0]?.operations)).toEqual([['CREATE', 'UPDATE']]);
+    expect(validating.webhooks).toEqual([]);
+  });
+
+  test('a webhook has every field that the API server would default', () => {
+    const servers = policy('servers', { defaults: [{ path: 'spec.a', value: 1 }] });
+    const { mutating, validating } = webhookConfigurations([servers], target);
+    expect(mutating).toEqual({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      metadata: {
+        name: 'gatehouse',
+        labels: { 'app.kubernetes.io/managed-by': 'gatehouse', 'velero.io/exclude-from-backup': 'true' },
+      },
+      webhooks: [
+        {
+          name: `${servers.entryId}.mutate.gatehouse.dev`,
+          clientConfig: {
+            service: { ...target.service, path: `/mutate/${servers.entryId}` },
+            caBundle: 'Q0E=',
+          },
+          rules: [
+            {
+              apiGroups: [group],
+              apiVersions: ['*'],
+              operations: ['CREATE', 'UPDATE'],
+              resources: ['servers'],
+              scope: '*',
+            },
+          ],
+          failurePolicy: 'Fail',
+          matchPolicy: 'Equivalent',
+          namespaceSelector: {
+            matchExpressions: [
+              { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['gatehouse-system'] },
+            ],
+          },
+          objectSelector: {},
+          sideEffects: 'None',
+          timeoutSeconds: 5,
+          admissionReviewVersions: ['v1', 'v1beta1'],
+          reinvocationPolicy: 'IfNeeded',
+        },
+      ],
+    });
+    expect(validating).toMatchObject({ kind: 'ValidatingWebhookConfiguration', webhooks: [] });
+  });
+
+  test.each<[Partial<AdmissionPolicySpec>, Operation[][]]>([
+    [{ validate: { immutable: ['spec.a'] } }, [['UPDATE']]],
+    [{ validate: { references } }, [['CREATE', 'UPDATE']]],
+    [{}, []],
+  ])('the validating webhook for %j asks only about what is checked', (spec, operations) => {
+    const match = {
+      apiGroups: [group],
+      resources: ['servers'],
+      operations: ['CREATE', 'UPDATE', 'DELETE'] as const,
+    };
+    const { mutating, validating } = webhookConfigurations([policy('p', { match, ...spec })], target);
+    expect(validating.webhooks.flatMap(({ rules }) => rules.map((rule) => rule.operations))).toEqual(
+      operations,
+    );
+    expect(mutating.webhooks).toEqual([]);
+    expect(JSON.stringify(validating)).not.toContain('reinvocationPolicy');
+  });
+
+  test('policies of equal scope share an entry and their rules are named once, in any order of policies', () => {
+    const validate = { references };
+    const all = [
+      policy('a', { validate }),
+      policy('b', { validate }),
+      policy('c', { validate, match: { apiGroups: [group], resources: ['racks', 'racks'] } }),
+      policy('d', { validate, failurePolicy: 'Ignore' }),
+    ];
+    const { validating } = webhookConfigurations(all, target);
+    expect(validating.webhooks.map(({ rules }) => rules.map(({ resources }) => resources))).toEqual([
+      [['racks'], ['servers']],
+      [['servers']],
+    ]);
+    expect(webhookConfigurations(all.toReversed(), target).validating).toEqual(validating);
+  });
+
+  test('matchConditions are written where the API server knows them', () => {
+    const matchConditions = [{ name: 'a', expression: 'true' }];
+    const match = { apiGroups: [group], resources: ['servers'], matchConditions };
+    const conditional = policy('p', { match, validate: { references } });
+    const webhookOf = (known: boolean) =>
+      webhookConfigurations([conditional], { ...target, matchConditions: known }).validating.webhooks[0];
+    expect(webhookOf(true)).toMatchObject({ matchConditions });
+    expect(webhookOf(false)).not.toHaveProperty('matchConditions');
+  });
+});
+
+describe('a policy set', () => {
+  const match = (...resources: string[]) => ({ apiGroups: [group], resources });
+  const all = [
+    policy('z', { match: match('servers') }),
+    policy('a', { match: match('*') }),
+    policy('m', { match: match('servers/*') }),
+    policy('s', { match: match('*/scale') }),
+    policy('other', { match: match('servers'), timeoutSeconds: 9 }),
+  ];
+  const entry = all[0]?.entryId ?? '';
+  const request = (resource: string, subResource = '', operation: Operation = 'CREATE') => ({
+    resource: { group, version: 'v1', resource },
+    subResource,
+    operation,
+  });
+
+  test.each([
+    ['servers', '', ['a', 'm', 'z']],
+    ['servers', 'status', ['m']],
+    ['servers', 'scale', ['m', 's']],
+    ['racks', '', ['a']],
+    ['racks', 'scale', ['s']],
+  ])('%s %s is governed by %j, in the order of their names', (resource, subResource, names) => {
+    const selection = buildPolicySet(all).select(entry, request(resource, subResource));
+    expect(selection.kind === 'governed' && selection.policies.map(({ name }) => name)).toEqual(names);
+  });
+
+  test('what nobody governs and what nobody knows are told apart', () => {
+    const set = buildPolicySet(all);
+    expect(set.select(entry, request('racks', 'status'))).toEqual({ kind: 'ungoverned' });
+    expect(set.select(entry, request('servers', '', 'DELETE'))).toEqual({ kind: 'ungoverned' });
+    const elsewhere = { group: 'other', version: 'v1', resource: 'servers' };
+    expect(set.select(entry, { ...request('servers'), resource: elsewhere })).toEqual({ kind: 'ungoverned' });
+    expect(set.select('fail-5s-0000000000', request('servers'))).toEqual({ kind: 'unknown-entry' });
+  });
+});

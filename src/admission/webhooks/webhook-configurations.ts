@@ -1,0 +1,217 @@
+import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
+import type { KubernetesObject } from '../../api/meta.ts';
+import type { Principal } from '../../api/restore-principal.ts';
+import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
+import { guardsOf } from './policy-entries.ts';
+import {
+  mutatedOperations as mutatedByHandler,
+  validatedOperations as validatedByHandler,
+  type CompiledHandler,
+} from '../handlers/compile-handler.ts';
+import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
+import { OWN_ENTRIES, type OwnEntry } from './own-entries.ts';
+import { writes, type Operation } from '../review/request.ts';
+import { forRestorers } from './restorer-entries.ts';
+import type { MatchCondition } from './scope.ts';
+
+/** Where the API server finds Gatehouse. */
+export interface WebhookTarget {
+  readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
+  /** Base64 of PEM. */
+  readonly caBundle: string;
+  /** Left out of every webhook, and nothing else is: Gatehouse has to start while it is down. */
+  readonly ownNamespace: string;
+  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
+  readonly matchConditions: boolean;
+  /** Who restores backups, of tools that detectors know. */
+  readonly restorers?: readonly Principal[];
+  /** Whether Gatehouse's own kinds are guarded as well. */
+  readonly guardsOwnKinds?: boolean;
+}
+
+interface WebhookRule {
+  readonly apiGroups: readonly string[];
+  readonly apiVersions: readonly string[];
+  readonly operations: readonly Operation[];
+  readonly resources: readonly string[];
+  readonly scope: '*';
+}
+
+/** Every field that the API server would default is written out, so that a comparison with the live object finds no difference. */
+export interface Webhook {
+  readonly name: string;
+  readonly clientConfig: {
+    readonly service: WebhookTarget['service'] & { readonly path: string };
+    readonly caBundle: string;
+  };
+  readonly rules: readonly WebhookRule[];
+  readonly failurePolicy: 'Fail' | 'Ignore';
+  readonly matchPolicy: 'Equivalent';
+  readonly namespaceSelector: NormalSelector;
+  readonly objectSelector: NormalSelector;
+  readonly matchConditions?: readonly MatchCondition[];
+  readonly sideEffects: 'None' | 'NoneOnDryRun';
+  readonly timeoutSeconds: number;
+  readonly admissionReviewVersions: readonly string[];
+  /** Of mutating webhooks alone. */
+  readonly reinvocationPolicy?: 'IfNeeded';
+}
+
+/** A Mutating- or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1. */
+export interface WebhookConfiguration extends KubernetesObject {
+  readonly webhooks: readonly Webhook[];
+}
+
+export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
+
+/**
+ * What the API server has to know so that it asks Gatehouse about what policies and handlers govern, and about nothing else.
+ *
+ * It asks mutating webhooks one after the other, in this order: handlers see what policies have made of an object.
+ */
+export function webhookConfigurations(
+  policies: readonly CompiledPolicy[],
+  target: WebhookTarget,
+  handlers: readonly CompiledHandler[] = [],
+): { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration } {
+  return {
+    mutating: configuration(
+      'MutatingWebhookConfiguration',
+      [
+        ...ownWebhooks('mutate', target),
+        ...webhooks('mutate', policies, mutatedOperations, target),
+        ...webhooks('mutate', handlers, mutatedByHandler, target),
+      ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
+    ),
+    validating: configuration('ValidatingWebhookConfiguration', [
+      ...ownWebhooks('validate', target),
+      ...webhooks('validate', policies, validatedOperations, target),
+      ...webhooks('validate', handlers, validatedByHandler, target),
+      ...webhooks('validate', policies.flatMap(guardsOf), ({ match }) => match.operations, target),
+    ]),
+  };
+}
+
+/** The operations of a policy on which it may change the object. */
+function mutatedOperations({
+  defaults,
+  mutations,
+  preservesOwners,
+  match,
+}: CompiledPolicy): readonly Operation[] {
+  const changes = defaults.length > 0 || mutations.length > 0 || preservesOwners;
+  return match.operations.filter((operation) => changes && writes(operation));
+}
+
+/** The operations of a policy at which one of its checks looks. */
+function validatedOperations(policy: CompiledPolicy): readonly Operation[] {
+  const { immutable, references, unique, schema, rules, warnings, auditAnnotations, match } = policy;
+  const always = rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
+  const onWrites = references.length > 0 || unique.length > 0 || schema !== undefined;
+  return match.operations.filter(
+    (operation) =>
+      always || (immutable.length > 0 && operation === 'UPDATE') || (onWrites && writes(operation)),
+  );
+}
+
+function configuration(kind: string, entries: readonly Webhook[]): WebhookConfiguration {
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind,
+    metadata: {
+      name: WEBHOOK_CONFIGURATION_NAME,
+      labels: { 'app.kubernetes.io/managed-by': 'gatehouse', [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+    },
+    webhooks: entries,
+  };
+}
+
+/** A policy or a handler, as far as the API server has to know of it. */
+interface Governing {
+  readonly entryId: string;
+  readonly match: CompiledMatch;
+  /** Values that are claimed when an object is validated, except on a dry run. */
+  readonly unique?: readonly unknown[];
+}
+
+function webhooks<T extends Governing>(
+  phase: 'mutate' | 'validate',
+  governing: readonly T[],
+  operationsOf: (one: T) => readonly Operation[],
+  target: WebhookTarget,
+): readonly Webhook[] {
+  const asked = governing.filter((one) => operationsOf(one).length > 0);
+  const entries = Map.groupBy(asked, ({ entryId }) => entryId);
+  return [...entries.keys()].sort().flatMap((entryId) => {
+    const [first, ...others] = entries.get(entryId) ?? [];
+    if (first === undefined) return [];
+    const all = [first, ...others];
+    const rules = uniqueRules(all.map((each) => ruleOf(each, operationsOf(each))));
+    const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
+    const asksAll: Webhook = {
+      ...webhook(phase, first, rules, target),
+      ...(claims ? { sideEffects: 'NoneOnDryRun' } : {}),
+    };
+    return forRestorers(asksAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
+  });
+}
+
+const OWN_TIMEOUT_SECONDS = 5;
+
+function ownWebhooks(
+  phase: OwnEntry['phase'],
+  { service, caBundle, guardsOwnKinds = false }: WebhookTarget,
+): readonly Webhook[] {
+  if (!guardsOwnKinds) return [];
+  return OWN_ENTRIES.filter((entry) => entry.phase === phase).map(({ entryId, failurePolicy, rules }) => ({
+    name: `${entryId}.${phase}.${GROUP}`,
+    clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+    rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
+    failurePolicy,
+    matchPolicy: 'Equivalent',
+    namespaceSelector: {},
+    objectSelector: {},
+    sideEffects: 'None',
+    timeoutSeconds: OWN_TIMEOUT_SECONDS,
+    admissionReviewVersions: ['v1', 'v1beta1'],
+  }));
+}
+
+/** All policies of an entry have the same scope: any of them speaks for it. */
+function webhook(
+  phase: 'mutate' | 'validate',
+  { entryId, match }: Governing,
+  rules: readonly WebhookRule[],
+  { service, caBundle, ownNamespace, matchConditions }: WebhookTarget,
+): Webhook {
+  return {
+    name: `${entryId}.${phase}.${GROUP}`,
+    clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+    rules,
+    failurePolicy: match.failurePolicy,
+    matchPolicy: 'Equivalent',
+    namespaceSelector: withoutNamespace(match.namespaceSelector, ownNamespace),
+    objectSelector: match.objectSelector,
+    ...(matchConditions && match.matchConditions.length > 0
+      ? { matchConditions: match.matchConditions }
+      : {}),
+    sideEffects: 'None',
+    timeoutSeconds: match.timeoutSeconds,
+    admissionReviewVersions: ['v1', 'v1beta1'],
+  };
+}
+
+function withoutNamespace(selector: NormalSelector, namespace: string): NormalSelector {
+  const exclusion = { key: NAMESPACE_NAME_LABEL, operator: 'NotIn', values: [namespace] } as const;
+  return { ...selector, matchExpressions: [...(selector.matchExpressions ?? []), exclusion] };
+}
+
+function ruleOf({ match }: Governing, operations: readonly Operation[]): WebhookRule {
+  const { apiGroups, apiVersions, resources } = match;
+  return { apiGroups, apiVersions, operations, resources, scope: '*' };
+}
+
+function uniqueRules(rules: readonly WebhookRule[]): readonly WebhookRule[] {
+  const bySpelling = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
+  return [...bySpelling.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
+}
