@@ -1,31 +1,41 @@
-/** For the tests of this room: an API server in memory, one kind at a time, and what else every controller is given. */
+/** For the tests of controllers: an API server in memory, and the values that every controller takes. */
 import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import { objectKey, type KubernetesObject } from '../../../src/api/meta.ts';
+import { groupResourceName, objectKey, type KubernetesObject } from '../../../src/api/meta.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
+import { mergeInto } from '../../../src/json/merge-patch.ts';
+import { ApiError as KubeApiError } from '../../../src/kube/api-error.ts';
+import type { KubeClient, ListOptions } from '../../../src/kube/client.ts';
+import type { KubeList, NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Log, Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/reconcile.ts';
 
-export class ApiError extends Error {
-  override readonly name = 'ApiError';
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
+/** An answer of the API server that is not success. */
+export class ApiError extends KubeApiError {
+  constructor(code: number, message: string, reason = REASONS[code] ?? '') {
+    super({ method: 'PUT', path: '/' }, { code, status: { reason, message } });
   }
 }
+
+const REASONS: Readonly<Record<number, string>> = {
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  422: 'Invalid',
+};
 
 /** The objects of one kind. What goes in and out is copied, as JSON would be. */
 export interface Objects<T extends KubernetesObject> {
   readonly read: (key: string) => T | undefined;
+  readonly list: () => readonly T[];
   /** Fails with 409 when the object exists. */
   readonly create: (object: T) => Promise<T>;
   /** Fails with 409 unless the object has the resourceVersion that is stored. */
   readonly replace: (object: T) => Promise<T>;
-  /** What someone else does: no write of ours. */
+  /** A change by another client: not counted as a write. */
   readonly edit: (key: string, change: (object: T) => T) => void;
   readonly add: (object: T) => void;
   readonly remove: (key: string) => void;
-  /** How many writes were asked for, whatever came of them. */
+  /** The number of creates and replaces that were tried, failed ones included. */
   readonly writes: () => number;
   /** The next write fails: before it is applied, or after, so that only the answer is lost. */
   readonly interrupt: (when: 'before' | 'after') => void;
@@ -60,9 +70,10 @@ export function createObjects<T extends KubernetesObject>(): Objects<T> {
       const object = stored.get(key);
       return object === undefined ? undefined : copyOf(object);
     },
+    list: () => [...stored.values()].map(copyOf),
     create: (object) =>
       write(object, (known) => {
-        if (known !== undefined) throw new ApiError(409, 'already exists');
+        if (known !== undefined) throw new ApiError(409, 'already exists', 'AlreadyExists');
       }),
     replace: (object) =>
       write(object, (known) => {
@@ -82,6 +93,88 @@ export function createObjects<T extends KubernetesObject>(): Objects<T> {
       interruption = when;
     },
   };
+}
+
+/** An API server in memory. It serves every kind, without defaults, schemas or admission. */
+export interface Cluster {
+  readonly client: MemoryClient;
+  readonly objects: <T extends KubernetesObject>(kind: Pick<Resource, 'group' | 'resource'>) => Objects<T>;
+}
+
+type MemoryClient = Pick<
+  KubeClient,
+  | 'get'
+  | 'getMetadata'
+  | 'list'
+  | 'listAll'
+  | 'pages'
+  | 'create'
+  | 'replace'
+  | 'replaceStatus'
+  | 'patchMerge'
+  | 'patchStatus'
+  | 'delete'
+>;
+
+/** Reads show the store as it is; `change` replaces single calls, e.g. to let them fail. */
+export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
+  const kinds = new Map<string, Objects<KubernetesObject>>();
+  const objects = <T extends KubernetesObject>(kind: Pick<Resource, 'group' | 'resource'>): Objects<T> => {
+    const name = groupResourceName(kind);
+    const known = kinds.get(name) ?? createObjects();
+    kinds.set(name, known);
+    return known as unknown as Objects<T>; // each test knows the type of the kinds that it stores
+  };
+  const read = <T extends KubernetesObject>(kind: Resource, ref: NamedRef): T | undefined =>
+    objects<T>(kind).read(objectKey(ref));
+  const merge = async <T extends KubernetesObject>(
+    kind: Resource,
+    ref: NamedRef,
+    patch: object,
+  ): Promise<T> => {
+    const before = read<T>(kind, ref);
+    if (before === undefined) throw new ApiError(404, 'not found');
+    const { resourceVersion } = (patch as KubernetesObject).metadata ?? before.metadata ?? {};
+    const merged = mergeInto(before as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
+    return await objects<T>(kind).replace({ ...merged, metadata: { ...merged.metadata, resourceVersion } });
+  };
+  const list = <T extends KubernetesObject>(
+    kind: Resource,
+    { namespace }: ListOptions = {},
+  ): KubeList<T> => ({
+    metadata: {},
+    items: objects<T>(kind)
+      .list()
+      .filter(({ metadata }) => namespace === undefined || metadata?.namespace === namespace),
+  });
+  const client: MemoryClient = {
+    get: async (kind, ref) => await Promise.resolve(read(kind, ref)),
+    getMetadata: async (kind, ref) => {
+      const { metadata } = (await Promise.resolve(read(kind, ref))) ?? {};
+      return metadata === undefined ? undefined : { metadata };
+    },
+    list: async (kind, options) => await Promise.resolve(list(kind, options)),
+    listAll: async (kind, options) => await Promise.resolve(list(kind, options)),
+    pages: async function* <T extends KubernetesObject>(kind: Resource, options?: ListOptions) {
+      yield await Promise.resolve(list<T>(kind, options));
+    },
+    create: (kind, object) => objects<typeof object>(kind).create(object),
+    replace: (kind, object) => objects<typeof object>(kind).replace(object),
+    replaceStatus: (kind, object) => objects<typeof object>(kind).replace(object),
+    patchMerge: merge,
+    patchStatus: merge,
+    delete: async (kind, ref, { preconditions = {} } = {}) => {
+      const { metadata } = (await Promise.resolve(read(kind, ref))) ?? {};
+      if (metadata === undefined) return 'absent';
+      const { uid = metadata.uid, resourceVersion = metadata.resourceVersion } = preconditions;
+      if (uid !== metadata.uid || resourceVersion !== metadata.resourceVersion)
+        throw new ApiError(409, 'the preconditions do not hold');
+      objects(kind).remove(objectKey(ref));
+      return 'deleted';
+    },
+    ...change,
+  };
+  return { client, objects };
 }
 
 /** As it comes over the wire. */
