@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from './meta.ts';
 import { conditionsSchema } from './conditions.ts';
 import { policyMatch, type LabelSelector } from './policy-match.ts';
 import { policyDefaults, policyMutations } from './policy-mutate.ts';
@@ -239,7 +239,7 @@ export type AdmissionPolicyStatus = TypeOf<typeof status>;
 export type PolicyParams = TypeOf<typeof params>;
 export type PolicyVariable = TypeOf<typeof variable>;
 
-export interface AdmissionPolicy extends KubernetesObject {
+export interface AdmissionPolicy extends KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: AdmissionPolicySpec;
   readonly status?: AdmissionPolicyStatus;

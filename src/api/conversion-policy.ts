@@ -1,5 +1,5 @@
 import { conditionsSchema } from './conditions.ts';
-import type { KubernetesObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from './meta.ts';
 import { FIELD_PATH } from './policy-field.ts';
 import {
   anyObject,
@@ -145,7 +145,7 @@ export type ConversionPolicyStatus = TypeOf<typeof status>;
 export type VersionSteps = TypeOf<typeof version>;
 export type ConversionStep = TypeOf<typeof step>;
 
-export interface ConversionPolicy extends KubernetesObject {
+export interface ConversionPolicy extends KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: ConversionPolicySpec;
   readonly status?: ConversionPolicyStatus;

@@ -28,7 +28,7 @@ export interface OwnerReference {
 }
 
 /** An object of any kind, as it stands in JSON. */
-export interface KubernetesObject {
+export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata?: ObjectMeta;

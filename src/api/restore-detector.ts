@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from './meta.ts';
 import { conditionsSchema } from './conditions.ts';
 import { principal } from './restore-principal.ts';
 import { array, integer, object, oneOf, optional, string, type TypeOf } from './schema.ts';
@@ -134,7 +134,7 @@ export const restoreDetectorSchema = object(
 export type RestoreDetectorSpec = TypeOf<typeof spec>;
 export type RestoreDetectorStatus = TypeOf<typeof status>;
 
-export interface RestoreDetector extends KubernetesObject {
+export interface RestoreDetector extends KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: RestoreDetectorSpec;
   readonly status?: RestoreDetectorStatus;

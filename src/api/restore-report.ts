@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from './meta.ts';
 import { relinkItem, violation } from './restore-findings.ts';
 import { array, integer, object, optional, string, type TypeOf } from './schema.ts';
 
@@ -24,7 +24,7 @@ export const restoreReportSchema = object(
 
 export type RestoreReportSpec = TypeOf<typeof spec>;
 
-export interface RestoreReport extends KubernetesObject {
+export interface RestoreReport extends KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: RestoreReportSpec;
 }

@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from './meta.ts';
 import { conditionsSchema } from './conditions.ts';
 import { relinkItem, violation } from './restore-findings.ts';
 import { restoreWindowSpec, type RestoreWindowSpec } from './restore-window-spec.ts';
@@ -92,7 +92,7 @@ export const restoreWindowSchema = object(
 
 export type RestoreWindowStatus = TypeOf<typeof status>;
 
-export interface RestoreWindow extends KubernetesObject {
+export interface RestoreWindow extends KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: RestoreWindowSpec;
   readonly status?: RestoreWindowStatus;

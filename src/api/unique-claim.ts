@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from './meta.ts';
 import { apiGroup, array, object, optional, string, type TypeOf } from './schema.ts';
 
 const holder = object(
@@ -68,7 +68,7 @@ export type UniqueClaimSpec = TypeOf<typeof spec>;
 /** A write of the holder that may still be on its way into storage. */
 export type AdmittedRequest = TypeOf<typeof admitted>;
 
-export interface UniqueClaim extends KubernetesObject {
+export interface UniqueClaim extends KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: UniqueClaimSpec;
 }

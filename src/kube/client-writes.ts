@@ -1,7 +1,7 @@
 import { isNotFound } from './api-error.ts';
 import { callOf } from './client-reads.ts';
 import type { ApplyOptions, KubeClient, WriteOptions } from './client.ts';
-import { resourceName, withKind, type KubeObject, type NamedRef, type Resource } from './object.ts';
+import { groupResourceName, withKind, type KubeObject, type NamedRef, type Resource } from './object.ts';
 import { resourcePath } from './path.ts';
 import { APPLY_PATCH, type Rest } from './rest.ts';
 
@@ -18,7 +18,7 @@ export function createWrites(rest: Rest): KubeWrites {
     const version = object.metadata?.resourceVersion;
     if (version === undefined || version === '') {
       throw new Error(
-        `${resourceName(resource)} ${ref.name} has no resourceVersion: read it before you replace it, or use apply`,
+        `${groupResourceName(resource)} ${ref.name} has no resourceVersion: read it before you replace it, or use apply`,
       );
     }
     return rest.request<T>({
@@ -113,7 +113,7 @@ function namespaceInside(resource: Resource, object: KubeObject): string | undef
   if (!resource.namespaced) return undefined;
   if (namespace === undefined || namespace === '') {
     throw new Error(
-      `${resourceName(resource)} is namespaced: set metadata.namespace of "${object.metadata?.name ?? ''}"`,
+      `${groupResourceName(resource)} is namespaced: set metadata.namespace of "${object.metadata?.name ?? ''}"`,
     );
   }
   return namespace;

@@ -1,6 +1,6 @@
 import { createReads } from './client-reads.ts';
 import { createWrites } from './client-writes.ts';
-import type { KubeList, KubeMeta, KubeObject, NamedRef, Resource } from './object.ts';
+import type { KubeList, ObjectMeta, KubeObject, NamedRef, Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
 export interface CallOptions {
@@ -55,7 +55,7 @@ export type JsonPatchOperation =
 
 /** An object without spec and status: what a metadata-only read returns. */
 export interface ObjectMetadata extends KubeObject {
-  readonly metadata: KubeMeta;
+  readonly metadata: ObjectMeta;
 }
 
 /**

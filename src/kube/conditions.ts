@@ -1,14 +1,14 @@
-import type { KubeCondition } from './object.ts';
+import type { Condition } from './object.ts';
 
 /**
  * `conditions` with `next` in its place. `lastTransitionTime` moves only when the status does.
  * Returns the same array when nothing changed, so that callers can tell by identity that there is nothing to write.
  */
 export function setCondition(
-  conditions: readonly KubeCondition[] | undefined,
-  next: Omit<KubeCondition, 'lastTransitionTime'>,
+  conditions: readonly Condition[] | undefined,
+  next: Omit<Condition, 'lastTransitionTime'>,
   now: Date,
-): readonly KubeCondition[] {
+): readonly Condition[] {
   const before = conditions ?? [];
   const index = before.findIndex(({ type }) => type === next.type);
   const current = before[index];

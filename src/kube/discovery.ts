@@ -1,6 +1,6 @@
 import { isNotFound } from './api-error.ts';
 import type { Clock } from './clock.ts';
-import { isRecord, resourceName, type Resource } from './object.ts';
+import { isRecord, groupResourceName, type Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
 export interface ServerVersion {
@@ -72,10 +72,10 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
   };
 
   return {
-    resolve: async (wanted, signal) => ask(resourceName(wanted), () => lookUp(rest, wanted), signal),
+    resolve: async (wanted, signal) => ask(groupResourceName(wanted), () => lookUp(rest, wanted), signal),
     resolveKind: async (wanted, signal) => ask(kindName(wanted), () => lookUpKind(rest, wanted), signal),
     forget: (resource) => {
-      answers.delete(resourceName(resource));
+      answers.delete(groupResourceName(resource));
       for (const name of answers.keys()) if (name.startsWith(kindsOf(resource))) answers.delete(name);
     },
     serverVersion: async (signal) => {

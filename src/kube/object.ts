@@ -1,7 +1,7 @@
 /** What every object of the Kubernetes API has in common, as it stands in JSON. */
 
 /** @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
-export interface KubeMeta {
+export interface ObjectMeta {
   readonly name?: string;
   readonly generateName?: string;
   readonly namespace?: string;
@@ -15,10 +15,10 @@ export interface KubeMeta {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly finalizers?: readonly string[];
-  readonly ownerReferences?: readonly KubeOwnerReference[];
+  readonly ownerReferences?: readonly OwnerReference[];
 }
 
-export interface KubeOwnerReference {
+export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
@@ -30,7 +30,7 @@ export interface KubeOwnerReference {
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
-  readonly metadata?: KubeMeta;
+  readonly metadata?: ObjectMeta;
 }
 
 export interface KubeList<T extends KubeObject> {
@@ -66,7 +66,7 @@ export interface NamedRef {
 }
 
 /** A condition of the API conventions: `reason` is one CamelCase word, `message` is for people. */
-export interface KubeCondition {
+export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
@@ -93,7 +93,7 @@ export function withKind<T extends KubeObject>(resource: Resource, object: T): T
 }
 
 /** `datacenters.infra.example.com`, or `secrets` for the core group: how people and RBAC write a resource. */
-export function resourceName({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
+export function groupResourceName({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
   return group === '' ? resource : `${resource}.${group}`;
 }
 

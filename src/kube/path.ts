@@ -1,4 +1,4 @@
-import { resourceName, type Resource } from './object.ts';
+import { groupResourceName, type Resource } from './object.ts';
 
 export interface PathParts {
   readonly namespace?: string | undefined;
@@ -12,7 +12,7 @@ export interface PathParts {
  */
 export function resourcePath(resource: Resource, { namespace, name, subresource }: PathParts = {}): string {
   const { group, version, namespaced } = resource;
-  const what = resourceName(resource);
+  const what = groupResourceName(resource);
   if (!namespaced && namespace !== undefined) {
     throw new Error(`${what} is cluster-scoped: ask for it without the namespace "${namespace}"`);
   }

@@ -5,7 +5,7 @@ import { createChangeSink, dropManagedFields, type Change } from './change.ts';
 import { createReads } from './client-reads.ts';
 import { linkedController, orAborted, sleep, systemClock, type Clock } from './clock.ts';
 import type { Log } from './log.ts';
-import { resourceName, type KubeObject } from './object.ts';
+import { groupResourceName, type KubeObject } from './object.ts';
 import { watchOnce, type WatchScope, type WatchTiming } from './reflector-watch.ts';
 import type { Rest } from './rest.ts';
 import type { WritableStore } from './store.ts';
@@ -107,7 +107,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const scope: WatchScope = { resource, namespace, labelSelector, fieldSelector, metadataOnly };
   const timing = { ...TIMING, ...options.timing };
   const log = options.log;
-  const fields = { resource: resourceName(resource), namespace };
+  const fields = { resource: groupResourceName(resource), namespace };
   const reads = createReads(rest);
   const sink = createChangeSink({ store, transform, onChange, log });
   const synced = Promise.withResolvers<undefined>();

@@ -1,5 +1,5 @@
 /** A CA bundle out of somebody's Secret or ConfigMap. */
-import type { KubernetesObject } from '../api/meta.ts';
+import type { KubeObject } from '../api/meta.ts';
 import { pick } from '../json/pick.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from './annotations.ts';
 import { MAX_BUNDLE_BYTES } from './bundle.ts';
@@ -7,7 +7,7 @@ import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './injection-requ
 import { splitCertificates, toCertificatePem, type CertificatePem } from './pem.ts';
 
 /** What is kept of a source: its certificates and its consent. A private key beside them is dropped on arrival. */
-export interface SourceObject extends KubernetesObject {
+export interface SourceObject extends KubeObject {
   /** A Secret's are base64, a ConfigMap's are text. */
   readonly data?: Readonly<Record<string, string>>;
 }

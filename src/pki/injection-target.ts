@@ -1,5 +1,5 @@
 /** The kinds that can carry a CA bundle: where in them it stands, and who owns that place. */
-import type { KubernetesObject, ObjectMeta } from '../api/meta.ts';
+import type { KubeObject, ObjectMeta } from '../api/meta.ts';
 import { pick } from '../json/pick.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER } from './annotations.ts';
 import {
@@ -34,7 +34,7 @@ export interface OwnEntry {
 }
 
 /** All that the injector knows of an object; the rest of it is dropped when it arrives. */
-export interface InjectionTarget extends KubernetesObject {
+export interface InjectionTarget extends KubeObject {
   readonly request: InjectionRequest;
   readonly slots: readonly Slot[];
   readonly own: readonly OwnEntry[];
@@ -53,7 +53,7 @@ export interface TargetKind {
 }
 
 /** The fields of all these kinds that matter here, as they come from the API server. */
-export interface RawTarget extends KubernetesObject {
+export interface RawTarget extends KubeObject {
   readonly metadata?: ObjectMeta & { readonly managedFields?: readonly ManagedFieldsEntry[] };
   readonly webhooks?: readonly { readonly name: string; readonly clientConfig: ClientConfig }[];
   readonly spec?: {

@@ -1,4 +1,4 @@
-import type { KubernetesObject, OwnerReference } from '../api/meta.ts';
+import type { KubeObject, OwnerReference } from '../api/meta.ts';
 import {
   CA_BUNDLE_KEY,
   SERVING_CERT_ADOPT,
@@ -15,7 +15,7 @@ import { madeByServiceCa } from './secret-openshift.ts';
 import { listOf } from './serving-cert-names.ts';
 import { isOutput, OUTPUT_KEYS, type Output } from './serving-cert-outputs.ts';
 
-export interface Secret extends KubernetesObject {
+export interface Secret extends KubeObject {
   readonly type?: string;
   readonly immutable?: boolean;
   /** Values in base64. */

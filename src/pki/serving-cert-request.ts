@@ -1,5 +1,5 @@
 import { parseDuration } from '../api/duration.ts';
-import type { KubernetesObject } from '../api/meta.ts';
+import type { KubeObject } from '../api/meta.ts';
 import { quote } from '../json/shown.ts';
 import {
   SERVING_CERT_DURATION,
@@ -18,7 +18,7 @@ import { isOutput, OUTPUTS, type Output } from './serving-cert-outputs.ts';
 import { DEFAULT_SERVING_CERT_LIFETIME } from './serving-cert.ts';
 
 /** The fields of a Service that matter here. */
-export interface Service extends KubernetesObject {
+export interface Service extends KubeObject {
   readonly spec?: { readonly type?: string; readonly clusterIP?: string };
 }
 

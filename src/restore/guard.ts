@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
-import type { KubernetesObject } from '../api/meta.ts';
+import type { KubeObject } from '../api/meta.ts';
 import { isAmong, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { Principal } from '../api/restore-principal.ts';
@@ -20,8 +20,8 @@ export interface OwnRequest {
   readonly resource: string;
   readonly user: Requester;
   /** Absent on DELETE. */
-  readonly object: KubernetesObject | undefined;
-  readonly oldObject: KubernetesObject | undefined;
+  readonly object: KubeObject | undefined;
+  readonly oldObject: KubeObject | undefined;
 }
 
 export interface GuardWorld {
@@ -178,7 +178,7 @@ function onlyEnds({ operation, resource, user, object, oldObject }: OwnRequest):
  *
  * @returns the same if nothing is to change
  */
-export function completeWindow(request: OwnRequest, now: Date): KubernetesObject | undefined {
+export function completeWindow(request: OwnRequest, now: Date): KubeObject | undefined {
   const { object, operation } = request;
   const ended = operation === 'CREATE' && object !== undefined ? withEnd(object, now) : object;
   return signed({ ...request, object: ended });
@@ -187,7 +187,7 @@ export function completeWindow(request: OwnRequest, now: Date): KubernetesObject
 /** What a window lasts whose end nobody has named, in milliseconds. */
 const DEFAULT_WINDOW_MS = 2 * 3_600_000;
 
-function withEnd(object: KubernetesObject, now: Date): KubernetesObject {
+function withEnd(object: KubeObject, now: Date): KubeObject {
   const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet held to its schema
   if (typeof spec !== 'object' || spec === null) return object;
   const { expiresAt } = spec;
@@ -202,7 +202,7 @@ function withEnd(object: KubernetesObject, now: Date): KubernetesObject {
   return window;
 }
 
-function signed({ operation, user, object, oldObject }: OwnRequest): KubernetesObject | undefined {
+function signed({ operation, user, object, oldObject }: OwnRequest): KubeObject | undefined {
   if (object === undefined) return undefined;
   const opener = operation === 'CREATE' ? user.username : oldObject?.metadata?.annotations?.[OPENED_BY];
   const { labels, annotations } = object.metadata ?? {};

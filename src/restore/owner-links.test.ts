@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { KubernetesObject, ObjectMeta, OwnerReference } from '../api/meta.ts';
+import type { KubeObject, ObjectMeta, OwnerReference } from '../api/meta.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../api/owner-record.ts';
 import { linkPatch, lostOwners, NO_LIMITS, planLinks, type OwnerState } from './owner-links.ts';
 
@@ -9,7 +9,7 @@ const rack: OwnerReference = { apiVersion: 'infra.example.com/v1', kind: 'Rack',
 const shelf: OwnerReference = { ...rack, kind: 'Shelf', name: 's1', uid: 'old-shelf' };
 const other: OwnerReference = { ...rack, name: 'other', uid: 'other', controller: true };
 
-function restored(refs: readonly OwnerReference[], metadata: ObjectMeta = {}, self = 'a'): KubernetesObject {
+function restored(refs: readonly OwnerReference[], metadata: ObjectMeta = {}, self = 'a'): KubeObject {
   return {
     metadata: {
       name: 'a',
@@ -31,13 +31,13 @@ const found = (uid = 'new', rest: Partial<Extract<OwnerState, { kind: 'found' }>
 });
 const MISSING: OwnerState = { kind: 'missing' };
 const plan = (
-  object: KubernetesObject,
+  object: KubeObject,
   state: OwnerState | ((ref: OwnerReference) => OwnerState),
   limits = NO_LIMITS,
 ) => planLinks(SERVERS, object, typeof state === 'function' ? state : () => state, limits);
 
 describe('what was lost', () => {
-  test.each<[what: string, object: KubernetesObject, kinds: readonly string[]]>([
+  test.each<[what: string, object: KubeObject, kinds: readonly string[]]>([
     ['is what is recorded and not there', restored([rack, shelf], { ownerReferences: [shelf] }), ['Rack']],
     ['is nothing where all is there', restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }), []],
     ['is nothing without a record', { metadata: { name: 'a' } }, []],

@@ -1,5 +1,5 @@
 /** Which recorded owners of a restored object are linked again: judged from the object and from its owners as they are now. */
-import type { GroupResource, KubernetesObject, OwnerReference } from '../api/meta.ts';
+import type { GroupResource, KubeObject, OwnerReference } from '../api/meta.ts';
 import { mayOwnAgain } from '../api/owner-kinds.ts';
 import {
   encodeOwnerRecord,
@@ -54,7 +54,7 @@ export interface LinkPlan {
 
 /** The recorded owners that the object does not refer to. */
 export function lostOwners(
-  object: KubernetesObject,
+  object: KubeObject,
   { stale }: Pick<LinkLimits, 'stale'> = NO_LIMITS,
 ): readonly OwnerReference[] {
   const record = parseOwnerRecord(object.metadata?.annotations?.[OWNER_RECORD_ANNOTATION]);
@@ -66,7 +66,7 @@ export function lostOwners(
 /** @param stateOf of each of {@link lostOwners} */
 export function planLinks(
   resource: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
   stateOf: (ref: OwnerReference) => OwnerState,
   limits: LinkLimits = NO_LIMITS,
 ): LinkPlan {
@@ -95,7 +95,7 @@ export function planLinks(
 const withoutBlocking = (ref: OwnerReference): OwnerReference =>
   ref.blockOwnerDeletion === true ? { ...ref, blockOwnerDeletion: false } : ref;
 
-function standing({ metadata }: KubernetesObject, stale: ReadonlySet<string>): readonly OwnerReference[] {
+function standing({ metadata }: KubeObject, stale: ReadonlySet<string>): readonly OwnerReference[] {
   return (metadata?.ownerReferences ?? []).filter(({ uid }) => !stale.has(uid));
 }
 
@@ -145,7 +145,7 @@ export type GuardedOperation =
 
 /** The plan as a JSON patch that fails unless the object is still the one that was judged. */
 export function linkPatch(
-  { metadata = {} }: KubernetesObject,
+  { metadata = {} }: KubeObject,
   { ownerReferences, record }: Pick<LinkPlan, 'ownerReferences' | 'record'>,
 ): readonly GuardedOperation[] {
   const { uid, resourceVersion, annotations, ownerReferences: before } = metadata;

@@ -1,12 +1,8 @@
-import type { KubernetesObject } from '../api/meta.ts';
+import type { KubeObject } from '../api/meta.ts';
 import type { Violation } from '../api/restore-window.ts';
 
 /** How a report names an object. */
-export function subjectOf({
-  apiVersion = '',
-  kind = '',
-  metadata = {},
-}: KubernetesObject): Violation['object'] {
+export function subjectOf({ apiVersion = '', kind = '', metadata = {} }: KubeObject): Violation['object'] {
   const { name = '', namespace, uid } = metadata;
   return {
     apiVersion,

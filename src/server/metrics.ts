@@ -24,7 +24,7 @@ import { createUniqueMetrics, type UniqueMetrics } from './unique-metrics.ts';
 export type { Outcome } from './admission-metrics.ts';
 
 /** What a workqueue reports, under the names that client-go gave these metrics. */
-export interface QueueMetrics {
+export interface WorkqueueMetrics {
   readonly depth: (keys: number) => void;
   readonly added: () => void;
   readonly retried: () => void;
@@ -33,7 +33,7 @@ export interface QueueMetrics {
 }
 
 /** What is in flight in a workqueue at the moment of a scrape. */
-export interface QueueLoad {
+export interface WorkqueueLoad {
   readonly unfinishedWorkSeconds: number;
   readonly longestRunningProcessorSeconds: number;
 }
@@ -70,9 +70,9 @@ export interface Metrics
   readonly rejectedRequest: (status: number) => void;
   readonly apiRequest: (labels: { method: string; code: string }, seconds: number) => void;
   readonly leader: (isLeader: boolean) => void;
-  readonly queue: (name: string) => QueueMetrics;
+  readonly queue: (name: string) => WorkqueueMetrics;
   /** `load` is asked at each scrape, until it is replaced by a later queue of the same name. */
-  readonly queueLoad: (name: string, load: () => QueueLoad) => void;
+  readonly queueLoad: (name: string, load: () => WorkqueueLoad) => void;
 }
 
 const WORK_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
@@ -140,12 +140,12 @@ export function createMetrics({ exemplar }: MetricsOptions = {}): Metrics {
 /** @see https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go */
 function createQueueMetrics(registers: Registry[]): Pick<Metrics, 'queue' | 'queueLoad'> {
   const labelNames = ['name'];
-  const loads = new Map<string, () => QueueLoad>();
+  const loads = new Map<string, () => WorkqueueLoad>();
   const counter = (name: string, help: string) => new Counter({ name, help, labelNames, registers });
   const histogram = (name: string, help: string) =>
     new Histogram({ name, help, labelNames, buckets: WORK_BUCKETS, registers });
 
-  const loadGauge = (name: string, help: string, value: (load: QueueLoad) => number) => {
+  const loadGauge = (name: string, help: string, value: (load: WorkqueueLoad) => number) => {
     new Gauge({
       name,
       help,

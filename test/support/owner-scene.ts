@@ -9,7 +9,7 @@ import {
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject, KubeOwnerReference, Resource } from '../../src/kube/object.ts';
+import type { KubeObject, OwnerReference, Resource } from '../../src/kube/object.ts';
 import type { Cluster } from './cluster.ts';
 import { enforceExamples, seeInForce } from './gatehouse-cluster.ts';
 import { datacenter, server, type Conditioned } from './objects.ts';
@@ -20,7 +20,7 @@ const RESTORER = {
   groups: ['system:serviceaccounts', 'system:serviceaccounts:velero', 'system:authenticated'],
 };
 
-export type OwnerFlags = Pick<KubeOwnerReference, 'controller' | 'blockOwnerDeletion'>;
+export type OwnerFlags = Pick<OwnerReference, 'controller' | 'blockOwnerDeletion'>;
 
 export interface SweptWindow extends Conditioned {
   readonly status?: RestoreWindowStatus & NonNullable<Conditioned['status']>;
@@ -33,8 +33,8 @@ export interface OwnerScene {
   readonly place: (name: string) => { readonly namespace: string; readonly name: string };
   readonly find: (name: string) => Promise<Server | undefined>;
   /** To that Datacenter as it is now. */
-  readonly ownerNamed: (name: string, flags?: OwnerFlags) => Promise<KubeOwnerReference>;
-  readonly create: (name: string, owners: readonly KubeOwnerReference[], dryRun?: boolean) => Promise<Server>;
+  readonly ownerNamed: (name: string, flags?: OwnerFlags) => Promise<OwnerReference>;
+  readonly create: (name: string, owners: readonly OwnerReference[], dryRun?: boolean) => Promise<Server>;
   /** A Server with an owner of that name as a backup has it; neither of the two is there any more. */
   readonly backUp: (name: string, owner: string, flags?: OwnerFlags) => Promise<Server>;
   readonly open: (name: string, sweep?: RestoreWindow['spec']['sweep']) => Promise<void>;
@@ -110,7 +110,7 @@ export async function createOwnerScene(
 export const recordOf = (object: KubeObject | undefined): string | undefined =>
   object?.metadata?.annotations?.[OWNER_RECORD_ANNOTATION];
 
-export const ownersOf = (object: KubeObject | undefined): readonly KubeOwnerReference[] =>
+export const ownersOf = (object: KubeObject | undefined): readonly OwnerReference[] =>
   object?.metadata?.ownerReferences ?? [];
 
 /** What a backup tool creates: without what the API server gives, and without owners. */

@@ -1,6 +1,6 @@
 /** How Velero writes the objects of a backup, one after the other, and what it makes of refusals. */
 import { resourcePath } from '../../src/kube/path.ts';
-import { resourceName } from '../../src/kube/object.ts';
+import { groupResourceName } from '../../src/kube/object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import { isRefusal, sayOf, type Answer, type Json, type ToolClient } from './velero-client.ts';
 import { mergeDiff, restoreLabels, stripped, withMetadata, type BackupObject } from './velero-objects.ts';
@@ -49,7 +49,7 @@ export function createItemWriter(options: ItemsOptions): ItemWriter {
   const write = async ({ resource, object }: Item): Promise<void> => {
     const from = object.metadata.namespace;
     const namespace = from === undefined ? undefined : (spec.namespaceMapping?.[from] ?? from);
-    const what = `${resourceName(resource)}/${namespace === undefined ? '' : `${namespace}/`}${object.metadata.name}`;
+    const what = `${groupResourceName(resource)}/${namespace === undefined ? '' : `${namespace}/`}${object.metadata.name}`;
     if (namespace !== undefined && !ensured.has(namespace)) {
       await ensureNamespace(namespace, from ?? namespace, options, tally);
       ensured.add(namespace);
@@ -70,7 +70,9 @@ export function createItemWriter(options: ItemsOptions): ItemWriter {
   };
   return {
     list: async (items) => {
-      for (const { resource } of new Map(items.map((item) => [resourceName(item.resource), item])).values())
+      for (const { resource } of new Map(
+        items.map((item) => [groupResourceName(item.resource), item]),
+      ).values())
         for (const path of await listed(client, resource)) known.add(path);
     },
     write,
@@ -81,7 +83,8 @@ export function createItemWriter(options: ItemsOptions): ItemWriter {
 /** The paths of all objects of a kind. */
 async function listed(client: ToolClient, resource: Item['resource']): Promise<readonly string[]> {
   const answer = await client.send('GET', resourcePath(resource));
-  if (isRefusal(answer)) throw new Error(`Velero cannot list ${resourceName(resource)}: ${sayOf(answer)}`);
+  if (isRefusal(answer))
+    throw new Error(`Velero cannot list ${groupResourceName(resource)}: ${sayOf(answer)}`);
   const items = answer.body.items as readonly BackupObject[]; // a list of Kubernetes
   return items.map(({ metadata: { namespace, name } }) => resourcePath(resource, { namespace, name }));
 }

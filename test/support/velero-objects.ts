@@ -1,11 +1,11 @@
 /** What Velero makes of an object of a backup before it sends it. */
 import { createHash } from 'node:crypto';
 
-import { isRecord, type KubeMeta, type KubeObject } from '../../src/kube/object.ts';
+import { isRecord, type ObjectMeta, type KubeObject } from '../../src/kube/object.ts';
 
 /** An object as a cluster returned it, and so as it stands in a backup. */
 export type BackupObject = KubeObject & {
-  readonly metadata: KubeMeta & { readonly name: string; readonly managedFields?: readonly object[] };
+  readonly metadata: ObjectMeta & { readonly name: string; readonly managedFields?: readonly object[] };
   readonly status?: unknown;
 };
 
@@ -47,7 +47,7 @@ export function restoreLabels(backup: string, restore: string): Readonly<Record<
   return { 'velero.io/backup-name': validName(backup), 'velero.io/restore-name': validName(restore) };
 }
 
-export function withMetadata(object: BackupObject, metadata: Partial<KubeMeta>): BackupObject {
+export function withMetadata(object: BackupObject, metadata: Partial<ObjectMeta>): BackupObject {
   return { ...object, metadata: { ...object.metadata, ...metadata } };
 }
 

@@ -1,6 +1,6 @@
 /** In which order Velero restores. */
 import type { Resource } from '../../src/kube/object.ts';
-import { resourceName } from '../../src/kube/object.ts';
+import { groupResourceName } from '../../src/kube/object.ts';
 import type { Seeded } from './seeded.ts';
 import type { BackupObject } from './velero-objects.ts';
 
@@ -36,7 +36,7 @@ export interface Item {
  * map do, and the objects of a namespace by name.
  */
 export function veleroOrder(items: readonly Item[], seeded: Seeded): readonly Item[] {
-  const kinds = Map.groupBy(items, ({ resource }) => resourceName(resource));
+  const kinds = Map.groupBy(items, ({ resource }) => groupResourceName(resource));
   const names = [...kinds.keys()].toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
   return names.flatMap((name) => {
     const places = Map.groupBy(kinds.get(name) ?? [], ({ object }) => object.metadata.namespace ?? '');

@@ -1,4 +1,4 @@
-import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../api/meta.ts';
 import { exemptionOf } from './exceptions/exemption.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
@@ -19,7 +19,7 @@ import type { Circumstances } from './world.ts';
 export async function auditUnique(
   policy: CompiledPolicy,
   { group, resource }: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
   circumstances: Circumstances,
 ): Promise<readonly Violation[]> {
   const { world, signal } = circumstances;

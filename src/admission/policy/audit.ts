@@ -1,4 +1,4 @@
-import type { GroupResource, KubernetesObject } from '../../api/meta.ts';
+import type { GroupResource, KubeObject } from '../../api/meta.ts';
 import { auditUnique } from './audit-unique.ts';
 import { missingTarget } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
@@ -37,7 +37,7 @@ export const hasAudit = ({ audit, references, unique, rules, schema }: CompiledP
 export async function auditObject(
   policy: CompiledPolicy,
   resource: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
   circumstances: Circumstances,
 ): Promise<Audited> {
   const { violations, unseen, unreadable } = await judge(policy, asCreated(resource, object), circumstances);
@@ -55,7 +55,7 @@ export async function auditObject(
 }
 
 /** A request that would create a stored object as it is, by nobody. */
-export function asCreated({ group, resource }: GroupResource, object: KubernetesObject): AdmissionRequest {
+export function asCreated({ group, resource }: GroupResource, object: KubeObject): AdmissionRequest {
   const { apiVersion = '', kind = '', metadata } = object;
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
   const gvk = { group, version, kind };

@@ -1,4 +1,4 @@
-import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
 import { isBeingDeleted } from './references/check-references.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { restricting } from '../webhooks/policy-entries.ts';
@@ -19,7 +19,7 @@ export interface GovernedSketch {
 export function sketchOf(
   policies: readonly CompiledPolicy[],
   { group, resource }: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
 ): GovernedSketch {
   const { name = '', namespace, labels = {} } = object.metadata ?? {};
   if (!isJsonObject(object)) return { targets: [], claims: [] };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../api/meta.ts';
 import { compilePolicy, type CompiledPolicy } from './compile.ts';
 import type { Decision } from '../review/decision.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
@@ -84,7 +84,7 @@ interface Cluster {
 function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}) {
   const reads: string[] = [];
   const asks: string[] = [];
-  const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+  const read = (ref: ObjectRef): Promise<KubeObject | undefined> => {
     reads.push(targetKey(ref));
     if (broken.includes(ref.name)) return Promise.reject(new Error('connection refused'));
     return Promise.resolve(live.includes(ref.name) ? {} : undefined);

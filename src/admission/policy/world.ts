@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectMeta, ObjectRef, OwnerReference } from '../../api/meta.ts';
+import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '../../api/meta.ts';
 import type { Requester } from '../../api/principals.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
@@ -7,9 +7,9 @@ import type { AdmissionRequest, Operation } from '../review/request.ts';
 /** The only door from this room to the cluster. What it finds may allow; only what it confirms may deny. */
 export interface World {
   /** From the store: fast, and possibly out of date. */
-  readonly find: (ref: ObjectRef) => KubernetesObject | undefined;
+  readonly find: (ref: ObjectRef) => KubeObject | undefined;
   /** Live, from the API server; undefined only when there certainly is none. Throws when it cannot tell. */
-  readonly confirm: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly confirm: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   /**
    * The same, and all of the object instead of its metadata.
    * @param versions of the API whose fields are meant; absent or `*`: any
@@ -18,7 +18,7 @@ export interface World {
     ref: ObjectRef,
     signal: AbortSignal,
     versions?: readonly string[],
-  ) => Promise<KubernetesObject | undefined>;
+  ) => Promise<KubeObject | undefined>;
   /**
    * From the stores: whether this user may be one who restores, so that it is worth while to ask. Absent: nobody is. A window that is
    * not known yet is no reason.

@@ -1,7 +1,7 @@
 /** What becomes of the entries of a webhook configuration while a laptop serves them, and after it. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import {
   DEV_SESSION_MS,
   devSessionOf,
@@ -22,7 +22,7 @@ export type LiveWebhook = Omit<Webhook, 'clientConfig'> & {
   };
 };
 
-export interface LentConfiguration extends KubernetesObject {
+export interface LentConfiguration extends KubeObject {
   readonly webhooks?: readonly LiveWebhook[];
 }
 

@@ -1,5 +1,5 @@
 /** A laptop borrows the webhook configurations of a cluster for a while: the note that says so, and what is read out of it. */
-import type { KubernetesObject, ObjectMeta } from '../../api/meta.ts';
+import type { KubeObject, ObjectMeta } from '../../api/meta.ts';
 import { isJsonObject } from '../../json/json.ts';
 
 /** On the two configurations named `gatehouse`, and of no meaning anywhere else. */
@@ -30,7 +30,7 @@ export type DevSessionState =
   | { readonly kind: 'over'; readonly session: DevSession | undefined };
 
 /** @param now by the clock of the API server */
-export function devSessionOf({ metadata }: KubernetesObject, now: Date): DevSessionState {
+export function devSessionOf({ metadata }: KubeObject, now: Date): DevSessionState {
   const text = metadata?.annotations?.[DEV_URL_ANNOTATION];
   if (text === undefined) return { kind: 'none' };
   const session = parseSession(text);

@@ -1,5 +1,5 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { isAmongExpression } from './restorer-entries.ts';
 
@@ -7,8 +7,8 @@ export const GUARD_POLICY_NAME = 'gatehouse-restorers';
 
 /** A ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1, from Kubernetes 1.30). */
 export interface GuardPolicy {
-  readonly policy: KubernetesObject & { readonly spec: object };
-  readonly binding: KubernetesObject & { readonly spec: object };
+  readonly policy: KubeObject & { readonly spec: object };
+  readonly binding: KubeObject & { readonly spec: object };
 }
 
 const KINDS = [

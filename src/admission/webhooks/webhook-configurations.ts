@@ -1,5 +1,5 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { guardsOf } from './policy-entries.ts';
@@ -58,7 +58,7 @@ export interface Webhook {
 }
 
 /** A Mutating- or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1. */
-export interface WebhookConfiguration extends KubernetesObject {
+export interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly Webhook[];
 }
 

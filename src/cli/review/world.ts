@@ -7,7 +7,7 @@ import {
   groupResourceName,
   objectKey,
   type GroupResource,
-  type KubernetesObject,
+  type KubeObject,
   type ObjectRef,
 } from '../../api/meta.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -17,19 +17,19 @@ import { NO_CLAIMS } from './governed-index.ts';
 /** An object and where it is. */
 export interface Stored {
   readonly ref: ObjectRef;
-  readonly object: KubernetesObject;
+  readonly object: KubeObject;
 }
 
 export interface Contents {
-  readonly find: (ref: ObjectRef) => KubernetesObject | undefined;
-  readonly list: (kind: GroupResource) => readonly KubernetesObject[];
+  readonly find: (ref: ObjectRef) => KubeObject | undefined;
+  readonly list: (kind: GroupResource) => readonly KubeObject[];
   /** In the place of what was there. */
   readonly put: (stored: Stored) => void;
 }
 
 /** @param base what is there where nothing was put on top of it; it stays as it is */
 export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents {
-  const kinds = new Map<string, Map<string, KubernetesObject>>();
+  const kinds = new Map<string, Map<string, KubeObject>>();
   return {
     find: (ref) => kinds.get(groupResourceName(ref))?.get(objectKey(ref)) ?? base?.find(ref),
     list: (kind) => {
@@ -40,14 +40,14 @@ export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents
     },
     put: ({ ref, object }) => {
       const name = groupResourceName(ref);
-      const shelf = kinds.get(name) ?? new Map<string, KubernetesObject>();
+      const shelf = kinds.get(name) ?? new Map<string, KubeObject>();
       kinds.set(name, shelf.set(objectKey(ref), object));
     },
   };
 }
 
 /** The Namespace of which nothing is known but its name. */
-export function namespaceNamed(name: string): KubernetesObject {
+export function namespaceNamed(name: string): KubeObject {
   return {
     apiVersion: 'v1',
     kind: 'Namespace',
@@ -62,7 +62,7 @@ export function namespaceNamed(name: string): KubernetesObject {
  */
 export function contentsBefore(
   contents: Contents,
-  self: { readonly ref: ObjectRef; readonly object: KubernetesObject | undefined },
+  self: { readonly ref: ObjectRef; readonly object: KubeObject | undefined },
 ): Pick<Contents, 'find' | 'list'> {
   const isSelf = (ref: ObjectRef) =>
     groupResourceName(ref) === groupResourceName(self.ref) && objectKey(ref) === objectKey(self.ref);
@@ -121,5 +121,5 @@ export function handlerWorldOf(
   };
 }
 
-const ownNamespace = ({ metadata }: KubernetesObject): unknown =>
+const ownNamespace = ({ metadata }: KubeObject): unknown =>
   metadata === undefined ? undefined : ownValue(metadata, 'namespace');

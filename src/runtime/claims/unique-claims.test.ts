@@ -9,7 +9,7 @@ import {
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { sketchOf } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
-import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../api/meta.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
 import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsDeps } from './unique-claims.ts';
@@ -21,9 +21,9 @@ const GONE = { kind: 'gone' };
 
 let policies: CompiledPolicy[];
 let claims: ClaimsInMemory;
-let stored: Map<string, KubernetesObject>;
+let stored: Map<string, KubeObject>;
 /** What the stores still have of objects; by default they are up to date. */
-let cached: Map<string, KubernetesObject> | undefined;
+let cached: Map<string, KubeObject> | undefined;
 let gone: Set<string>;
 let enqueued: string[];
 let shared: Map<string, readonly string[]>;
@@ -56,7 +56,7 @@ function store(name: string, serial: string | undefined, metadata: object = {}):
       ...metadata,
     },
     spec: serial === undefined ? {} : { serial },
-  } as KubernetesObject);
+  } as KubeObject);
 }
 
 function keyOf(serial: string) {
@@ -76,7 +76,7 @@ function claim(serial: string, holder: string, request?: Omit<AdmittedRequest, '
 }
 
 const known = () => [...(cached ?? stored).values()];
-const claimsOf = (object: KubernetesObject) => sketchOf(policies, refOf(''), object).claims;
+const claimsOf = (object: KubeObject) => sketchOf(policies, refOf(''), object).claims;
 const deps = (change: Partial<UniqueClaimsDeps> = {}): UniqueClaimsDeps => ({
   policies: () => policies,
   hasRule: () => Promise.resolve(hasRule),

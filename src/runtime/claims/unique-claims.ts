@@ -19,7 +19,7 @@ import { isJsonObject } from '../../json/json.ts';
 import { targetKey } from '../../admission/policy/references/read-references.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { Claims, World } from '../../admission/policy/world.ts';
-import type { KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../api/meta.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { governed } from '../policies/policies.ts';
 import {
@@ -63,7 +63,7 @@ export interface UniqueClaimsDeps {
 /** An object that certainly holds a key. */
 export interface Holder {
   readonly ref: ObjectRef;
-  readonly object: KubernetesObject;
+  readonly object: KubeObject;
   readonly policy: CompiledPolicy;
   readonly key: HeldKey;
 }
@@ -208,7 +208,7 @@ async function asHolder(
   name: string,
   policy: CompiledPolicy,
   ref: ObjectRef,
-  object: KubernetesObject | undefined,
+  object: KubeObject | undefined,
   world: Pick<World, 'read'>,
   signal: AbortSignal,
 ): Promise<Holder | undefined> {

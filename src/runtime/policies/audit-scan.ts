@@ -5,7 +5,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
 import { governed } from './policies.ts';
 
 export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
@@ -15,7 +15,7 @@ export interface AuditScanDeps {
   readonly pages: (
     resource: GroupResource & { readonly version?: string },
     signal: AbortSignal,
-  ) => AsyncIterable<readonly KubernetesObject[]>;
+  ) => AsyncIterable<readonly KubeObject[]>;
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
   readonly world: Circumstances['world'];
   readonly now: () => Date;
@@ -24,7 +24,7 @@ export interface AuditScanDeps {
 /** A stored object with what the policy has against it. */
 export interface Culprit {
   readonly resource: GroupResource;
-  readonly object: KubernetesObject;
+  readonly object: KubeObject;
   readonly violations: readonly Violation[];
 }
 
@@ -80,7 +80,7 @@ export async function scanStored(
 function withoutGrace(
   violations: readonly Violation[],
   { initiallyDeferred, references }: CompiledPolicy,
-  { metadata }: KubernetesObject,
+  { metadata }: KubeObject,
   now: number,
 ): readonly Violation[] {
   if (initiallyDeferred === undefined) return violations;

@@ -5,7 +5,7 @@ import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import { groupOf } from '../../api/owner-record.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { apiVersionOf, type KubeMeta, type Resource } from '../../kube/object.ts';
+import { apiVersionOf, type ObjectMeta, type Resource } from '../../kube/object.ts';
 
 export interface OwnersParts {
   readonly client: Pick<KubeClient, 'getMetadata'>;
@@ -55,7 +55,7 @@ export function createOwners({ client, discovery, namespace: own, now }: OwnersP
 
 function toLiveOwner(
   resource: Resource,
-  { uid = '', creationTimestamp, deletionTimestamp, labels }: KubeMeta,
+  { uid = '', creationTimestamp, deletionTimestamp, labels }: ObjectMeta,
 ): LiveOwner {
   return {
     uid,

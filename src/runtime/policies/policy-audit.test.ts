@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import { createPolicyAuditReconciler, type AuditResult, type PolicyAuditDeps } from './policy-audit.ts';
 import type { RecordEvent } from '../reconcile.ts';
 
@@ -16,7 +16,7 @@ const datacenter = {
 
 let inForce: CompiledPolicy;
 let policy: AdmissionPolicy;
-let stored: KubernetesObject[];
+let stored: KubeObject[];
 let reports: AuditResult[];
 let events: Parameters<RecordEvent>[0][];
 let random: number;
@@ -39,13 +39,13 @@ function govern(spec: Parameters<typeof policyOf>[0]): void {
   };
 }
 
-function server(name: string, spec: object, metadata: object = {}): KubernetesObject {
+function server(name: string, spec: object, metadata: object = {}): KubeObject {
   return {
     apiVersion: `${GROUP}/v1`,
     kind: 'Server',
     metadata: { name, namespace: 'store', ...metadata },
     spec,
-  } as KubernetesObject;
+  } as KubeObject;
 }
 
 async function audit(change: Partial<PolicyAuditDeps> = {}) {

@@ -1,9 +1,9 @@
 /** What the API server has stored, read past every cache. */
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { keyOf, type KubeObject } from '../../kube/object.ts';
+import { keyOf } from '../../kube/object.ts';
 import { namespaces } from '../../kube/well-known.ts';
-import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../api/meta.ts';
 import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { served } from './world.ts';
 
@@ -12,11 +12,11 @@ export interface StoredObjects {
   readonly pages: (
     resource: GroupResource & { readonly version?: string },
     signal: AbortSignal,
-  ) => AsyncIterable<readonly KubernetesObject[]>;
+  ) => AsyncIterable<readonly KubeObject[]>;
   readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
   /** About how many objects of a kind there are; undefined where the API server does not say. Throws as `pages`. */
   readonly count: (resource: GroupResource, signal: AbortSignal) => Promise<number | undefined>;
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
 }
 

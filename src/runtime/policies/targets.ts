@@ -1,8 +1,8 @@
 /** The kinds that policies refer to: watched as metadata, from when the first policy needs one until none does. */
-import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
 import { pick } from '../../json/pick.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
@@ -15,7 +15,7 @@ export interface Targets {
   /** Stops to watch what is not in `needed`. */
   readonly keepOnly: (needed: readonly GroupResource[]) => void;
   /** Undefined while nobody watches this kind. */
-  readonly store: (target: GroupResource) => Pick<Store<KubernetesObject>, 'get'> | undefined;
+  readonly store: (target: GroupResource) => Pick<Store<KubeObject>, 'get'> | undefined;
   /** The kinds that are being listed for the first time. One that cannot be listed is given up on: it must not stop a replica. */
   readonly unsynced: () => readonly string[];
   /** Called with each object that appears or goes. */

@@ -6,7 +6,7 @@ import {
   groupResourceName,
   objectKey,
   type GroupResource,
-  type KubernetesObject,
+  type KubeObject,
   type ObjectRef,
 } from '../../api/meta.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -31,8 +31,8 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
   const live = async (
     ref: ObjectRef,
     signal: AbortSignal,
-    get: (kind: Resource) => Promise<KubernetesObject | undefined>,
-  ): Promise<KubernetesObject | undefined> => {
+    get: (kind: Resource) => Promise<KubeObject | undefined>,
+  ): Promise<KubeObject | undefined> => {
     const kind = await served(discovery, ref, signal);
     const found = await get(kind);
     if (found !== undefined) return found;

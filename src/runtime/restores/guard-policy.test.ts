@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { createGuardPolicyReconciler } from './guard-policy.ts';
 
-let stored: Map<string, KubernetesObject>;
+let stored: Map<string, KubeObject>;
 let writes: string[];
 let restorers: Principal[];
 let served: boolean;
@@ -18,7 +18,7 @@ beforeEach(() => {
 
 async function reconcile(): Promise<readonly string[]> {
   writes = [];
-  const write = (verb: string) => (part: string, object: KubernetesObject) => {
+  const write = (verb: string) => (part: string, object: KubeObject) => {
     writes.push(`${verb} ${part}`);
     if (verb === 'remove') stored.delete(part);
     else stored.set(part, object);
@@ -40,7 +40,7 @@ async function reconcile(): Promise<readonly string[]> {
 test('policy and binding are made once, and made anew when somebody changes them', async () => {
   expect(await reconcile()).toEqual(['create policy', 'create binding']);
   expect(await reconcile()).toEqual([]);
-  stored.set('policy', { ...stored.get('policy'), spec: {} } as KubernetesObject);
+  stored.set('policy', { ...stored.get('policy'), spec: {} } as KubeObject);
   expect(await reconcile()).toEqual(['replace policy']);
 });
 

@@ -6,7 +6,7 @@ import {
   GUARD_POLICY_NAME,
   type GuardPolicy,
 } from '../../admission/webhooks/protect-own-kinds.ts';
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from '../reconcile.ts';
 
@@ -18,15 +18,11 @@ export interface GuardPolicyDeps {
   readonly isServed: (signal: AbortSignal) => Promise<boolean>;
   /** Whoever a detector names. */
   readonly restorers: () => readonly Principal[];
-  readonly read: (
-    part: GuardPart,
-    name: string,
-    signal: AbortSignal,
-  ) => Promise<KubernetesObject | undefined>;
+  readonly read: (part: GuardPart, name: string, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly create: (part: GuardPart, object: GuardObject, signal: AbortSignal) => Promise<unknown>;
   /** Writes `object` if it still has the resourceVersion in its metadata. */
   readonly replace: (part: GuardPart, object: GuardObject, signal: AbortSignal) => Promise<unknown>;
-  readonly remove: (part: GuardPart, object: KubernetesObject, signal: AbortSignal) => Promise<unknown>;
+  readonly remove: (part: GuardPart, object: KubeObject, signal: AbortSignal) => Promise<unknown>;
   readonly now: () => Date;
   readonly log: Log;
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
-import { groupResourceName, type KubernetesObject } from '../../api/meta.ts';
+import { groupResourceName, type KubeObject } from '../../api/meta.ts';
 import { relinkStored } from './relink-stored.ts';
 import type { Relink } from './relink.ts';
 
@@ -14,7 +14,7 @@ const match = (resource: string, rest: object = {}) => ({
 
 async function relinked(
   policies: readonly CompiledPolicy[],
-  stored: Readonly<Record<string, readonly KubernetesObject[] | string>>,
+  stored: Readonly<Record<string, readonly KubeObject[] | string>>,
 ) {
   const seen: string[] = [];
   const relink: Relink = (resource, { metadata = {} }) => {

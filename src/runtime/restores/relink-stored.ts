@@ -1,7 +1,7 @@
 /** Every stored object whose owners are preserved, and that a restore has made without them. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
-import { groupResourceName, type GroupResource, type KubernetesObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { governed } from '../policies/policies.ts';
 import type { Relink, RelinkOptions } from './relink.ts';
@@ -9,10 +9,7 @@ import type { Relink, RelinkOptions } from './relink.ts';
 export interface RelinkStoredDeps {
   readonly policies: () => readonly CompiledPolicy[];
   /** Every object of a kind, page by page, straight from storage. Throws when the kind cannot be read. */
-  readonly pages: (
-    resource: GroupResource,
-    signal: AbortSignal,
-  ) => AsyncIterable<readonly KubernetesObject[]>;
+  readonly pages: (resource: GroupResource, signal: AbortSignal) => AsyncIterable<readonly KubeObject[]>;
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
   readonly relink: Relink;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LiveOwner } from '../../admission/policy/world.ts';
-import type { KubernetesObject, OwnerReference } from '../../api/meta.ts';
+import type { KubeObject, OwnerReference } from '../../api/meta.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
 import type { GuardedOperation } from '../../restore/owner-links.ts';
 import { createRelinker, type PatchOutcome, type RelinkOptions } from './relink.ts';
@@ -19,7 +19,7 @@ const owner = (uid: string, rest: Partial<LiveOwner> = {}): LiveOwner => ({
   ...rest,
 });
 
-const child = (refs: readonly OwnerReference[] = [rack]): KubernetesObject => ({
+const child = (refs: readonly OwnerReference[] = [rack]): KubeObject => ({
   apiVersion: 'infra.example.com/v1',
   kind: 'Server',
   metadata: {
@@ -33,13 +33,13 @@ const child = (refs: readonly OwnerReference[] = [rack]): KubernetesObject => ({
 });
 
 /** An API server with one object in it. */
-function cluster(stored: KubernetesObject | undefined, owners: Map<string, LiveOwner>) {
+function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>) {
   let now = stored;
   const patches: (readonly GuardedOperation[])[] = [];
   const state = {
     patches,
     stored: () => now,
-    change: (metadata: KubernetesObject['metadata']) => {
+    change: (metadata: KubeObject['metadata']) => {
       const version = String(Number(now?.metadata?.resourceVersion ?? '0') + 1);
       now = { ...now, metadata: { ...now?.metadata, ...metadata, resourceVersion: version } };
     },

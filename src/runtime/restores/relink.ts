@@ -6,7 +6,7 @@ import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
   type GroupResource,
-  type KubernetesObject,
+  type KubeObject,
   type ObjectRef,
   type OwnerReference,
 } from '../../api/meta.ts';
@@ -29,7 +29,7 @@ import { subjectOf } from '../../restore/subject.ts';
 export interface RelinkDeps {
   readonly readOwner: Owners['read'];
   /** Live. */
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly patch: (
     ref: ObjectRef,
     operations: readonly GuardedOperation[],
@@ -39,7 +39,7 @@ export interface RelinkDeps {
 
 /** What became of a patch; it throws where nobody can tell. */
 export type PatchOutcome =
-  | { readonly kind: 'patched'; readonly object: KubernetesObject }
+  | { readonly kind: 'patched'; readonly object: KubeObject }
   /** It is no longer the object that was judged, or has gone: nothing was written. */
   | { readonly kind: 'changed'; readonly message: string }
   /** We may not write this; the message is that of the API server. */
@@ -55,7 +55,7 @@ export interface RelinkOptions {
 /** One item for each owner that was recorded and lost; none for an object that no restore has made. */
 export type Relink = (
   resource: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
   options: RelinkOptions,
   signal: AbortSignal,
 ) => Promise<readonly RelinkItem[]>;
@@ -76,7 +76,7 @@ export function createRelinker(deps: RelinkDeps): Relink {
   };
 }
 
-function isRelinkable(object: KubernetesObject, { isRestored }: RelinkOptions): boolean {
+function isRelinkable(object: KubeObject, { isRestored }: RelinkOptions): boolean {
   const { metadata = {} } = object;
   if (metadata.deletionTimestamp !== undefined || lostOwners(object).length === 0) return false;
   return isRestored({ creationTimestamp: metadata.creationTimestamp, labels: metadata.labels });
@@ -86,7 +86,7 @@ type States = ReadonlyMap<string, OwnerState>;
 
 /** What is known of the object and its owners, and what has come of it so far. */
 interface Progress {
-  readonly object: KubernetesObject;
+  readonly object: KubeObject;
   readonly states: States;
   readonly limits: LinkLimits;
   /** By owner. */
@@ -98,7 +98,7 @@ interface Progress {
 async function relink(
   deps: RelinkDeps,
   resource: GroupResource,
-  listed: KubernetesObject,
+  listed: KubeObject,
   options: RelinkOptions,
   signal: AbortSignal,
 ): Promise<readonly RelinkItem[]> {
@@ -143,7 +143,7 @@ async function relink(
   }
 }
 
-type Look = (object: KubernetesObject, refs: readonly OwnerReference[]) => Promise<States>;
+type Look = (object: KubeObject, refs: readonly OwnerReference[]) => Promise<States>;
 
 /** The owners that were linked, read once more: one that was replaced meanwhile is to be taken back at once. */
 async function verified(progress: Progress, plan: LinkPlan, look: Look): Promise<Progress> {
@@ -173,7 +173,7 @@ function noted(
 
 async function statesOf(
   { readOwner }: RelinkDeps,
-  { metadata = {} }: KubernetesObject,
+  { metadata = {} }: KubeObject,
   refs: readonly OwnerReference[],
   { isRestored }: RelinkOptions,
   signal: AbortSignal,
@@ -241,7 +241,7 @@ const refusedBy =
         }
       : verdict;
 
-function toItem(object: KubernetesObject, { ref, result, message }: OwnerVerdict): RelinkItem {
+function toItem(object: KubeObject, { ref, result, message }: OwnerVerdict): RelinkItem {
   return {
     object: subjectOf(object),
     owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },

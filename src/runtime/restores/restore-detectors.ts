@@ -1,5 +1,5 @@
 /** On the leader: what RestoreDetectors watch is followed, and each restore that it shows gets its RestoreWindow. */
-import type { Condition, GroupResource, KubernetesObject } from '../../api/meta.ts';
+import type { Condition, GroupResource, KubeObject } from '../../api/meta.ts';
 import type { RestoreDetector, RestoreDetectorStatus } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { detectedWindow } from '../../restore/detected-window.ts';
@@ -15,7 +15,7 @@ import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEve
 
 /** What came of following a kind. */
 export type Followed =
-  | { readonly kind: 'following'; readonly objects: readonly KubernetesObject[] }
+  | { readonly kind: 'following'; readonly objects: readonly KubeObject[] }
   | { readonly kind: 'not-served' }
   | { readonly kind: 'forbidden' }
   /** The first list is still to come. */

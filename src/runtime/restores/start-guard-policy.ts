@@ -1,5 +1,5 @@
 /** Leader: what keeps restorers from our own kinds while no replica is there. */
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import { createGuardPolicyReconciler, type GuardPart } from './guard-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -35,7 +35,7 @@ export function startGuardPolicy(
             .filter(isEnabled)
             .flatMap(({ spec }) => spec.principals),
         read: (part, name, waiting) =>
-          client.get<KubernetesObject & { readonly metadata: object }>(
+          client.get<KubeObject & { readonly metadata: object }>(
             RESOURCES[part],
             { name },
             { signal: waiting },
@@ -66,7 +66,7 @@ export function startGuardPolicy(
   return { stopped: controller.stopped };
 }
 
-const withMetadata = <T extends KubernetesObject>(object: T) => ({
+const withMetadata = <T extends KubeObject>(object: T) => ({
   ...object,
   metadata: { ...object.metadata },
 });

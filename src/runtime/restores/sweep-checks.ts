@@ -5,14 +5,14 @@ import { isJsonObject } from '../../json/json.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { World } from '../../admission/policy/world.ts';
-import type { GroupResource, KubernetesObject, ObjectRef } from '../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../api/meta.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { subjectOf } from '../../restore/subject.ts';
 
 export interface SweepChecksDeps {
   readonly world: World;
   /** Live. */
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly now: () => Date;
 }
 
@@ -20,7 +20,7 @@ export interface SweepChecksDeps {
 export async function waitingViolations(
   policy: CompiledPolicy,
   resource: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
   { world, now }: SweepChecksDeps,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
@@ -51,7 +51,7 @@ export async function waitingViolations(
 export async function lackingDefaults(
   policy: CompiledPolicy,
   resource: GroupResource,
-  object: KubernetesObject,
+  object: KubeObject,
   since: Date,
   { world }: SweepChecksDeps,
   signal: AbortSignal,
@@ -72,7 +72,7 @@ export async function lackingDefaults(
 
 /** Collects who holds which unique value; afterwards tells those that two hold, each read again. */
 export interface Duplicates {
-  readonly see: (policy: CompiledPolicy, resource: GroupResource, object: KubernetesObject) => void;
+  readonly see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject) => void;
   readonly confirmed: (signal: AbortSignal) => Promise<readonly Violation[]>;
 }
 
@@ -100,7 +100,7 @@ export function createDuplicates({ read }: Pick<SweepChecksDeps, 'read'>): Dupli
       for (const [policy, byClaim] of holders) {
         for (const [claim, all] of byClaim) {
           if (all.length < 2) continue;
-          const live: { readonly object: KubernetesObject; readonly holder: Holder }[] = [];
+          const live: { readonly object: KubeObject; readonly holder: Holder }[] = [];
           for (const holder of all) {
             const object = await read(holder.self, signal);
             if (object !== undefined && holds(policy, claim, holder.self, object))
@@ -115,14 +115,14 @@ export function createDuplicates({ read }: Pick<SweepChecksDeps, 'read'>): Dupli
   };
 }
 
-function holds(policy: CompiledPolicy, claim: string, self: ObjectRef, object: KubernetesObject): boolean {
+function holds(policy: CompiledPolicy, claim: string, self: ObjectRef, object: KubeObject): boolean {
   if (object.metadata?.deletionTimestamp !== undefined || !isJsonObject(object)) return false;
   return heldKeys(policy, object, self).some((key) => key.claim === claim);
 }
 
 function toDuplicate(
   policy: CompiledPolicy,
-  object: KubernetesObject,
+  object: KubeObject,
   { key }: Holder,
   holders: number,
 ): Violation {
@@ -147,13 +147,13 @@ export function crossesMapping(
 
 export function about(
   policy: CompiledPolicy,
-  object: KubernetesObject,
+  object: KubeObject,
   field: string,
 ): Pick<Violation, 'policy' | 'object' | 'field'> {
   return { policy: policy.name, object: subjectOf(object), field };
 }
 
-export function refOf(resource: GroupResource, { metadata }: KubernetesObject): ObjectRef {
+export function refOf(resource: GroupResource, { metadata }: KubeObject): ObjectRef {
   return { ...resource, name: metadata?.name ?? '', namespace: metadata?.namespace };
 }
 

@@ -2,18 +2,18 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { World } from '../../admission/policy/world.ts';
-import { objectKey, type GroupResource, type KubernetesObject, type ObjectRef } from '../../api/meta.ts';
+import { objectKey, type GroupResource, type KubeObject, type ObjectRef } from '../../api/meta.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { createSweep, type SweepDeps } from './sweep.ts';
 
 const startedAt = new Date('2026-11-21T12:00:00Z');
 
-interface Server extends KubernetesObject {
+interface Server extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
 /** What is stored, by resource and key. */
-let stored: Record<string, Map<string, KubernetesObject>>;
+let stored: Record<string, Map<string, KubeObject>>;
 let namespaces: Map<string, Record<string, string>>;
 let policies: CompiledPolicy[];
 let listed: string[];
@@ -30,7 +30,7 @@ beforeEach(() => {
   reads = [];
 });
 
-function server(name: string, spec: Server['spec'], metadata: KubernetesObject['metadata'] = {}): Server {
+function server(name: string, spec: Server['spec'], metadata: KubeObject['metadata'] = {}): Server {
   return {
     apiVersion: `${GROUP}/v1`,
     kind: 'Server',
@@ -39,10 +39,10 @@ function server(name: string, spec: Server['spec'], metadata: KubernetesObject['
   };
 }
 
-function put(resource: string, ...objects: KubernetesObject[]): void {
+function put(resource: string, ...objects: KubeObject[]): void {
   for (const object of objects) stored[resource]?.set(objectKey(object.metadata ?? {}), object);
 }
-const datacenter = (name: string): KubernetesObject => ({ metadata: { name } });
+const datacenter = (name: string): KubeObject => ({ metadata: { name } });
 
 const EMPTY_WORLD: World = {
   find: () => undefined,
@@ -67,13 +67,13 @@ const sweep = (change: Partial<SweepDeps> = {}, interim = false, namespaceMappin
     ...change,
   })({ interim, since: startedAt, namespaceMapping }, NEVER);
 
-function read(ref: ObjectRef): Promise<KubernetesObject | undefined> {
+function read(ref: ObjectRef): Promise<KubeObject | undefined> {
   reads.push(`${ref.resource} ${objectKey(ref)}`);
   return Promise.resolve(stored[ref.resource]?.get(objectKey(ref)));
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- pages come from the network, these from a list
-async function* pagesOf(...pages: (readonly KubernetesObject[])[]) {
+async function* pagesOf(...pages: (readonly KubeObject[])[]) {
   yield* pages;
 }
 

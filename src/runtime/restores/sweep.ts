@@ -9,7 +9,7 @@ import {
   groupResourceName,
   objectKey,
   type GroupResource,
-  type KubernetesObject,
+  type KubeObject,
   type ObjectRef,
 } from '../../api/meta.ts';
 import type { World } from '../../admission/policy/world.ts';
@@ -28,13 +28,10 @@ import {
 export interface SweepDeps {
   readonly policies: () => readonly CompiledPolicy[];
   /** Every object of a kind, page by page, straight from storage. Throws when the kind cannot be read. */
-  readonly pages: (
-    resource: GroupResource,
-    signal: AbortSignal,
-  ) => AsyncIterable<readonly KubernetesObject[]>;
+  readonly pages: (resource: GroupResource, signal: AbortSignal) => AsyncIterable<readonly KubeObject[]>;
   /** The keys of every object of a kind, straight from storage. */
   readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubernetesObject | undefined>;
+  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   /** The labels of each namespace. */
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
   /** What checks see of the cluster. */
@@ -165,7 +162,7 @@ function createTargets({ keys }: SweepDeps, signal: AbortSignal): Exists {
 }
 
 async function suspectsOf(
-  governed: readonly { readonly policy: CompiledPolicy; readonly object: KubernetesObject }[],
+  governed: readonly { readonly policy: CompiledPolicy; readonly object: KubeObject }[],
   resource: GroupResource,
   exists: Exists,
   options: SweepOptions,
@@ -182,7 +179,7 @@ async function suspectsOf(
 /** References of a copy into the namespace that it was copied from. */
 function crossing(
   policy: CompiledPolicy,
-  object: KubernetesObject,
+  object: KubeObject,
   { namespaceMapping }: SweepOptions,
 ): readonly FoundReference[] {
   return referencesOf(policy, object).filter(({ target }) =>
@@ -192,7 +189,7 @@ function crossing(
 
 async function dangling(
   policy: CompiledPolicy,
-  object: KubernetesObject,
+  object: KubeObject,
   exists: Exists,
 ): Promise<readonly FoundReference[]> {
   const missing: FoundReference[] = [];
@@ -248,7 +245,7 @@ async function lookAgain(
 
 function toViolation(
   policy: CompiledPolicy,
-  object: KubernetesObject,
+  object: KubeObject,
   { reference, field, target }: FoundReference,
   reason: 'TargetMissing' | 'CrossesNamespaceMapping',
 ): Violation {

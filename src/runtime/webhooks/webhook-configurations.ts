@@ -9,7 +9,7 @@ import {
   webhookConfigurations,
   type WebhookConfiguration,
 } from '../../admission/webhooks/webhook-configurations.ts';
-import type { KubernetesObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { requeueIn, type Log, type Reconcile } from '../reconcile.ts';
 
@@ -120,7 +120,7 @@ async function ensure(
   return { kind: 'installed' };
 }
 
-function hasLabels(live: KubernetesObject, desired: KubernetesObject): boolean {
+function hasLabels(live: KubeObject, desired: KubeObject): boolean {
   return Object.entries(desired.metadata?.labels ?? {}).every(
     ([key, value]) => live.metadata?.labels?.[key] === value,
   );

@@ -1,11 +1,6 @@
 /** Policies, requests and a small cluster for the tests of this room. */
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import {
-  groupResourceName,
-  objectKey,
-  type KubernetesObject,
-  type ObjectRef,
-} from '../../../src/api/meta.ts';
+import { groupResourceName, objectKey, type KubeObject, type ObjectRef } from '../../../src/api/meta.ts';
 import {
   compilePolicy,
   type CompiledPolicy,
@@ -100,9 +95,9 @@ export function deleteRequest(spec: JsonObject): AdmissionRequest {
 
 interface Cluster {
   /** What the stores hold, by `resource.group/namespace/name` as `keyOf` spells it. */
-  readonly stored?: Readonly<Record<string, KubernetesObject>>;
+  readonly stored?: Readonly<Record<string, KubeObject>>;
   /** What the API server answers; a string is the message of an error. Default: what is stored. */
-  readonly live?: Readonly<Record<string, KubernetesObject | string>>;
+  readonly live?: Readonly<Record<string, KubeObject | string>>;
 }
 
 const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)}/${objectKey(ref)}`;
@@ -112,7 +107,7 @@ export function clusterOf({ stored = {}, live = stored }: Cluster = {}): Circums
   readonly reads: string[];
 } {
   const reads: string[] = [];
-  const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+  const read = (ref: ObjectRef): Promise<KubeObject | undefined> => {
     reads.push(keyOf(ref));
     const answer = live[keyOf(ref)];
     return typeof answer === 'string' ? Promise.reject(new Error(answer)) : Promise.resolve(answer);

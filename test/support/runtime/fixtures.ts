@@ -1,7 +1,7 @@
 /** For the tests of controllers: an API server in memory, and the values that every controller takes. */
 import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import { groupResourceName, objectKey, type KubernetesObject } from '../../../src/api/meta.ts';
+import { groupResourceName, objectKey, type KubeObject } from '../../../src/api/meta.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import { mergeInto } from '../../../src/json/merge-patch.ts';
 import { ApiError as KubeApiError } from '../../../src/kube/api-error.ts';
@@ -24,7 +24,7 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 /** The objects of one kind. What goes in and out is copied, as JSON would be. */
-export interface Objects<T extends KubernetesObject> {
+export interface Objects<T extends KubeObject> {
   readonly read: (key: string) => T | undefined;
   readonly list: () => readonly T[];
   /** Fails with 409 when the object exists. */
@@ -41,7 +41,7 @@ export interface Objects<T extends KubernetesObject> {
   readonly interrupt: (when: 'before' | 'after') => void;
 }
 
-export function createObjects<T extends KubernetesObject>(): Objects<T> {
+export function createObjects<T extends KubeObject>(): Objects<T> {
   const stored = new Map<string, T>();
   let version = 0;
   let writes = 0;
@@ -98,7 +98,7 @@ export function createObjects<T extends KubernetesObject>(): Objects<T> {
 /** An API server in memory. It serves every kind, without defaults, schemas or admission. */
 export interface Cluster {
   readonly client: MemoryClient;
-  readonly objects: <T extends KubernetesObject>(kind: Pick<Resource, 'group' | 'resource'>) => Objects<T>;
+  readonly objects: <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>) => Objects<T>;
 }
 
 type MemoryClient = Pick<
@@ -118,30 +118,23 @@ type MemoryClient = Pick<
 
 /** Reads show the store as it is; `change` replaces single calls, e.g. to let them fail. */
 export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
-  const kinds = new Map<string, Objects<KubernetesObject>>();
-  const objects = <T extends KubernetesObject>(kind: Pick<Resource, 'group' | 'resource'>): Objects<T> => {
+  const kinds = new Map<string, Objects<KubeObject>>();
+  const objects = <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>): Objects<T> => {
     const name = groupResourceName(kind);
     const known = kinds.get(name) ?? createObjects();
     kinds.set(name, known);
     return known as unknown as Objects<T>; // each test knows the type of the kinds that it stores
   };
-  const read = <T extends KubernetesObject>(kind: Resource, ref: NamedRef): T | undefined =>
+  const read = <T extends KubeObject>(kind: Resource, ref: NamedRef): T | undefined =>
     objects<T>(kind).read(objectKey(ref));
-  const merge = async <T extends KubernetesObject>(
-    kind: Resource,
-    ref: NamedRef,
-    patch: object,
-  ): Promise<T> => {
+  const merge = async <T extends KubeObject>(kind: Resource, ref: NamedRef, patch: object): Promise<T> => {
     const before = read<T>(kind, ref);
     if (before === undefined) throw new ApiError(404, 'not found');
-    const { resourceVersion } = (patch as KubernetesObject).metadata ?? before.metadata ?? {};
+    const { resourceVersion } = (patch as KubeObject).metadata ?? before.metadata ?? {};
     const merged = mergeInto(before as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
     return await objects<T>(kind).replace({ ...merged, metadata: { ...merged.metadata, resourceVersion } });
   };
-  const list = <T extends KubernetesObject>(
-    kind: Resource,
-    { namespace }: ListOptions = {},
-  ): KubeList<T> => ({
+  const list = <T extends KubeObject>(kind: Resource, { namespace }: ListOptions = {}): KubeList<T> => ({
     metadata: {},
     items: objects<T>(kind)
       .list()
@@ -155,7 +148,7 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
     },
     list: async (kind, options) => await Promise.resolve(list(kind, options)),
     listAll: async (kind, options) => await Promise.resolve(list(kind, options)),
-    pages: async function* <T extends KubernetesObject>(kind: Resource, options?: ListOptions) {
+    pages: async function* <T extends KubeObject>(kind: Resource, options?: ListOptions) {
       yield await Promise.resolve(list<T>(kind, options));
     },
     create: (kind, object) => objects<typeof object>(kind).create(object),

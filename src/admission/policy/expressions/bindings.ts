@@ -1,4 +1,4 @@
-import { groupResourceName, type KubernetesObject, type ObjectRef } from '../../../api/meta.ts';
+import { groupResourceName, type KubeObject, type ObjectRef } from '../../../api/meta.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { NAMESPACES } from '../compile-targets.ts';
 import type { Inputs, Reads } from './expression.ts';
@@ -44,7 +44,7 @@ export async function gather(
   signal: AbortSignal,
 ): Promise<Surroundings> {
   let fromCache = false;
-  const look = async (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+  const look = async (ref: ObjectRef): Promise<KubeObject | undefined> => {
     const known = from === 'store' ? world.find(ref) : undefined;
     if (known === undefined) return await world.read(ref, signal);
     fromCache = true;
@@ -94,7 +94,7 @@ function referencesOf(
 /** `refs`: the target by the name of its reference; a list where the path goes over a list. */
 function bound(
   references: readonly FoundReference[],
-  targets: readonly (KubernetesObject | undefined)[],
+  targets: readonly (KubeObject | undefined)[],
 ): Readonly<Record<string, object | readonly object[]>> {
   const refs = new Map<string, object | object[]>();
   for (const [index, { reference }] of references.entries()) {

@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
 import { NAMESPACES } from '../compile-targets.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { isJsonObject } from '../../../json/json.ts';
@@ -9,7 +9,7 @@ import type { World } from '../world.ts';
 /** Whether the policy selects a stored object as it is now. Throws when the API server does not say. */
 export async function isGovernedNow(
   policy: Pick<CompiledPolicy, 'match'>,
-  object: KubernetesObject,
+  object: KubeObject,
   { read }: Pick<World, 'read'>,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -26,7 +26,7 @@ export async function holdsNow(
   policy: Pick<CompiledPolicy, 'name' | 'unique' | 'match'>,
   claim: string,
   ref: ObjectRef,
-  object: KubernetesObject | undefined,
+  object: KubeObject | undefined,
   world: Pick<World, 'read'>,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -1,4 +1,4 @@
-import type { KubernetesObject } from '../../../api/meta.ts';
+import type { KubeObject } from '../../../api/meta.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 
@@ -12,7 +12,7 @@ export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string
  */
 export function isInScope(
   { match }: Pick<CompiledPolicy, 'match'>,
-  { metadata }: KubernetesObject,
+  { metadata }: KubeObject,
   namespaces: NamespaceLabels,
 ): boolean {
   const namespaceLabels =

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { KubernetesObject, ObjectMeta, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectMeta, ObjectRef } from '../../../api/meta.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { Decision } from '../../review/decision.ts';
 import type { JsonObject } from '../../../json/json.ts';
@@ -11,7 +11,7 @@ import { guardTarget } from './check-target-deletion.ts';
 import type { RestoreEvidence, World } from '../world.ts';
 
 /** Servers and namespaces, live; by name. */
-let servers: Map<string, KubernetesObject | 'broken'>;
+let servers: Map<string, KubeObject | 'broken'>;
 let namespaces: Map<string, ObjectMeta>;
 /** Whom the stores know to name the target; undefined while they are filled. */
 let known: readonly ObjectRef[] | undefined;
@@ -38,7 +38,7 @@ const ref = (name: string, namespace = 'store'): ObjectRef => ({
 function put(name: string, datacenter: string, metadata: ObjectMeta = {}): void {
   const { namespace = 'store' } = metadata;
   known = [...(known ?? []), ref(name, namespace)];
-  servers.set(name, { metadata: { name, namespace, ...metadata }, spec: { datacenter } } as KubernetesObject);
+  servers.set(name, { metadata: { name, namespace, ...metadata }, spec: { datacenter } } as KubeObject);
 }
 
 const worldOf = (): World => ({

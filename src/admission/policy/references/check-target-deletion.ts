@@ -1,4 +1,4 @@
-import type { KubernetesObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
 import { exemptionOf } from '../exceptions/exemption.ts';
 import { isBeingDeleted } from './check-references.ts';
 import { NO_REMARKS } from '../rules/notices.ts';
@@ -195,7 +195,7 @@ async function referralOf(
 }
 
 /** The garbage collector deletes it after its only owner, unless it is told to leave orphans. */
-function goesWith({ metadata }: KubernetesObject, { oldObject, options }: AdmissionRequest): boolean {
+function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
   const uid = metadataOf(oldObject, 'uid');
   const owners = metadata?.ownerReferences ?? [];
   if (typeof uid !== 'string' || owners.length === 0 || !owners.every((owner) => owner.uid === uid))

@@ -1,4 +1,4 @@
-import { groupResourceName, type KubernetesObject, type ObjectRef } from '../../../api/meta.ts';
+import { groupResourceName, type KubeObject, type ObjectRef } from '../../../api/meta.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import {
   besides,
@@ -43,7 +43,7 @@ export interface ReadReferences {
  */
 export function referencesOf(
   policy: Pick<CompiledPolicy, 'references'>,
-  object: JsonObject | KubernetesObject,
+  object: JsonObject | KubeObject,
   ownNamespace?: string,
 ): readonly FoundReference[] {
   return readReferences(policy, object, ownNamespace).found;
@@ -56,7 +56,7 @@ export function referencesOf(
  */
 export function readReferences(
   { references }: Pick<CompiledPolicy, 'references'>,
-  object: JsonObject | KubernetesObject,
+  object: JsonObject | KubeObject,
   ownNamespace: string | undefined = namespaceOf(object),
 ): ReadReferences {
   const found: FoundReference[] = [];

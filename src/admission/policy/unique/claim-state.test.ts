@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { KubernetesObject } from '../../../api/meta.ts';
+import type { KubeObject } from '../../../api/meta.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
 import { SETTLE_MS } from '../../../../test/support/admission/claims.ts';
@@ -18,7 +18,7 @@ function claimWith(...requests: readonly AdmittedRequest[]): UniqueClaim {
   const claim = newClaim('servers', key, self, undefined, now);
   return { ...claim, spec: { ...claim.spec, requests } };
 }
-const live = (uid: string, resourceVersion: string): KubernetesObject => ({
+const live = (uid: string, resourceVersion: string): KubeObject => ({
   metadata: { name: 'a', uid, resourceVersion },
 });
 
@@ -27,7 +27,7 @@ describe('a claim whose holder does not have the value is free', () => {
   const update = { uid: 'u1', resourceVersion: '5', at: at(1_000) };
   const REST = SETTLE_MS - 1_000;
 
-  test.each<[string, readonly AdmittedRequest[], KubernetesObject | undefined, number]>([
+  test.each<[string, readonly AdmittedRequest[], KubeObject | undefined, number]>([
     ['at once when nothing is under way', [], undefined, 0],
     ['at once when what was created was changed since', [creation], live('u1', '9'), 0],
     ['later when what was created is not there, or not yet', [creation], undefined, REST],

@@ -10,7 +10,7 @@
  * - Whatever it was, it is over when the API server must have given up on it.
  */
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
-import type { KubernetesObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { isSecret } from './check-unique.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
@@ -134,7 +134,7 @@ export function isHeldBy(claim: UniqueClaim, self: ObjectRef): boolean {
  */
 export function busyMs(
   { spec: { requests = [] } }: UniqueClaim,
-  live: KubernetesObject | undefined,
+  live: KubeObject | undefined,
   now: number,
   settleMs: number,
   wasStored: (uid: string) => boolean = () => false,
@@ -145,7 +145,7 @@ export function busyMs(
 
 function isOver(
   { uid, resourceVersion }: AdmittedRequest,
-  live: KubernetesObject | undefined,
+  live: KubeObject | undefined,
   wasStored: (uid: string) => boolean,
 ): boolean {
   if (uid === undefined) return false;

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { UniqueRule } from '../../../api/policy-validate.ts';
-import type { KubernetesObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
 import {
   createClaimsInMemory,
   SETTLE_MS,
@@ -27,7 +27,7 @@ const START = Date.parse('2026-11-21T12:00:00Z');
 let now: number;
 let claims: ClaimsInMemory;
 /** What is stored, by name. */
-let stored: Map<string, KubernetesObject>;
+let stored: Map<string, KubeObject>;
 /** Names that the stores say hold whatever one asks for. */
 let rumoured: string[] | undefined;
 let reads: string[];
@@ -42,7 +42,7 @@ beforeEach(() => {
   restoring = 'no';
 });
 
-const read = (ref: ObjectRef): Promise<KubernetesObject | undefined> => {
+const read = (ref: ObjectRef): Promise<KubeObject | undefined> => {
   reads.push(ref.name);
   const object = stored.get(ref.name);
   return object?.kind === 'Broken'
@@ -86,7 +86,7 @@ const store = (name: string, spec: JsonObject, metadata: object = {}): void => {
   stored.set(name, {
     metadata: { name, namespace: 'store', uid: `uid-of-${name}`, resourceVersion: '1', ...metadata },
     spec,
-  } as KubernetesObject);
+  } as KubeObject);
 };
 const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
 const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);

@@ -6,7 +6,7 @@ import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { AccessQuestion } from '../../../kube/access.ts';
 import type { LeaseObject } from '../../../kube/lease-record.ts';
-import type { KubeMeta, KubeObject } from '../../../kube/object.ts';
+import type { ObjectMeta, KubeObject } from '../../../kube/object.ts';
 import type { RawTarget } from '../../../pki/injection-target.ts';
 import type { GovernedKind } from './governed-access.ts';
 import type { Look } from './look.ts';
@@ -48,7 +48,7 @@ export interface LiveConfiguration extends RawTarget {
 /** Somebody else's object, as far as it matters who claims it. */
 export interface Claimed {
   readonly kind: string;
-  readonly metadata: KubeMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
+  readonly metadata: ObjectMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
 }
 
 export interface Access {

@@ -3,7 +3,7 @@ import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import { customResourceDefinitions as shippedDefinitions } from '../../../api/crds.ts';
 import { GROUP } from '../../../api/group.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { resourceName, type Resource } from '../../../kube/object.ts';
+import { groupResourceName, type Resource } from '../../../kube/object.ts';
 import {
   apiServices,
   customResourceDefinitions,
@@ -16,7 +16,7 @@ import { SERVING_CERT_LABEL } from '../../../pki/annotations.ts';
 import type { Claimed, Definition } from './evidence.ts';
 import { look, type Look } from './look.ts';
 
-const GET_DEFINITIONS = { verb: 'get', resource: resourceName(customResourceDefinitions) };
+const GET_DEFINITIONS = { verb: 'get', resource: groupResourceName(customResourceDefinitions) };
 
 export function gatherDefinitions(
   client: Pick<KubeClient, 'get'>,
@@ -65,7 +65,7 @@ export async function gatherClaimed(
 ): Promise<readonly Look<readonly Claimed[]>[]> {
   return await Promise.all(
     CLAIMABLE.map(({ resource, labelSelector }) =>
-      look({ verb: 'list', resource: resourceName(resource) }, async () => {
+      look({ verb: 'list', resource: groupResourceName(resource) }, async () => {
         const { items } = await client.listAll(resource, { metadataOnly: true, labelSelector });
         return items.map(({ metadata = {} }) => ({ kind: resource.kind, metadata }));
       }),

@@ -4,7 +4,7 @@ import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { LeaseObject } from '../../../kube/lease-record.ts';
-import { resourceName, type KubeObject, type NamedRef, type Resource } from '../../../kube/object.ts';
+import { groupResourceName, type KubeObject, type NamedRef, type Resource } from '../../../kube/object.ts';
 import {
   configMaps,
   leases,
@@ -105,7 +105,7 @@ const map = <T, U>(looked: Look<T>, change: (value: T) => U): Look<U> =>
 
 const permissionFor = (verb: string, resource: Resource, namespace?: string) => ({
   verb,
-  resource: resourceName(resource),
+  resource: groupResourceName(resource),
   ...(namespace === undefined ? {} : { namespace }),
 });
 
@@ -115,7 +115,7 @@ async function gatherSlices(
   namespace: string,
 ): Promise<Look<readonly EndpointSlice[]>> {
   const wanted = { group: 'discovery.k8s.io', resource: 'endpointslices' };
-  return await look({ verb: 'list', resource: resourceName(wanted), namespace }, async () => {
+  return await look({ verb: 'list', resource: groupResourceName(wanted), namespace }, async () => {
     const resource = await discovery.resolve(wanted);
     if (resource === undefined) throw new Error('this API server has no EndpointSlices');
     const labelSelector = `kubernetes.io/service-name=${NAME}`;

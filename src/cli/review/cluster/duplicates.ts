@@ -4,18 +4,18 @@ import { obstacleViolation } from '../../../admission/policy/unique/check-unique
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isJsonObject } from '../../../json/json.ts';
 import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
-import type { GroupResource, KubernetesObject, ObjectRef } from '../../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../../api/meta.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 
 export interface Duplicates {
-  readonly see: (resource: GroupResource, object: KubernetesObject) => void;
+  readonly see: (resource: GroupResource, object: KubeObject) => void;
   /** Every object that shares a value with another one, with all values that it shares. */
   readonly culprits: () => readonly Culprit[];
 }
 
 interface Holder {
   readonly resource: GroupResource;
-  readonly object: KubernetesObject;
+  readonly object: KubeObject;
   readonly self: ObjectRef;
   readonly key: HeldKey;
   /** Whether an exception lets it share the value. */
@@ -53,7 +53,7 @@ export function watchForDuplicates(policy: CompiledPolicy, now: Date): Duplicate
 const NOBODY = { username: '', uid: '', groups: [], extra: {} };
 
 /** All of the objects of a cluster would be too much to keep. */
-function identityOf({ apiVersion, kind, metadata }: KubernetesObject): KubernetesObject {
+function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
   const { name, namespace } = metadata ?? {};
   return {
     ...(apiVersion === undefined ? {} : { apiVersion }),

@@ -2,7 +2,7 @@
 import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
-import { groupResourceName, objectKey, type KubernetesObject } from '../../../api/meta.ts';
+import { groupResourceName, objectKey, type KubeObject } from '../../../api/meta.ts';
 import { scanStored, type AuditScanDeps, type Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
@@ -140,7 +140,7 @@ function merged(culprits: readonly Culprit[]): readonly Culprit[] {
   });
 }
 
-const keyOf = (resource: Culprit['resource'], { metadata }: KubernetesObject): string =>
+const keyOf = (resource: Culprit['resource'], { metadata }: KubeObject): string =>
   `${groupResourceName(resource)} ${objectKey(metadata ?? {})}`;
 
 const unusable = (policy: string, message: string): PolicyReview => ({

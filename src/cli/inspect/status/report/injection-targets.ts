@@ -1,6 +1,6 @@
 /** Objects that carry a CA bundle for others, and whether it is the one of now. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import { objectKey, type KubernetesObject } from '../../../../api/meta.ts';
+import { objectKey, type KubeObject } from '../../../../api/meta.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../../pki/annotations.ts';
 import {
   injectionRequest,
@@ -42,20 +42,20 @@ interface TargetReadings {
 }
 
 /** Whether this object asks for a bundle, or is one that Gatehouse writes as a whole. */
-export const isTarget = (kind: TargetKind, object: KubernetesObject, scope: Scope): boolean =>
+export const isTarget = (kind: TargetKind, object: KubeObject, scope: Scope): boolean =>
   requestOf(kind, object, scope).kind !== 'none';
 
 /** What its bundle comes from, beside the authority. */
-export function sourcesOf(kind: TargetKind, object: KubernetesObject, scope: Scope): readonly SourceRef[] {
+export function sourcesOf(kind: TargetKind, object: KubeObject, scope: Scope): readonly SourceRef[] {
   const request = requestOf(kind, object, scope);
   return request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
 }
 
-const requestOf = (kind: TargetKind, object: KubernetesObject, scope: Scope): InjectionRequest =>
+const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>
   injectionRequest(kind.kind, asking(kind, object, scope).metadata, scope.compat);
 
 /** Gatehouse's own objects need no annotation to get the bundle. */
-function asking<T extends KubernetesObject>(kind: TargetKind, object: T, { namespace }: Scope): T {
+function asking<T extends KubeObject>(kind: TargetKind, object: T, { namespace }: Scope): T {
   const { metadata = {} } = object;
   const own = kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME;
   const isOwn =
