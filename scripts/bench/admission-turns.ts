@@ -1,5 +1,5 @@
 /** Servers and the client that asks them, each in a process and on a core of its own. */
-import { caBundle } from '../../src/pki/bundle.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, SERVER_NAME, serverOf } from '../../test/support/pki/fixtures.ts';
 import type { Answer as LoadAnswer, Question as LoadQuestion } from './admission-load.ts';
 import type { Size } from './admission-reviews.ts';

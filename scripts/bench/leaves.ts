@@ -1,10 +1,10 @@
-import { createAuthority, type Authority } from '../../src/pki/authority.ts';
-import { caBundle } from '../../src/pki/bundle.ts';
+import { createAuthority, type Authority } from '../../src/pki/authority/authority.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { DAY } from '../../src/pki/durations.ts';
-import { generateKeyPair, randomSerial, type KeyAlgorithm } from '../../src/pki/keys.ts';
-import type { CertificatePem } from '../../src/pki/pem.ts';
-import { withServingCert } from '../../src/pki/secret.ts';
-import { issueServingCert } from '../../src/pki/serving-cert.ts';
+import { generateKeyPair, randomSerial, type KeyAlgorithm } from '../../src/pki/x509/keys.ts';
+import type { CertificatePem } from '../../src/pki/x509/pem.ts';
+import { withServingCert } from '../../src/pki/serving-certs/secret.ts';
+import { issueServingCert } from '../../src/pki/serving-certs/issue.ts';
 import { atLeast, type Figure } from './figures.ts';
 import { perSecond, whole } from './table.ts';
 

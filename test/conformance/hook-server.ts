@@ -3,10 +3,10 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { caBundle } from '../../src/pki/bundle.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
-import { generateKeyPair, randomSerial } from '../../src/pki/keys.ts';
-import { issueServingCert } from '../../src/pki/serving-cert.ts';
+import { generateKeyPair, randomSerial } from '../../src/pki/x509/keys.ts';
+import { issueServingCert } from '../../src/pki/serving-certs/issue.ts';
 import { eventually } from '../support/processes.ts';
 import type { Api, Loose } from './api.ts';
 

@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { configMaps, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { caBundle } from '../../src/pki/bundle.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
-import type { CertificatePem } from '../../src/pki/pem.ts';
+import type { CertificatePem } from '../../src/pki/x509/pem.ts';
 import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import {

@@ -13,9 +13,9 @@ import {
   secrets,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { createAuthority } from '../../src/pki/authority.ts';
-import { withAuthority } from '../../src/pki/authority-secret.ts';
-import { generateKeyPair, randomSerial } from '../../src/pki/keys.ts';
+import { createAuthority } from '../../src/pki/authority/authority.ts';
+import { withAuthority } from '../../src/pki/authority/secret.ts';
+import { generateKeyPair, randomSerial } from '../../src/pki/x509/keys.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import {
   RESTORE_WINDOWS,

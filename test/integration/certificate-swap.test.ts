@@ -4,7 +4,7 @@ import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { caBundle } from '../../src/pki/bundle.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, prepared, rotated } from '../support/pki/fixtures.ts';
 import { createListener, type Listener } from '../../src/server/listener.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';

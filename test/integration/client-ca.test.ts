@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { caBundle } from '../../src/pki/bundle.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import { createClientGate } from '../../src/server/client-gate.ts';
 import type { ClientTrust } from '../../src/server/client-trust.ts';

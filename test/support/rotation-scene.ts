@@ -1,7 +1,7 @@
 /** A cluster in which a rotation of the CA has something to write of every kind, and names for those writes. */
 import { secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import { parseAuthority } from '../../src/pki/authority-secret.ts';
-import type { Authority } from '../../src/pki/authority.ts';
+import { parseAuthority } from '../../src/pki/authority/secret.ts';
+import type { Authority } from '../../src/pki/authority/authority.ts';
 import type { Write } from './api-proxy-exchange.ts';
 import {
   ADMISSION_POLICIES,

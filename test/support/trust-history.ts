@@ -9,9 +9,9 @@ import {
   secrets,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { parseAuthority } from '../../src/pki/authority-secret.ts';
-import type { Authority } from '../../src/pki/authority.ts';
-import { splitCertificates } from '../../src/pki/pem.ts';
+import { parseAuthority } from '../../src/pki/authority/secret.ts';
+import type { Authority } from '../../src/pki/authority/authority.ts';
+import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import type { WebhookConfigurationObject } from './objects.ts';
 

@@ -1,7 +1,7 @@
 /** Whether trust ever broke in a history: real TLS handshakes for every pair of what was served and what was published. */
 import { createHash } from 'node:crypto';
 
-import { splitCertificates } from '../../src/pki/pem.ts';
+import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent } from './trust-history.ts';
 import { nodeVerdict, opensslTrusts } from './trust-verdicts.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { connect, createSecureContext, createServer, TLSSocket } from 'node:tls';
-import { splitCertificates, toCertificatePem } from '../../src/pki/pem.ts';
+import { splitCertificates, toCertificatePem } from '../../src/pki/x509/pem.ts';
 
 /** A server as the wire shows it. */
 interface Presented {

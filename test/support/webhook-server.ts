@@ -8,9 +8,9 @@ import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/c
 import type { World } from '../../src/admission/policy/world.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
-import { caBundle } from '../../src/pki/bundle.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, serverOf } from './pki/fixtures.ts';
-import type { Authority } from '../../src/pki/authority.ts';
+import type { Authority } from '../../src/pki/authority/authority.ts';
 import { noConversions } from './server/conversion.ts';
 import type { Log } from '../../src/server/log.ts';
 import type { Outcome } from '../../src/server/metrics.ts';

@@ -9,8 +9,8 @@ import {
   DevSessionRefused,
   type RunningDevSession,
 } from '../../runtime/webhooks/dev-session.ts';
-import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/keys.ts';
-import { issueSessionCert } from '../../pki/session-cert.ts';
+import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
 import type { HealthCheck } from '../../server/health.ts';
 import type { Context } from '../../runtime/context.ts';
 import { startController } from '../../runtime/controller.ts';

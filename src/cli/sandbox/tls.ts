@@ -1,6 +1,6 @@
-import { createAuthority, activeGeneration } from '../../pki/authority.ts';
-import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/keys.ts';
-import { issueServingCert } from '../../pki/serving-cert.ts';
+import { createAuthority, activeGeneration } from '../../pki/authority/authority.ts';
+import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { issueServingCert } from '../../pki/serving-certs/issue.ts';
 
 /** A sandbox is thrown away long before: milliseconds. */
 const LIFETIME_MS = 365 * 24 * 3_600_000;

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import { parseAuthority, toSecretData } from '../../pki/authority-secret.ts';
-import { activeGeneration, type Authority } from '../../pki/authority.ts';
-import { caBundle } from '../../pki/bundle.ts';
+import { parseAuthority, toSecretData } from '../../pki/authority/secret.ts';
+import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
+import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
-import { generateKeyPair, randomSerial } from '../../pki/keys.ts';
-import type { Secret } from '../../pki/secret.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { createAuthorityReconciler, type AuthorityDeps, type AuthorityReport } from './authority.ts';
 import {
   createEvents,

@@ -7,19 +7,18 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
-import { importAuthority } from '../../pki/authority-import.ts';
+import { importAuthority, type ImportedAuthority } from '../../pki/authority/generation.ts';
 import {
   judgeAuthority,
   startOver,
   type AuthorityVerdict,
   type BrokenReason,
   type StoredAuthority,
-} from '../../pki/authority-recovery.ts';
-import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority-secret.ts';
-import { activeGeneration, authorityOf, type Authority } from '../../pki/authority.ts';
-import type { ImportedAuthority } from '../../pki/generation.ts';
-import type { RotationPhase } from '../../pki/rotation.ts';
-import type { Secret } from '../../pki/secret.ts';
+} from '../../pki/authority/recovery.ts';
+import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
+import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
+import type { RotationPhase } from '../../pki/authority/rotation-plan.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
 import {
   brokenNote,
   caRefused,

@@ -4,16 +4,16 @@ import { readFileSync } from 'node:fs';
 import { ownStateLabels } from './authority.ts';
 import type { Config } from '../../config/config.ts';
 import { SERVING_CERT_SECRET_NAME, SERVING_SECRET } from '../../pki/annotations.ts';
-import { clusterDomainFrom, DEFAULT_CLUSTER_DOMAIN } from '../../pki/dns-names.ts';
-import type { SecretClaim } from '../../pki/secret-claim.ts';
+import { clusterDomainFrom, DEFAULT_CLUSTER_DOMAIN } from '../../pki/serving-certs/dns-names.ts';
 import {
+  type SecretClaim,
   claimOf,
   servingCertRequest,
   type RequestRules,
   type Service,
   type ServingCertRequest,
-} from '../../pki/serving-cert-request.ts';
-import { OWN_SERVING_CERT_LIFETIME } from '../../pki/serving-cert.ts';
+} from '../../pki/serving-certs/request.ts';
+import { OWN_SERVING_CERT_LIFETIME } from '../../pki/serving-certs/issue.ts';
 
 export interface ServiceRequests {
   readonly isOwn: (service: Service) => boolean;

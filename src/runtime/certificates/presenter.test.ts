@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import type { Authority } from '../../pki/authority.ts';
-import { caBundle } from '../../pki/bundle.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import { caBundle } from '../../pki/authority/bundle.ts';
 import { firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 import type { ServingCertificate } from '../../server/serving-certificate.ts';
 import { createPresenter } from './presenter.ts';

@@ -1,5 +1,5 @@
 /** Which serving certificate the listener presents: a new one takes the place of the old one when clients trust it as much. */
-import { isTrustedBy } from '../../pki/chain-trust.ts';
+import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
 import type { ServingCertificate } from '../../server/serving-certificate.ts';
 
 export interface PresenterDeps {

@@ -1,6 +1,6 @@
 /** What people are told about a step of the authority. */
-import type { Authority } from '../../pki/authority.ts';
-import type { RotationPlan } from '../../pki/rotation.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import type { RotationPlan } from '../../pki/authority/rotation-plan.ts';
 
 export interface RotationNote {
   readonly type: 'Normal' | 'Warning';

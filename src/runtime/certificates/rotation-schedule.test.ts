@@ -4,9 +4,9 @@
  */
 import { expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
-import { generationId, rootOf } from '../../pki/generation.ts';
-import { splitCertificates } from '../../pki/pem.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import { generationId, rootOf } from '../../pki/authority/generation.ts';
+import { splitCertificates } from '../../pki/x509/pem.ts';
 import { nodeVerdict } from '../../../test/support/trust-verdicts.ts';
 import {
   CONFIGMAP_KEY,

@@ -1,6 +1,6 @@
 /** One step of the life of the authority: observe, plan, and at most one write, on the Secret that the plan was made from. */
 import { DISTRUST, ROTATE } from '../../pki/annotations.ts';
-import { withAuthority } from '../../pki/authority-secret.ts';
+import { withAuthority } from '../../pki/authority/secret.ts';
 import {
   activate,
   noteLeaves,
@@ -9,16 +9,17 @@ import {
   remove,
   renewRoot,
   replaceActive,
-} from '../../pki/authority-steps.ts';
-import { activeGeneration, type Authority } from '../../pki/authority.ts';
-import { trusts } from '../../pki/bundle.ts';
+  activeGeneration,
+  type Authority,
+} from '../../pki/authority/authority.ts';
+import { trusts } from '../../pki/authority/bundle.ts';
 import {
   createGeneration,
   importGeneration,
   type Generation,
   type ImportedAuthority,
-} from '../../pki/generation.ts';
-import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/keys.ts';
+} from '../../pki/authority/generation.ts';
+import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/x509/keys.ts';
 import {
   planRotation,
   refusal,
@@ -27,8 +28,8 @@ import {
   type RotationPlan,
   type RotationState,
   type RotationTimes,
-} from '../../pki/rotation.ts';
-import type { Secret } from '../../pki/secret.ts';
+} from '../../pki/authority/rotation-plan.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { Log } from '../reconcile.ts';
 import { rotationNote, type RotationNote } from './rotation-note.ts';
 import type { TrustEvidence } from './trust-evidence.ts';

@@ -1,7 +1,7 @@
 /** Secrets, read from the API server and written with care. */
 import type { KubeClient } from '../../kube/client.ts';
 import { secrets } from '../../kube/well-known.ts';
-import type { Secret } from '../../pki/secret.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { CLUSTER_ROLE, refusable } from '../refusable.ts';
 
 export interface SecretAccess {

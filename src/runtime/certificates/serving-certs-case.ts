@@ -1,20 +1,20 @@
 /** One Service with a valid request, and how its Secret is measured. */
 import { isDeepStrictEqual } from 'node:util';
 
-import { activeGeneration, type Authority } from '../../pki/authority.ts';
-import { rootOf } from '../../pki/generation.ts';
-import { openshiftSecretMarks } from '../../pki/secret-openshift.ts';
+import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
+import { rootOf } from '../../pki/authority/generation.ts';
+import { openshiftSecretMarks } from '../../pki/serving-certs/openshift.ts';
 import {
   withMarks,
   writtenOutputs,
   type ExtraMarks,
   type Secret,
   type ServiceIdentity,
-} from '../../pki/secret.ts';
-import type { ServingCertFacts } from '../../pki/serving-cert-facts.ts';
-import { planServingCert, type IssueReason, type ServingCertPlan } from '../../pki/serving-cert-plan.ts';
-import type { AcceptedRequest, Service } from '../../pki/serving-cert-request.ts';
-import { signingOf, type Signing } from '../../pki/signing.ts';
+} from '../../pki/serving-certs/secret.ts';
+import type { ServingCertFacts } from '../../pki/serving-certs/facts.ts';
+import { planServingCert, type IssueReason, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import type { AcceptedRequest, Service } from '../../pki/serving-certs/request.ts';
+import { signingOf, type Signing } from '../../pki/authority/bundle.ts';
 
 export interface Case {
   /** Of the Service: `namespace/name`. */

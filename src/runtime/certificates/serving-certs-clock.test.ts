@@ -1,7 +1,7 @@
 /** C1 and C3: clocks that disagree or jump, and thousands of certs that are due at once. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { firstAuthority, prepared, rotated } from '../../../test/support/pki/fixtures.ts';
 import {

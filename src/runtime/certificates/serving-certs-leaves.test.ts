@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import { after, DAY } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { toStoredSecret } from '../../pki/secret-sketch.ts';
+import { toStoredSecret } from '../../pki/serving-certs/facts.ts';
 import { createLeaves } from './serving-certs-leaves.ts';
 import { createWorld, serviceNamed } from '../../../test/support/runtime/serving-certs.ts';
 

@@ -1,12 +1,12 @@
 /** What the store shows of all serving certs together: evidence for a rotation, and numbers for people. */
-import type { Authority } from '../../pki/authority.ts';
-import type { StoredSecret } from '../../pki/secret-sketch.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import {
+  type StoredSecret,
   signerOf,
   type ServingCertFacts,
   type ServingCertSketch,
   type UsableServingCert,
-} from '../../pki/serving-cert-facts.ts';
+} from '../../pki/serving-certs/facts.ts';
 
 /** Why a serving cert is not renewed any more. */
 export type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';

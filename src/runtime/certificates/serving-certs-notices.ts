@@ -1,7 +1,7 @@
 /** What Services are told about their serving certs, as Events. */
 import { pick } from '../../json/pick.ts';
-import type { StoredSecret } from '../../pki/secret-sketch.ts';
-import type { ServiceIdentity } from '../../pki/secret.ts';
+import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
+import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import type { RecordEvent } from '../reconcile.ts';
 
 export interface Notices {

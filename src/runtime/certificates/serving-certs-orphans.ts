@@ -1,9 +1,9 @@
 /** Serving Secrets that their Service no longer asks for: its annotation was removed, or names another one. */
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
-import type { StoredSecret } from '../../pki/secret-sketch.ts';
-import { markedService, ownership, writtenOutputs, type Secret } from '../../pki/secret.ts';
-import { OUTPUT_KEYS } from '../../pki/serving-cert-outputs.ts';
-import type { Service } from '../../pki/serving-cert-request.ts';
+import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
+import { markedService, ownership, writtenOutputs, type Secret } from '../../pki/serving-certs/secret.ts';
+import { OUTPUT_KEYS } from '../../pki/serving-certs/outputs.ts';
+import type { Service } from '../../pki/serving-certs/request.ts';
 import type { Log, RecordEvent } from '../reconcile.ts';
 import { identityOf } from './serving-certs-case.ts';
 import type { Leaves } from './serving-certs-leaves.ts';

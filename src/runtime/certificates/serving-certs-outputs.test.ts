@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import { after, HOUR } from '../../pki/durations.ts';
 import { base64, firstAuthority, prepared } from '../../../test/support/pki/fixtures.ts';
 import {

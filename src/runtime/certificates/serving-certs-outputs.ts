@@ -1,4 +1,4 @@
-import type { Secret } from '../../pki/secret.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { Case } from './serving-certs-case.ts';
 
 /** The password of a key store is watched by nobody: it is looked at again after so many milliseconds. */

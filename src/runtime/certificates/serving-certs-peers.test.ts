@@ -1,10 +1,10 @@
 /** The cases of cert-manager's DynamicSource and of Knative's certificate reconciler. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import { after, DAY } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
-import { generateKeyPair } from '../../pki/keys.ts';
+import { generateKeyPair } from '../../pki/x509/keys.ts';
 import { NEVER } from '../../../test/support/runtime/fixtures.ts';
 import {
   createWorld,

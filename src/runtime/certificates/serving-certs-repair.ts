@@ -1,10 +1,10 @@
 /** Brings one Secret to what it should be: decided on what the API server holds, written at most once. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { KeyAlgorithm, KeyPair } from '../../pki/keys.ts';
-import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/key-store.ts';
-import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/pem.ts';
-import { goesBefore, type SecretClaim } from '../../pki/secret-claim.ts';
+import type { KeyAlgorithm, KeyPair } from '../../pki/x509/keys.ts';
+import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/serving-certs/key-store.ts';
+import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
+import { goesBefore, type SecretClaim, type Service } from '../../pki/serving-certs/request.ts';
 import {
   markedService,
   ownership,
@@ -15,13 +15,12 @@ import {
   writability,
   writtenOutputs,
   type Secret,
-} from '../../pki/secret.ts';
+} from '../../pki/serving-certs/secret.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
-import { readServingCert } from '../../pki/serving-cert-facts.ts';
-import { outputData, type Output } from '../../pki/serving-cert-outputs.ts';
-import type { IssueReason, ServingCertPlan } from '../../pki/serving-cert-plan.ts';
-import type { Service } from '../../pki/serving-cert-request.ts';
-import { issueServingCert } from '../../pki/serving-cert.ts';
+import { readServingCert } from '../../pki/serving-certs/facts.ts';
+import { outputData, type Output } from '../../pki/serving-certs/outputs.ts';
+import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { issueServingCert } from '../../pki/serving-certs/issue.ts';
 import { extraMarks, planOf, secretKeyOf, type Case } from './serving-certs-case.ts';
 import type { Refusal } from './serving-certs-refusal.ts';
 

@@ -2,11 +2,11 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import { after, DAY } from '../../pki/durations.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import type { Secret } from '../../pki/secret.ts';
-import type { Service } from '../../pki/serving-cert-request.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import type { Service } from '../../pki/serving-certs/request.ts';
 import { createWorld, type ServingCertsWorld } from '../../../test/support/runtime/serving-certs.ts';
 import { WriteRefused } from '../write-refused.ts';
 

@@ -1,13 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
-import { generateKeyPair } from '../../pki/keys.ts';
-import { toStoredSecret, type StoredSecret } from '../../pki/secret-sketch.ts';
-import type { Secret } from '../../pki/secret.ts';
-import { servingCertRequest } from '../../pki/serving-cert-request.ts';
+import { generateKeyPair } from '../../pki/x509/keys.ts';
+import { toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { servingCertRequest } from '../../pki/serving-certs/request.ts';
 import { NEVER, untilDone } from '../../../test/support/runtime/fixtures.ts';
 import {
   createWorld,

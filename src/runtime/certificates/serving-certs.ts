@@ -1,11 +1,10 @@
 /** On the leader: every Service that asks for one has a serving cert in its Secret, whatever happens to that Secret. */
-import type { Authority } from '../../pki/authority.ts';
-import { firstClaim } from '../../pki/secret-claim.ts';
-import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/secret-openshift.ts';
-import type { StoredSecret } from '../../pki/secret-sketch.ts';
-import { ownership } from '../../pki/secret.ts';
-import type { IssueReason, ServingCertPlan } from '../../pki/serving-cert-plan.ts';
-import type { Service, ServingCertRequest } from '../../pki/serving-cert-request.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
+import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
+import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
+import { ownership } from '../../pki/serving-certs/secret.ts';
+import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../reconcile.ts';
 import {
   createSigningView,

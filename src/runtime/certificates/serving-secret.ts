@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { secrets } from '../../kube/well-known.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
-import type { Secret } from '../../pki/secret.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { Listener } from '../../server/listener.ts';
 import type { ServingCertificate } from '../../server/serving-certificate.ts';
 import { authorityAccess } from './authority-access.ts';

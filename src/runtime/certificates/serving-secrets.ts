@@ -3,8 +3,8 @@ import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import type { ServingCertsDeps } from './serving-certs.ts';
-import type { Secret } from '../../pki/secret.ts';
-import type { Service } from '../../pki/serving-cert-request.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import type { Service } from '../../pki/serving-certs/request.ts';
 import { CLUSTER_ROLE, refusable } from '../refusable.ts';
 
 type ServingSecretAccess = Pick<

@@ -6,7 +6,7 @@ import type { RecordEvent } from '../reconcile.ts';
 import type { TrustEvidence } from './trust-evidence.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { generateKeyPair, randomSerial } from '../../pki/keys.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Context } from '../context.ts';
 import { startController, type RunningController } from '../controller.ts';
 import { inLocalTime } from '../local-time.ts';

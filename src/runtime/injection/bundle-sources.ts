@@ -1,13 +1,13 @@
 /** Secrets and ConfigMaps of others that hold a CA bundle: each watched by its name, as long as an object refers to it. */
 import { dropManagedFields } from '../../kube/change.ts';
 import { configMaps, secrets } from '../../kube/well-known.ts';
-import { sourceName, type SourceRef } from '../../pki/injection-request.ts';
+import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
 import {
   bundleOfSource,
   toSourceObject,
   type BundleState,
   type SourceObject,
-} from '../../pki/injection-source.ts';
+} from '../../pki/injection/source.ts';
 import type { Context } from '../context.ts';
 import { watch, type Watched } from '../watch.ts';
 

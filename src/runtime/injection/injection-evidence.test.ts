@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
 
-import { caBundle } from '../../pki/bundle.ts';
+import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import { rootOf } from '../../pki/generation.ts';
-import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection-target.ts';
+import { rootOf } from '../../pki/authority/generation.ts';
+import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';
 import { targetsWithoutRoot } from './injection-evidence.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');

@@ -1,5 +1,5 @@
 /** How the targets of the CA bundle stand: kept by the injectors, read by the metrics. */
-import type { TargetKindName } from '../../pki/injection-request.ts';
+import type { TargetKindName } from '../../pki/injection/request.ts';
 
 export type TargetState = 'current' | 'stale' | 'contended' | 'invalid';
 

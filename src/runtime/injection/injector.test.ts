@@ -1,10 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import { caBundle } from '../../pki/bundle.ts';
+import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import type { BundleState } from '../../pki/injection-source.ts';
-import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection-target.ts';
-import type { CertificatePem } from '../../pki/pem.ts';
+import type { BundleState } from '../../pki/injection/source.ts';
+import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';
+import type { CertificatePem } from '../../pki/x509/pem.ts';
 import {
   createEvents,
   createObjects,

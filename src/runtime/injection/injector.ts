@@ -5,11 +5,11 @@ import {
   planInjection,
   type HandBackOperation,
   type InjectionPlan,
-} from '../../pki/injection.ts';
-import { isContended, nextBout, peaceAt, type Fight } from '../../pki/injection-fight.ts';
-import { sourceName, type BundleSource } from '../../pki/injection-request.ts';
-import type { BundleState } from '../../pki/injection-source.ts';
-import type { InjectionTarget, TargetKind } from '../../pki/injection-target.ts';
+} from '../../pki/injection/plan.ts';
+import { isContended, nextBout, peaceAt, type Fight } from '../../pki/injection/revert-backoff.ts';
+import { sourceName, type BundleSource } from '../../pki/injection/request.ts';
+import type { BundleState } from '../../pki/injection/source.ts';
+import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import type { TargetState } from './injection-ledger.ts';
 import {
   AWAIT_CHANGE,

@@ -15,11 +15,11 @@ import {
   validatingWebhookConfigurations,
 } from '../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
-import { rootOf } from '../../pki/generation.ts';
-import { sourceName, type SourceRef } from '../../pki/injection-request.ts';
-import type { BundleState } from '../../pki/injection-source.ts';
-import { TARGET_KINDS, toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection-target.ts';
-import type { CertificatePem } from '../../pki/pem.ts';
+import { rootOf } from '../../pki/authority/generation.ts';
+import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
+import type { BundleState } from '../../pki/injection/source.ts';
+import { TARGET_KINDS, toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
+import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import type { RunningAuthority } from '../certificates/start-authority.ts';
 import { createBundleSources } from './bundle-sources.ts';

@@ -6,7 +6,7 @@ import type { TargetView } from './injection-evidence.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
-import type { InjectionTarget, TargetKind } from '../../pki/injection-target.ts';
+import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import type { Context } from '../context.ts';
 import { startController } from '../controller.ts';
 import { CLUSTER_ROLE, refusable } from '../refusable.ts';

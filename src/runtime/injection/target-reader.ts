@@ -2,7 +2,7 @@
 import { objectKey } from '../../api/meta.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
-import { toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection-target.ts';
+import { toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { Context } from '../context.ts';
 
 interface TargetReader {

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import { caBundle } from '../../pki/bundle.ts';
+import { caBundle } from '../../pki/authority/bundle.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
-import { generateKeyPair, randomSerial } from '../../pki/keys.ts';
-import { issueServingCert } from '../../pki/serving-cert.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { issueServingCert } from '../../pki/serving-certs/issue.ts';
 import { ofJson } from '../api-object.ts';
 import { createStorage } from '../storage/storage.ts';
 import { createWebhookCaller, type WebhookCaller } from './call.ts';

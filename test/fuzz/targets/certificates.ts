@@ -1,14 +1,14 @@
 /** PEM texts and Secrets that somebody has written, or half written. */
 import fc from 'fast-check';
 
-import { AuthorityBroken, parseAuthority, toSecretData } from '../../../src/pki/authority-secret.ts';
-import { importAuthority } from '../../../src/pki/authority-import.ts';
+import { AuthorityBroken, parseAuthority, toSecretData } from '../../../src/pki/authority/secret.ts';
+import { importAuthority } from '../../../src/pki/authority/generation.ts';
 import {
   fingerprintsOf,
   parseCertificatePem,
   parsePrivateKeyPem,
   splitCertificates,
-} from '../../../src/pki/pem.ts';
+} from '../../../src/pki/x509/pem.ts';
 import { authority, bundle, isDiscreet, key, KEYS, NOW, server } from '../keys.ts';
 import { mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 
 import { isJsonObject, type JsonObject } from '../../../src/json/json.ts';
-import { bundleOfSource } from '../../../src/pki/injection-source.ts';
-import { sketchServingCert } from '../../../src/pki/serving-cert-facts.ts';
-import { servingCertRequest } from '../../../src/pki/serving-cert-request.ts';
+import { bundleOfSource } from '../../../src/pki/injection/source.ts';
+import { sketchServingCert } from '../../../src/pki/serving-certs/facts.ts';
+import { servingCertRequest } from '../../../src/pki/serving-certs/request.ts';
 import { bundle, isDiscreet, key, KEYS, NOW, server } from '../keys.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { fuzzTarget, hold } from '../target.ts';

@@ -1,6 +1,6 @@
 /** A cluster in which nothing is wrong: tests change one thing of it. */
 import { customResourceDefinitions } from '../../../src/api/crds.ts';
-import { caBundle } from '../../../src/pki/bundle.ts';
+import { caBundle } from '../../../src/pki/authority/bundle.ts';
 import { base64, firstAuthority, serverOf } from '../pki/fixtures.ts';
 import type { Definition, Evidence, LiveConfiguration } from '../../../src/cli/inspect/doctor/evidence.ts';
 import { seen } from '../../../src/cli/inspect/doctor/look.ts';

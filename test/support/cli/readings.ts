@@ -2,13 +2,13 @@
 import type { AdmissionPolicy } from '../../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../../src/api/restore-window.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../src/pki/annotations.ts';
-import { toSecretData } from '../../../src/pki/authority-secret.ts';
-import type { Authority } from '../../../src/pki/authority.ts';
-import { caBundle } from '../../../src/pki/bundle.ts';
+import { toSecretData } from '../../../src/pki/authority/secret.ts';
+import type { Authority } from '../../../src/pki/authority/authority.ts';
+import { caBundle } from '../../../src/pki/authority/bundle.ts';
 import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
 import { base64, firstAuthority, serverOf, type Server } from '../pki/fixtures.ts';
-import { TARGET_KINDS, type RawTarget } from '../../../src/pki/injection-target.ts';
-import { toStoredSecret, type StoredSecret } from '../../../src/pki/secret-sketch.ts';
+import { TARGET_KINDS, type RawTarget } from '../../../src/pki/injection/target.ts';
+import { toStoredSecret, type StoredSecret } from '../../../src/pki/serving-certs/facts.ts';
 import type { ClusterReadings } from '../../../src/cli/inspect/status/read-cluster.ts';
 import type { Reading } from '../../../src/cli/inspect/status/reading.ts';
 

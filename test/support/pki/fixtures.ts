@@ -1,8 +1,13 @@
 /** For the tests of this room: authorities at several points of their life. */
-import { createAuthority, type Authority } from '../../../src/pki/authority.ts';
-import { createGeneration, type Generation } from '../../../src/pki/generation.ts';
-import { generateKeyPair, randomSerial, type KeyAlgorithm, type KeyPair } from '../../../src/pki/keys.ts';
-import { issueServingCert, type ServingCert } from '../../../src/pki/serving-cert.ts';
+import { createAuthority, type Authority } from '../../../src/pki/authority/authority.ts';
+import { createGeneration, type Generation } from '../../../src/pki/authority/generation.ts';
+import {
+  generateKeyPair,
+  randomSerial,
+  type KeyAlgorithm,
+  type KeyPair,
+} from '../../../src/pki/x509/keys.ts';
+import { issueServingCert, type ServingCert } from '../../../src/pki/serving-certs/issue.ts';
 
 export async function firstAuthority(now: Date, algorithm: KeyAlgorithm = 'ECDSA-P256'): Promise<Authority> {
   return createAuthority({ keyPair: await generateKeyPair(algorithm), serial: randomSerial(), now });

@@ -1,14 +1,13 @@
 /** A cluster in miniature, with two leaders, targets, serving certs, servers and clients, for random schedules of a rotation. */
 import { generateKeyPairSync } from 'node:crypto';
 import { ROTATE } from '../../../src/pki/annotations.ts';
-import { parseAuthority } from '../../../src/pki/authority-secret.ts';
-import type { Authority } from '../../../src/pki/authority.ts';
-import { caBundle, trusts } from '../../../src/pki/bundle.ts';
-import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/keys.ts';
-import { toPrivateKeyPem, type CertificatePem } from '../../../src/pki/pem.ts';
-import type { Secret } from '../../../src/pki/secret.ts';
-import { issueServingCert } from '../../../src/pki/serving-cert.ts';
-import { signingOf } from '../../../src/pki/signing.ts';
+import { parseAuthority } from '../../../src/pki/authority/secret.ts';
+import type { Authority } from '../../../src/pki/authority/authority.ts';
+import { caBundle, trusts, signingOf } from '../../../src/pki/authority/bundle.ts';
+import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/x509/keys.ts';
+import { toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
+import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
+import { issueServingCert } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
 import { createObjects, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';

@@ -1,14 +1,14 @@
 /** For the tests of serving certs: a cluster of Services and Secrets in memory, and a reconciler that looks after it. */
-import type { Authority } from '../../../src/pki/authority.ts';
-import { generateKeyPair, randomSerial } from '../../../src/pki/keys.ts';
-import { toStoredSecret, type StoredSecret } from '../../../src/pki/secret-sketch.ts';
-import { markedService, type Secret } from '../../../src/pki/secret.ts';
+import type { Authority } from '../../../src/pki/authority/authority.ts';
+import { generateKeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
+import { toStoredSecret, type StoredSecret } from '../../../src/pki/serving-certs/facts.ts';
+import { markedService, type Secret } from '../../../src/pki/serving-certs/secret.ts';
 import {
   claimOf,
   servingCertRequest,
   type RequestRules,
   type Service,
-} from '../../../src/pki/serving-cert-request.ts';
+} from '../../../src/pki/serving-certs/request.ts';
 import { createEvents, createObjects, NEVER, silent, type Objects } from './fixtures.ts';
 import type { Reconcile, ReconcileResult } from '../../../src/runtime/reconcile.ts';
 import { createLeaves, type Leaves } from '../../../src/runtime/certificates/serving-certs-leaves.ts';

@@ -7,7 +7,7 @@ import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { AccessQuestion } from '../../../kube/access.ts';
 import type { LeaseObject } from '../../../kube/lease-record.ts';
 import type { ObjectMeta, KubeObject } from '../../../kube/object.ts';
-import type { RawTarget } from '../../../pki/injection-target.ts';
+import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { GovernedKind } from './governed-access.ts';
 import type { Look } from './look.ts';
 import type { ProbeAnswer } from './probe.ts';

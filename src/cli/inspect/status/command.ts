@@ -1,7 +1,7 @@
 /** The command line of `gatehouse status`; what it does is loaded when it is run. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
-import type { Compat } from '../../../pki/injection-request.ts';
+import type { Compat } from '../../../pki/injection/request.ts';
 import { addClusterFlags, type ClusterFlags } from '../../cluster-flags.ts';
 import { outputOption, type OutputFormat } from '../../terminal/output.ts';
 import { useCompileCache } from '../../terminal/compile-cache.ts';

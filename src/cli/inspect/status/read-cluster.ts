@@ -15,11 +15,11 @@ import {
   validatingWebhookConfigurations,
 } from '../../../kube/well-known.ts';
 import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP, SERVING_CERT_LABEL } from '../../../pki/annotations.ts';
-import { sourceName, type Compat, type SourceRef } from '../../../pki/injection-request.ts';
-import { toSourceObject, type SourceObject } from '../../../pki/injection-source.ts';
-import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection-target.ts';
-import { toStoredSecret, type StoredSecret } from '../../../pki/secret-sketch.ts';
-import type { Secret } from '../../../pki/secret.ts';
+import { sourceName, type Compat, type SourceRef } from '../../../pki/injection/request.ts';
+import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
+import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection/target.ts';
+import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
+import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import { tryToRead, valueOf, type Reading } from './reading.ts';
 import { isTarget, sourcesOf } from './report/injection-targets.ts';

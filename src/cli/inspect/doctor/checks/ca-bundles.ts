@@ -1,9 +1,9 @@
 /** Whether the API server trusts the serving cert of Gatehouse. */
 import { devSessionOf } from '../../../../admission/webhooks/dev-session.ts';
 import { CABUNDLE_CONFIGMAP, SERVING_SECRET } from '../../../../pki/annotations.ts';
-import { isSameBundle } from '../../../../pki/bundle.ts';
-import { isTrustedBy } from '../../../../pki/chain-trust.ts';
-import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../../pki/injection-target.ts';
+import { isSameBundle } from '../../../../pki/authority/bundle.ts';
+import { isTrustedBy } from '../../../../pki/x509/chain-trust.ts';
+import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import type { Evidence } from '../evidence.ts';
 import { ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';
 import { judgeLook, valueOf } from '../look.ts';

@@ -7,7 +7,7 @@ import {
   SERVING_CERT_SECRET_NAME,
 } from '../../../../pki/annotations.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import type { FieldSet } from '../../../../pki/injection-target.ts';
+import type { FieldSet } from '../../../../pki/injection/target.ts';
 import type { Claimed, Evidence } from '../evidence.ts';
 import { ok, orElse, warning, problem, someOf, type Finding } from '../finding.ts';
 import { judgeLook } from '../look.ts';

@@ -3,20 +3,20 @@ import type { X509Certificate } from 'node:crypto';
 
 import type { ConfigMap } from '../../../../runtime/certificates/ca-bundle.ts';
 import { AUTHORITY_SECRET, CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../../../pki/annotations.ts';
-import { parseAuthority } from '../../../../pki/authority-secret.ts';
-import type { Authority } from '../../../../pki/authority.ts';
-import { caBundle } from '../../../../pki/bundle.ts';
+import { parseAuthority } from '../../../../pki/authority/secret.ts';
+import type { Authority } from '../../../../pki/authority/authority.ts';
+import { caBundle } from '../../../../pki/authority/bundle.ts';
 import {
   generationId,
   isOfOwnMake,
   rootOf,
   type Generation,
   type GenerationState,
-} from '../../../../pki/generation.ts';
-import type { BundleState } from '../../../../pki/injection-source.ts';
-import { parseCertificatePem, splitCertificates } from '../../../../pki/pem.ts';
-import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/rotation.ts';
-import type { Secret } from '../../../../pki/secret.ts';
+} from '../../../../pki/authority/generation.ts';
+import type { BundleState } from '../../../../pki/injection/source.ts';
+import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
+import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/authority/rotation-plan.ts';
+import type { Secret } from '../../../../pki/serving-certs/secret.ts';
 import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
 import type { Attention, Judged } from './attention.ts';
 

@@ -8,10 +8,10 @@ import {
   type BundleSource,
   type InjectionRequest,
   type SourceRef,
-} from '../../../../pki/injection-request.ts';
-import { bundleOfSource, type BundleState, type SourceObject } from '../../../../pki/injection-source.ts';
-import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection-target.ts';
-import { planInjection, type InjectionPlan } from '../../../../pki/injection.ts';
+} from '../../../../pki/injection/request.ts';
+import { bundleOfSource, type BundleState, type SourceObject } from '../../../../pki/injection/source.ts';
+import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
+import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
 import type { Scope, TargetsReading } from '../read-cluster.ts';
 import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
 import type { Attention, Judged } from './attention.ts';

@@ -3,9 +3,9 @@ import { X509Certificate } from 'node:crypto';
 
 import { SERVING_CERT_SERVICE, SERVING_CERT_SERVICE_UID } from '../../../../pki/annotations.ts';
 import { after, HOUR } from '../../../../pki/durations.ts';
-import type { StoredSecret } from '../../../../pki/secret-sketch.ts';
-import { renewalTime } from '../../../../pki/serving-cert-plan.ts';
-import { latestServingCertEnd } from '../../../../pki/serving-cert.ts';
+import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
+import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
+import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
 import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
 import type { Attention, Judged } from './attention.ts';
 import type { KnownRoot } from './authority.ts';

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 
-import { toSecretData } from '../../../../pki/authority-secret.ts';
-import { activeGeneration, authorityOf } from '../../../../pki/authority.ts';
-import { commonName, keyIdOf, signCertificate } from '../../../../pki/certificate.ts';
+import { toSecretData } from '../../../../pki/authority/secret.ts';
+import { activeGeneration, authorityOf } from '../../../../pki/authority/authority.ts';
+import { commonName, keyIdOf, signCertificate } from '../../../../pki/x509/certificate.ts';
 import { after, DAY, HOUR } from '../../../../pki/durations.ts';
 import { prepared, serverOf } from '../../../../../test/support/pki/fixtures.ts';
-import { generationId, importGeneration } from '../../../../pki/generation.ts';
-import { generateKeyPair, randomSerial } from '../../../../pki/keys.ts';
-import { firstCertificate } from '../../../../pki/pem.ts';
-import { TARGET_KINDS } from '../../../../pki/injection-target.ts';
+import { generationId, importGeneration } from '../../../../pki/authority/generation.ts';
+import { generateKeyPair, randomSerial } from '../../../../pki/x509/keys.ts';
+import { firstCertificate } from '../../../../pki/x509/pem.ts';
+import { TARGET_KINDS } from '../../../../pki/injection/target.ts';
 import type { ClusterReadings } from '../read-cluster.ts';
 import {
   at,

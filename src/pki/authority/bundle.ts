@@ -1,0 +1,82 @@
+import type { X509Certificate } from 'node:crypto';
+import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
+import { rootOf, type Generation } from './generation.ts';
+import {
+  holdsSameCertificates,
+  splitCertificates,
+  toCertificatePem,
+  type CertificatePem,
+  firstCertificate,
+} from '../x509/pem.ts';
+import { earliest } from '../durations.ts';
+
+/** A caBundle stands in many objects, and some of them in ConfigMaps and etcd values with limits of their own. */
+export const MAX_BUNDLE_BYTES = 64 * 1024;
+
+/**
+ * The certificates that clients trust: the roots of all generations, newest first, none of them expired. Only self-signed ones,
+ * because OpenSSL and Node take no other certificate as the end of a chain.
+ * @throws Error if none is left, or the bundle is larger than 64 KiB: it would be worse to publish it.
+ */
+export function caBundle(authority: Authority, now: Date): CertificatePem {
+  const roots = bundleRoots(authority, now);
+  if (roots.length === 0)
+    throw new Error(
+      'every generation of the authority has expired: rotate it to get a CA bundle that holds one',
+    );
+  const bundle = toCertificatePem(roots);
+  if (bundle.length > MAX_BUNDLE_BYTES)
+    throw new Error(
+      `the CA bundle is ${bundle.length} bytes long: at most ${MAX_BUNDLE_BYTES} are published`,
+    );
+  return bundle;
+}
+
+/** What {@link caBundle} is made of. */
+export function bundleRoots({ generations }: Authority, now: Date): readonly X509Certificate[] {
+  const roots = generations.map(rootOf).filter((root) => root.validToDate > now && root.checkIssued(root));
+  return [...new Map(roots.map((root) => [root.fingerprint256, root])).values()];
+}
+
+/** Whether a client with this bundle trusts the root of `generation`. A bundle that cannot be read trusts nothing. */
+export function trusts(bundle: string, generation: Generation): boolean {
+  const { fingerprint256 } = rootOf(generation);
+  try {
+    return splitCertificates(bundle).some((certificate) => certificate.fingerprint256 === fingerprint256);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether two bundles trust the same: compared by certificate, not by text or order. A broken one is the same as none. */
+export const isSameBundle = holdsSameCertificates;
+
+/** What serving certs are measured by: the public side of the authority. One for all Services, made once a change. */
+export interface Signing {
+  /** The active generation. */
+  readonly generationId: string;
+  /** The validity of its root. */
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  /** What a chain holds behind the leaf. */
+  readonly bridges: readonly CertificatePem[];
+  readonly bundle: CertificatePem;
+  /** When the first of these certificates ends: from then on it has to be made anew. */
+  readonly validUntil: Date;
+}
+
+/** @throws Error if there is no CA bundle, as {@link caBundle}. */
+export function signingOf(authority: Authority, now: Date): Signing {
+  const active = activeGeneration(authority);
+  const root = rootOf(active);
+  const bridges = bridgesFrom(authority, active.id, now);
+  const parts = [...bundleRoots(authority, now), ...bridges.map(firstCertificate)];
+  return {
+    generationId: active.id,
+    notBefore: root.validFromDate,
+    notAfter: root.validToDate,
+    bridges,
+    bundle: caBundle(authority, now),
+    validUntil: earliest(...parts.map(({ validToDate }) => validToDate)),
+  };
+}

@@ -1,0 +1,169 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { judgeAuthority, startOver, type AuthorityEvidence } from './recovery.ts';
+import { parseAuthority, toSecretData } from './secret.ts';
+import { remove, replaceActive, activeGeneration, type Authority } from './authority.ts';
+import { caBundle } from './bundle.ts';
+import { after, DAY } from '../durations.ts';
+import { activated, firstAuthority, prepared } from '../../../test/support/pki/fixtures.ts';
+
+const now = new Date('2026-03-01T12:00:00Z');
+let one: Authority;
+let pending: Authority;
+let two: Authority;
+let stranger: Authority;
+let healthy: AuthorityEvidence;
+
+beforeAll(async () => {
+  one = await firstAuthority(now);
+  pending = await prepared(one, now);
+  two = activated(pending, now);
+  stranger = await firstAuthority(after(now, DAY));
+  healthy = {
+    stored: { kind: 'readable', authority: two },
+    published: [caBundle(two, now)],
+    leaves: 0,
+    lastGood: undefined,
+    consent: undefined,
+    now,
+  };
+});
+
+const judge = (change: Partial<AuthorityEvidence>) => judgeAuthority({ ...healthy, ...change });
+const stored = (authority: Authority) => ({ stored: { kind: 'readable', authority } as const });
+const ABSENT = { stored: { kind: 'absent' } as const };
+const EMPTY = { stored: { kind: 'empty' } as const };
+const GARBAGE = { stored: { kind: 'unreadable', message: 'x.crt: it is missing' } as const };
+const NOTHING = { published: [], leaves: 0, lastGood: undefined };
+
+test('an authority that knows what is published is used', () => {
+  expect(judge({})).toEqual({ kind: 'usable', authority: two });
+  expect(judge({ published: [] })).toMatchObject({ kind: 'usable' });
+});
+
+describe('a new authority is made in silence', () => {
+  test('only in a cluster that is provably empty', () => {
+    expect(judge({ ...ABSENT, ...NOTHING })).toEqual({ kind: 'bootstrap' });
+    expect(judge({ ...EMPTY, ...NOTHING })).toEqual({ kind: 'bootstrap' });
+  });
+
+  test.each<[string, () => Partial<AuthorityEvidence>]>([
+    ['a bundle is published', () => ({ published: [caBundle(one, now)] })],
+    ['a bundle is published that was emptied', () => ({ published: [''] })],
+    ['a serving cert is there', () => ({ leaves: 1 })],
+  ])('not while %s', (_what, change) => {
+    expect(judge({ ...ABSENT, ...NOTHING, ...change() })).toMatchObject({
+      kind: 'broken',
+      reason: 'Missing',
+    });
+    expect(judge({ ...EMPTY, ...NOTHING, ...change() })).toMatchObject({
+      kind: 'broken',
+      reason: 'Unreadable',
+    });
+  });
+
+  test('not where something stands that cannot be read, however empty the cluster is', () => {
+    expect(judge({ ...GARBAGE, ...NOTHING })).toEqual({
+      kind: 'broken',
+      reason: 'Unreadable',
+      message: 'x.crt: it is missing',
+    });
+  });
+});
+
+describe('D5: the last good copy is written back', () => {
+  test.each([
+    ['deleted', ABSENT, 'Missing'],
+    ['emptied', EMPTY, 'Unreadable'],
+    ['spoiled', GARBAGE, 'Unreadable'],
+  ])('when the Secret was %s', (_how, change, reason) => {
+    expect(judge({ ...change, lastGood: two })).toEqual({ kind: 'write-back', reason, authority: two });
+  });
+
+  test('when the Secret was replaced by an older copy, or that of another cluster', () => {
+    for (const authority of [one, pending, stranger])
+      expect(judge({ ...stored(authority), lastGood: two })).toEqual({
+        kind: 'write-back',
+        reason: 'OlderThanPublished',
+        authority: two,
+      });
+  });
+
+  test('but not one that is older than what is published: another leader knew more', () => {
+    expect(judge({ ...ABSENT, lastGood: one })).toMatchObject({ kind: 'broken', reason: 'Missing' });
+    expect(judge({ ...stored(one), lastGood: one })).toMatchObject({
+      kind: 'broken',
+      reason: 'OlderThanPublished',
+    });
+  });
+
+  test('and is no judge of what another leader did since', () => {
+    const retired = remove(two, [one.generations[0]?.id ?? '']);
+    expect(judge({ ...stored(retired), lastGood: two })).toMatchObject({ kind: 'usable' });
+    const fresh = activeGeneration(stranger);
+    const distrusted = replaceActive(
+      two,
+      two.generations.map(({ id }) => id),
+      fresh,
+      now,
+    );
+    expect(judge({ ...stored(distrusted), lastGood: two })).toMatchObject({ kind: 'usable' });
+  });
+});
+
+describe('T: an older copy is told', () => {
+  test('by a published root that it does not know', () => {
+    expect(judge(stored(one))).toMatchObject({
+      kind: 'broken',
+      message: expect.stringContaining(`generation ${two.generations[0]?.id ?? ''}`) as string,
+    });
+  });
+
+  test('not by one that is gone: a bundle lags behind', () => {
+    const retired = remove(two, [one.generations[0]?.id ?? '']);
+    expect(judge(stored(retired))).toMatchObject({ kind: 'usable' });
+    expect(parseAuthority(toSecretData(retired))).toEqual(retired);
+  });
+
+  test('not by what others add to a bundle, nor by a bundle that cannot be read', () => {
+    const foreign = caBundle(one, now).replace('BEGIN', 'BEGUN');
+    expect(judge({ published: [foreign, 'garbage', '-----BEGIN CERTIFICATE-----'] })).toMatchObject({
+      kind: 'usable',
+    });
+  });
+});
+
+describe('with the consent of a person', () => {
+  const consent = 'lost in the fire';
+
+  test('a lost authority is replaced, and what is trusted stays trusted beside the new one', async () => {
+    const verdict = judge({ ...EMPTY, consent });
+    if (verdict.kind !== 'start-over') throw new Error(verdict.kind);
+    expect(verdict.retained.map(({ id }) => id).sort()).toEqual(two.generations.map(({ id }) => id).sort());
+    const fresh = await firstAuthority(now);
+    const authority = startOver(fresh, verdict.retained);
+    expect(parseAuthority(toSecretData(authority))).toEqual(authority);
+    expect(activeGeneration(authority).id).toBe(fresh.generations[0]?.id);
+  });
+
+  test('what has ended is not kept', () => {
+    expect(judge({ ...GARBAGE, consent, now: after(now, 731 * DAY) })).toEqual({
+      kind: 'start-over',
+      retained: [],
+    });
+  });
+
+  test('an older copy is used, with the newer roots beside it until nothing needs them', () => {
+    const verdict = judge({ ...stored(one), consent });
+    expect(verdict).toMatchObject({
+      kind: 'adopt',
+      authority: { generations: [{ state: 'active' }, { state: 'retiring', key: undefined }] },
+    });
+    if (verdict.kind === 'adopt')
+      expect(parseAuthority(toSecretData(verdict.authority))).toEqual(verdict.authority);
+  });
+
+  test('a good copy is preferred, and the consent does not wait for a worse day', () => {
+    expect(judge({ ...GARBAGE, consent, lastGood: two })).toMatchObject({ kind: 'write-back' });
+    expect(judge({ consent })).toEqual({ kind: 'adopt', authority: two });
+  });
+});

@@ -1,0 +1,286 @@
+import { isDeepStrictEqual } from 'node:util';
+import { activeGeneration, type Authority, distrustedWith } from './authority.ts';
+import { subjectOf } from '../x509/certificate.ts';
+import { after, earliest, HOUR, MINUTE } from '../durations.ts';
+import { isExpired, rootOf, type Generation, type ImportedAuthority } from './generation.ts';
+import { firstCertificate, holdsSameCertificates } from '../x509/pem.ts';
+
+/** In milliseconds. */
+export interface RotationTimes {
+  /** Between "every target holds the new root" and its first use: for those who mount or cache the bundle. */
+  readonly propagationWaitMs: number;
+  /** Between "no serving cert of a generation is left" and its end: for servers that reload late. */
+  readonly graceMs: number;
+}
+
+export interface RotationState {
+  readonly authority: Authority;
+  readonly now: Date;
+  readonly times: RotationTimes;
+  /** Targets of the bundle without the root of a generation; undefined: not known. */
+  readonly targetsWithout: (generation: string) => readonly string[] | undefined;
+  /** Live serving certs of a generation; undefined: not known. */
+  readonly leavesOf: (generation: string) => number | undefined;
+  /** Value of the annotation that asks for a rotation. */
+  readonly rotate: string | undefined;
+  /** Generations that the annotation names as not to be trusted any more. */
+  readonly distrust: readonly string[];
+  /** For people: why nothing may change now. Undefined: it may. */
+  readonly paused: string | undefined;
+  /** The CA that somebody else makes and rotates; undefined: we make our own. */
+  readonly imported: ImportedAuthority | undefined;
+}
+
+export type PrepareReason = 'Requested' | 'HalfLife' | 'ImportedCaChanged';
+
+export type RotationPhase = 'steady' | 'publishing' | 'propagating' | 'retiring' | 'paused';
+
+export type RotationPlan =
+  | { readonly kind: 'none'; readonly phase: RotationPhase; readonly recheckAt: Date }
+  /** A new generation: trusted from now on, signs nothing yet. */
+  | { readonly kind: 'prepare'; readonly reason: PrepareReason }
+  /** The root of the pending generation has reached every target: the wait begins. */
+  | { readonly kind: 'publish'; readonly id: string }
+  | { readonly kind: 'activate'; readonly id: string; readonly reason: 'Propagated' | 'LastCall' }
+  /** Nothing but notes: which of the retiring generations have serving certs left. */
+  | { readonly kind: 'note-leaves'; readonly drained: readonly string[]; readonly live: readonly string[] }
+  | {
+      readonly kind: 'retire';
+      readonly ids: readonly string[];
+      readonly reason: 'Drained' | 'Expired' | 'FromTheFuture';
+    }
+  /** `ids`: the generation and all that vouch for it. With `replace` the one that signs is among them. */
+  | {
+      readonly kind: 'distrust';
+      readonly id: string;
+      readonly ids: readonly string[];
+      readonly replace: boolean;
+    }
+  /** The owner of an imported CA made a new root for the key that is in use. */
+  | { readonly kind: 'renew-root' };
+
+/** More would lengthen every chain. The next rotation waits until the oldest is gone. */
+const MAX_GENERATIONS = 3;
+/** How often evidence is asked again that nobody announces. */
+const RECHECK = MINUTE;
+
+type Rule = (state: RotationState) => RotationPlan | undefined;
+
+/** The first that has an opinion wins. */
+const RULES: readonly Rule[] = [
+  distrust,
+  dropUnstarted,
+  activatePending,
+  publishPending,
+  renewRoot,
+  prepareNext,
+  retireOldest,
+  noteLeaves,
+];
+
+/** What to do about the authority next, judged from `state` alone: no clock, no I/O. One step at a time. */
+export function planRotation(state: RotationState): RotationPlan {
+  if (state.paused === undefined) {
+    for (const rule of RULES) {
+      const plan = rule(state);
+      if (plan !== undefined) return plan;
+    }
+  }
+  return { kind: 'none', phase: rotationPhase(state), recheckAt: recheckTime(state) };
+}
+
+export function rotationPhase({
+  authority,
+  paused,
+}: Pick<RotationState, 'authority' | 'paused'>): RotationPhase {
+  const pending = pendingGeneration(authority);
+  if (paused !== undefined) return 'paused';
+  if (pending !== undefined) return pending.publishedAt === undefined ? 'publishing' : 'propagating';
+  return authority.generations.length > 1 ? 'retiring' : 'steady';
+}
+
+/** Why a request stays undone for now, for people; undefined if nothing asks for it, or it is being done. */
+export function refusal(state: RotationState): string | undefined {
+  const { authority, imported, rotate, paused } = state;
+  const waiting = distrustOrder(state);
+  const asked = waiting !== undefined || isRequested(state);
+  if (paused !== undefined) return asked ? `nothing is rotated or distrusted while ${paused}` : undefined;
+  if (imported === undefined) {
+    if (isRequested(state) && authority.generations.length >= MAX_GENERATIONS)
+      return `${authority.generations.length} generations are trusted already: the next one is made when the oldest is gone`;
+    return undefined;
+  }
+  if (waiting !== undefined && !canReplaceBy(imported, authority, waiting.ids))
+    return `generation ${waiting.id} signs, and the CA to be used is the same: put a new CA into its secret first`;
+  const known = authority.generations.find(({ id }) => id === imported.id);
+  if (known?.state === 'retiring')
+    return `the CA ${imported.id} was replaced before and its key is destroyed here: put a new CA into its secret`;
+  if (known?.state === 'active' && !isSameSubject(imported, known))
+    return `the CA ${imported.id} has another subject or key id than before and the same key: put a CA with a new key into its secret`;
+  if (state.distrust.includes(imported.id))
+    return `the CA ${imported.id} is not to be trusted any more: put a new CA into its secret`;
+  if (rotate !== undefined && rotate !== authority.rotatedFor)
+    return 'the CA is not ours to rotate: put a new one into its secret';
+  return undefined;
+}
+
+const pendingGeneration = ({ generations }: Authority): Generation | undefined =>
+  generations.find(({ state }) => state === 'pending');
+
+/** Half of its life: what is left suffices for a rotation that goes wrong for a year. */
+export function rotationTime(generation: Generation): Date {
+  return momentOf(generation, 1 / 2);
+}
+
+/** From here on a target that cannot be reached no longer holds a rotation up: it would lose its trust either way. */
+const lastCall = (generation: Generation): Date => momentOf(generation, 7 / 8);
+
+function momentOf(generation: Generation, fraction: number): Date {
+  const { validFromDate, validToDate } = rootOf(generation);
+  return after(validFromDate, (validToDate.getTime() - validFromDate.getTime()) * fraction);
+}
+
+/**
+ * Whoever has the key of a generation may also have its bridge, because servers show it: so all older ones that lead to it by
+ * bridges go with it. The keys of one that signs and of one that is pending lie side by side: neither outlives the other.
+ */
+function distrust(state: RotationState): RotationPlan | undefined {
+  const order = distrustOrder(state);
+  if (order === undefined) return undefined;
+  const { authority, imported } = state;
+  const refused = order.replace && imported !== undefined && !canReplaceBy(imported, authority, order.ids);
+  return refused ? undefined : { kind: 'distrust', ...order };
+}
+
+function distrustOrder({ authority, distrust: named }: RotationState) {
+  const id = named.find((one) => authority.generations.some((generation) => generation.id === one));
+  if (id === undefined) return undefined;
+  const ids = distrustedWith(authority, id);
+  return { id, ids, replace: ids.includes(activeGeneration(authority).id) };
+}
+
+const canReplaceBy = (
+  { id }: ImportedAuthority,
+  { generations }: Authority,
+  dropped: readonly string[],
+): boolean => !dropped.includes(id) && !generations.some((generation) => generation.id === id);
+
+/** Made by a clock far ahead of ours, and nothing is signed by it: it could not be used for as long. */
+function dropUnstarted({ authority, now }: RotationState): RotationPlan | undefined {
+  const pending = pendingGeneration(authority);
+  if (pending === undefined || rootOf(pending).validFromDate <= now || pending.createdAt <= now)
+    return undefined;
+  return { kind: 'retire', ids: [pending.id], reason: 'FromTheFuture' };
+}
+
+function publishPending(state: RotationState): RotationPlan | undefined {
+  const { authority, now, times, targetsWithout } = state;
+  const pending = pendingGeneration(authority);
+  if (pending === undefined) return undefined;
+  const { id, publishedAt } = pending;
+  // A later time than now was written by a clock ahead of ours: it must not hold us up for as long.
+  if (publishedAt !== undefined && publishedAt <= after(now, times.propagationWaitMs)) return undefined;
+  const everywhere = targetsWithout(id)?.length === 0;
+  return everywhere || isLastCall(authority, now) ? { kind: 'publish', id } : undefined;
+}
+
+function activatePending({ authority, now, times, targetsWithout }: RotationState): RotationPlan | undefined {
+  const pending = pendingGeneration(authority);
+  if (pending === undefined || rootOf(pending).validFromDate > now) return undefined;
+  const { id, publishedAt } = pending;
+  if (isExpired(activeGeneration(authority), now)) return { kind: 'activate', id, reason: 'LastCall' };
+  if (publishedAt === undefined || now < after(publishedAt, times.propagationWaitMs)) return undefined;
+  // Asked again: a target may have appeared, or lost the root, since.
+  if (targetsWithout(id)?.length === 0) return { kind: 'activate', id, reason: 'Propagated' };
+  return isLastCall(authority, now) ? { kind: 'activate', id, reason: 'LastCall' } : undefined;
+}
+
+const isLastCall = (authority: Authority, now: Date): boolean => now >= lastCall(activeGeneration(authority));
+
+function renewRoot({ authority, imported }: RotationState): RotationPlan | undefined {
+  const active = activeGeneration(authority);
+  if (imported?.id !== active.id || !isSameSubject(imported, active)) return undefined;
+  return holdsSameCertificates(imported.certificate, active.certificate) ? undefined : { kind: 'renew-root' };
+}
+
+/** Certs point at their issuer by name and key id: only where both stay can one root take the place of another. */
+function isSameSubject(imported: ImportedAuthority, active: Generation): boolean {
+  const [before, now] = [active, imported].map(({ certificate }) => subjectOf(firstCertificate(certificate)));
+  return isDeepStrictEqual(before, now);
+}
+
+function prepareNext(state: RotationState): RotationPlan | undefined {
+  const { authority, now } = state;
+  if (pendingGeneration(authority) !== undefined) return undefined;
+  const reason = prepareReason(state);
+  if (reason === undefined) return undefined;
+  const full = authority.generations.length >= MAX_GENERATIONS && !isLastCall(authority, now);
+  return full ? undefined : { kind: 'prepare', reason };
+}
+
+function prepareReason(state: RotationState): PrepareReason | undefined {
+  const { authority, now, imported, distrust: named } = state;
+  if (imported !== undefined) {
+    const isKnown = authority.generations.some(({ id }) => id === imported.id);
+    return isKnown || named.includes(imported.id) ? undefined : 'ImportedCaChanged';
+  }
+  if (isRequested(state)) return 'Requested';
+  return now >= rotationTime(activeGeneration(authority)) ? 'HalfLife' : undefined;
+}
+
+const isRequested = ({ authority, rotate, imported }: RotationState): boolean =>
+  imported === undefined && rotate !== undefined && rotate !== authority.rotatedFor;
+
+/**
+ * From the oldest on, each that nothing needs any more. One in the middle stays: bridges lead through it. A target that has none
+ * but the old root yet holds up the end of that root, as long as the root is of any use to it.
+ */
+function retireOldest(state: RotationState): RotationPlan | undefined {
+  const { authority, now, times, targetsWithout } = state;
+  const updated = targetsWithout(activeGeneration(authority).id)?.length === 0;
+  const isOver = (generation: Generation): boolean => {
+    const { state: stage, drainedAt, id } = generation;
+    if (stage !== 'retiring') return false;
+    if (isExpired(generation, now)) return true;
+    const isQuiet = drainedAt !== undefined && now >= after(drainedAt, times.graceMs);
+    return isQuiet && updated && state.leavesOf(id) === 0;
+  };
+  const needed = authority.generations.findLastIndex((generation) => !isOver(generation));
+  const over = authority.generations.slice(needed + 1);
+  if (over.length === 0) return undefined;
+  const reason = over.every((generation) => isExpired(generation, now)) ? 'Expired' : 'Drained';
+  return { kind: 'retire', ids: over.map(({ id }) => id), reason };
+}
+
+function noteLeaves({ authority, now, times, leavesOf }: RotationState): RotationPlan | undefined {
+  const retiring = authority.generations.filter(({ state }) => state === 'retiring');
+  const idsOf = (when: (generation: Generation, leaves: number) => boolean) =>
+    retiring.flatMap((generation) => {
+      const leaves = leavesOf(generation.id);
+      return leaves !== undefined && when(generation, leaves) ? [generation.id] : [];
+    });
+  const drained = idsOf(
+    ({ drainedAt }, leaves) =>
+      leaves === 0 && (drainedAt === undefined || drainedAt > after(now, times.graceMs)),
+  );
+  const live = idsOf(({ drainedAt }, leaves) => leaves > 0 && drainedAt !== undefined);
+  return drained.length + live.length === 0 ? undefined : { kind: 'note-leaves', drained, live };
+}
+
+/** The first instant ahead at which time alone may change the plan. */
+function recheckTime({ authority, now, times, imported }: RotationState): Date {
+  const { generations } = authority;
+  const pending = pendingGeneration(authority);
+  const instants = [
+    ...generations.map((generation) => rootOf(generation).validToDate),
+    ...generations.flatMap(({ drainedAt }) =>
+      drainedAt === undefined ? [] : [after(drainedAt, times.graceMs)],
+    ),
+    ...(pending?.publishedAt === undefined ? [] : [after(pending.publishedAt, times.propagationWaitMs)]),
+    lastCall(activeGeneration(authority)),
+    ...(imported === undefined ? [rotationTime(activeGeneration(authority))] : []),
+    // While something is under way, evidence may change without a word; otherwise only clocks jump.
+    after(now, generations.length > 1 ? RECHECK : HOUR),
+  ];
+  return earliest(...instants.filter((instant) => instant > now));
+}

@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { beforeAll, expect, test } from 'vitest';
+import { AuthorityBroken, parseAuthority, toSecretData, type AuthoritySecretData } from './secret.ts';
+import { activeGeneration, type Authority } from './authority.ts';
+import { commonName, signCertificate, subjectOf, type Subject } from '../x509/certificate.ts';
+import { after, DAY } from '../durations.ts';
+import { base64, firstAuthority, prepared, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { isExpired, rootOf, type Generation } from './generation.ts';
+import { generateKeyPair, randomSerial } from '../x509/keys.ts';
+import { splitCertificates, toCertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
+
+const now = new Date('2026-03-01T12:00:00.123Z');
+let full: Authority; // pending, active, retiring
+let data: AuthoritySecretData;
+let ids: readonly [pending: string, active: string, retiring: string];
+
+beforeAll(async () => {
+  full = await prepared(await rotated(await firstAuthority(now), now), now);
+  data = toSecretData(full);
+  const [pending = '', active = '', retiring = ''] = full.generations.map(({ id }) => id);
+  ids = [pending, active, retiring];
+});
+
+const text = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString();
+const list = () => JSON.parse(text('generations.json')) as Record<string, unknown>[];
+const withList = (entries: unknown) => ({ ...data, 'generations.json': base64(JSON.stringify(entries)) });
+const without = (key: string) => Object.fromEntries(Object.entries(data).filter(([name]) => name !== key));
+
+test('OPA TestSecretRoundTrip: what is stored is read back the same', () => {
+  expect(parseAuthority(data)).toEqual(full);
+  expect(toSecretData(parseAuthority(data))).toEqual(data);
+});
+
+test('any authority survives storing, whatever its times and however many of its generations are left', () => {
+  const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('9999-01-01T00:00:00Z') });
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ createdAt: time, publishedAt: fc.option(time, { nil: undefined }) }), {
+        minLength: 3,
+        maxLength: 3,
+      }),
+      fc.constantFrom([0, 3], [1, 3], [1, 2], [0, 2]),
+      (times, [from, to]) => {
+        const generations = full.generations
+          .map((generation, index) => ({ ...generation, ...times[index] }))
+          .slice(from, to);
+        expect(parseAuthority(toSecretData({ generations }))).toEqual({ generations });
+      },
+    ),
+    { numRuns: 30 },
+  );
+});
+
+test('a person can read the list of generations', () => {
+  expect(list().map(({ state }) => state)).toEqual(['pending', 'active', 'retiring']);
+  expect(list()[1]).toMatchObject({ id: ids[1], createdAt: '2026-03-01T12:00:00.123Z' });
+  expect(Object.keys(data).sort()).toEqual(
+    ['generations.json', `${ids[0]}.bridge.crt`, `${ids[0]}.crt`, `${ids[0]}.key`]
+      .concat([`${ids[1]}.bridge.crt`, `${ids[1]}.crt`, `${ids[1]}.key`, `${ids[2]}.crt`])
+      .sort(),
+  );
+});
+
+test('keys that do not belong to a generation are ignored', () => {
+  expect(parseAuthority({ ...data, 'tls.crt': base64('garbage') })).toEqual(full);
+});
+
+test('an authority that has expired is not broken, and shows it', () => {
+  expect(isExpired(activeGeneration(parseAuthority(data)), now)).toBe(false);
+  expect(isExpired(activeGeneration(parseAuthority(data)), after(now, 731 * DAY))).toBe(true);
+});
+
+const breakages: readonly [string, () => AuthoritySecretData, () => string][] = [
+  [
+    'has no data (cert-manager Test__caRequiresRegeneration: nil data)',
+    () => ({}),
+    () => 'generations.json: it is missing',
+  ],
+  [
+    'has a list that is not JSON',
+    () => ({ ...data, 'generations.json': base64('{') }),
+    () => 'generations.json: ',
+  ],
+  ['has a list that is none', () => withList({}), () => 'generations.json: it is not a list'],
+  ['has an empty list', () => withList([]), () => 'no generation is active'],
+  [
+    'has an entry with an id that leads elsewhere',
+    () => withList([{ ...list()[1], id: '../../etc' }]),
+    () => 'entry 0 has no id of 8 hexadecimal digits',
+  ],
+  [
+    'has a state that does not exist',
+    () => withList([{ ...list()[1], state: 'toString' }]),
+    () => 'entry 0 has a state other than pending, active, retiring',
+  ],
+  [
+    'has a time that is none',
+    () => withList([{ ...list()[1], createdAt: 'yesterday' }]),
+    () => 'createdAt that is not a time',
+  ],
+  ['has no active generation', () => withList([list()[0], list()[2]]), () => 'no generation is active'],
+  [
+    'has two active generations',
+    () => withList(list().map((entry) => ({ ...entry, state: 'active' }))),
+    () => `more than one generation is active: ${ids.join(', ')}`,
+  ],
+  [
+    'lists a generation twice',
+    () => withList([list()[1], list()[1]]),
+    () => `generation ${ids[1]} is listed twice`,
+  ],
+  ['is in the wrong order', () => withList(list().reverse()), () => 'newest first'],
+  [
+    'lacks a certificate (cert-manager Test__caRequiresRegeneration: missing ca.crt)',
+    () => without(`${ids[2]}.crt`),
+    () => `${ids[2]}.crt: it is missing`,
+  ],
+  [
+    'has a certificate that cannot be parsed (cert-manager Test__caRequiresRegeneration: failed to parse)',
+    () => ({ ...data, [`${ids[1]}.crt`]: base64('garbage') }),
+    () => `${ids[1]}.crt: it holds 0 certificates instead of one`,
+  ],
+  [
+    'has a certificate that is cut off',
+    () => ({ ...data, [`${ids[1]}.crt`]: base64(text(`${ids[1]}.crt`).slice(0, 300)) }),
+    () => `${ids[1]}.crt: certificate 1 is cut off`,
+  ],
+  ['lacks the key that signs', () => without(`${ids[1]}.key`), () => `${ids[1]}.key: it is missing`],
+  ['lacks the key that will sign', () => without(`${ids[0]}.key`), () => `${ids[0]}.key: it is missing`],
+  [
+    'has the key of another generation (cert-manager Test__caRequiresRegeneration: different data)',
+    () => ({ ...data, [`${ids[1]}.key`]: base64(text(`${ids[0]}.key`)) }),
+    () => `${ids[1]}.key: it is not the private key of ${ids[1]}.crt`,
+  ],
+  [
+    'has a key that cannot be parsed',
+    () => ({ ...data, [`${ids[1]}.key`]: base64('garbage') }),
+    () => `${ids[1]}.key: the private key cannot be parsed`,
+  ],
+  [
+    'has a bridge where a root should be',
+    () => ({ ...data, [`${ids[1]}.crt`]: base64(text(`${ids[1]}.bridge.crt`)) }),
+    () => `${ids[1]}.crt: it is not signed by itself`,
+  ],
+  [
+    'has the bridge of another generation',
+    () => ({ ...data, [`${ids[0]}.bridge.crt`]: base64(text(`${ids[1]}.bridge.crt`)) }),
+    () => `${ids[0]}.bridge.crt: it does not speak of the same key`,
+  ],
+  [
+    'has a root where a bridge should be',
+    () => ({ ...data, [`${ids[0]}.bridge.crt`]: base64(text(`${ids[0]}.crt`)) }),
+    () => `${ids[0]}.bridge.crt: it is not signed by the generation before it, ${ids[1]}`,
+  ],
+];
+
+test.each(breakages)('an authority that %s is broken, and the error says where', (_what, broken, message) => {
+  let error: unknown;
+  try {
+    parseAuthority(broken());
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toBeInstanceOf(AuthorityBroken);
+  expect(String(error)).toContain(message());
+  expect(String(error)).toContain('Restore the secret');
+});
+
+/** A CA certificate that claims `issuer`, for the public key of `subject`, signed by whatever key. */
+function forged(subject: Generation, issuer: Subject, privateKey: PrivateKeyPem): string {
+  const root = rootOf(subject);
+  const template = { subject: subjectOf(root), publicKey: root.publicKey, serial: randomSerial() };
+  const validity = { notBefore: now, notAfter: root.validToDate, purpose: { kind: 'authority' } } as const;
+  return base64(signCertificate({ ...template, ...validity }, { ...issuer, privateKey }));
+}
+
+test('claims of names and key ids do not replace a signature, nor a signature the names', async () => {
+  const [pending, active] = full.generations;
+  const { privateKey: strange } = await generateKeyPair('ECDSA-P256');
+  if (pending === undefined || active?.key === undefined) throw new Error('the authority is too short');
+  const issuer = subjectOf(rootOf(active));
+  const other = { ...issuer, name: commonName('somebody-else') };
+
+  const notSelfSigned = { ...data, [`${ids[1]}.crt`]: forged(active, issuer, strange) };
+  expect(() => parseAuthority(notSelfSigned)).toThrow('not signed by itself');
+  for (const bridge of [forged(pending, issuer, strange), forged(pending, other, active.key)])
+    expect(() => parseAuthority({ ...data, [`${ids[0]}.bridge.crt`]: bridge })).toThrow(
+      `it is not signed by the generation before it, ${ids[1]}`,
+    );
+  const genuine = { ...data, [`${ids[0]}.bridge.crt`]: forged(pending, issuer, active.key) };
+  expect(() => parseAuthority(genuine)).not.toThrow();
+});
+
+test('cert-manager Test__caRequiresRegeneration: not a CA: a serving cert is no authority', async () => {
+  const [leaf] = splitCertificates((await serverOf(full, now)).chain);
+  if (leaf === undefined) throw new Error('the chain is empty');
+  const broken = { ...data, [`${ids[1]}.crt`]: base64(toCertificatePem([leaf])) };
+  expect(() => parseAuthority(broken)).toThrow(`${ids[1]}.crt: it is not the certificate of a CA`);
+});

@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest';
+
+import { injectionRequest, type InjectionRequest, type TargetKindName } from './request.ts';
+
+const INJECT = 'gatehouse.dev/inject-cabundle';
+const FROM = 'gatehouse.dev/inject-cabundle-from';
+const KEY = 'gatehouse.dev/inject-cabundle-key';
+
+const asked = (
+  annotations: Readonly<Record<string, string>>,
+  kind: TargetKindName = 'ValidatingWebhookConfiguration',
+  compat: Parameters<typeof injectionRequest>[2] = [],
+): InjectionRequest => injectionRequest(kind, { annotations }, compat);
+
+const wanted = { kind: 'wanted', source: { kind: 'authority' }, webhooks: 'all', key: 'ca.crt' } as const;
+const from = (kind: 'Secret' | 'ConfigMap', consent: string) =>
+  ({ kind: 'object', ref: { kind, namespace: 'vault', name: 'ca' }, consent }) as const;
+const OURS = 'gatehouse.dev/allow-direct-injection';
+
+test('an object without annotations asks for nothing', () => {
+  expect(injectionRequest('APIService', undefined, ['openshift', 'cert-manager'])).toEqual({ kind: 'none' });
+});
+
+test.each<[string, Record<string, string>, InjectionRequest]>([
+  ['true', { [INJECT]: 'true' }, wanted],
+  ['true with blanks', { [INJECT]: ' true ' }, wanted],
+  ['false', { [INJECT]: 'false' }, { kind: 'none' }],
+  ['false beside a source', { [INJECT]: 'false', [FROM]: 'vault/ca' }, { kind: 'none' }],
+  ['names', { [INJECT]: 'a.b.c, d.e.f,a.b.c' }, { ...wanted, webhooks: ['a.b.c', 'd.e.f'] }],
+  ['a source', { [FROM]: 'vault/ca' }, { ...wanted, source: from('Secret', OURS) }],
+  ['a Secret by its kind', { [FROM]: 'secret/vault/ca' }, { ...wanted, source: from('Secret', OURS) }],
+  ['a ConfigMap', { [FROM]: 'configmap/vault/ca' }, { ...wanted, source: from('ConfigMap', OURS) }],
+  [
+    'names and a source',
+    { [INJECT]: 'a.b.c', [FROM]: 'vault/ca' },
+    { ...wanted, webhooks: ['a.b.c'], source: from('Secret', OURS) },
+  ],
+  ['a key', { [INJECT]: 'true', [KEY]: 'bundle.pem' }, { ...wanted, key: 'bundle.pem' }],
+])('our annotations are read: %s', (_what, annotations, request) => {
+  expect(asked(annotations)).toEqual(request);
+});
+
+test.each<[string, Record<string, string>, RegExp, TargetKindName?]>([
+  ['empty', { [INJECT]: '' }, /inject-cabundle is empty: write "true"/],
+  ['neither true nor names', { [INJECT]: 'yes please' }, /"yes please" cannot be the name of a webhook/],
+  ['a list with a hole', { [INJECT]: 'a.b.c,,d.e.f' }, /"" cannot be the name/],
+  ['names in a kind without webhooks', { [INJECT]: 'a.b.c' }, /in a APIService it takes/, 'APIService'],
+  ['a source without a namespace', { [FROM]: 'ca' }, /names no source: write namespace\/name/],
+  ['a source of an unknown kind', { [FROM]: 'pod/vault/ca' }, /names no source/],
+  ['a source with too many parts', { [FROM]: 'secret/vault/ca/tls.key' }, /names no source/],
+  ['a source with an impossible name', { [FROM]: 'vault/CA' }, /names no source/],
+  ['a source that would select others', { [FROM]: 'vault/ca,metadata.name!=x' }, /names no source/],
+  ['a key that no ConfigMap can have', { [INJECT]: 'true', [KEY]: 'a/b' }, /cannot be a key/, 'ConfigMap'],
+])('invalid input is told, not guessed at: %s', (_what, annotations, message, kind) => {
+  expect(asked(annotations, kind)).toEqual({
+    kind: 'invalid',
+    message: expect.stringMatching(message) as string,
+  });
+});
+
+const BETA = 'service.beta.openshift.io/inject-cabundle';
+const ALPHA = 'service.alpha.openshift.io/inject-cabundle';
+const openshift = { ...wanted, key: 'service-ca.crt' };
+
+test.each<[string, TargetKindName, InjectionRequest]>([
+  [BETA, 'ConfigMap', openshift],
+  [BETA, 'CustomResourceDefinition', openshift],
+  [ALPHA, 'ConfigMap', openshift],
+  [ALPHA, 'APIService', openshift],
+  [ALPHA, 'CustomResourceDefinition', { kind: 'none' }],
+  [ALPHA, 'MutatingWebhookConfiguration', { kind: 'none' }],
+])("OpenShift's %s is honoured on a %s as service-ca does", (annotation, kind, request) => {
+  expect(asked({ [annotation]: 'TRUE' }, kind, ['openshift'])).toEqual(request);
+  expect(asked({ [annotation]: 'false' }, kind, ['openshift'])).toEqual({ kind: 'none' });
+  expect(asked({ [annotation]: 'true' }, kind, ['cert-manager'])).toEqual({ kind: 'none' });
+});
+
+const CERT_MANAGER = 'cert-manager.io/inject-ca-from-secret';
+
+test("cert-manager's annotation is honoured where cainjector honours it", () => {
+  const request = { ...wanted, source: from('Secret', 'cert-manager.io/allow-direct-injection') };
+  const annotations = { [CERT_MANAGER]: 'vault/ca' };
+  expect(asked(annotations, 'APIService', ['cert-manager'])).toEqual(request);
+  expect(asked(annotations, 'ConfigMap', ['cert-manager'])).toEqual({ kind: 'none' });
+  expect(asked(annotations, 'APIService', ['openshift'])).toEqual({ kind: 'none' });
+});
+
+test.each(['ca', 'configmap/vault/ca', '/ca', ''])(
+  'cert-manager cainjector: ignores invalid annotations: "%s"',
+  (value) => {
+    expect(asked({ [CERT_MANAGER]: value }, 'APIService', ['cert-manager'])).toMatchObject({
+      kind: 'invalid',
+    });
+  },
+);
+
+test('our annotation wins over those of others', () => {
+  const all = { [INJECT]: 'false', [BETA]: 'true', [CERT_MANAGER]: 'vault/ca' };
+  expect(asked(all, 'APIService', ['openshift', 'cert-manager'])).toEqual({ kind: 'none' });
+  expect(asked({ ...all, [INJECT]: 'true' }, 'APIService', ['openshift', 'cert-manager'])).toEqual(wanted);
+});

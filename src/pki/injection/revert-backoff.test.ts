@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+
+import { after, HOUR, MINUTE, SECOND } from '../durations.ts';
+import { isContended, nextBout, peaceAt, type Fight } from './revert-backoff.ts';
+
+const start = new Date('2026-03-01T00:00:00Z');
+
+/** Somebody wipes the bundle `everyMs`, for `ms`. Gives when it was written again, in milliseconds from the start. */
+function fought(everyMs: number, ms: number) {
+  let fight: Fight | undefined;
+  let begins = 0;
+  const writes: number[] = [];
+  for (let at = 0, wiped = true, wipesAt = 0; at < ms; at += 100) {
+    if (at >= wipesAt) {
+      wiped = true;
+      wipesAt += everyMs;
+    }
+    if (!wiped) continue;
+    const bout = nextBout(fight, 'bundle', after(start, at));
+    fight = bout.fight;
+    if (bout.kind === 'wait') {
+      if (bout.begins) begins++;
+      continue;
+    }
+    writes.push(at);
+    wiped = false;
+  }
+  return { writes, begins, fight };
+}
+
+test('the first write, and ten reverts after it, are answered at once', () => {
+  const { writes, begins } = fought(SECOND, 11 * SECOND);
+  expect(writes).toEqual(Array.from({ length: 11 }, (_, index) => index * SECOND));
+  expect(begins).toBe(0);
+});
+
+test('the eleventh revert within five minutes begins a fight, told once', () => {
+  const { begins, fight } = fought(SECOND, HOUR);
+  expect(begins).toBe(1);
+  expect(isContended(fight)).toBe(true);
+});
+
+test('in a fight the waits double, up to five minutes, and never end', () => {
+  const { writes } = fought(SECOND, 3 * HOUR);
+  const waits = writes.slice(11).map((at, index) => at - (writes[index + 10] ?? 0));
+  const seconds = waits.map((ms) => Math.round(ms / SECOND));
+  expect(seconds.slice(1, 10)).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300]);
+  expect(new Set(seconds.slice(9))).toEqual(new Set([300]));
+  expect(writes.at(-1)).toBeGreaterThan(3 * HOUR - 6 * MINUTE);
+});
+
+test('reverts that are rare are never a fight', () => {
+  const { begins, writes } = fought(31 * SECOND, 3 * HOUR);
+  expect(begins).toBe(0);
+  expect(writes).toHaveLength(Math.ceil((3 * HOUR) / (31 * SECOND)));
+});
+
+test('a new bundle is written at once in the middle of a fight, which goes on', () => {
+  const { fight } = fought(SECOND, HOUR);
+  const now = after(start, HOUR);
+  const bout = nextBout(fight, 'new bundle', now);
+  expect(bout).toMatchObject({ kind: 'write', fight: { bundle: 'new bundle', writtenAt: now } });
+  expect(isContended(bout.fight)).toBe(true);
+  expect(nextBout(bout.fight, 'new bundle', after(now, SECOND))).toMatchObject({
+    kind: 'wait',
+    begins: false,
+  });
+});
+
+test('when the bundle stayed for long enough, the fight is over', () => {
+  const { fight } = fought(SECOND, HOUR);
+  if (fight === undefined) throw new Error('there was no fight');
+  const bout = nextBout(fight, 'bundle', peaceAt(fight));
+  expect(bout.kind).toBe('write');
+  expect(isContended(bout.fight)).toBe(false);
+});
+
+test('C1: a clock that jumps back by 400 days makes nobody wait for 400 days', () => {
+  const { fight } = fought(SECOND, HOUR);
+  expect(nextBout(fight, 'bundle', after(start, -400 * 24 * HOUR)).kind).toBe('write');
+});

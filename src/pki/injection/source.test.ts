@@ -1,0 +1,114 @@
+import { beforeAll, expect, test } from 'vitest';
+
+import { caBundle } from '../authority/bundle.ts';
+import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { bundleOfSource, toSourceObject, type SourceObject } from './source.ts';
+
+const now = new Date('2026-03-01T00:00:00Z');
+const later = new Date('2040-03-01T00:00:00Z');
+const CONSENT = 'gatehouse.dev/allow-direct-injection';
+const ref = { kind: 'Secret', namespace: 'vault', name: 'ca' } as const;
+let ca: string;
+let other: string;
+beforeAll(async () => {
+  ca = caBundle(await firstAuthority(now), now);
+  other = caBundle(await firstAuthority(now), now);
+});
+
+const source = (data: Readonly<Record<string, string>>, consent = 'true'): SourceObject => ({
+  metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: consent } },
+  data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, base64(text)])),
+});
+const bundleOf = (object: SourceObject | undefined, at = now) => bundleOfSource(ref, CONSENT, object, at);
+
+test('ca.crt of a consenting Secret is taken, and tls.crt where there is no ca.crt', () => {
+  expect(bundleOf(source({ 'ca.crt': ca, 'tls.crt': other }))).toEqual({ kind: 'bundle', pem: ca });
+  expect(bundleOf(source({ 'ca.crt': '', 'tls.crt': ca }))).toEqual({ kind: 'bundle', pem: ca });
+});
+
+test('a ConfigMap holds its certificates as text', () => {
+  const metadata = { annotations: { [CONSENT]: 'true' } };
+  const state = bundleOfSource(
+    { ...ref, kind: 'ConfigMap' },
+    CONSENT,
+    { metadata, data: { 'ca.crt': ca } },
+    now,
+  );
+  expect(state).toEqual({ kind: 'bundle', pem: ca });
+});
+
+test.each<[string, () => SourceObject | undefined, RegExp]>([
+  [
+    'is missing',
+    () => undefined,
+    /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/,
+  ],
+  [
+    'does not consent',
+    () => ({ ...source({ 'ca.crt': ca }), metadata: {} }),
+    /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/,
+  ],
+  ['says no', () => source({ 'ca.crt': ca }, 'false'), /does not consent/],
+  [
+    'has no certificates (Knative conversion TestReconcile: secret missing CA cert)',
+    () => source({}),
+    /has neither ca.crt nor tls.crt/,
+  ],
+  ['holds garbage', () => source({ 'ca.crt': 'garbage' }), /has no PEM certificate in ca.crt/],
+  [
+    'is cut off',
+    () => source({ 'ca.crt': ca.slice(0, 200) }),
+    /is broken in ca.crt: certificate 1 is cut off/,
+  ],
+  [
+    'is one good and one broken',
+    () => source({ 'ca.crt': ca + other.slice(0, 200) }),
+    /certificate 2 is cut off/,
+  ],
+])('nothing is taken from a source that %s', (_what, object, message) => {
+  expect(bundleOf(object())).toEqual({ kind: 'unusable', message: expect.stringMatching(message) as string });
+});
+
+test('a source with more than 64 KiB of certificates is refused', async () => {
+  const many = await Promise.all(Array.from({ length: 120 }, () => firstAuthority(now)));
+  const text = many.map((authority) => caBundle(authority, now)).join('');
+  expect(bundleOf(source({ 'ca.crt': text }))).toMatchObject({
+    message: expect.stringMatching(/bytes of certificates in ca.crt: at most 65536/) as string,
+  });
+});
+
+test('a consent under another name is none', () => {
+  expect(
+    bundleOfSource(ref, 'cert-manager.io/allow-direct-injection', source({ 'ca.crt': ca }), now),
+  ).toMatchObject({
+    kind: 'unusable',
+  });
+});
+
+test('tls.crt with a leaf is no bundle', async () => {
+  const { chain } = await serverOf(await firstAuthority(now), now);
+  expect(bundleOf(source({ 'tls.crt': chain }))).toMatchObject({
+    message: expect.stringMatching(/its tls.crt is no CA/) as string,
+  });
+});
+
+test('cert-manager TestAppendCertificatesToBundle: removes_expired_certificates, does_not_append_expired_certificates', () => {
+  expect(bundleOf(source({ 'ca.crt': ca }), later)).toMatchObject({
+    message: expect.stringMatching(/only certificates that have expired/) as string,
+  });
+});
+
+test('cert-manager TestAppendCertificatesToBundle: removes_duplicate_certificates', () => {
+  expect(bundleOf(source({ 'ca.crt': ca + other + ca }))).toEqual({ kind: 'bundle', pem: ca + other });
+});
+
+test('what is kept of a source has no private key and no annotation but its consent', () => {
+  const kept = toSourceObject({
+    metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: 'true', token: 'secret' } },
+    data: { 'ca.crt': 'a', 'tls.crt': 'b', 'tls.key': 'private', password: 'x' },
+  });
+  expect(kept).toEqual({
+    metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: 'true' } },
+    data: { 'ca.crt': 'a', 'tls.crt': 'b' },
+  });
+});

@@ -1,0 +1,93 @@
+/** A CA bundle out of somebody's Secret or ConfigMap. */
+import type { KubeObject } from '../../api/meta.ts';
+import { pick } from '../../json/pick.ts';
+import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
+import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
+import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './request.ts';
+import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
+
+/** What is kept of a source: its certificates and its consent. A private key beside them is dropped on arrival. */
+export interface SourceObject extends KubeObject {
+  /** A Secret's are base64, a ConfigMap's are text. */
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** What is to be injected. */
+export type BundleState =
+  /** Not known yet; there will be word. */
+  | { readonly kind: 'unknown' }
+  /** `message` says what is wrong with the source and how to mend it. */
+  | { readonly kind: 'unusable'; readonly message: string }
+  | { readonly kind: 'bundle'; readonly pem: CertificatePem };
+
+/** The public parts of a source. */
+export function toSourceObject(source: SourceObject): SourceObject {
+  const { metadata = {}, data = {} } = source;
+  const only = (from: Readonly<Record<string, string>>, keys: readonly string[]) =>
+    Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
+  return {
+    ...pick(source, 'apiVersion', 'kind'),
+    metadata: {
+      ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion'),
+      annotations: only(metadata.annotations ?? {}, SOURCE_ANNOTATIONS),
+    },
+    data: only(data, [CA_BUNDLE_KEY, TLS_CERT_KEY]),
+  };
+}
+
+/**
+ * The bundle of a source whose owner consents: key `ca.crt`, else `tls.crt` if that is a CA. Nobody can have a Secret read out
+ * by pointing an annotation at it: without the consent on the source itself nothing is taken from it.
+ */
+export function bundleOfSource(
+  ref: SourceRef,
+  consent: string,
+  source: SourceObject | undefined,
+  now: Date,
+): BundleState {
+  const unusable = (problem: string): BundleState => ({
+    kind: 'unusable',
+    message: `${sourceName(ref)} ${problem}`,
+  });
+  // One answer for both: an annotation must not be a way to find out which Secrets exist.
+  if (source?.metadata?.annotations?.[consent] !== 'true')
+    return unusable(`does not exist or does not consent: its owner annotates it with ${consent}: "true"`);
+
+  const bundle = textOf(source, ref, CA_BUNDLE_KEY);
+  const [key, text] =
+    bundle === undefined || bundle.trim() === ''
+      ? ([TLS_CERT_KEY, textOf(source, ref, TLS_CERT_KEY)] as const)
+      : ([CA_BUNDLE_KEY, bundle] as const);
+  if (text === undefined) return unusable(`has neither ${CA_BUNDLE_KEY} nor ${TLS_CERT_KEY}`);
+  return parse(key, text, now, unusable);
+}
+
+/** Each certificate once, and none that has expired: what was trusted in the past is no reason to carry it along. */
+function parse(
+  key: string,
+  text: string,
+  now: Date,
+  unusable: (problem: string) => BundleState,
+): BundleState {
+  try {
+    const certificates = splitCertificates(text);
+    if (certificates.length === 0) return unusable(`has no PEM certificate in ${key}`);
+    if (key === TLS_CERT_KEY && !certificates.every(({ ca }) => ca))
+      return unusable(`has no ${CA_BUNDLE_KEY}, and its ${key} is no CA`);
+    const living = certificates.filter(({ validToDate }) => validToDate > now);
+    if (living.length === 0) return unusable(`holds only certificates that have expired, in ${key}`);
+    const pem = toCertificatePem([...new Map(living.map((one) => [one.fingerprint256, one])).values()]);
+    return pem.length > MAX_BUNDLE_BYTES
+      ? unusable(
+          `has ${pem.length} bytes of certificates in ${key}: at most ${MAX_BUNDLE_BYTES} are injected`,
+        )
+      : { kind: 'bundle', pem };
+  } catch (error) {
+    return unusable(`is broken in ${key}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function textOf({ data = {} }: SourceObject, { kind }: SourceRef, key: string): string | undefined {
+  const value = data[key];
+  return value === undefined || kind === 'ConfigMap' ? value : Buffer.from(value, 'base64').toString('utf8');
+}

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+
+import { base64 } from '../../../test/support/pki/fixtures.ts';
+import { TARGET_KINDS, toTarget, type RawTarget } from './target.ts';
+
+const { mutating, validating, customResourceDefinition, apiService, configMap } = TARGET_KINDS;
+const service = { namespace: 'prod', name: 'hook' };
+const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
+
+const slotsOf = (kind: Parameters<typeof toTarget>[0], raw: RawTarget) =>
+  toTarget(kind, { metadata: { annotations: ASKS }, ...raw }, []).slots;
+
+describe('where a bundle stands', () => {
+  test('in each entry of a webhook configuration', () => {
+    const webhooks = [
+      { name: 'a', clientConfig: { service, caBundle: 'YQ==' } },
+      { name: 'b', clientConfig: { url: 'https://example.com' } },
+    ];
+    const slots = [
+      { name: 'a', present: 'YQ==', reach: 'service' },
+      { name: 'b', present: undefined, reach: 'url' },
+    ];
+    expect(slotsOf(mutating, { webhooks })).toEqual(slots);
+    expect(slotsOf(validating, { webhooks })).toEqual(slots);
+  });
+
+  test.each([
+    ['strategy None', { strategy: 'None' }],
+    ['strategy None with a webhook left over', { strategy: 'None', webhook: { clientConfig: { service } } }],
+    ['no client', { strategy: 'Webhook', webhook: {} }],
+  ])('nowhere in a CustomResourceDefinition with %s', (_what, conversion) => {
+    expect(slotsOf(customResourceDefinition, { spec: { conversion } })).toEqual([]);
+    expect(slotsOf(customResourceDefinition, { spec: {} })).toEqual([]);
+  });
+
+  test('in the webhook of a CustomResourceDefinition', () => {
+    const conversion = { strategy: 'Webhook', webhook: { clientConfig: { service } } };
+    expect(slotsOf(customResourceDefinition, { spec: { conversion } })).toEqual([
+      { name: 'spec.conversion', present: undefined, reach: 'service' },
+    ]);
+  });
+
+  test('in an APIService with a Service, but never beside insecureSkipTLSVerify', () => {
+    expect(slotsOf(apiService, { spec: { service } })).toHaveLength(1);
+    expect(slotsOf(apiService, { spec: { service, insecureSkipTLSVerify: true } })).toEqual([]);
+    expect(slotsOf(apiService, { spec: { service: null } })).toEqual([]);
+    expect(slotsOf(apiService, { spec: {} })).toEqual([]);
+  });
+
+  test('in one key of a ConfigMap', () => {
+    const data = { 'ca.crt': 'pem', 'tls.crt': 'theirs' };
+    expect(slotsOf(configMap, { data })).toEqual([{ name: 'ca.crt', present: 'pem', reach: 'service' }]);
+    const annotations = { ...ASKS, 'gatehouse.dev/inject-cabundle-key': 'tls.crt' };
+    expect(slotsOf(configMap, { metadata: { annotations }, data })).toEqual([
+      { name: 'tls.crt', present: 'theirs', reach: 'service' },
+    ]);
+  });
+});
+
+test('a ConfigMap that is immutable cannot be a target, and says so', () => {
+  const target = toTarget(configMap, { metadata: { annotations: ASKS }, immutable: true }, []);
+  expect(target.request).toMatchObject({ kind: 'invalid' });
+});
+
+test('of an object only what matters is kept', () => {
+  const metadata = { name: 'a', uid: '1', resourceVersion: '7', annotations: { ...ASKS, large: 'x' } };
+  const target = toTarget(configMap, { metadata, data: { large: 'x' } }, []);
+  expect(JSON.stringify(target)).not.toContain('large');
+  expect(target.metadata).toEqual({ name: 'a', uid: '1', resourceVersion: '7', annotations: ASKS });
+});
+
+test('only entries of our field manager count as ours, with their place in the list', () => {
+  const managedFields = [
+    { manager: 'helm', fieldsV1: { 'f:spec': {} } },
+    { manager: 'gatehouse-cabundle', fieldsV1: { 'f:spec': { 'f:caBundle': {} } } },
+  ];
+  const target = toTarget(apiService, { metadata: { managedFields } }, []);
+  expect(target.own).toEqual([{ index: 1, fields: { 'f:spec': { 'f:caBundle': {} } } }]);
+});
+
+test.each([
+  [
+    mutating,
+    ['a.b.c'],
+    { 'f:webhooks': { 'k:{"name":"a.b.c"}': { 'f:clientConfig': { 'f:caBundle': {} } } } },
+  ],
+  [apiService, ['spec'], { 'f:spec': { 'f:caBundle': {} } }],
+  [configMap, ['ca.crt'], { 'f:data': { 'f:ca.crt': {} } }],
+] as const)('what we own of $kind is read as we mean to own it', (kind, slots, fields) => {
+  expect(kind.ownership(slots)).toEqual(fields);
+  expect(kind.ownedSlots(fields)).toEqual(slots);
+  expect(kind.ownership([])).toBeUndefined();
+});
+
+test('bundles are base64 in all kinds but ConfigMaps', () => {
+  const pem = 'pem' as never;
+  const caBundle = base64('pem');
+  expect(mutating.configuration(['a'], pem)).toEqual({
+    webhooks: [{ name: 'a', clientConfig: { caBundle } }],
+  });
+  expect(apiService.configuration(['spec'], pem)).toEqual({ spec: { caBundle } });
+  expect(customResourceDefinition.configuration(['spec.conversion'], pem)).toEqual({
+    spec: { conversion: { webhook: { clientConfig: { caBundle } } } },
+  });
+  expect(configMap.configuration(['ca.crt'], pem)).toEqual({ data: { 'ca.crt': 'pem' } });
+});

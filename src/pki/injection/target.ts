@@ -1,0 +1,206 @@
+/** The kinds that can carry a CA bundle: where in them it stands, and who owns that place. */
+import type { KubeObject, ObjectMeta } from '../../api/meta.ts';
+import { pick } from '../../json/pick.ts';
+import { CA_BUNDLE_KEY, INJECTION_MANAGER } from '../annotations.ts';
+import {
+  injectionRequest,
+  TARGET_ANNOTATIONS,
+  type Compat,
+  type InjectionRequest,
+  type TargetKindName,
+} from './request.ts';
+import type { CertificatePem } from '../x509/pem.ts';
+
+/** A place for a CA bundle. */
+export interface Slot {
+  /** The name of a webhook, the key of a ConfigMap, or the path of the field where there is only one. */
+  readonly name: string;
+  /** As it stands there: base64 of PEM, in a ConfigMap the PEM itself. */
+  readonly present: string | undefined;
+  /** By `url` servers outside of the cluster are reached, whose certs are not ours. */
+  readonly reach: 'service' | 'url';
+}
+
+/** A set of fields, in the format of `fieldsV1`. */
+export interface FieldSet {
+  readonly [element: string]: FieldSet;
+}
+
+/** One entry of ours in managedFields. */
+export interface OwnEntry {
+  /** Its place in the list. */
+  readonly index: number;
+  readonly fields: FieldSet;
+}
+
+/** All that the injector knows of an object; the rest of it is dropped when it arrives. */
+export interface InjectionTarget extends KubeObject {
+  readonly request: InjectionRequest;
+  readonly slots: readonly Slot[];
+  readonly own: readonly OwnEntry[];
+}
+
+/** What is particular about a kind. */
+export interface TargetKind {
+  readonly kind: TargetKindName;
+  readonly slots: (object: RawTarget, key: string) => readonly Slot[];
+  /** The part of the object that sets the bundle in these slots. */
+  readonly configuration: (slots: readonly string[], bundle: CertificatePem) => object;
+  /** The slots in a set of fields that we own. */
+  readonly ownedSlots: (fields: FieldSet) => readonly string[];
+  /** What we mean to own when we have filled these slots; undefined: nothing. */
+  readonly ownership: (slots: readonly string[]) => FieldSet | undefined;
+}
+
+/** The fields of all these kinds that matter here, as they come from the API server. */
+export interface RawTarget extends KubeObject {
+  readonly metadata?: ObjectMeta & { readonly managedFields?: readonly ManagedFieldsEntry[] };
+  readonly webhooks?: readonly { readonly name: string; readonly clientConfig: ClientConfig }[];
+  readonly spec?: {
+    readonly conversion?: {
+      readonly strategy?: string;
+      readonly webhook?: { readonly clientConfig?: ClientConfig };
+    };
+    readonly service?: object | null;
+    readonly insecureSkipTLSVerify?: boolean;
+    readonly caBundle?: string;
+  };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly immutable?: boolean;
+}
+
+interface ClientConfig {
+  readonly service?: object;
+  readonly url?: string;
+  /** Base64 of PEM. */
+  readonly caBundle?: string;
+}
+
+interface ManagedFieldsEntry {
+  readonly manager?: string;
+  readonly fieldsV1?: FieldSet;
+}
+
+const base64 = (bundle: CertificatePem): string => Buffer.from(bundle).toString('base64');
+
+const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Slot => ({
+  name,
+  present: caBundle,
+  reach: service === undefined ? 'url' : 'service',
+});
+
+/**
+ * Entries are merged by name, and an apply has to give the name, which then is ours as well. It must not stay so: an entry that
+ * somebody else's apply drops would be left as a stump of name and caBundle, which the API server refuses. So we keep the
+ * bundle and hand the name back. @see structured-merge-diff, addBackOwnedItems
+ */
+const webhookConfiguration = (
+  kind: 'MutatingWebhookConfiguration' | 'ValidatingWebhookConfiguration',
+): TargetKind => ({
+  kind,
+  slots: ({ webhooks = [] }) =>
+    webhooks.map(({ name, clientConfig }) => clientConfigSlot(name, clientConfig)),
+  configuration: (slots, bundle) => ({
+    webhooks: slots.map((name) => ({ name, clientConfig: { caBundle: base64(bundle) } })),
+  }),
+  ownedSlots: (fields) => Object.keys(fields['f:webhooks'] ?? {}).flatMap(webhookOf),
+  ownership: (slots) =>
+    slots.length === 0
+      ? undefined
+      : {
+          'f:webhooks': Object.fromEntries(
+            slots.map((name) => [
+              `k:${JSON.stringify({ name })}`,
+              { 'f:clientConfig': { 'f:caBundle': {} } },
+            ]),
+          ),
+        },
+});
+
+function webhookOf(element: string): readonly string[] {
+  if (!element.startsWith('k:')) return [];
+  const key: unknown = JSON.parse(element.slice(2));
+  return typeof key === 'object' && key !== null && 'name' in key && typeof key.name === 'string'
+    ? [key.name]
+    : [];
+}
+
+const CONVERSION = 'spec.conversion';
+
+/**
+ * Of a CustomResourceDefinition we own nothing after the write: whoever applies the strategy `None` drops `webhook` with it, and
+ * were the caBundle in there ours, it would stay, which the API server refuses (kubernetes #108081, cert-manager #4838).
+ */
+const customResourceDefinition: TargetKind = {
+  kind: 'CustomResourceDefinition',
+  slots: ({ spec }) => {
+    const { strategy, webhook } = spec?.conversion ?? {};
+    if (strategy !== 'Webhook' || webhook?.clientConfig === undefined) return [];
+    return [clientConfigSlot(CONVERSION, webhook.clientConfig)];
+  },
+  configuration: (_slots, bundle) => ({
+    spec: { conversion: { webhook: { clientConfig: { caBundle: base64(bundle) } } } },
+  }),
+  ownedSlots: (fields) => (fields['f:spec']?.['f:conversion'] === undefined ? [] : [CONVERSION]),
+  ownership: () => undefined,
+};
+
+const API_SERVICE = 'spec';
+
+const apiService: TargetKind = {
+  kind: 'APIService',
+  // Without a Service it is served by the API server itself; with insecureSkipTLSVerify a bundle is refused.
+  slots: ({ spec }) =>
+    spec?.service === undefined || spec.service === null || spec.insecureSkipTLSVerify === true
+      ? []
+      : [{ name: API_SERVICE, present: spec.caBundle, reach: 'service' }],
+  configuration: (_slots, bundle) => ({ spec: { caBundle: base64(bundle) } }),
+  ownedSlots: (fields) => (fields['f:spec']?.['f:caBundle'] === undefined ? [] : [API_SERVICE]),
+  ownership: (slots) => (slots.length === 0 ? undefined : { 'f:spec': { 'f:caBundle': {} } }),
+};
+
+const configMap: TargetKind = {
+  kind: 'ConfigMap',
+  slots: ({ data = {} }, key) => [{ name: key, present: data[key], reach: 'service' }],
+  configuration: (slots, bundle) => ({ data: Object.fromEntries(slots.map((key) => [key, bundle])) }),
+  ownedSlots: (fields) =>
+    Object.keys(fields['f:data'] ?? {}).flatMap((element) =>
+      element.startsWith('f:') ? [element.slice(2)] : [],
+    ),
+  ownership: (slots) =>
+    slots.length === 0 ? undefined : { 'f:data': Object.fromEntries(slots.map((key) => [`f:${key}`, {}])) },
+};
+
+export const TARGET_KINDS = {
+  mutating: webhookConfiguration('MutatingWebhookConfiguration'),
+  validating: webhookConfiguration('ValidatingWebhookConfiguration'),
+  customResourceDefinition,
+  apiService,
+  configMap,
+} as const;
+
+/** Reduces an object to what the injector needs: of thousands of CRDs and ConfigMaps only few ask for anything. */
+export function toTarget(kind: TargetKind, raw: RawTarget, compat: readonly Compat[]): InjectionTarget {
+  const { metadata = {} } = raw;
+  const request = immutableOr(injectionRequest(kind.kind, metadata, compat), raw);
+  return {
+    ...pick(raw, 'apiVersion', 'kind'),
+    metadata: {
+      ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'),
+      annotations: Object.fromEntries(
+        Object.entries(metadata.annotations ?? {}).filter(([key]) => TARGET_ANNOTATIONS.includes(key)),
+      ),
+    },
+    request,
+    slots: kind.slots(raw, request.kind === 'wanted' ? request.key : CA_BUNDLE_KEY),
+    own: (metadata.managedFields ?? []).flatMap(({ manager, fieldsV1 = {} }, index) =>
+      manager === INJECTION_MANAGER ? [{ index, fields: fieldsV1 }] : [],
+    ),
+  };
+}
+
+function immutableOr(request: InjectionRequest, { immutable }: RawTarget): InjectionRequest {
+  return request.kind === 'wanted' && immutable === true
+    ? { kind: 'invalid', message: 'the ConfigMap is immutable: make it anew without `immutable: true`' }
+    : request;
+}

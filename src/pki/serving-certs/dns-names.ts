@@ -1,0 +1,200 @@
+import { quote } from '../../json/shown.ts';
+import {
+  SERVING_CERT_DNS_NAMES,
+  SERVING_CERT_POD_NAMES,
+  SERVING_CERT_SHORT_NAMES,
+  SERVING_CERT_WILDCARD,
+} from '../annotations.ts';
+
+export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
+
+export interface ServiceAddress {
+  readonly name: string;
+  readonly namespace: string;
+  /** E.g. `cluster.local`. */
+  readonly clusterDomain: string;
+}
+
+export interface ServiceNames extends ServiceAddress {
+  /** Also those that hold only inside a namespace, or without `svc`. */
+  readonly shortNames: boolean;
+  /** Also one for whatever stands below the Service: the pods of a headless one have such names. */
+  readonly wildcard: boolean;
+}
+
+/** The names under which a cluster reaches a Service, shortest first. */
+export function serviceDnsNames(service: ServiceNames): readonly string[] {
+  const { name, namespace } = service;
+  const full = fullNames(service);
+  return [
+    ...(service.shortNames ? [name, `${name}.${namespace}`] : []),
+    ...full,
+    ...(service.wildcard ? full.map((one) => `*.${one}`) : []),
+  ];
+}
+
+/** The names under which a cluster reaches pods of a headless Service, by the names of the pods. */
+export const podDnsNames = (pods: readonly string[], service: ServiceAddress): readonly string[] =>
+  pods.flatMap((pod) => fullNames(service).map((one) => `${pod}.${one}`));
+
+const fullNames = ({ name, namespace, clusterDomain }: ServiceAddress): readonly string[] => [
+  `${name}.${namespace}.svc`,
+  `${name}.${namespace}.svc.${clusterDomain}`,
+];
+
+/** `db-0` is a pod, `db:3` stands for the pods of a StatefulSet: db-0, db-1, db-2. Undefined if it is neither. */
+export function podNames(text: string, max: number): readonly string[] | undefined {
+  const [, set, replicas] = /^([^:]+):(\d{1,4})$/.exec(text) ?? [];
+  if (set === undefined) return isLabel(text) ? [text] : undefined;
+  const count = Number(replicas);
+  if (count < 1 || count > max || !isLabel(`${set}-${count}`)) return undefined;
+  return Array.from({ length: count }, (_, ordinal) => `${set}-${ordinal}`);
+}
+
+/** Whether `name` is `domain` or lies below it, at whole labels. */
+export const isInside = (name: string, domain: string): boolean =>
+  name === domain || name.endsWith(`.${domain}`);
+
+/**
+ * The cluster domain that the kubelet wrote into a pod's /etc/resolv.conf: its search list holds `svc.<domain>`.
+ * Of several search lines the last one counts (resolv.conf(5)).
+ */
+export function clusterDomainFrom(resolvConf: string): string | undefined {
+  const search = resolvConf
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .findLast(([keyword]) => keyword === 'search');
+  const domain = search
+    ?.find((entry) => entry.startsWith('svc.'))
+    ?.slice('svc.'.length)
+    .replace(/\.$/, '');
+  return domain === undefined || domain === '' ? undefined : domain;
+}
+
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const MAX_LABEL = 63;
+const MAX_NAME = 253;
+
+/** Why `name` cannot stand in a serving cert, as half a sentence; undefined if it can. Labels are those of RFC 1123. */
+export function dnsNameProblem(name: string): string | undefined {
+  if (name.length > MAX_NAME) return `is ${name.length} characters long: at most ${MAX_NAME} are allowed`;
+  const labels = name.split('.');
+  for (const [position, label] of labels.entries()) {
+    if (label === '*' && position === 0 && labels.length > 1) continue;
+    if (label.includes('*')) return 'has a wildcard that is not the whole leftmost label';
+    if (label.length > MAX_LABEL)
+      return `has the label ${quote(label)} of ${label.length} characters: at most ${MAX_LABEL} are allowed`;
+    if (!LABEL.test(label))
+      return `has the label ${quote(label)}: only lower-case letters, digits and, inside, "-" are allowed`;
+  }
+  return undefined;
+}
+
+const isLabel = (text: string): boolean => text.length <= MAX_LABEL && LABEL.test(text);
+
+/** Whether an object can bear this name: a DNS-1123 subdomain, whose labels Kubernetes does not limit one by one. */
+export const isObjectName = (name: string): boolean =>
+  name.length <= MAX_NAME && name.split('.').every((label) => LABEL.test(label));
+
+/** More than this no client wants to read; each handshake carries them all. */
+const MAX_NAMES = 100;
+
+/** A sentence for the author of the Service: what is wrong with which annotation, and what would be right. */
+export class InvalidNames extends Error {
+  override readonly name = 'InvalidNames';
+}
+
+export interface NamedService {
+  readonly name: string;
+  readonly namespace: string;
+  /** `clusterIP: None`. */
+  readonly headless: boolean;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** What the operator decides. */
+export interface NameRules {
+  /** E.g. `cluster.local`. */
+  readonly clusterDomain: string;
+  /** Domains in which Services may ask for names of their own, e.g. `apps.example.com`. */
+  readonly dnsSuffixes: readonly string[];
+}
+
+/**
+ * The names that stand in the serving cert of a Service, each once.
+ * @throws InvalidNames
+ */
+export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
+  const { annotations, headless } = service;
+  const { clusterDomain } = rules;
+  const pods = podsOf(service);
+  const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? true;
+  const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
+  const names = [
+    ...serviceDnsNames({ ...service, clusterDomain, shortNames, wildcard }),
+    ...podDnsNames(pods, { ...service, clusterDomain }),
+    ...extraNames(service, rules),
+  ];
+  for (const name of names) {
+    const problem = dnsNameProblem(name);
+    if (problem !== undefined)
+      throw new InvalidNames(`the DNS name ${quote(name)} of the Service ${problem}`);
+  }
+  const unique = [...new Set(names)];
+  if (unique.length > MAX_NAMES)
+    throw new InvalidNames(
+      `the Service asks for ${unique.length} DNS names: at most ${MAX_NAMES} fit a cert`,
+    );
+  return unique;
+}
+
+function podsOf({ annotations, headless }: NamedService): readonly string[] {
+  const text = annotations[SERVING_CERT_POD_NAMES];
+  if (text === undefined) return [];
+  if (!headless)
+    throw new InvalidNames(
+      `${SERVING_CERT_POD_NAMES}: only the pods of a headless Service (clusterIP: None) have names below it`,
+    );
+  return listOf(text).flatMap((item) => {
+    const pods = podNames(item, MAX_NAMES);
+    if (pods === undefined)
+      throw new InvalidNames(
+        `${SERVING_CERT_POD_NAMES}: ${quote(item)} is neither a pod such as db-0 nor a StatefulSet with its replicas such as ` +
+          `db:3 (1 to ${MAX_NAMES})`,
+      );
+    return pods;
+  });
+}
+
+function extraNames(service: NamedService, { clusterDomain, dnsSuffixes }: NameRules): readonly string[] {
+  const own = `${service.name}.${service.namespace}.svc`;
+  return listOf(service.annotations[SERVING_CERT_DNS_NAMES] ?? '').map((name) => {
+    if (isInside(name, own) || isInside(name, `${own}.${clusterDomain}`)) return name;
+    // Whoever holds such a name is taken for somebody else's Service, whatever suffixes are allowed.
+    if (isInside(name, 'svc') || isInside(name, clusterDomain))
+      throw new InvalidNames(
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain and not below ${own}`,
+      );
+    if (!dnsSuffixes.some((suffix) => isInside(name, suffix)))
+      throw new InvalidNames(
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in none of the domains that --serving-cert-dns-suffixes allows (` +
+          `${dnsSuffixes.join(', ') || 'it allows none'})`,
+      );
+    return name;
+  });
+}
+
+function flag(annotations: NamedService['annotations'], annotation: string): boolean | undefined {
+  const text = annotations[annotation];
+  if (text === undefined) return undefined;
+  if (text !== 'true' && text !== 'false')
+    throw new InvalidNames(`${annotation}: ${quote(text)} is neither true nor false`);
+  return text === 'true';
+}
+
+/** The items of a list with commas; spaces around them and empty items do not count. */
+export const listOf = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');

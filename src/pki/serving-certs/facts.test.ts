@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { beforeAll, expect, test } from 'vitest';
+import { activeGeneration, type Authority } from '../authority/authority.ts';
+import { caBundle } from '../authority/bundle.ts';
+import { after, DAY } from '../durations.ts';
+import {
+  base64,
+  firstAuthority,
+  rotated,
+  SERVER_NAME,
+  serverOf,
+  type Server,
+} from '../../../test/support/pki/fixtures.ts';
+import { fingerprintsOf, firstCertificate } from '../x509/pem.ts';
+import { readServingCert, sketchServingCert } from './facts.ts';
+
+const now = new Date('2026-03-01T12:00:00Z');
+let before: Authority;
+let authority: Authority;
+let server: Server;
+let data: Readonly<Record<string, string>>;
+
+const dataOf = ({ chain, keyPair }: Server, bundle: string) => ({
+  'tls.crt': base64(chain),
+  'tls.key': base64(keyPair.privateKey),
+  'ca.crt': base64(bundle),
+});
+
+beforeAll(async () => {
+  before = await firstAuthority(now);
+  authority = await rotated(before, now);
+  server = await serverOf(authority, now, 'ECDSA-P384');
+  data = dataOf(server, caBundle(authority, now));
+});
+
+test('the facts are those of the cert in the Secret', () => {
+  const [active] = authority.generations;
+  expect(readServingCert(data, authority)).toEqual({
+    kind: 'usable',
+    leaf: firstCertificate(server.chain).raw.toString('base64'),
+    dnsNames: [SERVER_NAME],
+    notBefore: new Date('2026-03-01T11:30:00Z'),
+    notAfter: after(now, DAY),
+    algorithm: 'ECDSA-P384',
+    signedBy: active?.id,
+    bridges: [active?.bridge && firstCertificate(active.bridge).fingerprint256],
+    bundle: fingerprintsOf(caBundle(authority, now)),
+  });
+});
+
+test('a sketch holds nothing of the private key', () => {
+  const kept = JSON.stringify(sketchServingCert(data));
+  const secretPart = server.keyPair.privateKey.split('\n')[2] ?? '';
+  expect(secretPart.length).toBeGreaterThan(20);
+  expect(kept).not.toContain(secretPart);
+});
+
+test('the signer is the generation whose key made the signature', async () => {
+  const facts = async (signer: Authority) =>
+    readServingCert(dataOf(await serverOf(signer, now), ''), authority);
+  expect(await facts(before)).toMatchObject({ signedBy: activeGeneration(before).id });
+  expect(await facts(await firstAuthority(now))).toMatchObject({ kind: 'usable', signedBy: undefined });
+});
+
+test.each([
+  ['there is no data', undefined],
+  ['the data is empty', {}],
+  ['an API server filled in empty values', { 'tls.crt': '', 'tls.key': '' }],
+  ['there are only keys of others', { password: 'c2VjcmV0' }],
+])('there is no cert if %s', (_when, nothing) => {
+  expect(readServingCert(nothing, authority)).toBeUndefined();
+});
+
+const root = () => activeGeneration(authority);
+test.each([
+  ['lacks its key', () => ({ 'tls.key': '' }), 'Unreadable', 'tls.key is missing'],
+  ['lacks its cert', () => ({ 'tls.crt': '' }), 'Unreadable', 'tls.crt is missing'],
+  ['has garbage as cert', () => ({ 'tls.crt': base64('x') }), 'Unreadable', 'tls.crt: there is no PEM'],
+  [
+    'has half a cert',
+    () => ({ 'tls.crt': base64(server.chain.slice(0, 200)) }),
+    'Unreadable',
+    'tls.crt: certificate 1 is cut off',
+  ],
+  ['has garbage as key', () => ({ 'tls.key': base64('x') }), 'Unreadable', 'tls.key: the private key'],
+  [
+    'has the key of another',
+    () => ({ 'tls.key': base64(root().key ?? '') }),
+    'KeyMismatch',
+    'tls.key is not the key of the certificate in tls.crt',
+  ],
+  [
+    'has the root as cert',
+    () => ({ 'tls.crt': base64(root().certificate), 'tls.key': base64(root().key ?? '') }),
+    'WrongUsage',
+    'not that of a server',
+  ],
+])('a Secret that %s is unusable, and the facts say why', (_what, change, reason, message) => {
+  const facts = readServingCert({ ...data, ...change() }, authority);
+  expect(facts).toMatchObject({ kind: 'unusable', reason });
+  expect(facts?.kind === 'unusable' && facts.message).toContain(message);
+});
+
+test('whatever bytes a Secret holds, reading it never throws', () => {
+  const value = fc.oneof(
+    fc.base64String(),
+    fc.string(),
+    fc.uint8Array({ maxLength: 60 }).map((der) => {
+      const body = Buffer.from(der).toString('base64');
+      return base64(`-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`);
+    }),
+  );
+  fc.assert(
+    fc.property(value, value, (certificate, key) => {
+      expect(readServingCert({ ...data, 'tls.crt': certificate }, authority)?.kind).not.toBe('usable');
+      expect(readServingCert({ ...data, 'tls.key': key }, authority)?.kind).not.toBe('usable');
+    }),
+  );
+});
+
+test('a cert in which any byte was changed is never taken for the one that was issued', () => {
+  const der = Buffer.from(server.chain.split('-----')[2] ?? '', 'base64');
+  fc.assert(
+    fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (position, flip) => {
+      const changed = Buffer.from(der);
+      changed[position] = (changed[position] ?? 0) ^ flip;
+      const body = changed.toString('base64');
+      const facts = readServingCert(
+        {
+          ...data,
+          'tls.crt': base64(`-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`),
+        },
+        authority,
+      );
+      expect(facts?.kind === 'usable' ? facts.signedBy : undefined).toBeUndefined();
+    }),
+  );
+});

@@ -1,0 +1,91 @@
+import { X509Certificate } from 'node:crypto';
+import { beforeAll, expect, test } from 'vitest';
+import { activeGeneration, type Authority } from '../authority/authority.ts';
+import { after, DAY, HOUR, MINUTE } from '../durations.ts';
+import { firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { rootOf } from '../authority/generation.ts';
+import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
+import { firstCertificate, splitCertificates } from '../x509/pem.ts';
+import { issueServingCert, type ServingCertOrder } from './issue.ts';
+
+const now = new Date('2026-03-01T12:00:00Z');
+let authority: Authority;
+let keyPair: KeyPair;
+let order: ServingCertOrder;
+
+beforeAll(async () => {
+  authority = await firstAuthority(now);
+  keyPair = await generateKeyPair('ECDSA-P256');
+  order = {
+    authority,
+    dnsNames: ['db', 'db.prod.svc'],
+    keyPair,
+    serial: randomSerial(),
+    now,
+    lifetimeMs: 90 * DAY,
+  };
+});
+
+test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert is for its key and names, and signed by the active generation', () => {
+  const { chain, notAfter } = issueServingCert(order);
+  const leaf = new X509Certificate(chain);
+  expect(leaf.publicKey.equals(keyPair.publicKey)).toBe(true);
+  expect(leaf.subjectAltName).toBe('DNS:db, DNS:db.prod.svc');
+  expect(leaf.checkHost('db.prod.svc', { subject: 'never' })).toBe('db.prod.svc');
+  expect(leaf.validFromDate).toEqual(after(now, -30 * MINUTE));
+  expect(leaf.validToDate).toEqual(after(now, 90 * DAY));
+  expect(notAfter).toEqual(leaf.validToDate);
+  expect(leaf.ca).toBe(false);
+  expect(leaf.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']);
+  const root = rootOf(activeGeneration(authority));
+  expect(leaf.checkIssued(root) && leaf.verify(root.publicKey)).toBe(true);
+});
+
+test('a serving cert ends an hour before its authority', () => {
+  const end = rootOf(activeGeneration(authority)).validToDate;
+  const { notAfter } = issueServingCert({ ...order, now: after(end, -30 * DAY) });
+  expect(notAfter).toEqual(after(end, -HOUR));
+});
+
+test('an authority that is about to end signs no more, and the error says what to do', () => {
+  const end = rootOf(activeGeneration(authority)).validToDate;
+  expect(() => issueServingCert({ ...order, now: after(end, -HOUR) })).toThrow('Rotate the authority');
+  expect(() => issueServingCert({ ...order, now: after(end, DAY) })).toThrow('Rotate the authority');
+});
+
+test('nothing is signed by a clock that went back to before the authority began', () => {
+  expect(() => issueServingCert({ ...order, now: after(now, -2 * HOUR) })).toThrow('Check the clock');
+});
+
+test('after a rotation the bridge follows the leaf', async () => {
+  const two = await rotated(authority, now);
+  const [newest] = two.generations;
+  const [, bridge, ...rest] = splitCertificates(issueServingCert({ ...order, authority: two }).chain);
+  expect(bridge?.fingerprint256).toBe(newest?.bridge && firstCertificate(newest.bridge).fingerprint256);
+  expect(rest).toEqual([]);
+});
+
+test('a name that is asked for twice stands there once', () => {
+  const { chain } = issueServingCert({ ...order, dnsNames: ['db', 'db'] });
+  expect(new X509Certificate(chain).subjectAltName).toBe('DNS:db');
+});
+
+test('names longer than a common name could be do no harm', () => {
+  const name = `${'a'.repeat(63)}.${'b'.repeat(63)}.svc.cluster.local`;
+  const { chain } = issueServingCert({ ...order, dnsNames: [name] });
+  expect(new X509Certificate(chain).checkHost(name)).toBe(name);
+});
+
+test.each([
+  [[], 'at least one DNS name'],
+  [['db', 'D B'], '"D B" cannot stand in a serving cert: it has the label'],
+  [['db.*.svc'], 'wildcard'],
+])('the names %j are refused', (dnsNames, message) => {
+  expect(() => issueServingCert({ ...order, dnsNames })).toThrow(message);
+});
+
+test('C1: a fresh cert is valid for a client ten minutes behind, made by a controller ten minutes ahead', () => {
+  const ahead = after(now, 10 * MINUTE);
+  const leaf = new X509Certificate(issueServingCert({ ...order, now: ahead }).chain);
+  expect(leaf.validFromDate < after(now, -10 * MINUTE)).toBe(true);
+});

@@ -1,0 +1,101 @@
+import type { X509Certificate } from 'node:crypto';
+import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
+import { EMPTY_NAME, keyIdOf, signCertificate, type Issuer } from '../x509/certificate.ts';
+import { dnsNameProblem } from './dns-names.ts';
+import { after, DAY, earliest, HOUR, MINUTE } from '../durations.ts';
+import { issuerOf, rootOf, type Generation } from '../authority/generation.ts';
+import type { KeyPair } from '../x509/keys.ts';
+import { joinCertificatePems, type CertificatePem } from '../x509/pem.ts';
+
+export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
+/** For Gatehouse's own serving cert, which it reloads by itself. */
+export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
+
+/** A fresh cert is valid at once even if our clock is ten minutes ahead and a client's as much behind, with some to spare. */
+const BACKDATE = 30 * MINUTE;
+
+/** A leaf ends this much before its CA, so that no client sees a valid leaf of an invalid CA. */
+const CA_MARGIN = HOUR;
+
+export interface ServingCertOrder {
+  readonly authority: Authority;
+  readonly dnsNames: readonly string[];
+  readonly keyPair: Pick<KeyPair, 'publicKey'>;
+  readonly serial: Uint8Array;
+  readonly now: Date;
+  /** Milliseconds. */
+  readonly lifetimeMs: number;
+}
+
+export interface ServingCert {
+  /** The leaf and the bridges behind it. Never a root: OpenSSL, Node, Python and curl reject a chain for one they do not know. */
+  readonly chain: CertificatePem;
+  readonly notAfter: Date;
+}
+
+/**
+ * Issues a serving cert for `dnsNames`, signed by the active generation.
+ * @throws Error if a name cannot stand in a cert, or the active generation is not valid for long enough to sign one.
+ */
+export function issueServingCert(order: ServingCertOrder): ServingCert {
+  const { authority, keyPair, serial, now, lifetimeMs } = order;
+  const dnsNames = [...new Set(order.dnsNames)];
+  checkDnsNames(dnsNames);
+
+  const { signer, root, issuer } = issuingSide(authority);
+  if (now < root.validFromDate)
+    throw new Error(
+      `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
+        `(${root.validFromDate.toISOString()}): a cert made now might be expired for everybody else. Check the clock.`,
+    );
+  const notAfter = earliest(after(now, lifetimeMs), latestServingCertEnd(root.validToDate));
+  if (notAfter <= now)
+    throw new Error(
+      `generation ${signer.id} of the authority ends at ${root.validToDate.toISOString()}: too soon to issue a cert. ` +
+        'Rotate the authority.',
+    );
+
+  const leaf = signCertificate(
+    {
+      subject: { name: EMPTY_NAME, keyId: keyIdOf(keyPair.publicKey) },
+      publicKey: keyPair.publicKey,
+      serial,
+      notBefore: after(now, -BACKDATE),
+      notAfter,
+      purpose: { kind: 'serving', dnsNames },
+    },
+    issuer,
+  );
+  const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
+  return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // certificates have whole seconds
+}
+
+interface IssuingSide {
+  readonly signer: Generation;
+  readonly root: X509Certificate;
+  readonly issuer: Issuer;
+}
+
+/** One authority signs thousands of leaves: it is read once. Kept for as long as the authority itself, and no longer. */
+const issuingSides = new WeakMap<Authority, IssuingSide>();
+
+function issuingSide(authority: Authority): IssuingSide {
+  const known = issuingSides.get(authority);
+  if (known !== undefined) return known;
+  const signer = activeGeneration(authority);
+  const side = { signer, root: rootOf(signer), issuer: issuerOf(signer) };
+  issuingSides.set(authority, side);
+  return side;
+}
+
+/** As far as a serving cert can reach if its CA ends at `authorityEnd`. */
+export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CA_MARGIN);
+
+function checkDnsNames(dnsNames: readonly string[]): void {
+  if (dnsNames.length === 0) throw new Error('a serving cert needs at least one DNS name');
+  for (const name of dnsNames) {
+    const problem = dnsNameProblem(name);
+    if (problem !== undefined)
+      throw new Error(`the DNS name "${name}" cannot stand in a serving cert: it ${problem}`);
+  }
+}

@@ -1,0 +1,158 @@
+/** PKCS#12 files (RFC 7292) for applications that read no PEM: Java, .NET and others. */
+import { createHash, createHmac, type X509Certificate, createCipheriv, hash, pbkdf2 } from 'node:crypto';
+import {
+  bmpString,
+  encode,
+  explicit,
+  integer,
+  objectId,
+  octetString,
+  sequence,
+  setOf,
+  type DerNode,
+  nothing,
+} from '../x509/der.ts';
+import { privateKeyOf, splitCertificates, type CertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
+import { promisify } from 'node:util';
+
+/** Java's own. It guards nothing, which is honest: the same Secret holds the key in clear. */
+export const DEFAULT_KEYSTORE_PASSWORD = 'changeit';
+
+/** The name under which Java and others find the key. */
+const KEY_ALIAS = 'tls';
+
+const OID = {
+  data: '1.2.840.113549.1.7.1',
+  shroudedKeyBag: '1.2.840.113549.1.12.10.1.2',
+  certBag: '1.2.840.113549.1.12.10.1.3',
+  x509Certificate: '1.2.840.113549.1.9.22.1',
+  friendlyName: '1.2.840.113549.1.9.20',
+  localKeyId: '1.2.840.113549.1.9.21',
+  /** Java takes a certificate without a key for trusted only if it carries this. */
+  trustedKeyUsage: '2.16.840.1.113894.746875.1.1',
+  anyExtendedKeyUsage: '2.5.29.37.0',
+  pbes2: '1.2.840.113549.1.5.13',
+  pbkdf2: '1.2.840.113549.1.5.12',
+  hmacWithSha256: '1.2.840.113549.2.9',
+  aes256Cbc: '2.16.840.1.101.3.4.1.42',
+  sha256: '2.16.840.1.101.3.4.2.1',
+} as const;
+
+export interface KeyStore {
+  /** Leaf first. No root: Java would serve it to clients. */
+  readonly chain: CertificatePem;
+  readonly privateKey: PrivateKeyPem;
+  readonly password: string;
+}
+
+/**
+ * A PKCS#12 file with the key and its chain. The same input gives the same bytes: salts are drawn from the private key, which
+ * nobody can guess who may not read the file anyway. So a file is compared by making it again.
+ */
+export async function toKeyStore({ chain, privateKey, password }: KeyStore): Promise<Uint8Array> {
+  const key = privateKeyOf(privateKey).export({ type: 'pkcs8', format: 'der' });
+  const salted = (purpose: string) =>
+    createHmac('sha256', key).update(`${purpose}\0${password}\0${chain}`).digest().subarray(0, 16);
+  const [leaf, ...bridges] = splitCertificates(chain);
+  if (leaf === undefined) throw new Error('a key store needs the certificate of its key');
+
+  const id = octetString(createHash('sha1').update(leaf.raw).digest()); // any octets that key and cert have in common
+  const shrouded = await encryptPrivateKey(key, password, { salt: salted('salt'), iv: salted('iv') });
+  const marks = [friendlyName(KEY_ALIAS), attribute(OID.localKeyId, id)];
+  const certificates = [certificateBag(leaf, ...marks), ...bridges.map((one) => certificateBag(one))];
+  return pfx([certificates, [bag(OID.shroudedKeyBag, shrouded, ...marks)]], password, salted('mac'));
+}
+
+/**
+ * A PKCS#12 file with certificates to trust, each under a name of its own, so that no reader drops one for another.
+ * As {@link toKeyStore}, the same input gives the same bytes.
+ */
+export function toTrustStore(bundle: CertificatePem, password: string): Uint8Array {
+  const certificates = splitCertificates(bundle).map((certificate) =>
+    certificateBag(
+      certificate,
+      friendlyName(`ca-${certificate.fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`),
+      attribute(OID.trustedKeyUsage, objectId(OID.anyExtendedKeyUsage)),
+    ),
+  );
+  // Certificates are public: all that a guesser of the password could win is the password, as from any salt.
+  const salt = createHash('sha256').update(bundle).digest().subarray(0, 16);
+  return pfx([certificates], password, salt);
+}
+
+/** PFX: everything is in the clear but the key, and a MAC over all of it. */
+function pfx(contents: readonly (readonly DerNode[])[], password: string, salt: Uint8Array): Uint8Array {
+  const safe = encode(sequence(...contents.map((bags) => dataContent(encode(sequence(...bags))))));
+  return encode(sequence(integer(Uint8Array.of(3)), dataContent(safe), macOf(safe, password, salt)));
+}
+
+const dataContent = (der: Uint8Array): DerNode => sequence(objectId(OID.data), explicit(0, octetString(der)));
+
+function bag(type: string, value: DerNode, ...attributes: readonly DerNode[]): DerNode {
+  return sequence(
+    objectId(type),
+    explicit(0, value),
+    ...(attributes.length === 0 ? [] : [setOf(...attributes)]),
+  );
+}
+
+const certificateBag = ({ raw }: X509Certificate, ...attributes: readonly DerNode[]): DerNode =>
+  bag(OID.certBag, sequence(objectId(OID.x509Certificate), explicit(0, octetString(raw))), ...attributes);
+
+const attribute = (id: string, value: DerNode): DerNode => sequence(objectId(id), setOf(value));
+
+const friendlyName = (name: string): DerNode => attribute(OID.friendlyName, bmpString(name));
+
+/** As in OpenSSL. More iterations slow down every application that opens the file and protect nothing: the Secret also holds the plain key. */
+const ITERATIONS = 2048;
+const ITERATIONS_DER = () => integer(Uint8Array.of(ITERATIONS >> 8, ITERATIONS & 0xff));
+
+const deriveKey = promisify(pbkdf2);
+
+/** EncryptedPrivateKeyInfo: `pkcs8` under PBKDF2 with HMAC-SHA-256 and AES-256-CBC. `salt` and `iv` have 16 octets. */
+async function encryptPrivateKey(
+  pkcs8: Uint8Array,
+  password: string,
+  { salt, iv }: { readonly salt: Uint8Array; readonly iv: Uint8Array },
+): Promise<DerNode> {
+  const key = await deriveKey(password, salt, ITERATIONS, 32, 'sha256');
+  const cipher = createCipheriv('aes-256-cbc', key, iv);
+  const encrypted = Buffer.concat([cipher.update(pkcs8), cipher.final()]);
+  const kdf = sequence(
+    objectId(OID.pbkdf2),
+    sequence(octetString(salt), ITERATIONS_DER(), sequence(objectId(OID.hmacWithSha256), nothing())),
+  );
+  const scheme = sequence(objectId(OID.aes256Cbc), octetString(iv));
+  return sequence(sequence(objectId(OID.pbes2), sequence(kdf, scheme)), octetString(encrypted));
+}
+
+/** MacData over `content`, by which a reader finds out that the password is right. */
+function macOf(content: Uint8Array, password: string, salt: Uint8Array): DerNode {
+  const mac = createHmac('sha256', macKey(password, salt)).update(content).digest();
+  return sequence(
+    sequence(sequence(objectId(OID.sha256), nothing()), octetString(mac)),
+    octetString(salt),
+    ITERATIONS_DER(),
+  );
+}
+
+/** Octets of a block of SHA-256, and of its result. */
+const BLOCK = 64;
+const RESULT = 32;
+/** Diversifier: "this derives a key for a MAC". */
+const FOR_MAC = 3;
+
+/** RFC 7292 appendix B.2, for one result of the hash: then its steps that mix blocks fall away. */
+function macKey(password: string, salt: Uint8Array): Uint8Array {
+  const input = Buffer.concat([filled(salt), filled(utf16(`${password}\0`))]);
+  let result: Uint8Array = Buffer.concat([Buffer.alloc(BLOCK, FOR_MAC), input]);
+  for (let round = 0; round < ITERATIONS; round += 1) result = hash('sha256', result, 'buffer');
+  return result.subarray(0, RESULT);
+}
+
+/** Repeated until it fills whole blocks; of nothing, nothing. */
+const filled = (bytes: Uint8Array): Buffer =>
+  Buffer.alloc(Math.ceil(bytes.length / BLOCK) * BLOCK, bytes.length === 0 ? 0 : bytes);
+
+/** UTF-16, big-endian: how PKCS#12 takes a password. */
+const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le').swap16();

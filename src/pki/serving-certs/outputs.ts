@@ -1,0 +1,49 @@
+/** What stands in a serving Secret beside the PEM files, for applications that cannot read those. */
+import { toKeyStore, toTrustStore } from './key-store.ts';
+import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
+
+export const OUTPUTS = ['pkcs12', 'combined-pem'] as const;
+export type Output = (typeof OUTPUTS)[number];
+
+/** Keys of `data`. The names are those that cert-manager writes, so that applications find them where they look. */
+export const OUTPUT_KEYS: Readonly<Record<Output, readonly string[]>> = {
+  pkcs12: ['keystore.p12', 'truststore.p12'],
+  'combined-pem': ['tls-combined.pem'],
+};
+
+export const isOutput = (text: string): text is Output => OUTPUTS.some((output) => output === text);
+
+export interface OutputSource {
+  readonly chain: CertificatePem;
+  readonly privateKey: PrivateKeyPem;
+  readonly bundle: CertificatePem;
+  /** Of the key stores. */
+  readonly password: string;
+}
+
+/** The files of `outputs` as `data` of a Secret (values in base64). The same source gives the same bytes. */
+export async function outputData(
+  outputs: readonly Output[],
+  source: OutputSource,
+): Promise<Readonly<Record<string, string>>> {
+  const files = await Promise.all(outputs.map((output) => filesOf(output, source)));
+  return Object.fromEntries(
+    files.flat().map(([name, content]): [string, string] => [name, Buffer.from(content).toString('base64')]),
+  );
+}
+
+async function filesOf(
+  output: Output,
+  { chain, privateKey, bundle, password }: OutputSource,
+): Promise<readonly (readonly [name: string, content: string | Uint8Array])[]> {
+  switch (output) {
+    case 'pkcs12':
+      return [
+        ['keystore.p12', await toKeyStore({ chain, privateKey, password })],
+        ['truststore.p12', toTrustStore(bundle, password)],
+      ];
+    case 'combined-pem':
+      // The key first: HAProxy, MongoDB and others read this order.
+      return [['tls-combined.pem', privateKey + chain]];
+  }
+}

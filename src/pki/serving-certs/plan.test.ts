@@ -1,0 +1,247 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Authority } from '../authority/authority.ts';
+import { after, DAY, HOUR, MINUTE } from '../durations.ts';
+import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
+import { fingerprintsOf, type CertificatePem } from '../x509/pem.ts';
+import { readServingCert, type UsableServingCert } from './facts.ts';
+import { planServingCert, renewalTime, type ServingCertState } from './plan.ts';
+import { issueServingCert } from './issue.ts';
+import { signingOf, type Signing } from '../authority/bundle.ts';
+
+const start = new Date('2026-03-01T12:00:00Z');
+const day = (days: number) => after(start, days * DAY);
+
+let authority: Authority;
+let rotatedAuthority: Authority;
+let keyPair: KeyPair;
+let signing: Signing;
+let current: UsableServingCert;
+let healthy: ServingCertState;
+
+beforeAll(async () => {
+  authority = await firstAuthority(start);
+  rotatedAuthority = await rotated(authority, start);
+  keyPair = await generateKeyPair('ECDSA-P256');
+  signing = signingOf(authority, start);
+  const [{ id } = { id: '' }] = authority.generations;
+  current = {
+    kind: 'usable',
+    leaf: '',
+    dnsNames: ['db', 'db.prod.svc'],
+    notBefore: start,
+    notAfter: day(90),
+    algorithm: 'ECDSA-P256',
+    signedBy: id,
+    bridges: [],
+    bundle: fingerprintsOf(signing.bundle),
+  };
+  healthy = {
+    now: day(1),
+    serviceUid: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+    dnsNames: ['db.prod.svc', 'db'],
+    algorithm: 'ECDSA-P256',
+    signing,
+    current,
+  };
+});
+
+test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire: a healthy cert is kept until its renewal is due', () => {
+  const recheckAt = renewalTime(current, healthy.serviceUid);
+  expect(planServingCert(healthy)).toEqual({ kind: 'keep', recheckAt });
+  expect(planServingCert({ ...healthy, now: after(recheckAt, -1) })).toEqual({ kind: 'keep', recheckAt });
+  expect(planServingCert({ ...healthy, now: recheckAt })).toEqual({ kind: 'issue', reason: 'RenewalDue' });
+});
+
+const cert = (change: Partial<UsableServingCert>) => ({ current: { ...current, ...change } });
+const issueCases: readonly [string, () => Partial<ServingCertState>, string][] = [
+  ['there is none', () => ({ current: undefined }), 'Missing'],
+  [
+    'the one there cannot be read',
+    () => ({ current: { kind: 'unusable', reason: 'Unreadable', message: '' } }),
+    'Unreadable',
+  ],
+  [
+    'its key is another',
+    () => ({ current: { kind: 'unusable', reason: 'KeyMismatch', message: '' } }),
+    'KeyMismatch',
+  ],
+  ['the authority rotated', () => ({ signing: signingOf(rotatedAuthority, start) }), 'SignerChanged'],
+  ['nobody we know signed it', () => cert({ signedBy: undefined }), 'SignerChanged'],
+  ['the Service got a name', () => ({ dnsNames: ['db', 'db.prod.svc', '*.db.prod.svc'] }), 'DnsNamesChanged'],
+  ['the Service lost a name', () => ({ dnsNames: ['db'] }), 'DnsNamesChanged'],
+  ['another algorithm is asked for', () => ({ algorithm: 'RSA-2048' }), 'AlgorithmChanged'],
+  ['its key is none that we make', () => cert({ algorithm: undefined }), 'AlgorithmChanged'],
+  [
+    'a bridge is missing from its chain',
+    () => ({ signing: { ...signing, bridges: [signing.bundle] } }),
+    'ChainChanged',
+  ],
+  [
+    'somebody appended the root',
+    () => cert({ bridges: [fingerprintsOf(signing.bundle) ?? ''] }),
+    'ChainChanged',
+  ],
+  [
+    'the clock was far ahead when it was made',
+    () => cert({ notBefore: day(30), notAfter: day(120) }),
+    'NotYetValid',
+  ],
+  ['two thirds of its life are over', () => ({ now: day(60) }), 'RenewalDue'],
+  ['it has expired', () => ({ now: day(100) }), 'RenewalDue'],
+];
+
+test.each(issueCases)('a cert is issued when %s', (_when, change, reason) => {
+  expect(planServingCert({ ...healthy, ...change() })).toEqual({ kind: 'issue', reason });
+});
+
+test.each([
+  ['lacks', () => undefined],
+  ['is an old one beside', () => fingerprintsOf(signingOf(rotatedAuthority, start).bundle)],
+])('the bundle alone is written again when it %s the cert', (_what, bundle) => {
+  expect(planServingCert({ ...healthy, ...cert({ bundle: bundle() }) })).toEqual({ kind: 'refresh-bundle' });
+});
+
+test('a clock that differs by minutes replaces nothing', () => {
+  expect(planServingCert({ ...healthy, ...cert({ notBefore: after(healthy.now, 10 * MINUTE) }) }).kind).toBe(
+    'keep',
+  );
+});
+
+test('cert-manager TestStartRenewalWatcher: zero moment: a clock that went back to before the authority began replaces nothing', () => {
+  const now = day(-400);
+  expect(planServingCert({ ...healthy, now })).toEqual({ kind: 'keep', recheckAt: signing.notBefore });
+});
+
+describe('a cert that reaches as far as its authority', () => {
+  test('is not renewed, for a new one would end at the same time', () => {
+    const end = after(signing.notAfter, -HOUR);
+    const clamped = { ...healthy, ...cert({ notBefore: after(end, -10 * DAY), notAfter: end }) };
+    expect(planServingCert({ ...clamped, now: after(end, -DAY) })).toEqual({ kind: 'keep', recheckAt: end });
+    expect(planServingCert({ ...clamped, now: end })).toEqual({ kind: 'issue', reason: 'RenewalDue' });
+  });
+
+  test('is looked at again ever later, and not in a loop', () => {
+    let now = after(signing.notAfter, -2 * HOUR);
+    const steps: Date[] = [];
+    let secret = issue(now);
+    while (now < after(signing.notAfter, -HOUR)) {
+      const plan = planServingCert({ ...stateOf(now), current: readServingCert(secret, authority) });
+      if (plan.kind === 'issue') secret = issue(now);
+      if (plan.kind === 'keep') now = plan.recheckAt;
+      steps.push(now);
+      if (steps.length > 20) break;
+    }
+    expect(steps.length).toBeLessThan(5);
+  });
+});
+
+test.each([-10, 10])(
+  'C1: a clock %i minutes off replaces nothing that another clock has just issued',
+  (minutes) => {
+    const fresh = cert({ notBefore: after(start, -30 * MINUTE), notAfter: day(90) });
+    expect(planServingCert({ ...healthy, ...fresh, now: after(start, minutes * MINUTE) }).kind).toBe('keep');
+  },
+);
+
+test('it is looked at again when a certificate of the chain or the bundle ends', () => {
+  const validUntil = day(3);
+  expect(planServingCert({ ...healthy, signing: { ...signing, validUntil } })).toEqual({
+    kind: 'keep',
+    recheckAt: validUntil,
+  });
+});
+
+test('the public side of the authority says when it has to be made anew', async () => {
+  const later = day(365);
+  const two = await rotated(authority, later);
+  expect(signingOf(two, later)).toMatchObject({
+    bridges: [two.generations[0]?.bridge],
+    validUntil: day(730),
+  });
+  expect(signingOf(two, day(730))).toMatchObject({ bridges: [], validUntil: day(365 + 730) });
+});
+
+test('C2: 10,000 certs of one minute are due over a tenth of their life, in no hour more than twice as many as on average', () => {
+  const due = Array.from({ length: 10_000 }, (_, service) =>
+    renewalTime(
+      { notBefore: start, notAfter: day(90) },
+      `7c9e6679-7425-40de-944b-${String(service).padStart(12, '0')}`,
+    ).getTime(),
+  );
+  const [first, last] = [Math.min(...due), Math.max(...due)];
+  expect(last - first).toBeGreaterThan(0.099 * 90 * DAY);
+  const hours = new Map<number, number>();
+  for (const time of due)
+    hours.set(Math.floor((time - first) / HOUR), (hours.get(Math.floor((time - first) / HOUR)) ?? 0) + 1);
+  expect(Math.max(...hours.values())).toBeLessThan((2 * 10_000) / ((last - first) / HOUR));
+});
+
+describe('renewal', () => {
+  const fractionLeft = (uid: string) =>
+    (day(90).getTime() - renewalTime({ notBefore: start, notAfter: day(90) }, uid).getTime()) / (90 * DAY);
+
+  test('is due between a third and 43 % of the life before the end, the same each time', () => {
+    fc.assert(
+      fc.property(fc.uuid(), (uid) => {
+        expect(fractionLeft(uid)).toBeGreaterThanOrEqual(1 / 3 - 1e-9);
+        expect(fractionLeft(uid)).toBeLessThanOrEqual(1 / 3 + 0.1);
+        expect(fractionLeft(uid)).toBe(fractionLeft(uid));
+      }),
+    );
+  });
+
+  test('of certs made in the same minute is spread evenly', () => {
+    const buckets = new Array<number>(10).fill(0);
+    for (let service = 0; service < 10_000; service += 1) {
+      const bucket = Math.floor((fractionLeft(`uid-${service}`) - 1 / 3) * 100);
+      buckets[bucket] = (buckets[bucket] ?? 0) + 1;
+    }
+    expect(Math.min(...buckets)).toBeGreaterThan(800);
+    expect(Math.max(...buckets)).toBeLessThan(1200);
+  });
+});
+
+const order = { dnsNames: ['db', 'db.prod.svc'], lifetimeMs: 90 * DAY };
+const secretOf = (chain: CertificatePem, bundle: string) => ({
+  'tls.crt': base64(chain),
+  'tls.key': base64(keyPair.privateKey),
+  'ca.crt': base64(bundle),
+});
+const issue = (now: Date) => {
+  const { chain } = issueServingCert({ ...order, authority, keyPair, serial: randomSerial(), now });
+  return secretOf(chain, signingOf(authority, now).bundle);
+};
+const stateOf = (now: Date) => ({ ...healthy, now, signing: signingOf(authority, now) });
+
+test('what was just issued is kept, whatever the names, the time and the life', () => {
+  const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);
+  const name = fc
+    .tuple(fc.constantFrom('', '*.'), label, label)
+    .map(([star, a, b]) => `${star}${a}.${b}.svc`);
+  const names = fc.uniqueArray(name, { minLength: 1, maxLength: 8 });
+  const instant = fc.date({ noInvalidDate: true, min: start, max: day(700) });
+  const lifetime = fc.integer({ min: HOUR, max: 365 * DAY });
+  const generations = fc.constantFrom(1, 2);
+  fc.assert(
+    fc.property(names, instant, lifetime, generations, fc.uuid(), (dnsNames, now, lifetimeMs, count, uid) => {
+      const signer = count === 1 ? authority : rotatedAuthority;
+      const view = signingOf(signer, now);
+      const { chain } = issueServingCert({
+        authority: signer,
+        dnsNames,
+        lifetimeMs,
+        keyPair,
+        serial: randomSerial(),
+        now,
+      });
+      const facts = readServingCert(secretOf(chain, view.bundle), signer);
+      const state = { now, serviceUid: uid, dnsNames, algorithm: 'ECDSA-P256', signing: view } as const;
+      const plan = planServingCert({ ...state, current: facts });
+      expect(plan.kind).toBe('keep');
+      if (plan.kind === 'keep') expect(plan.recheckAt.getTime()).toBeGreaterThan(now.getTime());
+    }),
+    { numRuns: 60 },
+  );
+});

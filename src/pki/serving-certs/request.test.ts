@@ -1,0 +1,230 @@
+import { describe, expect, test } from 'vitest';
+import { DAY } from '../durations.ts';
+import {
+  servingCertRequest,
+  type RequestRules,
+  type Service,
+  firstClaim,
+  type SecretClaim,
+} from './request.ts';
+import fc from 'fast-check';
+
+const NAME = 'gatehouse.dev/serving-cert-secret-name';
+const ALGORITHM = 'gatehouse.dev/serving-cert-key-algorithm';
+const rules: RequestRules = {
+  clusterDomain: 'cluster.local',
+  dnsSuffixes: ['apps.example.com'],
+  openshift: false,
+};
+const DURATION = 'gatehouse.dev/serving-cert-duration';
+
+const NAMES = 'gatehouse.dev/serving-cert-dns-names';
+const PODS = 'gatehouse.dev/serving-cert-pod-names';
+const WILDCARD = 'gatehouse.dev/serving-cert-wildcard';
+const OUTPUTS = 'gatehouse.dev/serving-cert-outputs';
+const PASSWORD = 'gatehouse.dev/serving-cert-keystore-password';
+
+const service = (annotations: Record<string, string>, spec: Service['spec'] = {}): Service => ({
+  metadata: { name: 'db', namespace: 'prod', annotations },
+  spec,
+});
+
+test('a Service without the annotation asks for nothing', () => {
+  expect(servingCertRequest(service({ [DURATION]: 'nonsense' }), rules)).toEqual({ kind: 'none' });
+  expect(servingCertRequest({}, rules)).toEqual({ kind: 'none' });
+});
+
+test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
+  expect(
+    servingCertRequest(service({ [NAME]: 'db-tls' }), { ...rules, clusterDomain: 'k8s.example' }),
+  ).toEqual({
+    kind: 'request',
+    secretName: 'db-tls',
+    dnsNames: ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.k8s.example'],
+    algorithm: 'ECDSA-P256',
+    lifetimeMs: 90 * DAY,
+    outputs: [],
+    keystorePassword: undefined,
+    replaceSecret: false,
+    via: 'gatehouse',
+  });
+});
+
+test('a Service may ask for another algorithm and life', () => {
+  const annotations = { [NAME]: 'db-tls', [ALGORITHM]: 'RSA-2048', [DURATION]: '36h' };
+  expect(servingCertRequest(service(annotations), rules)).toMatchObject({
+    algorithm: 'RSA-2048',
+    lifetimeMs: 1.5 * DAY,
+  });
+});
+
+test('a headless Service gets names for its pods', () => {
+  const request = servingCertRequest(service({ [NAME]: 'db-tls' }, { clusterIP: 'None' }), rules);
+  expect(request).toMatchObject({
+    dnsNames: expect.arrayContaining(['*.db.prod.svc', '*.db.prod.svc.cluster.local']) as unknown,
+  });
+});
+
+const HEADLESS = { clusterIP: 'None' };
+const namesOf = (annotations: Record<string, string>, spec?: Service['spec']) => {
+  const request = servingCertRequest(service({ [NAME]: 'db-tls', ...annotations }, spec), rules);
+  return request.kind === 'request' ? request.dnsNames : request;
+};
+
+test('a headless Service may do without the wildcard, by which each pod can speak for the others', () => {
+  expect(namesOf({ 'gatehouse.dev/serving-cert-wildcard': 'false' }, HEADLESS)).toEqual(
+    namesOf({}, { clusterIP: '10.0.0.1' }),
+  );
+});
+
+test('a Service may name the pods of its StatefulSet, which then have names instead of the wildcard', () => {
+  expect(namesOf({ 'gatehouse.dev/serving-cert-pod-names': 'db:2, spare-7' }, HEADLESS)).toEqual([
+    'db',
+    'db.prod',
+    'db.prod.svc',
+    'db.prod.svc.cluster.local',
+    ...['db-0', 'db-1', 'spare-7'].flatMap((pod) => [
+      `${pod}.db.prod.svc`,
+      `${pod}.db.prod.svc.cluster.local`,
+    ]),
+  ]);
+});
+
+test('a Service may leave out the short names', () => {
+  expect(namesOf({ 'gatehouse.dev/serving-cert-short-names': 'false' })).toEqual([
+    'db.prod.svc',
+    'db.prod.svc.cluster.local',
+  ]);
+});
+
+test.each(['shop.apps.example.com', '*.apps.example.com', 'apps.example.com', 'blue.db.prod.svc'])(
+  'a Service may ask for %s inside of what the operator allows',
+  (name) => {
+    expect(namesOf({ 'gatehouse.dev/serving-cert-dns-names': ` ${name},` })).toContain(name);
+  },
+);
+
+test('a Service asks for key stores with a password of its own', () => {
+  const annotations = {
+    [NAME]: 'db-tls',
+    'gatehouse.dev/serving-cert-outputs': 'combined-pem, pkcs12,pkcs12',
+    'gatehouse.dev/serving-cert-keystore-password': 'stores/java',
+  };
+  expect(servingCertRequest(service(annotations), rules)).toMatchObject({
+    outputs: ['pkcs12', 'combined-pem'],
+    keystorePassword: { secretName: 'stores', key: 'java' },
+  });
+});
+
+describe('with --compat openshift', () => {
+  const BETA = 'service.beta.openshift.io/serving-cert-secret-name';
+  const ALPHA = 'service.alpha.openshift.io/serving-cert-secret-name';
+  const openshift = { ...rules, openshift: true };
+
+  test.each([BETA, ALPHA])('%s asks for a serving cert', (annotation) => {
+    expect(servingCertRequest(service({ [annotation]: 'db-tls' }), openshift)).toMatchObject({
+      kind: 'request',
+      secretName: 'db-tls',
+      via: 'openshift',
+    });
+    expect(servingCertRequest(service({ [annotation]: 'db-tls' }), rules).kind).toBe('none');
+    expect(servingCertRequest(service({ [annotation]: '' }), openshift).kind).toBe('none');
+  });
+
+  test('the annotation of Gatehouse wins over both, and beta over alpha', () => {
+    expect(servingCertRequest(service({ [NAME]: 'a', [BETA]: 'b', [ALPHA]: 'c' }), openshift)).toMatchObject({
+      secretName: 'a',
+      via: 'gatehouse',
+    });
+    expect(servingCertRequest(service({ [BETA]: 'b', [ALPHA]: 'c' }), openshift)).toMatchObject({
+      secretName: 'b',
+    });
+  });
+});
+
+test('an ExternalName Service gets its names in the cluster, and never the external one', () => {
+  const external = { type: 'ExternalName', externalName: 'db.example.com' };
+  const request = servingCertRequest(service({ [NAME]: 'db-tls' }, external), rules);
+  expect(request).toMatchObject({ dnsNames: ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local'] });
+});
+
+test.each([
+  ['a name that no Secret can bear', { [NAME]: 'DB_TLS' }, {}, '"DB_TLS" cannot be the name of a Secret'],
+  ['an empty name', { [NAME]: '' }, {}, '"" cannot be the name of a Secret'],
+  ['an unknown algorithm', { [NAME]: 'x', [ALGORITHM]: 'ed25519' }, {}, 'ECDSA-P256, ECDSA-P384, RSA-2048'],
+  ['a life that is no duration', { [NAME]: 'x', [DURATION]: 'long' }, {}, '"long" is not a duration'],
+  ['a life too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
+  ['a life too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],
+  ['a name outside', { [NAME]: 'x', [NAMES]: 'shop.example.com' }, {}, 'allows (apps.example.com)'],
+  [
+    'a name that only ends alike',
+    { [NAME]: 'x', [NAMES]: 'evilapps.example.com' },
+    {},
+    'is in none of the domains',
+  ],
+  ['the name of another Service', { [NAME]: 'x', [NAMES]: 'pay.prod.svc' }, {}, "the cluster's own domain"],
+  [
+    'a name in the cluster domain',
+    { [NAME]: 'x', [NAMES]: 'a.pod.cluster.local' },
+    {},
+    "the cluster's own domain",
+  ],
+  ['a name that is none', { [NAME]: 'x', [NAMES]: 'a_b.apps.example.com' }, {}, 'has the label "a_b"'],
+  ['pods without a headless Service', { [NAME]: 'x', [PODS]: 'db:2' }, {}, 'headless'],
+  ['pods that are none', { [NAME]: 'x', [PODS]: 'db:x' }, { clusterIP: 'None' }, '"db:x" is neither a pod'],
+  ['too many pods', { [NAME]: 'x', [PODS]: 'a:60,b:60' }, { clusterIP: 'None' }, 'at most 100'],
+  ['a wildcard that is maybe', { [NAME]: 'x', [WILDCARD]: 'maybe' }, {}, 'neither true nor false'],
+  [
+    'an output that is none',
+    { [NAME]: 'x', [OUTPUTS]: 'jks' },
+    {},
+    '"jks" is not one of pkcs12, combined-pem',
+  ],
+  ['a password elsewhere', { [NAME]: 'x', [PASSWORD]: 'ns/secret/key' }, {}, 'neither the name of a Secret'],
+])('%s is invalid, and the message says why', (_what, annotations, spec, message) => {
+  const request = servingCertRequest(service(annotations, spec), rules);
+  expect(request.kind).toBe('invalid');
+  expect(request.kind === 'invalid' && request.message).toContain(message);
+});
+
+const claim = (name: string, createdAt: string | undefined, uid = name, own = false): SecretClaim => ({
+  name,
+  uid,
+  createdAt,
+  own,
+});
+
+test.each<[string, readonly SecretClaim[], string | undefined]>([
+  ['nobody', [], undefined],
+  ['the older', [claim('b', '2026-01-02T00:00:00Z'), claim('a', '2026-01-01T00:00:00Z')], 'a'],
+  [
+    'of one second, the smaller uid',
+    [claim('b', '2026-01-01T00:00:00Z', '2'), claim('a', '2026-01-01T00:00:00Z', '1')],
+    'a',
+  ],
+  ['the one whose age is known', [claim('b', undefined), claim('a', '2026-01-01T00:00:00Z')], 'a'],
+  [
+    'Gatehouse, however young',
+    [claim('b', '2020-01-01T00:00:00Z'), claim('a', '2026-01-01T00:00:00Z', 'z', true)],
+    'a',
+  ],
+])('L3: a Secret that several Services name goes to %s', (_who, claims, name) => {
+  expect(firstClaim(claims)?.name).toBe(name);
+});
+
+test('whatever order they come in, the same claim holds', () => {
+  const time = fc.constantFrom(undefined, '2026-01-01T00:00:00Z', '2026-01-01T00:00:01Z', 'garbage');
+  const claims = fc.uniqueArray(
+    fc.record({ name: fc.constant('x'), uid: fc.uuid(), createdAt: time, own: fc.boolean() }),
+    { selector: ({ uid }) => uid, minLength: 1, maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(claims, fc.infiniteStream(fc.double({ noNaN: true })), (some, noise) => {
+      const shuffled = some
+        .map((one) => ({ one, at: Number(noise.next().value) }))
+        .sort((a, b) => a.at - b.at)
+        .map(({ one }) => one);
+      expect(firstClaim(shuffled)).toEqual(firstClaim(some));
+    }),
+  );
+});

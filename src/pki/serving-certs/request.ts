@@ -1,0 +1,182 @@
+import { parseDuration } from '../../api/duration.ts';
+import type { KubeObject } from '../../api/meta.ts';
+import { quote } from '../../json/shown.ts';
+import {
+  SERVING_CERT_DURATION,
+  SERVING_CERT_KEY_ALGORITHM,
+  SERVING_CERT_KEYSTORE_PASSWORD,
+  SERVING_CERT_OUTPUTS,
+  SERVING_CERT_REPLACE_SECRET,
+  SERVING_CERT_SECRET_NAME,
+} from '../annotations.ts';
+import { isObjectName, InvalidNames, listOf, servingCertNames, type NameRules } from './dns-names.ts';
+import { DAY, HOUR } from '../durations.ts';
+import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
+import { openshiftSecretName } from './openshift.ts';
+import { isOutput, OUTPUTS, type Output } from './outputs.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from './issue.ts';
+
+/** The fields of a Service that matter here. */
+export interface Service extends KubeObject {
+  readonly spec?: { readonly type?: string; readonly clusterIP?: string };
+}
+
+/** What the operator decides about requests. */
+export interface RequestRules extends NameRules {
+  /** Whether the annotations of OpenShift's service-ca are honoured too. */
+  readonly openshift: boolean;
+}
+
+export interface AcceptedRequest {
+  readonly kind: 'request';
+  readonly secretName: string;
+  readonly dnsNames: readonly string[];
+  readonly algorithm: KeyAlgorithm;
+  /** Milliseconds. */
+  readonly lifetimeMs: number;
+  /** What is written beside the PEM files. */
+  readonly outputs: readonly Output[];
+  /** The Secret, in the namespace of the Service, with the password of its key stores; undefined: the default password. */
+  readonly keystorePassword: { readonly secretName: string; readonly key: string } | undefined;
+  /** Whether a Secret of its own that cannot be written may be deleted. */
+  readonly replaceSecret: boolean;
+  /** Whose annotation asked; `openshift` wants its answers in OpenShift's annotations. */
+  readonly via: 'gatehouse' | 'openshift';
+  /** Labels that the Secret has to carry. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Gatehouse's own: it goes before all others. */
+  readonly own?: boolean;
+}
+
+/** What a Service asks for. `invalid` cannot be mended by trying again, only by editing the Service. */
+export type ServingCertRequest =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'invalid'; readonly message: string; readonly via: AcceptedRequest['via'] }
+  | AcceptedRequest;
+
+const MIN_LIFETIME = HOUR;
+/** Half the life of the authority: every leaf can live its full life before its CA ends. */
+const MAX_LIFETIME = 365 * DAY;
+
+/** The Secret that a Service lays claim to, and by whose annotation; Gatehouse's own wins where both stand. */
+export function claimOf(
+  { metadata }: Pick<Service, 'metadata'>,
+  { openshift }: Pick<RequestRules, 'openshift'>,
+): Pick<AcceptedRequest, 'secretName' | 'via'> | undefined {
+  const annotations = metadata?.annotations ?? {};
+  const own = annotations[SERVING_CERT_SECRET_NAME];
+  if (own !== undefined) return { secretName: own, via: 'gatehouse' };
+  const theirs = openshift ? openshiftSecretName(annotations) : undefined;
+  return theirs === undefined ? undefined : { secretName: theirs, via: 'openshift' };
+}
+
+/** Reads the annotations of a Service. */
+export function servingCertRequest(service: Service, rules: RequestRules): ServingCertRequest {
+  const claim = claimOf(service, rules);
+  if (claim === undefined) return { kind: 'none' };
+  try {
+    return orderOf(service, claim, rules);
+  } catch (error) {
+    if (!(error instanceof InvalidRequest || error instanceof InvalidNames)) throw error;
+    return { kind: 'invalid', message: error.message, via: claim.via };
+  }
+}
+
+/** A sentence for the author of the Service. */
+class InvalidRequest extends Error {
+  override readonly name = 'InvalidRequest';
+}
+
+function orderOf(
+  service: Service,
+  { secretName, via }: Pick<AcceptedRequest, 'secretName' | 'via'>,
+  rules: RequestRules,
+): AcceptedRequest {
+  const { name = '', namespace = '', annotations = {} } = service.metadata ?? {};
+  if (!isObjectName(secretName))
+    throw new InvalidRequest(
+      `${SERVING_CERT_SECRET_NAME}: ${quote(secretName)} cannot be the name of a Secret: use lower-case letters, digits, "-" and ".", ` +
+        'at most 253, beginning and ending with a letter or digit',
+    );
+  const headless = service.spec?.clusterIP === 'None';
+  return {
+    kind: 'request',
+    secretName,
+    dnsNames: servingCertNames({ name, namespace, headless, annotations }, rules),
+    algorithm: algorithmOf(annotations[SERVING_CERT_KEY_ALGORITHM]),
+    lifetimeMs: lifetimeOf(annotations[SERVING_CERT_DURATION]),
+    outputs: outputsOf(annotations[SERVING_CERT_OUTPUTS]),
+    keystorePassword: passwordOf(annotations[SERVING_CERT_KEYSTORE_PASSWORD]),
+    replaceSecret: annotations[SERVING_CERT_REPLACE_SECRET] === 'true',
+    via,
+  };
+}
+
+function algorithmOf(text: string = DEFAULT_KEY_ALGORITHM): KeyAlgorithm {
+  if (isKeyAlgorithm(text)) return text;
+  throw new InvalidRequest(
+    `${SERVING_CERT_KEY_ALGORITHM}: ${quote(text)} is not one of ${KEY_ALGORITHMS.join(', ')}`,
+  );
+}
+
+function lifetimeOf(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_SERVING_CERT_LIFETIME;
+  const lifetimeMs = parseDuration(text);
+  if (lifetimeMs === undefined || lifetimeMs < MIN_LIFETIME || lifetimeMs > MAX_LIFETIME)
+    throw new InvalidRequest(
+      `${SERVING_CERT_DURATION}: ${quote(text)} is not a duration from 1h to 365d such as 90d or 36h`,
+    );
+  return lifetimeMs;
+}
+
+/** In the order of the table, each once, so that two ways of writing the same are the same. */
+function outputsOf(text = ''): readonly Output[] {
+  const wanted = listOf(text);
+  const unknown = wanted.find((output) => !isOutput(output));
+  if (unknown !== undefined)
+    throw new InvalidRequest(
+      `${SERVING_CERT_OUTPUTS}: ${quote(unknown)} is not one of ${OUTPUTS.join(', ')}`,
+    );
+  return OUTPUTS.filter((output) => wanted.includes(output));
+}
+
+function passwordOf(text: string | undefined): AcceptedRequest['keystorePassword'] {
+  if (text === undefined) return undefined;
+  const [secretName = '', key = 'password', ...rest] = text.split('/');
+  if (!isObjectName(secretName) || !/^[-._a-zA-Z0-9]+$/.test(key) || rest.length > 0)
+    throw new InvalidRequest(
+      `${SERVING_CERT_KEYSTORE_PASSWORD}: ${quote(text)} is neither the name of a Secret in this namespace nor a name and a key ` +
+        'such as keystore/password',
+    );
+  return { secretName, key };
+}
+
+/** Several Services may name one Secret. Every replica has to give it to the same one, and to go on doing so. */
+
+export interface SecretClaim {
+  readonly name: string;
+  readonly uid: string;
+  /** RFC 3339; undefined for a Service that no API server has seen. */
+  readonly createdAt: string | undefined;
+  /** Gatehouse's own Service: it goes before all others, or anybody could take its webhooks down. */
+  readonly own: boolean;
+}
+
+/** The claim that holds: that of the older Service; of two of one second, that of the smaller uid. Undefined of none. */
+export function firstClaim<Claim extends SecretClaim>(claims: readonly Claim[]): Claim | undefined {
+  return claims.reduce<Claim | undefined>(
+    (first, claim) => (first === undefined || goesBefore(claim, first) ? claim : first),
+    undefined,
+  );
+}
+
+export function goesBefore(a: SecretClaim, b: SecretClaim): boolean {
+  if (a.own !== b.own) return a.own;
+  const [left, right] = [timeOf(a), timeOf(b)];
+  return left === right ? a.uid < b.uid : left < right;
+}
+
+function timeOf({ createdAt }: SecretClaim): number {
+  const time = Date.parse(createdAt ?? '');
+  return Number.isNaN(time) ? Number.POSITIVE_INFINITY : time;
+}

@@ -1,0 +1,170 @@
+import { beforeAll, expect, test } from 'vitest';
+import { caBundle } from '../authority/bundle.ts';
+import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
+import {
+  ownership,
+  withBundle,
+  withOutputs,
+  withServingCert,
+  type Secret,
+  type ServingCertContent,
+} from './secret.ts';
+import { readServingCert } from './facts.ts';
+
+const now = new Date('2026-03-01T00:00:00Z');
+const service = { namespace: 'prod', name: 'db', uid: 'uid-2' };
+let content: ServingCertContent;
+let readable: (secret: Secret) => boolean;
+
+beforeAll(async () => {
+  const authority = await firstAuthority(now);
+  const { chain, keyPair } = await serverOf(authority, now);
+  const bundle = caBundle(authority, now);
+  content = { service, secretName: 'db-tls', chain, privateKey: keyPair.privateKey, bundle };
+  readable = (secret) => readServingCert(secret.data, authority)?.kind === 'usable';
+});
+
+const owner = { apiVersion: 'v1', kind: 'Service', name: 'db', uid: 'uid-2', controller: true } as const;
+
+test('Knative TestMakeSecret: a new Secret holds the cert, its key and the bundle, and belongs to the Service', () => {
+  const secret = withServingCert(undefined, content);
+  expect(secret).toEqual({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      namespace: 'prod',
+      name: 'db-tls',
+      labels: { 'gatehouse.dev/serving-cert': 'true' },
+      annotations: {
+        'gatehouse.dev/serving-cert-service': 'db',
+        'gatehouse.dev/serving-cert-service-uid': 'uid-2',
+      },
+      ownerReferences: [{ ...owner, blockOwnerDeletion: false }],
+    },
+    type: 'kubernetes.io/tls',
+    data: {
+      'tls.crt': base64(content.chain),
+      'tls.key': base64(content.privateKey),
+      'ca.crt': base64(content.bundle),
+    },
+  });
+  expect(readable(secret)).toBe(true);
+  expect(ownership(secret, service)).toBe('ours');
+});
+
+test('what others put into the Secret stays', () => {
+  const friend = { apiVersion: 'v1', kind: 'ConfigMap', name: 'friend', uid: 'uid-9' };
+  const existing: Secret = {
+    metadata: {
+      resourceVersion: '7',
+      uid: 'secret-uid',
+      labels: { team: 'a' },
+      annotations: { note: 'b', 'gatehouse.dev/serving-cert-service': 'db' },
+      ownerReferences: [friend, { ...owner, uid: 'uid-1' }],
+      finalizers: ['example.com/hold'],
+    },
+    type: 'kubernetes.io/tls',
+    data: { 'tls.crt': 'b2xk', password: 'c2VjcmV0' },
+  };
+  const secret = withServingCert(existing, content);
+  expect(secret.metadata).toMatchObject({
+    resourceVersion: '7',
+    uid: 'secret-uid',
+    labels: { team: 'a', 'gatehouse.dev/serving-cert': 'true' },
+    annotations: { note: 'b' },
+    finalizers: ['example.com/hold'],
+  });
+  expect(secret.metadata?.ownerReferences).toEqual([friend, { ...owner, blockOwnerDeletion: false }]);
+  expect(secret.data).toMatchObject({ password: 'c2VjcmV0', 'tls.crt': base64(content.chain) });
+});
+
+test('writing twice is the same as once', () => {
+  const once = withServingCert(undefined, content);
+  expect(withServingCert(once, content)).toEqual(once);
+});
+
+test('a new bundle touches nothing but the bundle', () => {
+  const before = withServingCert(undefined, content);
+  const after = withBundle({ ...before, data: { ...before.data, 'ca.crt': 'b2xk' } }, content.bundle);
+  expect(after).toEqual(before);
+});
+
+const serviceCa = (uid: string) => ({ 'service.beta.openshift.io/originating-service-uid': uid });
+
+const marked = (change: Partial<Secret>, metadata: Secret['metadata'] = {}): Secret => ({
+  metadata: { annotations: { 'gatehouse.dev/serving-cert-service': 'db' }, ...metadata },
+  type: 'kubernetes.io/tls',
+  ...change,
+});
+
+test.each([
+  ['our mark', marked({}), 'ours'],
+  [
+    'our mark and an owner from an earlier life',
+    marked({}, { ownerReferences: [{ ...owner, uid: 'uid-1' }] }),
+    'ours',
+  ],
+  ['no mark', { type: 'kubernetes.io/tls' }, 'foreign'],
+  [
+    'the mark of another Service',
+    marked({}, { annotations: { 'gatehouse.dev/serving-cert-service': 'web' } }),
+    'another-service',
+  ],
+  ['another controller', marked({}, { ownerReferences: [{ ...owner, kind: 'Certificate' }] }), 'foreign'],
+  ['another Service as controller', marked({}, { ownerReferences: [{ ...owner, name: 'web' }] }), 'foreign'],
+  [
+    'another owner that controls nothing',
+    marked({}, { ownerReferences: [{ ...owner, kind: 'X', controller: false }] }),
+    'ours',
+  ],
+  ['another type', marked({ type: 'Opaque' }), 'wrong-type'],
+  ['no type', { metadata: marked({}).metadata ?? {} }, 'wrong-type'],
+  ['leave to adopt it', marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' } }), 'ours'],
+  [
+    'leave to adopt it for another Service',
+    marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'web' } }),
+    'foreign',
+  ],
+  [
+    'leave to adopt it, and a controller',
+    marked(
+      {},
+      {
+        annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' },
+        ownerReferences: [{ ...owner, kind: 'Certificate' }],
+      },
+    ),
+    'foreign',
+  ],
+  ['what service-ca writes', marked({}, { annotations: serviceCa('uid-2') }), 'foreign'],
+  ['a foreign type and no mark', { type: 'Opaque' }, 'foreign'],
+  ['a lock', marked({ immutable: true }), 'immutable'],
+] satisfies [string, Secret, string][])('a Secret with %s', (_what, secret, expected) => {
+  expect(ownership(secret, service)).toBe(expected);
+});
+
+test('what service-ca made for this very Service is ours where OpenShift is honoured', () => {
+  const rules = { openshift: true };
+  expect(ownership(marked({}, { annotations: serviceCa('uid-2') }), service, rules)).toBe('ours');
+  expect(ownership(marked({}, { annotations: serviceCa('uid-1') }), service, rules)).toBe('foreign');
+});
+
+test('taken over from another Service, a Secret has one controller', () => {
+  const theirs = withServingCert(undefined, {
+    ...content,
+    service: { ...service, name: 'web', uid: 'uid-9' },
+  });
+  expect(withServingCert(theirs, content).metadata?.ownerReferences).toEqual([
+    { ...owner, blockOwnerDeletion: false },
+  ]);
+});
+
+test('outputs that nobody asks for any more go, and those of others stay', () => {
+  const files = { 'keystore.p12': 'AA==', 'truststore.p12': 'AA==' };
+  const base = withServingCert(undefined, content);
+  const written = withOutputs(base, ['pkcs12'], files);
+  expect(written.metadata?.annotations).toMatchObject({ 'gatehouse.dev/serving-cert-outputs': 'pkcs12' });
+  expect(withOutputs(written, [], {})).toEqual(base);
+  const theirs = { ...base, data: { ...base.data, ...files } };
+  expect(withOutputs(theirs, [], {})).toEqual(theirs);
+});
