@@ -15,7 +15,7 @@ const arrows = {
   admission: ['cel', 'json', 'api'],
   pki: ['json', 'api'],
   restore: ['cel', 'json', 'api'],
-  kube: [],
+  kube: ['json'],
   config: [],
   tracing: [],
   server: ['admission', 'api', 'json'],

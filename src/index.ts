@@ -1,10 +1,10 @@
 /** The public SDK of Gatehouse: what a module with a handler imports. */
 export { ConversionFailure } from './admission/conversion/converter.ts';
 export { defineHandler } from './admission/handlers/define-handler.ts';
-export type { Denial, DenialOptions } from './admission/handlers/denial.ts';
-export { ReadError } from './admission/handlers/failure.ts';
+export type { Denial, DenialOptions } from './admission/handlers/errors.ts';
+export { ReadError } from './admission/handlers/errors.ts';
 export { runHandler, type HandlerTrial, type HandlerVerdict } from './admission/handlers/run-handler.ts';
-export type { Frozen } from './admission/handlers/frozen.ts';
+export type { Frozen } from './admission/handlers/handler.ts';
 export type {
   Converted,
   Handler,
@@ -23,4 +23,4 @@ export type {
   HandlerLog,
   HandlerRequest,
   ListOptions,
-} from './admission/handlers/handler-context.ts';
+} from './admission/handlers/handler.ts';

@@ -6,8 +6,8 @@ import {
   type JsonObject,
   type JsonValue,
 } from './json.ts';
-import { setOwn } from './set-own.ts';
-import { quote } from './shown.ts';
+import { setOwn } from './objects.ts';
+import { quote } from './printable.ts';
 
 export type Segment =
   | { readonly kind: 'field'; readonly name: string }

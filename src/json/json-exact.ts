@@ -1,8 +1,7 @@
-import type { JsonValue } from './json.ts';
-import { setOwn } from './set-own.ts';
+import { setOwn } from './objects.ts';
 
-type OpenObject = Record<string, JsonValue>;
-type OpenContainer = JsonValue[] | OpenObject;
+/** A container that is still being read. What it holds is JSON: `parseJson` gives it the type. */
+type OpenContainer = unknown[] | Record<string, unknown>;
 
 const NUMBER = /-?[\d.eE+]+(?:-\d+)?/y;
 const INTEGER = /^-?\d+$/;
@@ -15,12 +14,12 @@ const LONGEST_INT64 = 20;
  * A reviver with `context.source` would do the same, but V8 revives recursively and overflows the stack some thousand levels
  * deep, where JSON.parse itself still works. This one keeps its open containers in a list.
  */
-export function parseExact(text: string): JsonValue {
+export function parseExact(text: string): unknown {
   const open: OpenContainer[] = [];
-  let root: JsonValue = null;
+  let root: unknown = null;
   let key: string | undefined; // of the innermost object, read and still without its value
 
-  function place(value: JsonValue): void {
+  function place(value: unknown): void {
     const container = open.at(-1);
     if (container === undefined) root = value;
     else if (Array.isArray(container)) container.push(value);

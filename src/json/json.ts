@@ -29,8 +29,8 @@ export function ownValue(object: object, key: string): unknown {
  * @throws SyntaxError when `text` is not JSON.
  */
 export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): JsonValue {
-  const value = JSON.parse(text) as JsonValue; // whatever JSON.parse returns is a JsonValue
-  return hasUnsafeInteger(utf8) || hasEscapedKey(text) ? parseExact(text) : value;
+  const value: unknown = JSON.parse(text); // also where the exact parser follows: it relies on valid text
+  return (hasUnsafeInteger(utf8) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
 /** Value → text, the inverse of {@link parseJson}: a bigint is written as the integer that it is. */

@@ -1,6 +1,6 @@
 import { isJsonArray, isJsonObject, ownValue } from './json.ts';
 import { isLabelValue, isQualifiedName } from './names.ts';
-import { quote } from './shown.ts';
+import { quote } from './printable.ts';
 
 /** The namespace's own name, as a label that the API server keeps on every Namespace (since 1.22). */
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';

@@ -1,4 +1,4 @@
-import { deepFreeze } from './freeze.ts';
+import { deepFreeze } from '../json/objects.ts';
 import type { KubeObject } from './object.ts';
 
 /** The objects of one resource, as last seen. All of them are frozen to the bottom. */

@@ -1,6 +1,6 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
 
-import { escapeSteering } from '../json/steering.ts';
+import { escapeControls } from '../json/printable.ts';
 
 /** Names of fields that hold something to keep to oneself, on the top level and one below. */
 const SECRETS: ReadonlySet<string> = new Set([
@@ -73,7 +73,7 @@ function createDestination(
 function harmless(line: string): Buffer {
   const bytes = Buffer.from(line);
   if (bytes.length === line.length && !bytes.includes(DELETE)) return bytes;
-  return Buffer.from(escapeSteering(line));
+  return Buffer.from(escapeControls(line));
 }
 
 const DELETE = 0x7f;

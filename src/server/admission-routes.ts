@@ -3,7 +3,7 @@ import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 import type { Decision } from '../admission/review/decision.ts';
-import { HandlerFailure } from '../admission/handlers/failure.ts';
+import { HandlerFailure } from '../admission/handlers/errors.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import {
   parseReview,

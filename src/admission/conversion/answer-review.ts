@@ -2,7 +2,7 @@
 import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { InvalidReview } from '../review/request.ts';
-import { quote, shorten } from '../../json/shown.ts';
+import { quote, shorten } from '../../json/printable.ts';
 import {
   ConversionFailure,
   type Converter,

@@ -1,6 +1,6 @@
 /** ConversionPolicy → what converts. A policy that does not compile says everything that is wrong with it at once. */
 import type { ConversionPolicy, ConversionStep, VersionSteps } from '../../api/conversion-policy.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { compileSteps } from './compile-steps.ts';
 import { coverageProblems } from './coverage.ts';
 import type { Converter } from './converter.ts';

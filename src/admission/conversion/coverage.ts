@@ -1,6 +1,6 @@
 import type { ConversionPolicySpec } from '../../api/conversion-policy.ts';
 import { groupResourceName } from '../../api/meta.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import type { ConversionProblem } from './conversion-problem.ts';
 import type { Definition } from './definition.ts';
 

@@ -1,7 +1,7 @@
 /** What a conversion must leave as it is. @see k8s.io/apiextensions-apiserver pkg/apiserver/conversion (restoreObjectMeta) */
 import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldIn, withField } from './edit.ts';
 

@@ -1,6 +1,6 @@
 /** Whether the API server asks Gatehouse to convert, and what to write into the CustomResourceDefinition so that it does. */
 import { groupResourceName } from '../../api/meta.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import type { Definition } from './definition.ts';
 
 /** The Service through which the API server reaches Gatehouse. */

@@ -1,7 +1,7 @@
 /** Spoke → hub → spoke, with what each version cannot hold kept on the way. */
 import { createCelBudget, type CelBudget } from '../../cel/cel-budget.ts';
 import { isJsonObject, type JsonObject } from '../../json/json.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { runSteps, type CompiledStep } from './compile-steps.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldAt, fieldIn, withField } from './edit.ts';

@@ -1,7 +1,7 @@
 /** The wire format of conversion: ConversionReview of apiextensions.k8s.io, v1 and v1beta1. */
 import { isJsonArray, isJsonObject, ownValue } from '../../json/json.ts';
 import { InvalidReview, uidOf } from '../review/request.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 
 export type ConversionReviewVersion = 'v1' | 'v1beta1';
 

@@ -1,7 +1,7 @@
 /** The paths of conversion steps: where they may lead, and in which form steps use them. */
 import { InvalidPath, parsePath, type Segment } from '../../json/field-path.ts';
 import { isQualifiedName } from '../../json/names.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { isKeptKey } from './kept-annotation.ts';
 
 /** `spec.disks[*].size.bytes` is the list `spec.disks[*]` and below each element the fields `size`, `bytes`. */

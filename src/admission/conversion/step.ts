@@ -6,7 +6,7 @@ import { celToJson } from '../../cel/cel-to-json.ts';
 import { formatPath, type ConcretePath } from '../../json/field-path.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue } from '../../json/names.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts';
 import type { StepPath } from './step-path.ts';

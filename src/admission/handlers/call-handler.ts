@@ -1,51 +1,24 @@
 /** One handler, one request. */
 import { isBeingDeleted } from '../policy/references/check-references.ts';
-import { ALLOWED, type Decision } from '../review/decision.ts';
+import { ALLOWED } from '../review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
-import { quote } from '../../json/shown.ts';
-import { shapeProblem } from './draft-shape.ts';
-import { copyJson, InvalidDraft } from './draft.ts';
-import { Denial } from './denial.ts';
-import { HandlerFailure, readFailureOf, toError, type FailureReason } from './failure.ts';
-import { deepFreeze } from './frozen.ts';
-import type { CompiledHandler, HandlerFunction } from './compile-handler.ts';
-import type { HandlerContext, HandlerLog, HandlerRequest } from './handler-context.ts';
-import { toHandlerDecision } from './handler-decision.ts';
-import type { HandlerWorld } from './handler-world.ts';
+import { quote } from '../../json/printable.ts';
+import { shapeProblem, copyJson, InvalidDraft } from './draft.ts';
 import { createNotes, type Notes, type Said } from './notes.ts';
+import { Denial, HandlerFailure, readFailureOf, toError, type FailureReason } from './errors.ts';
+import { type HandlerContext, type HandlerLog, type HandlerRequest } from './handler.ts';
+import { deepFreeze } from '../../json/objects.ts';
+import type { CompiledHandler, HandlerFunction } from './compile-handler.ts';
+import {
+  toHandlerDecision,
+  type HandlerCall,
+  type HandlerOutcome,
+  type HandlerPhase,
+  type Run,
+} from './handler-decision.ts';
+import type { HandlerWorld } from './handler-world.ts';
 import { createReader, type Reader } from './reader.ts';
-
-export type HandlerPhase = 'mutate' | 'validate';
-
-export interface HandlerCall {
-  readonly handler: CompiledHandler;
-  readonly phase: HandlerPhase;
-  readonly request: AdmissionRequest;
-  /** As it is by now, where others changed it before. Default: as it was sent. */
-  readonly object?: JsonObject;
-  readonly world: HandlerWorld;
-  /** Ends the wait for the handler. */
-  readonly signal: AbortSignal;
-  readonly log: HandlerLog;
-}
-
-export interface HandlerOutcome {
-  /** Undefined: the handler failed, and the API server's failurePolicy is to judge. */
-  readonly decision: Decision | undefined;
-  /** What became of the object. */
-  readonly object: JsonObject | undefined;
-  /** Whatever was decided in spite of it. */
-  readonly failure: HandlerFailure | undefined;
-}
-
-/** How one run of the function ended. */
-export interface Run {
-  readonly said: Said;
-  /** The object as it is to be. */
-  readonly object: JsonObject | undefined;
-  readonly failure: HandlerFailure | undefined;
-}
 
 /** Runs the handler and never throws: whatever it does becomes a decision or a failure. */
 export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {

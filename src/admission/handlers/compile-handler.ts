@@ -1,13 +1,18 @@
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import { compileMatch } from '../policy/match/compile-match.ts';
 import type { CompiledMatch } from '../policy/compiled-policy.ts';
-import type { AdmissionRequest, Operation } from '../review/request.ts';
-import { writes } from '../review/request.ts';
+import { type AdmissionRequest, type Operation, writes } from '../review/request.ts';
 import { hasWildcard, patternsFor } from '../policy/match/resource-pattern.ts';
 import type { Converter } from '../conversion/converter.ts';
-import type { Handler, HandlerAnswer, HandlerConversion, OnError, ReadableKind } from './handler.ts';
+import type {
+  Handler,
+  HandlerAnswer,
+  HandlerConversion,
+  OnError,
+  ReadableKind,
+  HandlerContext,
+} from './handler.ts';
 import { createHandlerConverter } from './handler-converter.ts';
-import type { HandlerContext } from './handler-context.ts';
 
 /** A kind that a handler may read. */
 export interface ReadKind extends GroupResource {

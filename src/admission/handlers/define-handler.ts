@@ -1,5 +1,5 @@
 import { isDnsLabel } from '../../json/names.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import {
   HANDLER,
   type Handler,

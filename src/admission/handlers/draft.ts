@@ -1,6 +1,8 @@
 /** Drafts: copies of objects for handlers to change, and what came of them. */
 import { formatPath } from '../../json/field-path.ts';
-import type { JsonObject, JsonValue } from '../../json/json.ts';
+import { type JsonObject, type JsonValue, isJsonObject, ownValue } from '../../json/json.ts';
+import { setOwn } from '../../json/objects.ts';
+import { quote } from '../../json/printable.ts';
 
 /** A draft that is no JSON any more. The message names the field. */
 export class InvalidDraft extends Error {
@@ -54,7 +56,9 @@ export function copyJson(value: object): JsonObject {
     values += 1;
     if (values > MOST_VALUES) throw fail('the object has become too large to send');
     const item: unknown = Reflect.get(level.source, key);
-    setOwn(level.copy, key, typeof item === 'object' && item !== null ? enter(item) : scalarOf(item, fail));
+    const copied = typeof item === 'object' && item !== null ? enter(item) : scalarOf(item, fail);
+    if (Array.isArray(level.copy)) level.copy.push(copied);
+    else setOwn(level.copy, String(key), copied);
   }
   if (Array.isArray(root)) throw fail('it is a list, not an object');
   return root;
@@ -114,13 +118,27 @@ function invalid(path: readonly (string | number)[], what: string): InvalidDraft
   return new InvalidDraft(`${path.length === 0 ? 'the draft' : shown}: ${what}`);
 }
 
-/** An assignment to `__proto__` would change the prototype instead of adding a key. */
-function setOwn(container: OpenContainer, key: string | number, value: JsonValue): void {
-  if (key === '__proto__') {
-    Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true });
-  } else if (Array.isArray(container)) {
-    container.push(value); // in the order of their indexes
-  } else {
-    container[key] = value;
+/**
+ * What is wrong with an object that a handler made, as far as every kind has it in common; undefined when nothing is.
+ *
+ * The API server cannot decode such an object, and fails the request even under `failurePolicy: Ignore`.
+ */
+export function shapeProblem(before: JsonObject, after: JsonObject): string | undefined {
+  for (const field of ['apiVersion', 'kind']) {
+    if (ownValue(before, field) !== ownValue(after, field)) return `${field}: it cannot be changed`;
   }
+  const metadata = ownValue(after, 'metadata');
+  if (metadata === undefined) return undefined;
+  if (!isJsonObject(metadata)) return 'metadata: it is no object';
+  return mapProblem(metadata, 'labels') ?? mapProblem(metadata, 'annotations');
+}
+
+function mapProblem(metadata: JsonObject, field: string): string | undefined {
+  const map = ownValue(metadata, field);
+  if (map === undefined || map === null) return undefined;
+  if (!isJsonObject(map)) return `metadata.${field}: it is no object`;
+  const wrong = Object.keys(map).find((key) => typeof ownValue(map, key) !== 'string');
+  return wrong === undefined
+    ? undefined
+    : `metadata.${field}[${quote(wrong)}]: it is ${quote(ownValue(map, wrong))}, not a string: write "…" around it`;
 }

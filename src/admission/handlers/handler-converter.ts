@@ -2,7 +2,7 @@ import type { GroupResource } from '../../api/meta.ts';
 import type { Converter } from '../conversion/converter.ts';
 import { ConversionFailure } from '../conversion/converter.ts';
 import { ownValue, type JsonObject } from '../../json/json.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 import type { HandlerConversion, VersionConversion } from './handler.ts';
 

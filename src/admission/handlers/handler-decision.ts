@@ -1,9 +1,44 @@
 import { ALLOWED, type Cause, type Decision } from '../review/decision.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import { shorten } from '../../json/shown.ts';
-import type { HandlerCall, HandlerOutcome, Run } from './call-handler.ts';
-import type { Denial } from './denial.ts';
-import { HandlerFailure, toError } from './failure.ts';
+import { shorten } from '../../json/printable.ts';
+import type { CompiledHandler } from './compile-handler.ts';
+import type { JsonObject } from '../../json/json.ts';
+import type { AdmissionRequest } from '../review/request.ts';
+import type { HandlerLog } from './handler.ts';
+import type { HandlerWorld } from './handler-world.ts';
+import type { Said } from './notes.ts';
+import { type Denial, HandlerFailure, toError } from './errors.ts';
+
+export type HandlerPhase = 'mutate' | 'validate';
+
+export interface HandlerCall {
+  readonly handler: CompiledHandler;
+  readonly phase: HandlerPhase;
+  readonly request: AdmissionRequest;
+  /** As it is by now, where others changed it before. Default: as it was sent. */
+  readonly object?: JsonObject;
+  readonly world: HandlerWorld;
+  /** Ends the wait for the handler. */
+  readonly signal: AbortSignal;
+  readonly log: HandlerLog;
+}
+
+export interface HandlerOutcome {
+  /** Undefined: the handler failed, and the API server's failurePolicy is to judge. */
+  readonly decision: Decision | undefined;
+  /** What became of the object. */
+  readonly object: JsonObject | undefined;
+  /** Whatever was decided in spite of it. */
+  readonly failure: HandlerFailure | undefined;
+}
+
+/** How one run of the function ended. */
+export interface Run {
+  readonly said: Said;
+  /** The object as it is to be. */
+  readonly object: JsonObject | undefined;
+  readonly failure: HandlerFailure | undefined;
+}
 
 /** Users read messages of a line or two; a hostile object can make many. */
 const LONGEST_MESSAGE = 8192;

@@ -1,4 +1,8 @@
 import type { ReadKind } from './compile-handler.ts';
+import { groupResourceName } from '../../api/meta.ts';
+import { isJsonObject, ownValue } from '../../json/json.ts';
+import { copyJson } from './draft.ts';
+import { deepFreeze } from '../../json/objects.ts';
 
 /** One object of a known kind; the namespace of a cluster-scoped one is undefined. */
 export interface Place {
@@ -28,4 +32,28 @@ export interface HandlerWorld {
   readonly read: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<object | undefined>;
   /** Live. Throws as `read`. */
   readonly query: (kind: ReadKind, query: Query, signal: AbortSignal) => Promise<readonly object[]>;
+}
+
+/** A cluster of the objects given, by kind such as `datacenters.infra.example.com`: every kind is served, and nothing is cached. */
+export function worldOf(objects: Readonly<Record<string, readonly object[]>>): HandlerWorld {
+  const byKind = new Map(
+    Object.entries(objects).map(([kind, list]) => [kind, list.map((object) => deepFreeze(copyJson(object)))]),
+  );
+  const all = (kind: ReadKind): readonly object[] => byKind.get(groupResourceName(kind)) ?? [];
+  const isIn = (namespace: string | undefined) => (object: object) =>
+    namespace === undefined || metaOf(object, 'namespace') === namespace;
+  return {
+    isNamespaced: (kind) =>
+      Promise.resolve(all(kind).some((object) => metaOf(object, 'namespace') !== undefined)),
+    find: () => undefined,
+    select: () => undefined,
+    read: (kind, { namespace, name }) =>
+      Promise.resolve(all(kind).find((object) => metaOf(object, 'name') === name && isIn(namespace)(object))),
+    query: (kind, { namespace }) => Promise.resolve(all(kind).filter(isIn(namespace))),
+  };
+}
+
+function metaOf(object: object, field: string): unknown {
+  const metadata = ownValue(object, 'metadata');
+  return isJsonObject(metadata) ? ownValue(metadata, field) : undefined;
 }

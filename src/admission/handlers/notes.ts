@@ -1,9 +1,9 @@
 /** What a handler says while it runs. */
 import type { AuditAnnotations } from '../review/decision.ts';
 import { isSimpleName } from '../../json/names.ts';
-import { quote, shorten } from '../../json/shown.ts';
-import { Denial, type DenialOptions } from './denial.ts';
-import type { HandlerContext } from './handler-context.ts';
+import { quote, shorten } from '../../json/printable.ts';
+import type { HandlerContext } from './handler.ts';
+import { Denial, type DenialOptions } from './errors.ts';
 
 /** More would not be shown: the API server keeps 4 KiB of warnings. */
 const MOST_WARNINGS = 64;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
-import type { HandlerDefinition } from './handler.ts';
-import { ReadError, Unreadable } from './failure.ts';
-import type { HandlerContext } from './handler-context.ts';
+import type { HandlerDefinition, HandlerContext } from './handler.ts';
+import { ReadError, Unreadable } from './errors.ts';
 import type { HandlerWorld, Query } from './handler-world.ts';
 import {
   call,

@@ -3,11 +3,11 @@ import { groupResourceName } from '../../api/meta.ts';
 import { isJsonObject, ownValue } from '../../json/json.ts';
 import { matchesSelector, normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
 import { isDnsLabel, isObjectName } from '../../json/names.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { readKindOf, type CompiledHandler, type ReadKind } from './compile-handler.ts';
-import { ReadError } from './failure.ts';
-import { deepFreeze } from './frozen.ts';
-import type { GetOptions, HandlerContext, ListOptions } from './handler-context.ts';
+import { ReadError } from './errors.ts';
+import { type GetOptions, type HandlerContext, type ListOptions } from './handler.ts';
+import { deepFreeze } from '../../json/objects.ts';
 import type { HandlerWorld } from './handler-world.ts';
 
 export interface Reader extends Pick<HandlerContext<object>, 'get' | 'list'> {

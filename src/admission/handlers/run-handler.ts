@@ -11,11 +11,12 @@ import {
   type UserInfo,
 } from '../review/request.ts';
 import { splitResource } from '../policy/match/resource-pattern.ts';
-import { callHandler, type HandlerCall, type HandlerOutcome } from './call-handler.ts';
+import { callHandler } from './call-handler.ts';
+import type { HandlerCall, HandlerOutcome } from './handler-decision.ts';
 import { compileHandler, type CompiledHandler } from './compile-handler.ts';
 import { copyJson } from './draft.ts';
 import type { Handler } from './handler.ts';
-import { worldOf } from './small-world.ts';
+import { worldOf } from './handler-world.ts';
 
 /** The request to try a handler with. */
 export interface HandlerTrial {

@@ -6,7 +6,7 @@ import type { CompiledMatch, CompiledParams, CompiledPolicy, CompiledTarget } fr
 import type { Reads } from './expressions/expression.ts';
 import { isDnsLabel, isObjectName } from '../../json/names.ts';
 import type { Problem } from './problem.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 
 export const NAMESPACES: GroupResource = { group: '', resource: 'namespaces' };
 

@@ -5,7 +5,7 @@ import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
 import { groupResourceName } from '../../api/meta.ts';
-import { quote, shorten } from '../../json/shown.ts';
+import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './expressions/bindings.ts';
 
 /** Everything that the checks of all policies have found out about one request. */

@@ -3,7 +3,7 @@ import { toJsonText } from '../../json/json-text.ts';
 import { isJsonObject, ownValue } from '../../json/json.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { InvalidReview, toAdmissionRequest, uidOf, type AdmissionRequest } from './request.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import { sanitiseWarnings } from './warnings.ts';
 
 export { InvalidReview } from './request.ts';

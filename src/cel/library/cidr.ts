@@ -2,16 +2,9 @@ import { CelError } from '../cel-error.ts';
 import { parsing } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
-import { type CelIp, ipOf, parseIp, showIp } from './ip.ts';
+import { ipOf, parseIp, showIp } from './ip.ts';
 import { succeeds } from './succeeds.ts';
-
-/** An address and how many of its bits name the network; the other bits are kept. */
-export interface CelCidr extends CelOpaque {
-  readonly [CEL_TYPE]: 'net.CIDR';
-  readonly identity: bigint;
-  readonly address: CelIp;
-  readonly length: number;
-}
+import type { CelCidr, CelIp } from './opaque-values.ts';
 
 const LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 const size = ({ family }: CelIp) => (family === 4 ? 32 : 128);

@@ -11,12 +11,7 @@ import type {
   CelTypeValue,
   CelUint,
 } from '../values.ts';
-import type { CelCidr } from './cidr.ts';
-import type { CelFormat } from './format.ts';
-import type { CelIp } from './ip.ts';
-import type { CelQuantity } from './quantity-value.ts';
-import type { CelSemver } from './semver.ts';
-import type { CelUrl } from './url.ts';
+import type { CelCidr, CelFormat, CelIp, CelQuantity, CelSemver, CelUrl } from './opaque-values.ts';
 
 /** One overload of a function of CEL. */
 export interface CelFunction {

@@ -2,13 +2,7 @@ import { matching } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque, NONE, optional } from '../values.ts';
 import { define, type CelFunction } from './define.ts';
 import { FORMATS, type Format } from './formats.ts';
-
-/** One of Kubernetes' formats of texts, by its name. */
-export interface CelFormat extends CelOpaque {
-  readonly [CEL_TYPE]: 'kubernetes.NamedFormat';
-  readonly identity: string;
-  readonly format: Format;
-}
+import type { CelFormat } from './opaque-values.ts';
 
 const named: ReadonlyMap<string, CelFormat> = new Map(
   Object.entries(FORMATS).map(([name, format]) => [

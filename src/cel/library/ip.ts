@@ -3,14 +3,7 @@ import { parsing } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { succeeds } from './succeeds.ts';
-
-export interface CelIp extends CelOpaque {
-  readonly [CEL_TYPE]: 'net.IP';
-  readonly identity: bigint;
-  /** As one number of 32 or 128 bits. */
-  readonly bits: bigint;
-  readonly family: 4 | 6;
-}
+import type { CelIp } from './opaque-values.ts';
 
 const OCTET = /^(?:0|[1-9]\d{0,2})$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;

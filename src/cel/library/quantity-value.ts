@@ -1,17 +1,6 @@
 import { CelError } from '../cel-error.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
-
-/** A quantity of Kubernetes, exact: value × 10^scale. Scales go down to nano; what is finer was rounded up. */
-export interface CelQuantity extends CelOpaque {
-  readonly [CEL_TYPE]: 'kubernetes.Quantity';
-  readonly value: bigint;
-  readonly scale: number;
-  /**
-   * The API server keeps most quantities as an int64 and a scale, and others (`1.5Gi`) as big decimals. Only of the former does it
-   * say that they are integers.
-   */
-  readonly small: boolean;
-}
+import type { CelQuantity } from './opaque-values.ts';
 
 const NANO = -9;
 const MOST_INT64 = 2n ** 63n - 1n;

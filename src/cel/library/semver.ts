@@ -3,14 +3,7 @@ import { parsing, traversal } from '../frame.ts';
 import { CEL_TYPE, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { succeeds } from './succeeds.ts';
-
-/** A version by https://semver.org; build metadata is not kept, for it counts for nothing. */
-export interface CelSemver extends CelOpaque {
-  readonly [CEL_TYPE]: 'kubernetes.Semver';
-  readonly identity: string;
-  readonly numbers: readonly [major: bigint, minor: bigint, patch: bigint];
-  readonly prerelease: readonly string[];
-}
+import type { CelSemver } from './opaque-values.ts';
 
 const NUMBER = '(0|[1-9]\\d*)';
 const VERSION = new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-([^+]*))?(?:\\+(.*))?$`, 's');

@@ -4,12 +4,7 @@ import { CEL_TYPE, type CelMap, type CelOpaque } from '../values.ts';
 import { define } from './define.ts';
 import { escapedPath, type GoUrl, InvalidUrl, parseRequestUrl, queryPairs } from './go-url.ts';
 import { succeeds } from './succeeds.ts';
-
-export interface CelUrl extends CelOpaque {
-  readonly [CEL_TYPE]: 'kubernetes.URL';
-  readonly identity: string;
-  readonly parts: GoUrl;
-}
+import type { CelUrl } from './opaque-values.ts';
 
 /** @throws CelError unless it is an absolute URL or an absolute path */
 function parseUrl(text: string): CelUrl {

@@ -2,9 +2,10 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isGuardEntry } from '../../admission/webhooks/policy-entries.ts';
-import { callHandler, type HandlerPhase } from '../../admission/handlers/call-handler.ts';
+import { callHandler } from '../../admission/handlers/call-handler.ts';
+import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { handlerOfEntry, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
+import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import type { JsonValue } from '../../json/json.ts';
 import { mutate } from '../../admission/policy/mutate.ts';

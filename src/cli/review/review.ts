@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
+import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import { stringifyJson } from '../../json/json.ts';
 import { environmentName, resolveConfig } from '../../config/config.ts';
 import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load/load.ts';

@@ -1,5 +1,5 @@
 /** Objects → what would become of them in a cluster that holds what was read. */
-import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
+import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { Operation, UserInfo } from '../../admission/review/request.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';

@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { stringify } from 'yaml';
 
 import { formatJson } from '../review/report/json-report.ts';
-import { escapeSteering } from '../../json/steering.ts';
+import { escapeControls } from '../../json/printable.ts';
 
 export type OutputFormat = 'table' | 'json' | 'yaml';
 
@@ -28,7 +28,7 @@ export function formatData(data: object, format: Exclude<OutputFormat, 'table'>)
 
 function formatYaml(data: object): string {
   const text = stringify(data);
-  if (escapeSteering(text) === text) return text;
+  if (escapeControls(text) === text) return text;
   // Only in quotes there are escapes.
-  return escapeSteering(stringify(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
+  return escapeControls(stringify(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
 }

@@ -1,5 +1,5 @@
 /** One line on standard error that says how far something is; for people who look on, so never in a pipe or a file. */
-import { printable } from '../../json/steering.ts';
+import { printable } from '../../json/printable.ts';
 
 /** How far it is. */
 export interface Progress {

@@ -1,5 +1,5 @@
 /** Rows of text for people, in columns as wide as what is in them. */
-import { printable } from '../../json/steering.ts';
+import { printable } from '../../json/printable.ts';
 
 export type Colour = 'green' | 'yellow' | 'red' | 'grey';
 

@@ -1,6 +1,6 @@
 /** What an object asks of the injector, read from its annotations. */
 import type { ObjectMeta } from '../../api/meta.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import {
   ALLOW_DIRECT_INJECTION,
   CA_BUNDLE_KEY,

@@ -1,6 +1,6 @@
 /** A CA bundle out of somebody's Secret or ConfigMap. */
 import type { KubeObject } from '../../api/meta.ts';
-import { pick } from '../../json/pick.ts';
+import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './request.ts';

@@ -1,4 +1,4 @@
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import {
   SERVING_CERT_DNS_NAMES,
   SERVING_CERT_POD_NAMES,

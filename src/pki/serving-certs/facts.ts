@@ -6,7 +6,7 @@ import { rootOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf, readPrivateKeyPem, splitCertificates } from '../x509/pem.ts';
 import type { ObjectMeta } from '../../api/meta.ts';
-import { pick } from '../../json/pick.ts';
+import { pick } from '../../json/objects.ts';
 import { isOpenshiftAnnotation } from './openshift.ts';
 import type { Secret } from './secret.ts';
 

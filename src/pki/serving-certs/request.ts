@@ -1,6 +1,6 @@
 import { parseDuration } from '../../api/duration.ts';
 import type { KubeObject } from '../../api/meta.ts';
-import { quote } from '../../json/shown.ts';
+import { quote } from '../../json/printable.ts';
 import {
   SERVING_CERT_DURATION,
   SERVING_CERT_KEY_ALGORITHM,

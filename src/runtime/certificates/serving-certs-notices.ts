@@ -1,5 +1,5 @@
 /** What Services are told about their serving certs, as Events. */
-import { pick } from '../../json/pick.ts';
+import { pick } from '../../json/objects.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import type { RecordEvent } from '../reconcile.ts';

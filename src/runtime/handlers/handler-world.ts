@@ -1,6 +1,6 @@
 /** What handlers see of the cluster. */
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
-import { Unreadable } from '../../admission/handlers/failure.ts';
+import { Unreadable } from '../../admission/handlers/errors.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import { groupResourceName } from '../../api/meta.ts';
 import { ApiError } from '../../kube/api-error.ts';

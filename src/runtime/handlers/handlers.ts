@@ -3,13 +3,10 @@ import { resolve } from 'node:path';
 
 import type { Converter } from '../../admission/conversion/converter.ts';
 import type { Decision } from '../../admission/review/decision.ts';
-import {
-  callHandler,
-  type HandlerOutcome,
-  type HandlerPhase,
-} from '../../admission/handlers/call-handler.ts';
+import { callHandler } from '../../admission/handlers/call-handler.ts';
+import type { HandlerOutcome, HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { isGoverned, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import type { HandlerLog } from '../../admission/handlers/handler-context.ts';
+import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { canI } from '../../kube/access.ts';
 import type { HandlerOutcomeLabel } from '../../server/handler-metrics.ts';

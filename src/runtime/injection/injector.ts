@@ -1,5 +1,5 @@
 /** On the leader: objects of one kind that ask for a CA bundle carry it. Nothing else in them is ours. */
-import { pick } from '../../json/pick.ts';
+import { pick } from '../../json/objects.ts';
 import {
   handBackOperations,
   planInjection,

@@ -1,6 +1,6 @@
 /** The injector of one kind: what it watches, and how it writes. */
 import { objectKey } from '../../api/meta.ts';
-import { pick } from '../../json/pick.ts';
+import { pick } from '../../json/objects.ts';
 import { createInjector, type InjectorDeps } from './injector.ts';
 import type { TargetView } from './injection-evidence.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';

@@ -1,7 +1,7 @@
 /** Which policies an admission request meets, and the World that they look into. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isGuardEntry } from '../../admission/webhooks/policy-entries.ts';
-import type { HandlerPhase } from '../../admission/handlers/call-handler.ts';
+import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { isOwnEntry } from '../../admission/webhooks/own-entries.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import { mutate } from '../../admission/policy/mutate.ts';

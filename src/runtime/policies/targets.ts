@@ -1,6 +1,6 @@
 /** The kinds that policies refer to: watched as metadata, from when the first policy needs one until none does. */
 import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
-import { pick } from '../../json/pick.ts';
+import { pick } from '../../json/objects.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';

@@ -1,5 +1,5 @@
 /** HTML that nobody but the author of a template can write: whatever is put into one is escaped. */
-import { shorten } from '../../json/shown.ts';
+import { shorten } from '../../json/printable.ts';
 
 /** Text that is HTML already. Made by {@link html} alone. */
 export interface Html {

@@ -7,8 +7,8 @@ import {
   compareQuantities,
   negateQuantity,
   parseQuantity,
-  type CelQuantity,
 } from '../../../src/cel/library/quantity-value.ts';
+import type { CelQuantity } from '../../../src/cel/library/opaque-values.ts';
 import { parseDuration as parseApiDuration } from '../../../src/api/duration.ts';
 import { parseBytes } from '../../../src/config/byte-size.ts';
 import { parseDuration } from '../../../src/config/duration.ts';

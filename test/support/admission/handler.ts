@@ -1,16 +1,12 @@
 /** Handlers, requests and logs for the tests of this folder. */
 import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
-import {
-  callHandler,
-  type HandlerCall,
-  type HandlerOutcome,
-} from '../../../src/admission/handlers/call-handler.ts';
+import { callHandler } from '../../../src/admission/handlers/call-handler.ts';
+import type { HandlerCall, HandlerOutcome } from '../../../src/admission/handlers/handler-decision.ts';
 import { compileHandler, type CompiledHandler } from '../../../src/admission/handlers/compile-handler.ts';
 import { defineHandler } from '../../../src/admission/handlers/define-handler.ts';
 import type { HandlerDefinition } from '../../../src/admission/handlers/handler.ts';
-import type { HandlerWorld } from '../../../src/admission/handlers/handler-world.ts';
-import { worldOf } from '../../../src/admission/handlers/small-world.ts';
+import { type HandlerWorld, worldOf } from '../../../src/admission/handlers/handler-world.ts';
 
 export interface TestServer {
   apiVersion: string;

@@ -8,7 +8,7 @@ import { isLabelValue, isQualifiedName } from '../../../json/names.ts';
 import type { Problem } from '../problem.ts';
 import { writes } from '../../review/request.ts';
 import { splitResource } from '../match/resource-pattern.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 
 /** The defaults with their paths parsed, and what is wrong with them. */
 export function compileDefaults(

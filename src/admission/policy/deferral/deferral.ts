@@ -4,7 +4,7 @@ import type { Violation } from '../violation.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../../review/request.ts';
 import type { Restore } from './restore-lookup.ts';
-import { shorten } from '../../../json/shown.ts';
+import { shorten } from '../../../json/printable.ts';
 
 /** Checks that can wait, because what is stored shows later whether they hold; and immutability, which it does not. */
 export type DeferrableCheck = 'references' | 'unique' | 'schema' | 'rules' | 'immutable';

@@ -2,7 +2,7 @@ import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledException } from '../compiled-policy.ts';
 import { normaliseSelector } from '../../../json/label-selector.ts';
 import type { Problem } from '../problem.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 
 /** Names of whole groups of checks, beside the names of single ones. */
 export const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;

@@ -4,7 +4,7 @@ import { NAMESPACES } from '../compile-targets.ts';
 import type { Inputs, Reads } from './expression.ts';
 import { readReferences, type FoundReference } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 import type { World } from '../world.ts';
 
 /** What expressions see of the cluster. */

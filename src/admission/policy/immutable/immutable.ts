@@ -2,7 +2,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { valuesAt, type FieldPath } from '../../../json/field-path.ts';
 import { isEqual, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 import type { Violation } from '../violation.ts';
 
 /**

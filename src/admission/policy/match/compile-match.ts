@@ -7,7 +7,7 @@ import type { Problem } from '../problem.ts';
 import type { Operation } from '../../review/request.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { guardScope } from './lockout.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 
 interface MatchEnvironment {
   readonly ownNamespace: string;

@@ -6,7 +6,7 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } 
 import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 import { MutationError } from './mutation-error.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 
 /**
  * The object with the policy's mutations in their order, each of which sees what those before it did.

@@ -8,7 +8,7 @@ import {
   type ReadReferences,
 } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 import { describeRef } from '../expressions/bindings.ts';
 import type { World } from '../world.ts';
 import type { Violation } from '../violation.ts';

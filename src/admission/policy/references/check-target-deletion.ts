@@ -13,7 +13,7 @@ import { isJsonArray, isJsonObject, ownValue } from '../../../json/json.ts';
 import { referencesOf, targetKey } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup } from '../deferral/restore-lookup.ts';
-import { shorten } from '../../../json/shown.ts';
+import { shorten } from '../../../json/printable.ts';
 import { describeRef } from '../expressions/bindings.ts';
 import { toDecision, type Findings, type Undecided } from '../findings.ts';
 import type { Circumstances } from '../world.ts';

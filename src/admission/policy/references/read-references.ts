@@ -10,7 +10,7 @@ import {
 } from '../../../json/field-path.ts';
 import { ownValue, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { isDnsLabel, isObjectName } from '../../../json/names.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 
 /** A field that names a target which could exist. */
 export interface FoundReference {

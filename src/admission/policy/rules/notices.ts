@@ -4,7 +4,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AuditAnnotations } from '../../review/decision.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
 import { stringifyJson } from '../../../json/json.ts';
-import { shorten } from '../../../json/shown.ts';
+import { shorten } from '../../../json/printable.ts';
 import type { Surroundings } from '../expressions/bindings.ts';
 import { attempt } from './check-rules.ts';
 

@@ -4,7 +4,7 @@ import type { SchemaFlaw } from '../compiled-policy.ts';
 import type { CauseType } from '../../review/decision.ts';
 import { formatPath } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 
 /** An object that is wrong in many places is told of so many. */
 const MOST_FLAWS = 32;

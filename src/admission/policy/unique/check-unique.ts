@@ -1,7 +1,7 @@
 import type { GroupResource, ObjectRef } from '../../../api/meta.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
-import { quote } from '../../../json/shown.ts';
+import { quote } from '../../../json/printable.ts';
 import { describeRef } from '../expressions/bindings.ts';
 import { heldKeys, MOST_KEYS, overfull, type HeldKey } from './unique-key.ts';
 import type { Exemption } from '../exceptions/exemption.ts';

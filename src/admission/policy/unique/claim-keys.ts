@@ -4,7 +4,7 @@ import { defers, waits, type Deferral } from '../deferral/deferral.ts';
 import { createKeyTaker } from './acquire-claims.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { RestoreLookup } from '../deferral/restore-lookup.ts';
-import { shorten } from '../../../json/shown.ts';
+import { shorten } from '../../../json/printable.ts';
 import type { Findings, Undecided } from '../findings.ts';
 import type { Circumstances } from '../world.ts';
 

@@ -16,7 +16,7 @@ import { isSecret } from './check-unique.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import { toJsonText } from '../../../json/json-text.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { shorten } from '../../../json/shown.ts';
+import { shorten } from '../../../json/printable.ts';
 import type { HeldKey } from './unique-key.ts';
 
 /** For `kubectl get uniqueclaims -l`. */

@@ -5,7 +5,7 @@ import type { CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
 import { labelsOf } from '../exceptions/exemption.ts';
 import { besides, formatPath, valueAt, valuesAt, type FieldPath } from '../../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../../json/json.ts';
-import { toCanonicalText } from '../../../json/canonical-text.ts';
+import { toCanonicalText } from '../../../json/json-text.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 
 /** What an object holds by a unique rule: one key, which no second object may hold. */

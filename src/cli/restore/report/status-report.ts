@@ -5,7 +5,7 @@ import type { RestoreReport } from '../../../api/restore-report.ts';
 import type { RestoreWindow, Violation } from '../../../api/restore-window.ts';
 import { OPENED_BY } from '../../../restore/guard.ts';
 import { formatData, type OutputFormat } from '../../terminal/output.ts';
-import { printable } from '../../../json/steering.ts';
+import { printable } from '../../../json/printable.ts';
 import { formatTable } from '../../terminal/table.ts';
 import { adviceFor, describeRelink, describeViolation } from './advice.ts';
 

@@ -3,7 +3,7 @@ import type { ClusterReview, PolicyReview } from '../cluster/review-cluster.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { describeIdentity, type Identity } from '../outcome.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
-import { printable } from '../../../json/steering.ts';
+import { printable } from '../../../json/printable.ts';
 import { formatTable, paint } from '../../terminal/table.ts';
 
 export function clusterTable({ policies }: ClusterReview, colours: boolean): string {

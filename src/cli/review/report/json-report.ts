@@ -1,4 +1,4 @@
-import { escapeSteering } from '../../../json/steering.ts';
+import { escapeControls } from '../../../json/printable.ts';
 
 /** Indented, for people too, whose terminal nothing in it steers. An integer beyond 2^53 is written as it is. */
 export function formatJson(report: object): string {
@@ -7,5 +7,5 @@ export function formatJson(report: object): string {
     (_key, value: unknown) => (typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value),
     2,
   );
-  return `${escapeSteering(text)}\n`;
+  return `${escapeControls(text)}\n`;
 }

@@ -3,7 +3,7 @@ import type { SuiteResult, TestResult } from '../suite/run-suites.ts';
 import type { Mismatch } from '../suite/check.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { outcomeLines, resultJson, type TableOptions } from './objects.ts';
-import { printable } from '../../../json/steering.ts';
+import { printable } from '../../../json/printable.ts';
 import { paint } from '../../terminal/table.ts';
 
 export function suitesText(suites: readonly SuiteResult[], { colours, showPatch }: TableOptions): string {

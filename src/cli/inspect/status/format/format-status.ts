@@ -1,5 +1,5 @@
 /** The whole report, for people. */
-import { printable } from '../../../../json/steering.ts';
+import { printable } from '../../../../json/printable.ts';
 import { paint } from '../../../terminal/table.ts';
 import type { StatusReport } from '../report/status-report.ts';
 import { SECTIONS } from './sections.ts';

@@ -1,7 +1,6 @@
 /** Each part of the report, for people. */
-import type { Cell, Colour, Row } from '../../../terminal/table.ts';
-import { printable } from '../../../../json/steering.ts';
-import { formatTable, paint } from '../../../terminal/table.ts';
+import { type Cell, type Colour, type Row, formatTable, paint } from '../../../terminal/table.ts';
+import { printable } from '../../../../json/printable.ts';
 import { describeUnread, type Unread } from '../reading.ts';
 import type { GenerationRow } from '../report/authority.ts';
 import type { InjectionTargetRow } from '../report/injection-targets.ts';

@@ -1,0 +1,35 @@
+/**
+ * Gives an object a key of its own, whatever its name: an assignment to `__proto__` would change the prototype. All other keys
+ * are assigned, because V8 turns an object into a slow dictionary when properties are defined one by one.
+ */
+export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
+  if (key === '__proto__') {
+    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    object[key] = value;
+  }
+}
+
+/** The named fields of an object that are present. A store keeps no other fields. */
+export function pick<T extends object, Key extends keyof T>(
+  object: T,
+  ...keys: readonly Key[]
+): Pick<T, Key> {
+  const entries = keys.flatMap((key) => (object[key] === undefined ? [] : [[key, object[key]] as const]));
+  return Object.fromEntries(entries) as Pick<T, Key>; // only fields that the type declares optional are absent
+}
+
+/**
+ * Freezes a value and everything in it, and returns it. A frozen object counts as deeply frozen, so a second call is free.
+ * Iterative: users can nest objects ten thousand levels deep, which overflows the stack.
+ */
+export function deepFreeze<T>(value: T): T {
+  const pending: unknown[] = [value];
+  while (pending.length > 0) {
+    const next = pending.pop();
+    if (typeof next !== 'object' || next === null || Object.isFrozen(next)) continue;
+    Object.freeze(next);
+    for (const inner of Object.values(next)) pending.push(inner);
+  }
+  return value;
+}
