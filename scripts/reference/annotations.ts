@@ -7,7 +7,7 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
-import { AGGREGATION_LABEL } from '../../src/runtime/policies/policy-access.ts';
+import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
 import * as pki from '../../src/pki/annotations.ts';
 import { cell, table, type File } from './page.ts';
 

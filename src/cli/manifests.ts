@@ -4,9 +4,8 @@ import { stringify } from 'yaml';
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { groupResourceName } from '../api/meta.ts';
 import type { Config } from '../config/config.ts';
-import { AGGREGATION_LABEL } from '../runtime/policies/policy-access.ts';
-import { compileHandlers } from '../runtime/handlers/load/compile.ts';
-import { loadHandlers } from '../runtime/handlers/load/load.ts';
+import { AGGREGATION_LABEL } from '../runtime/policies/read-access.ts';
+import { compileHandlers, loadHandlers } from '../runtime/handlers/load-handlers.ts';
 
 /**
  * YAML to apply: a ClusterRole with what the handlers read, which the ClusterRole `gatehouse-references` takes in by its label.

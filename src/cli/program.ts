@@ -10,7 +10,7 @@ import { addDoctor } from './inspect/doctor/command.ts';
 import { programName } from './program-name.ts';
 import { addRestore } from './restore/command.ts';
 import { addReview } from './review/command.ts';
-import { sentenceOf } from '../runtime/sentence-of.ts';
+import { sentenceOf } from '../json/error-message.ts';
 import { addStatus } from './inspect/status/command.ts';
 import { VERSION } from '../config/version.ts';
 import { useCompileCache } from './terminal/compile-cache.ts';

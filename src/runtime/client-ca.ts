@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { readClientCa, type ClientTrust } from '../server/client-trust.ts';
 import type { Listener } from '../server/listener.ts';
-import { sentenceOf } from './sentence-of.ts';
+import { sentenceOf } from '../json/error-message.ts';
 import type { Context } from './context.ts';
 
 /** As often as controller-runtime looks at certificates: volumes are swapped by links, which not every watch sees. In milliseconds. */

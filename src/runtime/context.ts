@@ -1,14 +1,19 @@
 /** What the parts of a running replica share. */
 import type { Logger } from 'pino';
-
 import type { Config } from '../config/config.ts';
-import type { Listeners } from './listeners.ts';
-import type { KubeClient } from '../kube/client.ts';
-import type { Discovery } from '../kube/discovery.ts';
-import type { Rest } from '../kube/rest.ts';
-import type { ServerClock } from '../kube/server-clock.ts';
+import { type Listeners, createListeners } from './listeners.ts';
+import { type KubeClient, createClient } from '../kube/client.ts';
+import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
+import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
+import { type ServerClock, createServerClock } from '../kube/server-clock.ts';
 import type { Metrics } from '../server/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseJson } from '../json/json.ts';
+import { systemClock } from '../kube/clock.ts';
+import type { Connection } from '../kube/connection.ts';
+import { VERSION } from '../config/version.ts';
+import { traceRequests } from './tracing.ts';
 
 export interface Context {
   readonly config: Config;
@@ -34,4 +39,102 @@ export interface Context {
 /** What this API server can do; found out once, at start. */
 export interface Capabilities {
   readonly matchConditions: boolean;
+}
+
+/** The API server: reached, asked for its version, and wrapped in clients. */
+export interface Connected {
+  readonly context: Context;
+  /** For the lease: never waits behind other requests. */
+  readonly urgent: KubeClient;
+  /** Whether the API server has been silent for longer than a moment. */
+  readonly isAway: () => boolean;
+  readonly close: () => Promise<void>;
+}
+
+/** The release of Kubernetes 1.x that has `matchConditions` without a feature gate. */
+const MATCH_CONDITIONS_SINCE = 28;
+/** An API server that restarts is back within a minute; waiting here is quicker than being restarted with a back-off. */
+const RETRY_MS = 2_000;
+/**
+ * The API server waits ten seconds for a review by default. One that cannot be decided here because an answer does not come leaves
+ * it the time to ask another replica, twice.
+ */
+const PROMPT_MS = 3_000;
+
+/**
+ * Waits for the API server for as long as it takes.
+ * @throws the reason of `signal` on abort
+ */
+export async function connect(
+  connection: Connection,
+  parts: Pick<Context, 'config' | 'identity' | 'metrics' | 'tracing' | 'log'>,
+  signal: AbortSignal,
+): Promise<Connected> {
+  const { config, identity, metrics, tracing, log } = parts;
+  const serverClock = createServerClock();
+  const observe = ({ method, code, seconds }: RestObservation) => {
+    metrics.apiRequest({ method, code: String(code) }, seconds);
+  };
+  const options = {
+    connection,
+    userAgent: `gatehouse/${VERSION} (${identity})`,
+    observe,
+    trace: tracing === undefined ? undefined : traceRequests(tracing, connection.server),
+    onDate: serverClock.observe,
+  };
+  // Reviews wait for what admission reads and for what is discovered of the API server; watches and controllers have time.
+  const prompt = createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS });
+  const rest = createRest({ ...options, background: true });
+  const discovery = createDiscovery(prompt, systemClock);
+  const version = await versionOf(discovery, connection.server, log, signal);
+  log.info({ server: connection.server, version: version.gitVersion, identity }, 'connected');
+  const capabilities = { matchConditions: hasMatchConditions(version) };
+  const client = createClient(prompt);
+  const exactly = { ...options, parse: parseJson };
+  const exact = {
+    rest: createRest({ ...exactly, background: true }),
+    client: createClient(createRest({ ...exactly, prompt: true, timeoutMs: PROMPT_MS })),
+  };
+  return {
+    context: {
+      ...{
+        config,
+        identity,
+        rest,
+        client,
+        exact,
+        discovery,
+        capabilities,
+        serverClock,
+        metrics,
+        tracing,
+        log,
+      },
+      rollbacks: createListeners(),
+    },
+    urgent: createClient(createRest({ ...options, urgent: true })),
+    isAway: connection.recovery.isAway,
+    close: connection.close,
+  };
+}
+
+export function hasMatchConditions({ major, minor }: ServerVersion): boolean {
+  return major > 1 || minor >= MATCH_CONDITIONS_SINCE;
+}
+
+async function versionOf(
+  discovery: Discovery,
+  server: string,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ServerVersion> {
+  for (;;) {
+    try {
+      return await discovery.serverVersion(signal);
+    } catch (err) {
+      signal.throwIfAborted();
+      log.warn({ err, server }, 'could not reach the API server');
+      await sleep(RETRY_MS, undefined, { signal });
+    }
+  }
 }

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-
 import type { Config } from '../config/config.ts';
 import { ownStateLabels } from './certificates/authority.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
@@ -15,21 +14,19 @@ import type { HealthCheck } from '../server/health.ts';
 import { createListener, type Listener } from '../server/listener.ts';
 import type { StatusPageDeps } from '../server/status-page/status-page.ts';
 import type { DevUrl } from '../config/dev-url.ts';
-import type { Context } from './context.ts';
+import { type Context, connect, type Connected } from './context.ts';
 import { createMetrics } from '../server/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
 import { createPressure, mostBodyBytes } from '../server/pressure.ts';
-import { WEBHOOK_LIMITS } from '../server/webhook-server.ts';
-import { visited, type Visited } from './visited.ts';
-import type { LoadedHandler } from './handlers/load/load.ts';
+import { WEBHOOK_LIMITS, type WebhookDeps } from '../server/webhook-server.ts';
+import type { LoadedHandler } from './handlers/load-handlers.ts';
 import { createLog, withDebugIfHeard } from './log.ts';
 import { followClientCa, readClientTrust } from './client-ca.ts';
 import { watchClockSkew } from './clock-skew.ts';
-import { connect, type Connected } from './connect.ts';
 import { startConversions } from './conversions/start-conversions.ts';
 import { openHandlers, startHandlers } from './handlers/handlers.ts';
 import { lead, type LeaderParts } from './controller-process.ts';
-import { createOwnLease } from './leadership/lease-notes.ts';
+import { createOwnLease } from './leadership/own-lease.ts';
 import { startReplica, type ReplicaParts } from './webhook-process.ts';
 import { followServingSecret } from './certificates/serving-secret.ts';
 import { openTracing } from './tracing.ts';
@@ -223,4 +220,27 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
   if (signal.aborted) resolve(undefined);
   return promise;
+}
+
+/** Whether anybody has asked this process yet. */
+type Admission = Pick<WebhookDeps, 'mutate' | 'validate'>;
+
+export interface Visited extends Admission {
+  /** Whether any review has come here. */
+  readonly wasAsked: () => boolean;
+}
+
+export function visited({ mutate, validate }: Admission): Visited {
+  let asked = false;
+  return {
+    mutate: (...question) => {
+      asked = true;
+      return mutate(...question);
+    },
+    validate: (...question) => {
+      asked = true;
+      return validate(...question);
+    },
+    wasAsked: () => asked,
+  };
 }

@@ -1,12 +1,10 @@
 /** Traces of this process, if the environment asks for them. Nothing of OpenTelemetry is loaded unless it does. */
 import type { Logger } from 'pino';
-
 import { resolveTracing } from '../config/tracing.ts';
 import type { RequestLine } from '../kube/api-error.ts';
 import type { RequestSpan } from '../kube/rest.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { VERSION } from '../config/version.ts';
-import { pathTemplate } from './path-template.ts';
 
 interface TracingParts {
   readonly namespace: string;
@@ -80,4 +78,24 @@ export async function traced<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   return tracing === undefined ? work() : tracing.work(name, attributes, work);
+}
+
+/** `/api/v1/namespaces/shop/secrets/tls` → `/api/v1/namespaces/{namespace}/secrets/{name}`: of these there are few. */
+export function pathTemplate(path: string): string {
+  const match = /^(\/api\/[^/]+|\/apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path);
+  if (match === null) return path;
+  const [, version = '', rest = ''] = match;
+  const parts = rest.split('/');
+  return [version, ...(isNamespaced(parts) ? ['namespaces', '{namespace}'] : []), ...objectParts(parts)].join(
+    '/',
+  );
+}
+
+/** Namespaces are objects too, and have subresources. */
+const isNamespaced = ([first, , third]: readonly string[]): boolean =>
+  first === 'namespaces' && third !== undefined && third !== 'status' && third !== 'finalize';
+
+function objectParts(parts: readonly string[]): readonly string[] {
+  const [resource = '', name, ...subResource] = isNamespaced(parts) ? parts.slice(2) : parts;
+  return name === undefined ? [resource] : [resource, '{name}', ...subResource];
 }

@@ -15,7 +15,7 @@ import {
   configurationTarget,
   restorersOf,
   WEBHOOK_CONFIGURATIONS,
-} from '../../runtime/webhooks/start-webhook-configurations.ts';
+} from '../../runtime/webhooks/webhook-configurations.ts';
 
 type Access = Pick<
   DevSessionDeps,

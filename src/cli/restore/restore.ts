@@ -7,7 +7,7 @@ import { newWindow, readTimeout, WrongUsage } from './new-window.ts';
 import { openWindow } from './open.ts';
 import { showFinalReport } from './final-report.ts';
 import { showStatus } from './status.ts';
-import { sentenceOf } from '../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../json/error-message.ts';
 import { connectToCluster, type UserCluster } from '../user-cluster.ts';
 
 /** Prints what has become of it; what keeps it from being done is told in sentences. */

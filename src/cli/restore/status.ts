@@ -2,7 +2,7 @@
 import type { RestoreReport } from '../../api/restore-report.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { isNotFound } from '../../kube/api-error.ts';
-import { sentenceOf } from '../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../json/error-message.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import { readWindow } from './await-window.ts';
 import type { UserCluster } from '../user-cluster.ts';

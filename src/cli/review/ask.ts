@@ -15,7 +15,7 @@ import { guardTarget } from '../../admission/policy/references/check-target-dele
 import { parseReview, toMutatingReview, toValidatingReview } from '../../admission/review/review.ts';
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
-import { inHandler } from '../../runtime/stray-errors.ts';
+import { inHandler } from '../../runtime/handlers/stray-errors.ts';
 import type { Call } from './api-server.ts';
 import type { Hearing } from './hearing.ts';
 

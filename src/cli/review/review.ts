@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import { stringifyJson } from '../../json/json.ts';
 import { environmentName, resolveConfig } from '../../config/config.ts';
-import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load/load.ts';
+import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { modeOf, type ReviewFlags } from './flags.ts';
 import type { ReadOptions } from './input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
@@ -15,8 +15,8 @@ import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
 import { reviewObjects, type Surroundings } from './review-objects.ts';
 import { runSuites } from './suite/run-suites.ts';
-import { sentenceOf } from '../../runtime/sentence-of.ts';
-import { inHandler, surviveStrayErrors } from '../../runtime/stray-errors.ts';
+import { sentenceOf } from '../../json/error-message.ts';
+import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
 
 /** What the process ends with. */
 export type ExitCode = 0 | 1 | 2;

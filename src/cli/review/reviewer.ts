@@ -6,8 +6,7 @@ import { webhookConfigurations } from '../../admission/webhooks/webhook-configur
 import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { ApiFailure } from '../../sandbox/failure.ts';
 import type { ResourceType } from '../../sandbox/resource-type.ts';
-import { compileHandlers } from '../../runtime/handlers/load/compile.ts';
-import type { LoadedHandler } from '../../runtime/handlers/load/load.ts';
+import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { createApiServer, refOf, type ApiServer, type Mutated, type Write } from './api-server.ts';
 import { createCalls, type CallFor, type View } from './ask.ts';
 import { createConversion, readConverters } from './conversions.ts';

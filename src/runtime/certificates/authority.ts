@@ -28,7 +28,7 @@ import {
   writeRefusedNote,
   type Say,
 } from './authority-notes.ts';
-import { requeueIn, type Reconcile, type ReconcileResult, type RecordEvent } from '../reconcile.ts';
+import { requeueIn, type Reconcile, type ReconcileResult, type RecordEvent } from '../controller.ts';
 import type { RotationNote } from './rotation-note.ts';
 import { makeGeneration, stepRotation, type PublishedBundle, type RotationDeps } from './rotation.ts';
 import { createRefusedWrites } from '../write-refused.ts';

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject } from '../../api/meta.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import { ownStateLabels } from './authority.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from '../reconcile.ts';
+import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from '../controller.ts';
 
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { secrets } from '../../kube/well-known.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { CLUSTER_ROLE, refusable } from '../refusable.ts';
+import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
 
 export interface SecretAccess {
   /** From the API server, never from a store. */

@@ -2,7 +2,7 @@
 import { pick } from '../../json/objects.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import type { RecordEvent } from '../controller.ts';
 
 export interface Notices {
   readonly tell: (

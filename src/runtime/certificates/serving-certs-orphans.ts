@@ -4,7 +4,7 @@ import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { markedService, ownership, writtenOutputs, type Secret } from '../../pki/serving-certs/secret.ts';
 import { OUTPUT_KEYS } from '../../pki/serving-certs/outputs.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
-import type { Log, RecordEvent } from '../reconcile.ts';
+import type { Log, RecordEvent } from '../controller.ts';
 import { identityOf } from './serving-certs-case.ts';
 import type { Leaves } from './serving-certs-leaves.ts';
 import { regardingSecret } from './serving-certs-notices.ts';

@@ -5,7 +5,7 @@ import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { ownership } from '../../pki/serving-certs/secret.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import {
   createSigningView,
   identityOf,

@@ -5,7 +5,7 @@ import { secrets, services } from '../../kube/well-known.ts';
 import type { ServingCertsDeps } from './serving-certs.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
-import { CLUSTER_ROLE, refusable } from '../refusable.ts';
+import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
 
 type ServingSecretAccess = Pick<
   ServingCertsDeps,

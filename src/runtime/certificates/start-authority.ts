@@ -2,7 +2,7 @@
 import { createAuthorityReconciler, type AuthorityReport } from './authority.ts';
 import { createCaBundleReconciler, type CaBundleDeps, type ConfigMap } from './ca-bundle.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import { type RecordEvent, startController, inLocalTime } from '../controller.ts';
 import type { TrustEvidence } from './trust-evidence.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { configMaps, secrets } from '../../kube/well-known.ts';
@@ -15,8 +15,6 @@ import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { AuthorityState } from '../../server/authority-metrics.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
-import { inLocalTime } from '../local-time.ts';
 import { watch } from '../watch.ts';
 import { authorityAccess } from './authority-access.ts';
 import type { SecretAccess } from './secret-access.ts';

@@ -1,5 +1,5 @@
 /** Leader: the authority and all that is derived from it. */
-import type { RecordEvent } from '../reconcile.ts';
+import type { RecordEvent } from '../controller.ts';
 import type { TrustEvidence } from './trust-evidence.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { startAuthority, type RunningAuthority } from './start-authority.ts';

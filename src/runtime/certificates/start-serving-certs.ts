@@ -2,14 +2,12 @@
 import { createServingCertsReconciler, type ServingCertsDeps } from './serving-certs.ts';
 import { createLeaves, type Leaves } from './serving-certs-leaves.ts';
 import { createPacer } from './serving-certs-pacer.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import { type RecordEvent, startController, type RunningController, inLocalTime } from '../controller.ts';
 import type { TrustEvidence } from './trust-evidence.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Context } from '../context.ts';
-import { startController, type RunningController } from '../controller.ts';
-import { inLocalTime } from '../local-time.ts';
 import { ownService, type ServiceRequests } from './own-service.ts';
 import type { RunningAuthority } from './start-authority.ts';
 import { followClock } from './clock-jumps.ts';

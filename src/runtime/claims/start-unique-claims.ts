@@ -8,14 +8,12 @@ import { targetKey } from '../../admission/policy/references/read-references.ts'
 import { describeRef } from '../../admission/policy/expressions/bindings.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import { type RecordEvent, startController, inLocalTime } from '../controller.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type Holder } from './unique-claims.ts';
 import { createClient, type KubeClient } from '../../kube/client.ts';
 import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import { createClaims } from './claims.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
-import { inLocalTime } from '../local-time.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
 import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from '../resources.ts';
 import { createWorld } from '../policies/world.ts';

@@ -29,7 +29,7 @@ import {
   type Log,
   type Reconcile,
   type ReconcileResult,
-} from '../reconcile.ts';
+} from '../controller.ts';
 
 export interface UniqueClaimsDeps {
   /** Those in force. */

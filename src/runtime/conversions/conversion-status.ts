@@ -5,7 +5,7 @@ import { installationOf, type OwnService } from '../../admission/conversion/inst
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
 import type { Condition } from '../../api/meta.ts';
 import type { ConversionState } from './conversion-registry.ts';
-import { AWAIT_CHANGE, type Reconcile } from '../reconcile.ts';
+import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
 
 export interface ConversionStatusDeps {
   readonly policy: (name: string) => ConversionPolicy | undefined;

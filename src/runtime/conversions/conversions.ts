@@ -10,7 +10,7 @@ import { sameForConversion, type Definition } from '../../admission/conversion/d
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile } from '../reconcile.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile } from '../controller.ts';
 
 /** `unread`: nobody can tell yet whether there is one. */
 export type DefinitionRead =

@@ -11,12 +11,11 @@ import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { canI } from '../../kube/access.ts';
 import type { HandlerOutcomeLabel } from '../../server/handler-metrics.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
-import { compileHandlers } from './load/compile.ts';
-import { loadHandlers, type LoadedHandler } from './load/load.ts';
+import { compileHandlers, loadHandlers, type LoadedHandler } from './load-handlers.ts';
 import type { Context } from '../context.ts';
 import { createHandlerStores, type HandlerStores } from './handler-stores.ts';
 import { createHandlerWorld } from './handler-world.ts';
-import { inHandler, surviveStrayErrors } from '../stray-errors.ts';
+import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 
 export interface Handlers {
   readonly all: readonly CompiledHandler[];

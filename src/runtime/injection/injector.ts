@@ -19,7 +19,7 @@ import {
   type Reconcile,
   type ReconcileResult,
   type RecordEvent,
-} from '../reconcile.ts';
+} from '../controller.ts';
 import { createRefusedWrites, REFUSED_RECHECK_MS, type WriteRefused } from '../write-refused.ts';
 
 export interface InjectorDeps {

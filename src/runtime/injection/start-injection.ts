@@ -3,7 +3,7 @@ import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-con
 import { objectKey } from '../../api/meta.ts';
 import { targetsWithoutRoot, type TargetView } from './injection-evidence.ts';
 import { createInjectionLedger, type InjectionLedger } from './injection-ledger.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import type { RecordEvent } from '../controller.ts';
 import type { TrustEvidence } from '../certificates/trust-evidence.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';

@@ -9,7 +9,7 @@ import { INJECTION_MANAGER } from '../../pki/annotations.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import type { Context } from '../context.ts';
 import { startController } from '../controller.ts';
-import { CLUSTER_ROLE, refusable } from '../refusable.ts';
+import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
 import { watchTargets } from './target-store.ts';
 
 export interface InjectorOptions extends Pick<InjectorDeps, 'bundle' | 'report' | 'record'> {

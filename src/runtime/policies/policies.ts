@@ -14,8 +14,8 @@ import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
-import { missingAccessMessage } from './policy-access.ts';
-import { GONE, requeueIn, type Log, type Reconcile } from '../reconcile.ts';
+import { missingAccessMessage } from './read-access.ts';
+import { GONE, requeueIn, type Log, type Reconcile } from '../controller.ts';
 
 export interface ResolvedResource extends GroupResource {
   readonly kind: string;

@@ -5,7 +5,7 @@ import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/poli
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../api/meta.ts';
 import { createPolicyAuditReconciler, type AuditResult, type PolicyAuditDeps } from './policy-audit.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import type { RecordEvent } from '../controller.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const datacenter = {

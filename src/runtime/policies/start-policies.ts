@@ -2,23 +2,22 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { createPolicyStatusReconciler } from './policy-status.ts';
-import type { RecordEvent } from '../reconcile.ts';
-import { createWebhookConfigurationsReconciler } from '../webhooks/webhook-configurations.ts';
-import { setCondition } from '../../kube/conditions.ts';
-import { keyOf, type Resource } from '../../kube/object.ts';
-import type { Certificates } from '../certificates/start-certificates.ts';
-import type { Context } from '../context.ts';
-import { startController, type RunningController } from '../controller.ts';
-import { startPolicyAudit, type PolicyAudit } from './start-audit.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
-import { ADMISSION_POLICIES } from '../resources.ts';
-import { watch } from '../watch.ts';
+import { type RecordEvent, startController, type RunningController } from '../controller.ts';
 import {
+  createWebhookConfigurationsReconciler,
   configurationAccess,
   configurationTarget,
   restorersOf,
   WEBHOOK_CONFIGURATIONS,
-} from '../webhooks/start-webhook-configurations.ts';
+} from '../webhooks/webhook-configurations.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import { keyOf, type Resource } from '../../kube/object.ts';
+import type { Certificates } from '../certificates/start-certificates.ts';
+import type { Context } from '../context.ts';
+import { startPolicyAudit, type PolicyAudit } from './policy-audit.ts';
+import type { ReplicaParts } from '../webhook-process.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
+import { watch } from '../watch.ts';
 
 export function startPolicies(
   context: Context,

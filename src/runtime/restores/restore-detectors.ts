@@ -10,8 +10,8 @@ import {
   timesOf,
   type RestoreSource,
 } from '../../restore/detector.ts';
-import { missingAccessMessage } from '../policies/policy-access.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../reconcile.ts';
+import { missingAccessMessage } from '../policies/read-access.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../controller.ts';
 
 /** What came of following a kind. */
 export type Followed =

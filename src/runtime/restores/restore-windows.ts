@@ -6,8 +6,8 @@ import { relinkCondition, toRelinkStatus } from '../../restore/relink-report.ts'
 import { dated, toReports, toSweepStatus, type SweepResult } from '../../restore/report.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import type { CloseReason } from '../../restore/window.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../reconcile.ts';
-import type { RelinkedStored } from './relink-stored.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../controller.ts';
+import type { RelinkedStored } from './relink-owners.ts';
 import { createSharedSweep } from './shared-sweep.ts';
 import { followSweep, type SweepFollowerDeps } from './sweep-follower.ts';
 import type { Sweep, SweepOptions } from './sweep.ts';

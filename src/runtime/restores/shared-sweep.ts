@@ -1,8 +1,8 @@
 /** One sweep for all windows that wait for one: tools that restore every few minutes must not have the cluster read all the time. */
 import { isDeepStrictEqual } from 'node:util';
-
 import type { SweepResult } from '../../restore/report.ts';
 import type { OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 
 export type SharedSweep = (
   options: SweepOptions,
@@ -49,4 +49,20 @@ function covers(done: SweepOptions, wanted: SweepOptions): boolean {
     done.since <= wanted.since &&
     isDeepStrictEqual(done.namespaceMapping, wanted.namespaceMapping)
   );
+}
+
+/** The same sweep, in a span of its own where there are traces. */
+export function traceSweeps(tracing: Tracing | undefined, sweep: Sweep): Sweep {
+  if (tracing === undefined) return sweep;
+  return (options, ...rest) =>
+    tracing.work('sweep', { 'gatehouse.interim': options.interim }, async () => {
+      const result = await sweep(options, ...rest);
+      const { objectsScanned, violations, unreadable } = result;
+      tracing.note({
+        'gatehouse.objects': objectsScanned,
+        'gatehouse.violations': violations.length,
+        'gatehouse.unreadable': unreadable.length,
+      });
+      return result;
+    });
 }

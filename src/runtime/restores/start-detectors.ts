@@ -1,7 +1,7 @@
 /** Leader: the restores that detectors see. */
 import { createRestoreDetectorsReconciler, type Followed } from './restore-detectors.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
-import type { RecordEvent } from '../reconcile.ts';
+import { type RecordEvent, startController } from '../controller.ts';
 import { objectKey } from '../../api/meta.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -13,7 +13,6 @@ import { keyOf, type KubeObject, type Resource } from '../../kube/object.ts';
 import { isEnabled, readSource, timesOf, type DetectorTimes } from '../../restore/detector.ts';
 import type { SourceState } from '../../restore/window-plan.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
 import { sha256 } from './restore-evidence.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';

@@ -1,7 +1,7 @@
 /** Leader: restore windows and the sweep after them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { RecordEvent } from '../reconcile.ts';
+import { type RecordEvent, startController } from '../controller.ts';
 import { createRestoreWindowsReconciler } from './restore-windows.ts';
 import { createSweep } from './sweep.ts';
 import { objectKey, type GroupResource } from '../../api/meta.ts';
@@ -10,14 +10,13 @@ import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/object.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
 import { startDetection } from './start-detectors.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
-import { createRelinkOwners } from './start-relink.ts';
+import { createRelinkOwners } from './relink-owners.ts';
 import { createWriteReports } from './restore-reports.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { storedObjects } from '../policies/stored-objects.ts';
-import { traceSweeps } from './trace-sweeps.ts';
+import { traceSweeps } from './shared-sweep.ts';
 
 /** How often an unclean report is looked at again when no watch says that something changed, in milliseconds. */
 const RECHECK_MS = 60_000;

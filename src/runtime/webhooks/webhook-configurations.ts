@@ -1,6 +1,5 @@
 /** On the leader: the two webhook configurations named `gatehouse` are what the policies in force make them. */
 import { isDeepStrictEqual } from 'node:util';
-
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { carries, isOfHandler, type LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
@@ -8,10 +7,16 @@ import type { CompiledHandler } from '../../admission/handlers/compile-handler.t
 import {
   webhookConfigurations,
   type WebhookConfiguration,
+  WEBHOOK_CONFIGURATION_NAME,
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { requeueIn, type Log, type Reconcile } from '../reconcile.ts';
+import { requeueIn, type Log, type Reconcile } from '../controller.ts';
+import type { DevSessionDeps } from './dev-session.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
+import { isEnabled } from '../../restore/detector.ts';
+import type { Context } from '../context.ts';
+import type { ReplicaParts } from '../webhook-process.ts';
 
 export type WebhookResource = 'mutatingwebhookconfigurations' | 'validatingwebhookconfigurations';
 
@@ -124,4 +129,47 @@ function hasLabels(live: KubeObject, desired: KubeObject): boolean {
   return Object.entries(desired.metadata?.labels ?? {}).every(
     ([key, value]) => live.metadata?.labels?.[key] === value,
   );
+}
+
+/** The two webhook configurations of Gatehouse: what goes into them, and how they are read and written. */
+export const WEBHOOK_CONFIGURATIONS = {
+  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
+  validatingwebhookconfigurations: validatingWebhookConfigurations,
+} as const;
+
+/** Where the entries lead in a cluster, and what they may ask for there. */
+export function configurationTarget({
+  config,
+  capabilities,
+}: Pick<Context, 'config' | 'capabilities'>): WebhookConfigurationsDeps['target'] {
+  const { namespace, service, servicePort } = config;
+  return {
+    service: { namespace, name: service, port: servicePort },
+    ownNamespace: namespace,
+    matchConditions: capabilities.matchConditions,
+    guardsOwnKinds: true,
+  };
+}
+
+/** Those whom enabled detectors name. */
+export const restorersOf = ({ store }: ReplicaParts['detectors']) =>
+  store
+    .list()
+    .filter(isEnabled)
+    .flatMap(({ spec }) => spec.principals);
+
+export function configurationAccess({
+  client,
+}: Pick<Context, 'client'>): Pick<DevSessionDeps, 'read' | 'create' | 'replace'> {
+  return {
+    read: (resource, signal) =>
+      client.get<LiveWebhookConfiguration>(
+        WEBHOOK_CONFIGURATIONS[resource],
+        { name: WEBHOOK_CONFIGURATION_NAME },
+        { signal },
+      ),
+    create: (resource, object, signal) => client.create(WEBHOOK_CONFIGURATIONS[resource], object, { signal }),
+    replace: (resource, object, signal) =>
+      client.replace(WEBHOOK_CONFIGURATIONS[resource], object, { signal }),
+  };
 }

@@ -7,7 +7,7 @@ import { mergeInto } from '../../../src/json/merge-patch.ts';
 import { ApiError as KubeApiError } from '../../../src/kube/api-error.ts';
 import type { KubeClient, ListOptions } from '../../../src/kube/client.ts';
 import type { KubeList, NamedRef, Resource } from '../../../src/kube/object.ts';
-import type { Log, Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/reconcile.ts';
+import type { Log, Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/controller.ts';
 
 /** An answer of the API server that is not success. */
 export class ApiError extends KubeApiError {

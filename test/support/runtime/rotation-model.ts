@@ -11,7 +11,7 @@ import { issueServingCert } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
 import { createObjects, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
-import type { Reconcile } from '../../../src/runtime/reconcile.ts';
+import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 export const HOST = 'db.prod.svc';
 const SECRET_KEY = `${OWN_NAMESPACE}/gatehouse-authority`;

@@ -10,7 +10,7 @@ import {
   type Service,
 } from '../../../src/pki/serving-certs/request.ts';
 import { createEvents, createObjects, NEVER, silent, type Objects } from './fixtures.ts';
-import type { Reconcile, ReconcileResult } from '../../../src/runtime/reconcile.ts';
+import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
 import { createLeaves, type Leaves } from '../../../src/runtime/certificates/serving-certs-leaves.ts';
 import {
   createServingCertsReconciler,

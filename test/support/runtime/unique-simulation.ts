@@ -12,7 +12,7 @@ import type { KubeObject, ObjectRef } from '../../../src/api/meta.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { GROUP, NEVER, silent } from './fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler } from '../../../src/runtime/claims/unique-claims.ts';
-import type { Reconcile } from '../../../src/runtime/reconcile.ts';
+import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 /** How long the API server works on a request, and Gatehouse reckons with. */
 const REQUEST_MS = 60_000;

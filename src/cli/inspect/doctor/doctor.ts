@@ -7,7 +7,7 @@ import { gather } from './gather.ts';
 import { judgeAll } from './judge.ts';
 import { formatFindings } from './report.ts';
 import { readManifests } from '../../sandbox/manifests.ts';
-import { sentenceOf } from '../../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
 import { print, wantsColours } from '../../terminal/output.ts';
 import { connectToCluster } from '../../user-cluster.ts';
 

@@ -1,6 +1,6 @@
 /** What became of looking at something: a check that could not be made must not stop the rest. */
 import { ApiError, isNotFound } from '../../../kube/api-error.ts';
-import { sentenceOf } from '../../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
 import type { Finding } from './finding.ts';
 
 /** A right that RBAC gives. */

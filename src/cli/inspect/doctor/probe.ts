@@ -3,7 +3,7 @@ import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ApiError } from '../../../kube/api-error.ts';
 import { OPENED_BY } from '../../../restore/guard.ts';
 import { newWindow } from '../../restore/new-window.ts';
-import { sentenceOf } from '../../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
 import { lookFailed, type Look } from './look.ts';
 
 export type ProbeAnswer =

@@ -1,6 +1,6 @@
 /** What was read of a part of the cluster, or why it was not: nobody may read everything, and not everything is installed. */
 import { ApiError } from '../../../kube/api-error.ts';
-import { sentenceOf } from '../../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
 
 export type UnreadReason = 'Forbidden' | 'NotInstalled' | 'Failed';
 

@@ -1,5 +1,5 @@
 /** `gatehouse status`: reads a cluster as the user of the kubeconfig, and tells how Gatehouse stands in it. */
-import { sentenceOf } from '../../../runtime/sentence-of.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
 import type { StatusFlags } from './command.ts';
 import { formatStatus } from './format/format-status.ts';
 import { readCluster } from './read-cluster.ts';

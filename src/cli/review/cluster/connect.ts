@@ -2,7 +2,7 @@
 import { parseJson } from '../../../json/json.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { Discovery } from '../../../kube/discovery.ts';
-import { hasMatchConditions } from '../../../runtime/connect.ts';
+import { hasMatchConditions } from '../../../runtime/context.ts';
 import { connectToCluster } from '../../user-cluster.ts';
 
 export interface Cluster {

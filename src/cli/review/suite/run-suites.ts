@@ -2,7 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { readFileSync } from 'node:fs';
 
-import type { LoadedHandler } from '../../../runtime/handlers/load/load.ts';
+import type { LoadedHandler } from '../../../runtime/handlers/load-handlers.ts';
 import { objectsOf, parseDocuments } from '../documents.ts';
 import { userOf } from '../flags.ts';
 import { filesAt, readObjects, refuse, type ReadOptions } from '../input.ts';

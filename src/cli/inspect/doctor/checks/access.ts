@@ -1,6 +1,6 @@
 /** Whether RBAC lets Gatehouse do what it has to. */
 import { groupResourceName } from '../../../../api/meta.ts';
-import { missingAccessMessage } from '../../../../runtime/policies/policy-access.ts';
+import { missingAccessMessage } from '../../../../runtime/policies/read-access.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import type { Evidence } from '../evidence.ts';
 import { ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';

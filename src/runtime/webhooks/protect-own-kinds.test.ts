@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { createGuardPolicyReconciler } from './guard-policy.ts';
+import { createGuardPolicyReconciler } from './protect-own-kinds.ts';
 
 let stored: Map<string, KubeObject>;
 let writes: string[];

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { groupResourceName, type KubeObject } from '../../api/meta.ts';
-import { relinkStored } from './relink-stored.ts';
+import { relinkStored, relinkMode } from './relink-owners.ts';
 import type { Relink } from './relink.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
 
 const OPTIONS = { mode: 'Link', isRestored: () => true } as const;
 const preserve = { owners: { preserve: true } };
@@ -83,4 +83,19 @@ test('a kind that cannot be read is named, and the others are relinked', async (
     items: 1,
     unreadable: ['servers.infra.example.com: forbidden'],
   });
+});
+
+const mode = (sweep?: RestoreWindow['spec']['sweep']) =>
+  relinkMode({
+    metadata: { name: 'w' },
+    spec: { principals: [], expiresAt: '2026-11-21T18:00:00Z', ...(sweep === undefined ? {} : { sweep }) },
+  });
+
+test('owners are linked unless the window says otherwise, or a person has yet to approve', () => {
+  expect(mode()).toBe('Link');
+  expect(mode({ relinkOwners: 'Off' })).toBe('Off');
+  expect(mode({ relinkOwners: 'Report' })).toBe('Report');
+  expect(mode({ requireApprovalToLink: true })).toBe('Report');
+  expect(mode({ requireApprovalToLink: true, approved: true })).toBe('Link');
+  expect(mode({ relinkOwners: 'Off', requireApprovalToLink: true })).toBe('Off');
 });

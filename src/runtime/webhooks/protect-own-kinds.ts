@@ -1,6 +1,5 @@
 /** On the leader: the ValidatingAdmissionPolicy that keeps restorers from our own kinds, where the API server knows such. */
 import { isDeepStrictEqual } from 'node:util';
-
 import {
   guardPolicy,
   GUARD_POLICY_NAME,
@@ -8,7 +7,13 @@ import {
 } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { KubeObject } from '../../api/meta.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from '../reconcile.ts';
+import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, startController } from '../controller.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Resource } from '../../kube/object.ts';
+import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
+import { isEnabled } from '../../restore/detector.ts';
+import type { Context } from '../context.ts';
+import type { ReplicaParts } from '../webhook-process.ts';
 
 /** `policy`: the ValidatingAdmissionPolicy; `binding`: its ValidatingAdmissionPolicyBinding. */
 export type GuardPart = keyof GuardPolicy;
@@ -61,3 +66,66 @@ async function ensure(
   await replace(part, { ...live, spec: desired.spec }, signal);
   log.info({ part, name: GUARD_POLICY_NAME }, 'replaced what keeps restorers from our own kinds');
 }
+
+/** Leader: what keeps restorers from our own kinds while no replica is there. */
+const RESOURCES: Readonly<Record<GuardPart, Resource>> = {
+  policy: validatingAdmissionPolicies,
+  binding: validatingAdmissionPolicyBindings,
+};
+
+export function startGuardPolicy(
+  context: Context & { readonly client: KubeClient },
+  { detectors, onDetectorChange }: ReplicaParts,
+  signal: AbortSignal,
+): { readonly stopped: Promise<void> } {
+  const { client, discovery, serverClock, log } = context;
+  const controller = startController(
+    context,
+    {
+      name: 'guard-policy',
+      reconcile: createGuardPolicyReconciler({
+        isServed: async (waiting) => {
+          const served = await discovery.resolve(validatingAdmissionPolicies, waiting);
+          return served?.version === validatingAdmissionPolicies.version;
+        },
+        restorers: () =>
+          detectors.store
+            .list()
+            .filter(isEnabled)
+            .flatMap(({ spec }) => spec.principals),
+        read: (part, name, waiting) =>
+          client.get<KubeObject & { readonly metadata: object }>(
+            RESOURCES[part],
+            { name },
+            { signal: waiting },
+          ),
+        create: (part, object, waiting) =>
+          client.create(RESOURCES[part], withMetadata(object), { signal: waiting }),
+        replace: (part, object, waiting) =>
+          client.replace(RESOURCES[part], withMetadata(object), { signal: waiting }),
+        remove: (part, { metadata = {} }, waiting) => {
+          const { name = '', uid, resourceVersion } = metadata;
+          return client.delete(
+            RESOURCES[part],
+            { name },
+            { signal: waiting, preconditions: { uid, resourceVersion } },
+          );
+        },
+        now: () => serverClock.now(),
+        log,
+      }),
+    },
+    signal,
+  );
+  const look = () => {
+    controller.add('gatehouse-restorers');
+  };
+  onDetectorChange(look, signal);
+  look();
+  return { stopped: controller.stopped };
+}
+
+const withMetadata = <T extends KubeObject>(object: T) => ({
+  ...object,
+  metadata: { ...object.metadata },
+});

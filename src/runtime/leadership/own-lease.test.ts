@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LeaseObject } from '../../kube/lease-record.ts';
-import { createOwnLease } from './lease-notes.ts';
+import { createOwnLease } from './own-lease.ts';
 
 const START = Date.parse('2026-03-01T12:00:00Z');
 

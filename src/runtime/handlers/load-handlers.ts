@@ -2,10 +2,14 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-
-import { isHandler, isHandlerName } from '../../../admission/handlers/define-handler.ts';
-import type { Handler } from '../../../admission/handlers/handler.ts';
-import { importAs, importPackage } from './import.ts';
+import { isHandler, isHandlerName } from '../../admission/handlers/define-handler.ts';
+import type { Handler } from '../../admission/handlers/handler.ts';
+import { importAs, importPackage } from './import-module.ts';
+import {
+  compileHandler,
+  type CompiledHandler,
+  type HandlerEnvironment,
+} from '../../admission/handlers/compile-handler.ts';
 
 export interface LoadedHandler {
   /** What it calls itself, or its file. */
@@ -119,4 +123,20 @@ const nameOfFile = (file: string): string => basename(file, extname(file));
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+/** @throws InvalidHandlers with everything that keeps one of them from being used, by file */
+export function compileHandlers(
+  loaded: readonly LoadedHandler[],
+  environment: HandlerEnvironment,
+): readonly CompiledHandler[] {
+  const results = loaded.map(({ name, origin, handler }) => ({
+    origin,
+    result: compileHandler(name, handler, environment),
+  }));
+  const problems = results.flatMap(({ origin, result }) =>
+    result.kind === 'rejected' ? result.problems.map((problem) => `${origin}: ${problem}`) : [],
+  );
+  if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
+  return results.flatMap(({ result }) => (result.kind === 'compiled' ? [result.handler] : []));
 }

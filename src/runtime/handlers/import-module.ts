@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** As `package.json` exports it. Beside the sources when those are what runs. */
-const SDK = new URL(`../../../index.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url).href;
+const SDK = new URL(`../../index.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url).href;
 const OWN_NAME = 'gatehouse';
 
 /** In front of a package's name: look for it from another folder than this file's. */

@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-import { toError } from '../admission/handlers/errors.ts';
+import { toError } from '../../admission/handlers/errors.ts';
 
 const running = new AsyncLocalStorage<string>();
 

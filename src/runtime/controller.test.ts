@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { AWAIT_CHANGE, requeueIn } from './reconcile.ts';
-import { inLocalTime } from './local-time.ts';
+import { AWAIT_CHANGE, requeueIn, inLocalTime } from './controller.ts';
 
 const MINUTE = 60_000;
 const server = new Date('2026-01-01T00:00:00Z');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { pathTemplate } from './path-template.ts';
+import { pathTemplate } from './tracing.ts';
 
 test.each([
   ['/version', '/version'],
