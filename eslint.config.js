@@ -153,6 +153,46 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/cli/review/**/*.ts'],
+    ignores: ['**/*.test.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          ...restrictions('cli'),
+          patterns: [
+            ...restrictions('cli').patterns,
+            {
+              regex: '^(\\.\\./)+sandbox/(?!machinery/)',
+              message: 'cli/review/ needs sandbox/machinery/ only: no server.',
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
+    files: ['src/sandbox/machinery/**/*.ts'],
+    ignores: ['**/*.test.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          ...restrictions('sandbox'),
+          patterns: [
+            // The pattern for the room server/ would report the same import twice.
+            ...restrictions('sandbox').patterns.filter(({ regex }) => !regex.endsWith('+server/')),
+            {
+              regex: '^(\\.\\./)+(server/|sandbox\\.ts$)',
+              message:
+                'sandbox/machinery/ may not import sandbox/server/: the server is built on the machinery.',
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
     files: ['src/**/*.ts'],
     ignores: ['**/*.test.ts'],
     plugins: { gatehouse: { rules: { 'no-cycles': noCycles } } },

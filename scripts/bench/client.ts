@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 
-import type { ApiObject } from '../../src/sandbox/api-object.ts';
+import type { ApiObject } from '../../src/sandbox/machinery/api-object.ts';
 
 /** Requests that wait for their answers at the same time, each on a connection of its own. */
 const LANES = 16;

@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
-import type { ApiObject } from '../../src/sandbox/api-object.ts';
+import type { ApiObject } from '../../src/sandbox/machinery/api-object.ts';
 import { createClient, times, type List } from './client.ts';
 import {
   configMap,

@@ -1,7 +1,7 @@
 /** How quick the sandbox's storage is with 10,000 objects: `npm run bench:storage`. */
-import { parseLabelSelector } from '../../src/sandbox/selectors.ts';
-import { createStorage } from '../../src/sandbox/storage/storage.ts';
-import type { Place, Storage } from '../../src/sandbox/storage/stored.ts';
+import { parseLabelSelector } from '../../src/sandbox/machinery/selectors/selectors.ts';
+import { createStorage } from '../../src/sandbox/machinery/storage/storage.ts';
+import type { Place, Storage } from '../../src/sandbox/machinery/storage/stored.ts';
 import { configMap } from './objects.ts';
 import { mebibytes, perSecond, printTable, whole } from './table.ts';
 

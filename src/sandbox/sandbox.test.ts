@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { startSandbox } from './sandbox.ts';
-import { openPersistence } from './storage/persistence.ts';
-import { createStorage } from './storage/storage.ts';
+import { openPersistence } from './server/persistence/persistence.ts';
+import { createStorage } from './machinery/storage/storage.ts';
 
 test('a sandbox that cannot start lets go of its data folder', async () => {
   const dataFolder = mkdtempSync(join(tmpdir(), 'sandbox-'));

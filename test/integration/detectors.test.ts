@@ -9,9 +9,9 @@ import { restoreDetectorSchema, type RestoreDetector } from '../../src/api/resto
 import { readManifests } from '../../src/cli/sandbox/manifests.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { detectorProblems, isEnabled, readSource } from '../../src/restore/detector.ts';
-import { prune } from '../../src/sandbox/schema/prune.ts';
-import type { Schema } from '../../src/sandbox/schema/schema.ts';
-import { validateSchema } from '../../src/sandbox/schema/validate.ts';
+import { prune } from '../../src/sandbox/machinery/schema/prune.ts';
+import type { Schema } from '../../src/sandbox/machinery/schema/schema.ts';
+import { validateSchema } from '../../src/sandbox/machinery/schema/validate.ts';
 
 interface Role extends KubeObject {
   readonly rules: readonly {

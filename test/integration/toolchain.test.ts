@@ -86,8 +86,14 @@ describe('the import arrows', () => {
     ['cli/inspect', '../../sandbox/sandbox.ts'],
     ['server', '../sandbox/sandbox.ts'],
     ['kube', '../sandbox/sandbox.ts'],
-    ['sandbox/http', '../../kube/client.ts'],
-    ['sandbox/http', 'undici'],
+    ['sandbox/server/http', '../../../kube/client.ts'],
+    ['sandbox/server/http', 'undici'],
+    ['sandbox/machinery', '../server/pipeline/context.ts'],
+    ['sandbox/machinery/webhooks', '../../server/pipeline/context.ts'],
+    ['sandbox/machinery/webhooks', '../../sandbox.ts'],
+    ['sandbox/machinery/webhooks', '../../../kube/client.ts'],
+    ['cli/review', '../../sandbox/server/pipeline/context.ts'],
+    ['cli/review', '../../sandbox/sandbox.ts'],
   ])('%s/ may not import %s', async (room, name) => {
     expect(await complaints(room, `import { x } from '${name}';`)).toEqual(['no-restricted-imports']);
     expect(await complaints(room, `export { x } from '${name}';`)).toEqual(['no-restricted-imports']);
@@ -106,8 +112,10 @@ describe('the import arrows', () => {
     ['cli', '../kube/client.ts'],
     ['runtime/webhooks', '../../server/listener.ts'],
     ['cli/sandbox', '../../sandbox/sandbox.ts'],
-    ['sandbox/schema', 'ajv'],
-    ['sandbox/schema', '../../cel/cel.ts'],
+    ['cli/review', '../../sandbox/machinery/api-object.ts'],
+    ['sandbox/machinery/schema', 'ajv'],
+    ['sandbox/machinery/schema', '../../../cel/cel.ts'],
+    ['sandbox/server/pipeline', '../../machinery/api-object.ts'],
   ])('%s/ may import %s', async (room, name) => {
     expect(await complaints(room, `import { x } from '${name}';`)).toEqual([]);
   });

@@ -7,21 +7,21 @@ import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../json/json.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
 import type { ObjectRef } from '../../api/meta.ts';
-import { withMeta, type ApiObject } from '../../sandbox/api-object.ts';
+import type { ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
+import { withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
+import { complete, decodeObject } from '../../sandbox/machinery/objects/decode.ts';
+import { narrowed } from '../../sandbox/machinery/objects/subresources.ts';
+import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
+import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
+import { createAdmission } from '../../sandbox/machinery/webhooks/admission.ts';
+import type { AdmissionAttributes } from '../../sandbox/machinery/webhooks/admission-review.ts';
 import {
-  complete,
-  decodeObject,
   validateCreate,
   validateUpdate,
   withGeneration,
   withStatusOf,
-} from '../../sandbox/pipeline/complete.ts';
-import type { AdmissionAttributes, Api } from '../../sandbox/pipeline/context.ts';
-import { narrowed } from '../../sandbox/pipeline/reach.ts';
-import type { ResourceRegistry, ResourceType } from '../../sandbox/resource-type.ts';
-import type { Storage } from '../../sandbox/storage/stored.ts';
-import { createAdmission } from '../../sandbox/webhooks/admission.ts';
-import type { WebhookCaller } from '../../sandbox/webhooks/call.ts';
+} from '../../sandbox/machinery/objects/validate.ts';
+import type { WebhookCaller } from '../../sandbox/machinery/webhooks/call.ts';
 import type { UserInfo } from '../../admission/review/request.ts';
 
 /** A write on its way: what is there, and what is to be. */
@@ -57,7 +57,7 @@ export interface ApiServerParts {
   readonly registry: ResourceRegistry;
   /** With the definitions, and the Namespaces by which webhooks select. */
   readonly storage: Storage;
-  readonly convert: Api['convert'];
+  readonly convert: ConvertObjects;
   readonly webhooks: { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration };
 }
 

@@ -6,13 +6,12 @@ import type { CompiledHandler } from '../../admission/handlers/compile-handler.t
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { groupResourceName } from '../../api/meta.ts';
-import { toJson, type ApiObject } from '../../sandbox/api-object.ts';
-import { createConverter } from '../../sandbox/crd/convert.ts';
-import { DEFINITIONS } from '../../sandbox/crd/definition.ts';
-import { createDefinedView } from '../../sandbox/pipeline/as-defined.ts';
-import type { Api } from '../../sandbox/pipeline/context.ts';
-import { apiVersionOf } from '../../sandbox/resource-type.ts';
-import type { Storage } from '../../sandbox/storage/stored.ts';
+import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
+import { createConverter, type ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
+import { DEFINITIONS } from '../../sandbox/machinery/crd/definition.ts';
+import { createDefinedView } from '../../sandbox/machinery/objects/decode.ts';
+import { apiVersionOf } from '../../sandbox/machinery/resource-type.ts';
+import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { textOf, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
@@ -58,7 +57,7 @@ export function readConverters(
 }
 
 /** As the API server converts: by the strategy of the definition, and pruned and defaulted by the version asked for. */
-export function createConversion(storage: Pick<Storage, 'get'>, converters: Converters): Api['convert'] {
+export function createConversion(storage: Pick<Storage, 'get'>, converters: Converters): ConvertObjects {
   const asDefined = createDefinedView();
   return async (objects, type) => {
     if (!type.custom) return objects;

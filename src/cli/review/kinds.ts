@@ -1,21 +1,26 @@
 /** What an API server would serve that has the definitions which were read. */
+import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/references/compile-references.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
-import { ofJson, type ApiObject } from '../../sandbox/api-object.ts';
-import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/crd/definition.ts';
-import { definitionType } from '../../sandbox/crd/definition-type.ts';
-import { planDefinitionStatus } from '../../sandbox/crd/status.ts';
-import { ApiFailure } from '../../sandbox/failure.ts';
-import { builtInKind } from '../../sandbox/kinds/built-in-kind.ts';
-import { builtInTypes } from '../../sandbox/kinds/built-in-types.ts';
-import { createServiceAllocators } from '../../sandbox/kinds/service-allocators.ts';
-import { decodeObject, validateCreate } from '../../sandbox/pipeline/complete.ts';
-import { createRegistry } from '../../sandbox/registry.ts';
-import { plainStrategy, type ResourceRegistry, type ResourceType } from '../../sandbox/resource-type.ts';
-import { ANYTHING, schemaToJson } from '../../sandbox/schema/schema.ts';
-import type { Storage } from '../../sandbox/storage/stored.ts';
+import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
+import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/machinery/crd/definition.ts';
+import { definitionType } from '../../sandbox/machinery/crd/definition-type.ts';
+import { planDefinitionStatus } from '../../sandbox/machinery/crd/status.ts';
+import { ApiFailure } from '../../sandbox/machinery/failure.ts';
+import { builtInKind } from '../../sandbox/machinery/kinds/built-in-kind.ts';
+import { builtInTypes } from '../../sandbox/machinery/kinds/built-in-types.ts';
+import { createServiceAllocators } from '../../sandbox/machinery/kinds/services/service-allocation.ts';
+import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
+import { createRegistry } from '../../sandbox/machinery/registry.ts';
+import {
+  plainStrategy,
+  type ResourceRegistry,
+  type ResourceType,
+} from '../../sandbox/machinery/resource-type.ts';
+import { ANYTHING, schemaToJson } from '../../sandbox/machinery/schema/schema.ts';
+import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { FURTHER_BUILT_IN_KINDS, guessPlural, type KindNames } from './built-in-kinds.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';

@@ -1,6 +1,6 @@
 import { diff } from '../../json/json-diff.ts';
-import { toJson, type ApiObject } from '../../sandbox/api-object.ts';
-import type { ApiFailure } from '../../sandbox/failure.ts';
+import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
+import type { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { Mutated } from './api-server.ts';
 import type { Said } from './hearing.ts';
 import type { Outcome } from './outcome.ts';

@@ -10,7 +10,7 @@ import type { MatchCondition } from '../../admission/webhooks/scope.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../api/meta.ts';
 import { governed } from '../../runtime/policies/policies.ts';
-import type { ResourceRegistry } from '../../sandbox/resource-type.ts';
+import type { ResourceRegistry } from '../../sandbox/machinery/resource-type.ts';
 import type { PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 import { readOwn } from './read-own.ts';

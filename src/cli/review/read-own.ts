@@ -1,10 +1,11 @@
 /** Objects of our own kinds among what was read. */
+import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import { isEqual } from '../../json/json.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
-import type { ApiObject } from '../../sandbox/api-object.ts';
-import { ApiFailure } from '../../sandbox/failure.ts';
-import { decodeObject, validateCreate } from '../../sandbox/pipeline/complete.ts';
-import type { ResourceRegistry, ResourceType } from '../../sandbox/resource-type.ts';
+import type { ApiObject } from '../../sandbox/machinery/api-object.ts';
+import { ApiFailure } from '../../sandbox/machinery/failure.ts';
+import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
+import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 
 /** An object of ours, and how messages name it. */

@@ -1,11 +1,11 @@
 /** Objects → what would become of them in a cluster that holds what was read. */
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { JsonObject } from '../../json/json.ts';
+import { ApiFailure } from '../../sandbox/machinery/failure.ts';
+import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import type { Operation, UserInfo } from '../../admission/review/request.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
-import { ApiFailure } from '../../sandbox/failure.ts';
-import type { ResourceType } from '../../sandbox/resource-type.ts';
 import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { createApiServer, refOf, type ApiServer, type Mutated, type Write } from './api-server.ts';
 import { createCalls, type CallFor, type View } from './ask.ts';

@@ -1,10 +1,10 @@
 /** The cluster that was read: its kinds, its Namespaces and its objects. */
 import type { JsonObject } from '../../json/json.ts';
-import { ofJson, type ApiObject } from '../../sandbox/api-object.ts';
-import { ApiFailure } from '../../sandbox/failure.ts';
-import type { ResourceType } from '../../sandbox/resource-type.ts';
-import { createStorage } from '../../sandbox/storage/storage.ts';
-import type { Storage } from '../../sandbox/storage/stored.ts';
+import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
+import { ApiFailure } from '../../sandbox/machinery/failure.ts';
+import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
+import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
+import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { decode, refOf } from './api-server.ts';
 import { describePlace, type PlacedObject } from './documents.ts';
 import { createKinds, type Kinds } from './kinds.ts';

@@ -7,7 +7,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
-import { ApiFailure, badRequest } from '../failure.ts';
+import { ApiFailure, badRequest } from '../machinery/failure.ts';
 import { cannotDecode } from './go-words.ts';
 import { shelter, shelterKey, unshelter } from './sheltered-keys.ts';
 

@@ -1,6 +1,6 @@
 import { apply } from 'json-merge-patch';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { badRequest } from '../failure.ts';
+import { badRequest } from '../machinery/failure.ts';
 import { cannotDecode } from './go-words.ts';
 import { shelter, unshelter } from './sheltered-keys.ts';
 

@@ -13,9 +13,9 @@ import {
   windowProblems,
   windowState,
 } from '../../../src/restore/window.ts';
-import { prune } from '../../../src/sandbox/schema/prune.ts';
-import type { Schema } from '../../../src/sandbox/schema/schema.ts';
-import { validateSchema } from '../../../src/sandbox/schema/validate.ts';
+import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
+import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
+import { validateSchema } from '../../../src/sandbox/machinery/schema/validate.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { fuzzTarget, hold } from '../target.ts';
 

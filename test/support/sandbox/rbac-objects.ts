@@ -1,7 +1,7 @@
-import { ofJson } from '../../../src/sandbox/api-object.ts';
-import { createStorage } from '../../../src/sandbox/storage/storage.ts';
-import type { Attributes, ResourceAttributes } from '../../../src/sandbox/auth/attributes.ts';
-import { RBAC_GROUP } from '../../../src/sandbox/auth/rbac.ts';
+import { ofJson } from '../../../src/sandbox/machinery/api-object.ts';
+import { createStorage } from '../../../src/sandbox/machinery/storage/storage.ts';
+import type { Attributes, ResourceAttributes } from '../../../src/sandbox/server/auth/attributes.ts';
+import { RBAC_GROUP } from '../../../src/sandbox/server/auth/rbac.ts';
 
 const place = (resource: string) => ({ group: RBAC_GROUP, resource });
 

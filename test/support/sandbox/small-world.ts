@@ -1,11 +1,16 @@
 import { setImmediate } from 'node:timers/promises';
 
 import type { OwnerReference } from '../../../src/api/meta.ts';
-import { ofJson, withMeta, type ApiObject, type ObjectMeta } from '../../../src/sandbox/api-object.ts';
-import { conflict, MODIFIED } from '../../../src/sandbox/failure.ts';
-import { createStorage } from '../../../src/sandbox/storage/storage.ts';
-import type { Key, Place } from '../../../src/sandbox/storage/stored.ts';
-import type { DeletionOptions } from '../../../src/sandbox/controllers/garbage-collector.ts';
+import {
+  ofJson,
+  withMeta,
+  type ApiObject,
+  type ObjectMeta,
+} from '../../../src/sandbox/machinery/api-object.ts';
+import { conflict, MODIFIED } from '../../../src/sandbox/machinery/failure.ts';
+import { createStorage } from '../../../src/sandbox/machinery/storage/storage.ts';
+import type { Key, Place } from '../../../src/sandbox/machinery/storage/stored.ts';
+import type { DeletionOptions } from '../../../src/sandbox/server/controllers/garbage-collector.ts';
 
 const KINDS: Readonly<Record<string, { readonly place: Place; readonly namespaced: boolean }>> = {
   ConfigMap: { place: { group: '', resource: 'configmaps' }, namespaced: true },

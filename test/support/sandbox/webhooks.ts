@@ -1,14 +1,16 @@
+import type { AdmissionAttributes } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
+import { placeOf } from '../../../src/sandbox/machinery/storage/stored.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
-import { ofJson, type ApiObject } from '../../../src/sandbox/api-object.ts';
+import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
 import { established, VERSION } from './crd.ts';
-import { definitionType } from '../../../src/sandbox/crd/definition-type.ts';
+import { definitionType } from '../../../src/sandbox/machinery/crd/definition-type.ts';
 import { typeOf, TYPES } from './written.ts';
-import { placeOf, type AdmissionAttributes, type Api } from '../../../src/sandbox/pipeline/context.ts';
-import { createRegistry } from '../../../src/sandbox/registry.ts';
-import type { ResourceType } from '../../../src/sandbox/resource-type.ts';
-import { createStorage } from '../../../src/sandbox/storage/storage.ts';
-import { createAdmission } from '../../../src/sandbox/webhooks/admission.ts';
-import { hooksOf, type Hook } from '../../../src/sandbox/webhooks/hook.ts';
+import type { Api } from '../../../src/sandbox/server/pipeline/context.ts';
+import { createRegistry } from '../../../src/sandbox/machinery/registry.ts';
+import type { ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
+import { createStorage } from '../../../src/sandbox/machinery/storage/storage.ts';
+import { createAdmission } from '../../../src/sandbox/machinery/webhooks/admission.ts';
+import { hooksOf, type Hook } from '../../../src/sandbox/machinery/webhooks/hook.ts';
 
 export const CONFIG_MAPS: ResourceType = typeOf('v1 ConfigMap');
 

@@ -5,7 +5,7 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
 import { governed, namedKinds } from '../../../runtime/policies/policies.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
-import { createStorage } from '../../../sandbox/storage/storage.ts';
+import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
 import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';

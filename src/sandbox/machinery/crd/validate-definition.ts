@@ -1,0 +1,246 @@
+import { isEqual, isJsonObject } from '../../../json/json.ts';
+import type { ApiObject } from '../api-object.ts';
+import type { Cause } from '../failure.ts';
+import { invalidValue, requiredValue } from '../schema/causes.ts';
+import {
+  APPROVAL_FIELD,
+  apiApprovalOf,
+  isConditionTrue,
+  readDefinition,
+  storedVersions,
+  type Definition,
+  type DefinitionNames,
+  type DefinitionVersion,
+} from './definition.ts';
+import { label1035Problem, subdomainProblem } from '../dns-names.ts';
+import { conversionProblems, wordProblems } from './validate-conversion.ts';
+import {
+  columnProblems,
+  deprecationProblems,
+  scaleProblems,
+  schemaProblems,
+  selectableFieldProblems,
+} from './validate-version.ts';
+
+/**
+ * What is wrong with a definition, and, given what is stored, with changing it to this one. Wording, order and fields are
+ * those of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
+ */
+export function validateDefinition(crd: ApiObject, old?: ApiObject): readonly Cause[] {
+  const definition = readDefinition(crd);
+  return [
+    ...(old === undefined ? nameProblems(crd, definition) : []),
+    ...specProblems(crd, definition),
+    ...(old === undefined ? [] : changeProblems(definition, old)),
+    ...storedVersionProblems(crd, definition),
+    ...approvalProblems(crd, definition, old),
+    ...(definition.preserveUnknownFields
+      ? [
+          invalidValue(
+            'spec.preserveUnknownFields',
+            true,
+            'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
+          ),
+        ]
+      : []),
+  ];
+}
+
+function nameProblems(
+  { metadata: { name = '' } }: ApiObject,
+  { names, group }: Definition,
+): readonly Cause[] {
+  if (name === `${names.plural}.${group}`) return [];
+  return [invalidValue('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
+}
+
+function specProblems(crd: ApiObject, definition: Definition): readonly Cause[] {
+  const { scope, names, versions, conversion } = definition;
+  return [
+    ...groupProblems(definition.group),
+    ...wordProblems('spec.scope', scope, ['Cluster', 'Namespaced']),
+    ...versions.flatMap(({ schema }, index) =>
+      schema === undefined
+        ? [requiredValue(`spec.versions[${index}].schema.openAPIV3Schema`, 'schemas are required')]
+        : [],
+    ),
+    ...versions.flatMap((version, index) => versionNameProblems(version, `spec.versions[${index}]`)),
+    ...versionPartProblems(versions),
+    ...versionListProblems(crd, versions),
+    ...(['plural', 'singular', 'kind', 'listKind'] as const).flatMap((name) =>
+      names[name] === '' ? [requiredValue(`spec.names.${name}`)] : [],
+    ),
+    ...namesProblems(names, 'spec.names'),
+    ...conversionProblems(conversion),
+  ];
+}
+
+function groupProblems(group: string): readonly Cause[] {
+  if (group === '') return [requiredValue('spec.group')];
+  const problem = subdomainProblem(group);
+  if (problem !== undefined) return [invalidValue('spec.group', group, problem)];
+  return group.includes('.')
+    ? []
+    : [invalidValue('spec.group', group, 'should be a domain with at least one dot')];
+}
+
+function versionNameProblems(version: DefinitionVersion, path: string): readonly Cause[] {
+  const problem = label1035Problem(version.name);
+  return [
+    ...(problem === undefined ? [] : [invalidValue(`${path}.name`, version.name, problem)]),
+    ...deprecationProblems(version, path),
+  ];
+}
+
+/**
+ * Parts of the versions. The API server keeps a part that is the same in all versions once, at the top of its internal type,
+ * and tells problems of it from there: `spec.validation` in place of `spec.versions[0].schema`.
+ */
+function versionPartProblems(versions: readonly DefinitionVersion[]): readonly Cause[] {
+  const check = <Part>(
+    partOf: (version: DefinitionVersion) => Part,
+    key: string,
+    sharedKey: string,
+    problems: (part: Part, path: string, owners: readonly DefinitionVersion[]) => readonly Cause[],
+  ): readonly Cause[] => {
+    const [first, ...others] = versions;
+    if (first === undefined) return [];
+    const part = partOf(first);
+    if (others.every((version) => isEqual(partOf(version), part))) {
+      return problems(part, `spec.${sharedKey}`, versions);
+    }
+    return versions.flatMap((version, index) =>
+      problems(partOf(version), `spec.versions[${index}].${key}`, [version]),
+    );
+  };
+
+  return [
+    ...check(
+      ({ schema }) => schema,
+      'schema',
+      'validation',
+      (schema, path, owners) => {
+        const hasStatus = owners.some((version) => version.hasStatus);
+        return schema === undefined ? [] : schemaProblems(schema, path, hasStatus);
+      },
+    ),
+    ...check(({ scale }) => scale, 'subresources', 'subresources', scaleProblems),
+    ...check(
+      ({ columns }) => columns,
+      'additionalPrinterColumns',
+      'additionalPrinterColumns',
+      columnProblems,
+    ),
+    ...check(
+      ({ selectableFields }) => selectableFields,
+      'selectableFields',
+      'selectableFields',
+      (paths, path, [owner]) => selectableFieldProblems(paths, owner?.schema, path),
+    ),
+  ];
+}
+
+function versionListProblems(crd: ApiObject, versions: readonly DefinitionVersion[]): readonly Cause[] {
+  const shown = (isJsonObject(crd.spec) ? crd.spec.versions : undefined) ?? null;
+  const invalid = (why: string) => invalidValue('spec.versions', shown, why);
+  const names = new Set(versions.map(({ name }) => name));
+  return [
+    ...(names.size === versions.length ? [] : [invalid('must contain unique version names')]),
+    ...(versions.filter(({ storage }) => storage).length === 1
+      ? []
+      : [invalid('must have exactly one version marked as storage version')]),
+    // The API server's internal type has the name of the first version a second time.
+    ...versions.slice(0, 1).flatMap(({ name }) => {
+      const problem = label1035Problem(name);
+      return problem === undefined ? [] : [invalidValue('spec.version', name, problem)];
+    }),
+  ];
+}
+
+function namesProblems(names: DefinitionNames, path: string): readonly Cause[] {
+  const word = (field: string, value: string) => {
+    const problem = value === '' ? undefined : label1035Problem(value);
+    return problem === undefined ? [] : [invalidValue(`${path}.${field}`, value, problem)];
+  };
+  const kind = (field: 'kind' | 'listKind') => {
+    const problem = names[field] === '' ? undefined : label1035Problem(names[field].toLowerCase());
+    if (problem === undefined) return [];
+    return [
+      invalidValue(
+        `${path}.${field}`,
+        names[field],
+        `may have mixed case, but should otherwise match: ${problem}`,
+      ),
+    ];
+  };
+  const areSame = names.kind !== '' && names.kind === names.listKind;
+  return [
+    ...word('plural', names.plural),
+    ...word('singular', names.singular),
+    ...kind('kind'),
+    ...kind('listKind'),
+    ...names.shortNames.flatMap((name, index) => word(`shortNames[${index}]`, name)),
+    ...(areSame
+      ? [invalidValue(`${path}.listKind`, names.listKind, 'kind and listKind may not be the same')]
+      : []),
+    ...names.categories.flatMap((name, index) => word(`categories[${index}]`, name)),
+  ];
+}
+
+/** Objects are stored by group and plural; scope and kind are settled once there may be objects. */
+function changeProblems(definition: Definition, old: ApiObject): readonly Cause[] {
+  const before = readDefinition(old);
+  const immutable = (field: string, value: string, oldValue: string) =>
+    value === oldValue ? [] : [invalidValue(field, value, 'field is immutable')];
+  return [
+    ...(isConditionTrue(old, 'Established')
+      ? [
+          ...immutable('spec.scope', definition.scope, before.scope),
+          ...immutable('spec.names.kind', definition.names.kind, before.names.kind),
+        ]
+      : []),
+    ...immutable('spec.group', definition.group, before.group),
+    ...immutable('spec.names.plural', definition.names.plural, before.names.plural),
+  ];
+}
+
+function storedVersionProblems(crd: ApiObject, { versions }: Definition): readonly Cause[] {
+  const field = 'status.storedVersions';
+  const stored = storedVersions(crd);
+  if (stored.length === 0) return [invalidValue(field, stored, 'must have at least one stored version')];
+  const missing = versions.filter(({ name, storage }) => storage && !stored.includes(name));
+  const unknown = stored.flatMap((name, index) =>
+    versions.some((version) => version.name === name) ? [] : [{ name, index }],
+  );
+  return [
+    ...missing.map(({ name }) => invalidValue(field, stored, `must have the storage version ${name}`)),
+    ...unknown.map(({ name, index }) =>
+      invalidValue(
+        `${field}[${index}]`,
+        name,
+        `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a ` +
+          `storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`,
+      ),
+    ),
+  ];
+}
+
+function approvalProblems(
+  crd: ApiObject,
+  { group }: Definition,
+  old: ApiObject | undefined,
+): readonly Cause[] {
+  const approval = apiApprovalOf(crd, group);
+  if (approval === undefined) return [];
+  // Whoever changes something else is not held up by an annotation that was let in before.
+  if (old !== undefined && apiApprovalOf(old, group)?.state === approval.state) return [];
+  switch (approval.state) {
+    case 'missing':
+      return [requiredValue(APPROVAL_FIELD, approval.reason)];
+    case 'invalid':
+      return [invalidValue(APPROVAL_FIELD, approval.annotation, approval.reason)];
+    case 'approved':
+    case 'bypassed':
+      return [];
+  }
+}

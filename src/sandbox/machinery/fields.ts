@@ -1,0 +1,95 @@
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { toJson, type ApiObject } from './api-object.ts';
+
+// The API server decodes what it is sent into structs, where what is absent or null is the type's empty value. These do the same.
+
+export function record(parent: object, key: string): JsonObject | undefined {
+  const value = ownValue(parent, key);
+  return isJsonObject(value) ? value : undefined;
+}
+
+export function text(parent: object, key: string): string {
+  const value = ownValue(parent, key);
+  return typeof value === 'string' ? value : '';
+}
+
+export function optionalText(parent: object, key: string): string | undefined {
+  const value = ownValue(parent, key);
+  return typeof value === 'string' ? value : undefined;
+}
+
+export function flag(parent: object, key: string): boolean {
+  return ownValue(parent, key) === true;
+}
+
+export function records(parent: object, key: string): readonly JsonObject[] {
+  const value = ownValue(parent, key);
+  return isJsonArray(value) ? value.filter(isJsonObject) : [];
+}
+
+export function texts(parent: object, key: string): readonly string[] {
+  const value = ownValue(parent, key);
+  return isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+// Beside those of ../reading.ts: fields of whole objects. As in a decoded struct, what is absent is empty.
+
+const EMPTY: JsonObject = {};
+
+/** The object at this path; an empty one when there is none. */
+export function section(object: ApiObject | JsonObject, ...path: readonly string[]): JsonObject {
+  return path.reduce<JsonObject>((parent, key) => record(parent, key) ?? EMPTY, object as JsonObject); // both are JSON
+}
+
+export const spec = (object: ApiObject): JsonObject => section(object, 'spec');
+export const status = (object: ApiObject): JsonObject => section(object, 'status');
+
+/** The value of a field whatever it is; null counts as absent, as it does for a decoder. */
+export function value(parent: object, key: string): JsonValue | undefined {
+  const found = ownValue(parent, key) as JsonValue | undefined; // a field of JSON is JSON
+  return found === null ? undefined : found;
+}
+
+export const has = (parent: object, key: string): boolean => value(parent, key) !== undefined;
+
+export function number(parent: object, key: string): number | undefined {
+  const found = ownValue(parent, key);
+  return typeof found === 'number' ? found : undefined;
+}
+
+/** The items of a list; none when there is no list. */
+export function items(parent: object, key: string): readonly JsonValue[] {
+  const found = ownValue(parent, key);
+  return isJsonArray(found) ? found : [];
+}
+
+/** Keys and values that are strings: labels, the data of a ConfigMap. */
+export function stringMap(parent: object, key: string): Readonly<Record<string, string>> {
+  const found = ownValue(parent, key);
+  if (!isJsonObject(found)) return {};
+  const entries = Object.entries(found).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  );
+  return Object.fromEntries(entries);
+}
+
+/** The object with some of its own fields changed; undefined drops a field. */
+export function withFields(
+  object: ApiObject,
+  changes: Readonly<Record<string, JsonValue | undefined>>,
+): ApiObject {
+  const merged: Record<string, JsonValue | undefined> = { ...toJson(object), ...changes };
+  const present = Object.entries(merged).filter(([, changed]) => changed !== undefined);
+  return Object.fromEntries(present) as unknown as ApiObject; // apiVersion, kind and metadata are as they were
+}
+
+/** The same for a plain object. */
+export function changed(
+  object: JsonObject,
+  changes: Readonly<Record<string, JsonValue | undefined>>,
+): JsonObject {
+  const merged: Record<string, JsonValue | undefined> = { ...object, ...changes };
+  return Object.fromEntries(
+    Object.entries(merged).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined),
+  );
+}

@@ -1,0 +1,49 @@
+import type { ResourceType } from '../resource-type.ts';
+import { reviewKinds, type ReviewAnswers, SERVICE_ACCOUNT } from './rbac/access-reviews.ts';
+import { API_SERVICE } from './webhooks/api-service.ts';
+import { CONFIG_MAP } from './core/config-map.ts';
+import { ENDPOINT_SLICE, ENDPOINTS } from './services/endpoints.ts';
+import { CORE_EVENT, EVENT } from './core/event.ts';
+import { LEASE } from './core/lease.ts';
+import { NAMESPACE } from './core/namespace.ts';
+import { NETWORK_POLICY } from './services/network-policy.ts';
+import { POD } from './workloads/pod.ts';
+import { POD_DISRUPTION_BUDGET } from './workloads/pod-disruption-budget.ts';
+import { CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING } from './rbac/rbac.ts';
+import { SECRET } from './core/secret.ts';
+import type { ServiceAllocators } from './services/service-allocation.ts';
+import { serviceKind } from './services/service.ts';
+import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from './webhooks/webhook-configuration.ts';
+import { DEPLOYMENT, REPLICA_SET } from './workloads/workloads.ts';
+
+/** What kinds need that no object can tell them. */
+export interface BuiltInTypesDeps extends ServiceAllocators {
+  readonly answers: ReviewAnswers;
+}
+
+/** Every kind that is served without a definition, but CustomResourceDefinition itself; groups in the order of discovery. */
+export const builtInTypes = ({ answers, ...allocators }: BuiltInTypesDeps): readonly ResourceType[] => [
+  CONFIG_MAP,
+  ENDPOINTS,
+  CORE_EVENT,
+  NAMESPACE,
+  POD,
+  SECRET,
+  SERVICE_ACCOUNT,
+  serviceKind(allocators),
+  MUTATING_WEBHOOKS,
+  VALIDATING_WEBHOOKS,
+  API_SERVICE,
+  DEPLOYMENT,
+  REPLICA_SET,
+  ...reviewKinds(answers),
+  LEASE,
+  ENDPOINT_SLICE,
+  EVENT,
+  NETWORK_POLICY,
+  POD_DISRUPTION_BUDGET,
+  CLUSTER_ROLE_BINDING,
+  CLUSTER_ROLE,
+  ROLE_BINDING,
+  ROLE,
+];

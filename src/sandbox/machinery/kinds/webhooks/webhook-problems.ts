@@ -1,0 +1,150 @@
+import { type JsonObject } from '../../../../json/json.ts';
+import { compileCel } from '../../../../cel/cel.ts';
+import type { ApiObject } from '../../api-object.ts';
+import { label1035Problem, subdomainProblem } from '../../dns-names.ts';
+import { record, records, text, texts, has, number } from '../../fields.ts';
+import type { Cause } from '../../failure.ts';
+import { labelKeyProblems } from '../../selectors/label-syntax.ts';
+import { celProblem } from '../../schema/rule-problems.ts';
+import {
+  duplicateValue,
+  invalidValue,
+  requiredValue,
+  tooMany,
+  unsupportedValue,
+} from '../../schema/causes.ts';
+import { clientConfigProblems } from './client-config-problems.ts';
+import { selectorProblems } from '../label-problems.ts';
+import { webhookRuleProblems } from './webhook-rule-problems.ts';
+
+// The rules of pkg/apis/admissionregistration/validation/validation.go, in its order and its words. caBundle is not among
+// them: it need only be base64, and what is no certificate fails when the webhook is called.
+
+const REVIEW_VERSIONS = ['v1', 'v1beta1'];
+const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
+const MOST_CONDITIONS = 64;
+/** What the expression of a match condition can see. The API server has an `authorizer` too. */
+const CONDITION_VARIABLES = ['object', 'oldObject', 'request'];
+
+/** What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
+export function webhookProblems(configuration: ApiObject): readonly Cause[] {
+  const webhooks = records(configuration, 'webhooks');
+  const names = webhooks.map((webhook) => text(webhook, 'name'));
+  return webhooks.flatMap((webhook, index) => {
+    const field = `webhooks[${index}]`;
+    const name = names[index] ?? '';
+    return [
+      ...oneWebhookProblems(webhook, field),
+      ...reviewVersionProblems(texts(webhook, 'admissionReviewVersions'), `${field}.admissionReviewVersions`),
+      ...(name !== '' && names.indexOf(name) < index ? [duplicateValue(`${field}.name`, name)] : []),
+    ];
+  });
+}
+
+function oneWebhookProblems(webhook: JsonObject, field: string): readonly Cause[] {
+  const seconds = number(webhook, 'timeoutSeconds');
+  return [
+    ...qualifiedNameProblems(text(webhook, 'name'), `${field}.name`),
+    ...records(webhook, 'rules').flatMap((rule, index) =>
+      webhookRuleProblems(rule, `${field}.rules[${index}]`),
+    ),
+    ...wordProblems(webhook, field, 'failurePolicy', ['Fail', 'Ignore']),
+    ...wordProblems(webhook, field, 'matchPolicy', ['Equivalent', 'Exact']),
+    ...(has(webhook, 'sideEffects')
+      ? wordProblems(webhook, field, 'sideEffects', SIDE_EFFECTS)
+      : [requiredValue(`${field}.sideEffects`, `must specify one of ${SIDE_EFFECTS.join(', ')}`)]),
+    ...(seconds !== undefined && (seconds > 30 || seconds < 1)
+      ? [
+          invalidValue(
+            `${field}.timeoutSeconds`,
+            seconds,
+            'the timeout value must be between 1 and 30 seconds',
+          ),
+        ]
+      : []),
+    ...['namespaceSelector', 'objectSelector'].flatMap((name) =>
+      selectorProblems(record(webhook, name) ?? {}, `${field}.${name}`),
+    ),
+    ...wordProblems(webhook, field, 'reinvocationPolicy', ['IfNeeded', 'Never']),
+    ...clientConfigProblems(record(webhook, 'clientConfig') ?? {}, `${field}.clientConfig`),
+    ...conditionsProblems(records(webhook, 'matchConditions'), `${field}.matchConditions`),
+  ];
+}
+
+function wordProblems(
+  webhook: JsonObject,
+  field: string,
+  name: string,
+  supported: readonly string[],
+): readonly Cause[] {
+  const word = text(webhook, name);
+  if (!has(webhook, name) || supported.includes(word)) return [];
+  return [unsupportedValue(`${field}.${name}`, word, supported)];
+}
+
+/** Names of webhooks are domains: who owns the domain owns the name. */
+function qualifiedNameProblems(name: string, field: string): readonly Cause[] {
+  if (name === '') return [requiredValue(field)];
+  const problem = subdomainProblem(name);
+  if (problem !== undefined) return [invalidValue(field, name, problem)];
+  return name.split('.').length >= 3
+    ? []
+    : [invalidValue(field, name, 'should be a domain with at least three segments separated by dots')];
+}
+
+function reviewVersionProblems(versions: readonly string[], field: string): readonly Cause[] {
+  if (versions.length === 0) {
+    return [requiredValue(field, `must specify one of ${REVIEW_VERSIONS.join(', ')}`)];
+  }
+  return [
+    ...versions.flatMap((version, index) => {
+      const at = `${field}[${index}]`;
+      if (versions.indexOf(version) < index) return [invalidValue(at, version, 'duplicate version')];
+      const problem = label1035Problem(version);
+      return problem === undefined ? [] : [invalidValue(at, version, problem)];
+    }),
+    ...(versions.some((version) => REVIEW_VERSIONS.includes(version))
+      ? []
+      : [invalidValue(field, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`)]),
+  ];
+}
+
+function conditionsProblems(conditions: readonly JsonObject[], field: string): readonly Cause[] {
+  const names = conditions.map((condition) => text(condition, 'name'));
+  return [
+    ...(conditions.length > MOST_CONDITIONS ? [tooMany(field, conditions.length, MOST_CONDITIONS)] : []),
+    ...conditions.flatMap((condition, index) => {
+      const name = names[index] ?? '';
+      return [
+        ...expressionProblems(text(condition, 'expression').trim(), `${field}[${index}].expression`),
+        ...(name === '' ? [requiredValue(`${field}[${index}].name`)] : []),
+        ...(name === '' ? [] : labelKeyProblems(name)).map((problem) =>
+          invalidValue(`${field}[${index}].name`, name, problem),
+        ),
+        ...(name !== '' && names.indexOf(name) < index
+          ? [duplicateValue(`${field}[${index}].name`, name)]
+          : []),
+      ];
+    }),
+  ];
+}
+
+function expressionProblems(expression: string, field: string): readonly Cause[] {
+  if (expression === '') return [requiredValue(field)];
+  const problem = expressionProblem(expression);
+  return problem === undefined ? [] : [invalidValue(field, expression, problem)];
+}
+
+function expressionProblem(expression: string): string | undefined {
+  if (asksAuthorizer(expression)) return 'the sandbox has no authorizer in match conditions';
+  try {
+    const { type } = compileCel(expression, CONDITION_VARIABLES, { uniformLiterals: true });
+    return type === 'bool' || type === 'dyn' ? undefined : 'must evaluate to bool';
+  } catch (error) {
+    return celProblem(error);
+  }
+}
+
+/** Whether the variable is named, outside of texts and not as a field. */
+const asksAuthorizer = (expression: string): boolean =>
+  /(?<![.\w])authorizer\b/.test(expression.replaceAll(/'[^']*'|"[^"]*"/g, ''));

@@ -1,0 +1,201 @@
+import { ownValue } from '../../../json/json.ts';
+import { isLabelValue, isQualifiedName } from '../../../json/names.ts';
+import type { ApiObject, ObjectMeta } from '../api-object.ts';
+import type { Cause } from '../failure.ts';
+import type { ResourceType } from '../resource-type.ts';
+import { invalidValue } from '../schema/causes.ts';
+
+const ANNOTATIONS_LIMIT = 256 * 1024; // bytes, of all keys and values of an object together
+const DNS_SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+
+const SUBDOMAIN_PROBLEM =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with " +
+  "an alphanumeric character (e.g. 'example.com', regex used for validation is " +
+  "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+function subdomainProblem(name: string): string | undefined {
+  if (name.length > 253) return 'must be no more than 253 characters';
+  return DNS_SUBDOMAIN.test(name) ? undefined : SUBDOMAIN_PROBLEM;
+}
+
+/** What is wrong with the metadata of an object, as ValidateObjectMeta of k8s.io/apimachinery has it. */
+export function metadataProblems({ metadata }: ApiObject, type: ResourceType): readonly Cause[] {
+  const causes: Cause[] = [];
+  const nameProblem = type.strategy.nameProblem ?? subdomainProblem;
+  const { name = '', generateName = '' } = metadata;
+  if (name === '') {
+    causes.push({
+      reason: 'FieldValueRequired',
+      message: 'Required value: name or generateName is required',
+      field: 'metadata.name',
+    });
+  } else {
+    const problem = nameProblem(name);
+    // A generated name is its prefix and five characters: the prefix is what the user can mend.
+    if (problem !== undefined && generateName !== '')
+      causes.push(invalidValue('metadata.generateName', generateName, problem));
+    if (problem !== undefined) causes.push(invalidValue('metadata.name', name, problem));
+  }
+  causes.push(
+    ...labelProblems(metadata),
+    ...annotationProblems(metadata),
+    ...ownerProblems(metadata),
+    ...finalizerProblems(metadata, type),
+  );
+  return causes;
+}
+
+const NAME_PART =
+  "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character " +
+  "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE =
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " +
+  "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is " +
+  "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+function labelProblems({ labels = {} }: ObjectMeta): readonly Cause[] {
+  return Object.entries(labels).flatMap(([key, value]) => [
+    ...(isQualifiedName(key) ? [] : [invalidValue('metadata.labels', key, NAME_PART)]),
+    ...(isLabelValue(value)
+      ? []
+      : [
+          invalidValue(
+            'metadata.labels',
+            value,
+            value.length > 63 ? 'must be no more than 63 bytes' : LABEL_VALUE,
+          ),
+        ]),
+  ]);
+}
+
+function annotationProblems({ annotations = {} }: ObjectMeta): readonly Cause[] {
+  const entries = Object.entries(annotations);
+  const size = entries.reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  );
+  return [
+    ...entries
+      .filter(([key]) => !isQualifiedName(key.toLowerCase()))
+      .map(([key]) => invalidValue('metadata.annotations', key, NAME_PART)),
+    ...(size > ANNOTATIONS_LIMIT
+      ? [
+          {
+            reason: 'FieldValueTooLong',
+            message: `Too long: may not be more than ${ANNOTATIONS_LIMIT} bytes`,
+            field: 'metadata.annotations',
+          },
+        ]
+      : []),
+  ];
+}
+
+function ownerProblems({ ownerReferences = [] }: ObjectMeta): readonly Cause[] {
+  const controllers = ownerReferences.filter(({ controller }) => controller === true);
+  const required = ['apiVersion', 'kind', 'name', 'uid'] as const;
+  const [first, ...others] = controllers.map(({ kind, name }) => `${kind}/${name}`);
+  return [
+    ...ownerReferences.flatMap((reference) => [
+      ...required
+        .filter((name) => (ownValue(reference, name) ?? '') === '') // what a client left out is empty in a Go struct
+        .map((name) => {
+          const why = name === 'apiVersion' ? 'version must not be empty' : 'must not be empty';
+          return invalidValue(`metadata.ownerReferences.${name}`, '', why);
+        }),
+      ...(reference.apiVersion === 'v1' && reference.kind === 'Event'
+        ? [
+            invalidValue(
+              'metadata.ownerReferences',
+              { ...reference },
+              '/v1, Kind=Event is disallowed from being an owner',
+            ),
+          ]
+        : []),
+    ]),
+    ...others.map((other) =>
+      invalidValue(
+        'metadata.ownerReferences',
+        ownerReferences.map((reference) => ({ ...reference })),
+        `Only one reference can have Controller set to true. Found "true" in references for ${first ?? ''} and ${other}`,
+      ),
+    ),
+  ];
+}
+
+/** The finalizers that Kubernetes itself knows without a domain. */
+const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
+
+/** Groups that are validated without the rules of pkg/apis/core, which ask for known or qualified finalizers. */
+const LENIENT_GROUPS = new Set([
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'coordination.k8s.io',
+]);
+
+function finalizerProblems(
+  { finalizers = [] }: ObjectMeta,
+  { group, custom }: ResourceType,
+): readonly Cause[] {
+  const malformed = finalizers
+    .filter((name) => !isQualifiedName(name))
+    .map((name) => invalidValue('metadata.finalizers', name, NAME_PART));
+  const both = ['foregroundDeletion', 'orphan'].every((name) => finalizers.includes(name))
+    ? [
+        invalidValue(
+          'metadata.finalizers',
+          finalizers,
+          'finalizer orphan and foregroundDeletion cannot be both set',
+        ),
+      ]
+    : [];
+  const unknown =
+    custom || LENIENT_GROUPS.has(group)
+      ? []
+      : finalizers.flatMap((name, index) =>
+          name.includes('/') || STANDARD_FINALIZERS.has(name)
+            ? []
+            : [
+                invalidValue(
+                  `metadata.finalizers[${index}]`,
+                  name,
+                  'name is neither a standard finalizer name nor is it fully qualified',
+                ),
+              ],
+        );
+  return [...malformed, ...both, ...unknown];
+}
+
+/** What an update may not change, as ValidateObjectMetaUpdate has it. */
+export function metadataUpdateProblems(
+  { metadata: now }: ApiObject,
+  { metadata: was }: ApiObject,
+): readonly Cause[] {
+  const immutable = [
+    'name',
+    'namespace',
+    'uid',
+    'creationTimestamp',
+    'deletionTimestamp',
+    'deletionGracePeriodSeconds',
+  ] as const;
+  const causes: Cause[] = immutable
+    .filter((name) => now[name] !== was[name])
+    .map((name) => ({
+      reason: 'FieldValueInvalid',
+      message: `Invalid value: ${JSON.stringify(now[name] ?? null)}: field is immutable`,
+      field: `metadata.${name}`,
+    }));
+  if (was.deletionTimestamp !== undefined) {
+    const added = (now.finalizers ?? []).filter((name) => !(was.finalizers ?? []).includes(name));
+    if (added.length > 0) {
+      causes.push({
+        reason: 'FieldValueForbidden',
+        message:
+          'Forbidden: no new finalizers can be added if the object is being deleted, ' +
+          `found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(', ')}}`,
+        field: 'metadata.finalizers',
+      });
+    }
+  }
+  return causes;
+}

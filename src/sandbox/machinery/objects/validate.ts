@@ -1,0 +1,84 @@
+import { isEqual, type JsonObject } from '../../../json/json.ts';
+import { field, toJson, withMeta, withoutField, type ApiObject } from '../api-object.ts';
+import { invalid, type Cause } from '../failure.ts';
+import type { ResourceType } from '../resource-type.ts';
+import { wholeSchema } from '../schema/object-meta.ts';
+import { checkRules, rulesSkipped } from '../schema/rules.ts';
+import { validateSchema } from '../schema/validate.ts';
+import { metadataProblems, metadataUpdateProblems } from './metadata.ts';
+
+/** Go reads no text as no bytes; the format `byte` of custom resources refuses it. */
+const NO_BYTES = 'must be of type byte: ""';
+
+/** @param old what was stored: faults of custom resources that were there already are no faults */
+export function schemaProblems(object: JsonObject, type: ResourceType, old?: JsonObject): readonly Cause[] {
+  const problems = validateSchema(object, wholeSchema(type), type.custom ? old : undefined);
+  return type.custom ? problems : problems.filter(({ message }) => !message.endsWith(NO_BYTES));
+}
+
+/** @throws ApiFailure 422 with everything that is wrong */
+export function validateCreate(object: ApiObject, type: ResourceType): void {
+  refuse(object, type, [
+    ...metadataProblems(object, type),
+    ...valueProblems(object, undefined, type),
+    ...type.strategy.validate(object),
+  ]);
+}
+
+/** @throws ApiFailure 422 with everything that is wrong */
+export function validateUpdate(object: ApiObject, old: ApiObject, type: ResourceType): void {
+  refuse(object, type, [
+    ...metadataProblems(object, type),
+    ...metadataUpdateProblems(object, old),
+    ...valueProblems(object, old, type),
+    ...type.strategy.validate(object, old),
+    ...type.strategy.validateUpdate(object, old),
+  ]);
+}
+
+/** Rules do not run on what is too wrong for them: then a cause says so. */
+function valueProblems(object: ApiObject, old: ApiObject | undefined, type: ResourceType): readonly Cause[] {
+  const problems = schemaProblems(toJson(object), type, old === undefined ? undefined : toJson(old));
+  const skipped = rulesSkipped(type.schema, problems);
+  return [
+    ...problems,
+    ...(skipped === undefined
+      ? checkRules(toJson(object), old === undefined ? undefined : toJson(old), type.schema)
+      : [skipped]),
+  ];
+}
+
+function refuse(object: ApiObject, type: ResourceType, causes: readonly Cause[]): void {
+  if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);
+}
+
+/** `metadata.generation` of the object as it is to be stored. */
+export function withGeneration(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  { strategy, hasStatus }: ResourceType,
+): ApiObject {
+  if (!strategy.countsGenerations) {
+    return old === undefined
+      ? withMeta(object, { generation: undefined })
+      : withMeta(object, { generation: old.metadata.generation });
+  }
+  const before = old?.metadata.generation ?? 0;
+  const generation = old === undefined ? 1 : before + (sameWishes(object, old, hasStatus) ? 0 : 1);
+  return withMeta(object, { generation });
+}
+
+/** Whether both ask for the same: without a status subresource, `status` is a field like any other. */
+function sameWishes(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
+  const ignored = ['metadata', 'apiVersion', 'kind', ...(hasStatus ? ['status'] : [])];
+  const rest = (object: ApiObject) =>
+    Object.fromEntries(Object.entries(toJson(object)).filter(([key]) => !ignored.includes(key)));
+  return isEqual(rest(a), rest(b));
+}
+
+/** The object with `status` of another, or without any. */
+export function withStatusOf(object: ApiObject, other: ApiObject | undefined): ApiObject {
+  const status = other === undefined ? undefined : field(other, 'status');
+  const rest = withoutField(object, 'status');
+  return status === undefined ? rest : { ...rest, status };
+}

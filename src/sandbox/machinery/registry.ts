@@ -1,0 +1,87 @@
+import type { ApiObject } from './api-object.ts';
+import { DEFINITIONS } from './crd/definition.ts';
+import { storedTypeOf, typesOf } from './crd/types-of.ts';
+import { apiVersionOf, type ResourceRegistry, type ResourceType, compareVersions } from './resource-type.ts';
+import type { Storage } from './storage/stored.ts';
+
+/** Types by everything that they are asked for by. */
+interface Index {
+  readonly types: readonly ResourceType[];
+  readonly byResource: ReadonlyMap<string, ResourceType>;
+  readonly byKind: ReadonlyMap<string, ResourceType>;
+  readonly stored: ReadonlyMap<string, ResourceType>;
+}
+
+/** No part of an API name holds a space, so that joined parts cannot be mistaken for others. */
+const joined = (...parts: readonly string[]) => parts.join(' ');
+
+/**
+ * Everything that is served: built-in kinds, and what the definitions in `storage` define at the moment. A built-in kind wins
+ * over a definition of the same resource.
+ */
+export function createRegistry(builtIns: readonly ResourceType[], storage: Storage): ResourceRegistry {
+  const builtIn = indexOf(
+    builtIns,
+    builtIns.filter(({ version, storageVersion }) => version === storageVersion),
+  );
+  let known: { readonly custom: Index; readonly all: readonly ResourceType[] } | undefined;
+
+  const look = () => {
+    known ??= lookAt(storage.list(DEFINITIONS).items, builtIns);
+    return known;
+  };
+  storage.watch(DEFINITIONS, storage.revision(), () => {
+    known = undefined;
+  });
+
+  return {
+    find: (group, version, resource) => {
+      const key = joined(group, version, resource);
+      return builtIn.byResource.get(key) ?? look().custom.byResource.get(key);
+    },
+    findKind: (apiVersion, kind) => {
+      const key = joined(apiVersion, kind);
+      return builtIn.byKind.get(key) ?? look().custom.byKind.get(key);
+    },
+    stored: (group, resource) => {
+      const key = joined(group, resource);
+      return builtIn.stored.get(key) ?? look().custom.stored.get(key);
+    },
+    all: () => look().all,
+  };
+}
+
+function lookAt(definitions: readonly ApiObject[], builtIns: readonly ResourceType[]) {
+  const custom = indexOf(
+    definitions.flatMap(typesOf),
+    definitions.map(storedTypeOf).filter((type) => type !== undefined),
+  );
+  return { custom, all: inDiscoveryOrder(builtIns, custom.types) };
+}
+
+function indexOf(types: readonly ResourceType[], stored: readonly ResourceType[]): Index {
+  return {
+    types,
+    byResource: new Map(types.map((type) => [joined(type.group, type.version, type.resource), type])),
+    byKind: new Map(types.map((type) => [joined(apiVersionOf(type), type.kind), type])),
+    stored: new Map(stored.map((type) => [joined(type.group, type.resource), type])),
+  };
+}
+
+/** Core, the other built-in groups, then the rest, each by name; the preferred version of a group first, then by resource. */
+function inDiscoveryOrder(
+  builtIns: readonly ResourceType[],
+  custom: readonly ResourceType[],
+): readonly ResourceType[] {
+  const builtInGroups = new Set(builtIns.map(({ group }) => group));
+  const rank = ({ group }: ResourceType) => (builtInGroups.has(group) ? 0 : 1);
+  return [...builtIns, ...custom].sort(
+    (left, right) =>
+      rank(left) - rank(right) ||
+      compareText(left.group, right.group) ||
+      compareVersions(left.version, right.version) ||
+      compareText(left.resource, right.resource),
+  );
+}
+
+const compareText = (left: string, right: string) => (left < right ? -1 : Number(left > right));

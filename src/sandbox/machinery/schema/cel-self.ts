@@ -1,0 +1,60 @@
+import { compileCel } from '../../../cel/cel.ts';
+import { celNumber, celValue } from '../../../cel/cel-value.ts';
+import { fieldName } from '../../../cel/property-name.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { type Schema, furtherSchema } from './schema.ts';
+
+const toDuration = compileCel('duration(text)', ['text']);
+const toTimestamp = compileCel('timestamp(text)', ['text']);
+const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
+
+/**
+ * A value as `self` of a rule at its schema: numbers are what the schema says and not how they were written, formats are
+ * timestamps, durations and bytes, and properties have the names that expressions can write.
+ * @see https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
+ * @throws CelError when a text is not of the schema's format
+ */
+export function celSelf(value: JsonValue, schema: Schema): unknown {
+  if (value === null) return null;
+  if (typeof value === 'string') return celText(value, schema);
+  if (typeof value === 'number' || typeof value === 'bigint') {
+    return schema.type === 'number' ? Number(value) : celNumber(value);
+  }
+  if (isJsonArray(value)) {
+    const { items } = schema;
+    return items === undefined ? celValue(value) : value.map((item) => celSelf(item, items));
+  }
+  return isJsonObject(value) ? celFields(value, schema) : value;
+}
+
+function celFields(object: JsonObject, schema: Schema): unknown {
+  const { properties } = schema;
+  const further = furtherSchema(schema);
+  if (properties === undefined && further === undefined) return celValue(object);
+  const fields = new Map<string, unknown>();
+  for (const [key, value] of Object.entries(object)) {
+    if (properties !== undefined && Object.hasOwn(properties, key)) {
+      const own = properties[key];
+      if (own !== undefined) fields.set(fieldName(key), celSelf(value, own));
+    } else if (further !== undefined) fields.set(key, celSelf(value, further));
+    else if (schema['x-kubernetes-embedded-resource'] === true) fields.set(key, celValue(value));
+  }
+  return fields;
+}
+
+function celText(text: string, { type, format }: Schema): unknown {
+  if (type !== 'string') return text;
+  switch (format) {
+    case 'byte':
+      return toBytes(text);
+    case 'duration':
+      return toDuration.run({ text });
+    case 'date':
+      return toTimestamp.run({ text: `${text}T00:00:00Z` });
+    case 'date-time':
+      return toTimestamp.run({ text });
+    case undefined:
+    default:
+      return text;
+  }
+}

@@ -1,0 +1,249 @@
+import type { ErrorObject } from 'ajv';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import type { Cause } from '../failure.ts';
+import { invalidValue, requiredValue, tooMany, unsupportedValue } from './causes.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { numberCauses, textCauses, typeCause, type Has } from './keyword-causes.ts';
+
+/**
+ * Ajv's errors in the words and the order of the API server.
+ *
+ * What is wrong, Ajv has decided; this walks the schema as k8s.io/kube-openapi/pkg/validation does and asks for each keyword
+ * whether it failed. (The order of properties is random there, and that of the schema here.)
+ *
+ * @param unchanged whether the value at this place is what it was before the update, in which case its errors do not count
+ */
+export function explain(
+  value: JsonValue,
+  root: JsonSchema,
+  errors: readonly ErrorObject[],
+  unchanged: (place: Place) => boolean,
+): readonly Cause[] {
+  const { causes } = visit(
+    { value, node: root, pointer: '', name: '', keys: [], inBranch: false },
+    {
+      failures: indexFailures(errors),
+      unchanged,
+    },
+  );
+  return distinct(causes);
+}
+
+/** Names and indexes from the root. */
+export type Place = readonly (string | number)[];
+
+interface Visit {
+  readonly value: JsonValue;
+  readonly node: JsonSchema;
+  /** JSON pointer, as Ajv spells it. */
+  readonly pointer: string;
+  /** The path as kube-openapi spells it: names are joined by dots, those of maps too. */
+  readonly name: string;
+  readonly keys: Place;
+  /** Below allOf, anyOf, oneOf or not: there nothing is excused for being unchanged, only the whole is. */
+  readonly inBranch: boolean;
+}
+
+interface Context {
+  readonly failures: Failures;
+  readonly unchanged: (place: Place) => boolean;
+}
+
+interface Outcome {
+  readonly causes: readonly Cause[];
+  /** How many checks applied: of several branches that failed, the API server shows the one with the most. */
+  readonly matches: number;
+}
+
+type Failures = ReadonlyMap<unknown, ReadonlyMap<string, readonly ErrorObject[]>>;
+
+function indexFailures(errors: readonly ErrorObject[]): Failures {
+  const failures = new Map<unknown, Map<string, ErrorObject[]>>();
+  for (const error of errors) {
+    const places = failures.get(error.parentSchema) ?? new Map<string, ErrorObject[]>();
+    failures.set(error.parentSchema, places);
+    places.set(error.instancePath, [...(places.get(error.instancePath) ?? []), error]);
+  }
+  return failures;
+}
+
+const failuresAt = (node: JsonSchema, { pointer }: Visit, { failures }: Context) =>
+  failures.get(node)?.get(pointer) ?? [];
+
+/** kube-openapi's validators, in their order. */
+function visit(at: Visit, context: Context): Outcome {
+  if (!at.inBranch && at.keys.length > 0 && context.unchanged(at.keys)) return { causes: [], matches: 0 };
+  const errors = failuresAt(at.node, at, context);
+  const has: Has = (keyword) => errors.some((error) => error.keyword === keyword);
+  const wrongType = has('type') ? [typeCause(at.node, at.name, at.value)] : [];
+  const typeMatches = at.node.type === undefined && at.node.format === undefined ? 0 : has('type') ? 1 : 2;
+  const enumCause = has('enum') ? [unsupportedValue(at.name, at.value, at.node.enum ?? [])] : [];
+  if (at.value === null) return { causes: [...wrongType, ...enumCause], matches: typeMatches };
+  const branches = visitBranches(at, context);
+  const children =
+    isJsonArray(at.value) || isJsonObject(at.value) ? visitChildren(at, context, has) : visitScalar(at, has);
+  return {
+    causes: [...wrongType, ...branches.causes, ...children.before, ...enumCause, ...children.after],
+    matches: typeMatches + branches.matches + children.matches + 2, // the check of enums, and the value itself
+  };
+}
+
+interface Parts {
+  readonly before: readonly Cause[];
+  /** Those that come after the cause of an enum. */
+  readonly after: readonly Cause[];
+  readonly matches: number;
+}
+
+function visitScalar({ value, node, name }: Visit, has: Has): Parts {
+  if (typeof value === 'string') {
+    return {
+      before: textCauses(node, name, value, has),
+      after: [],
+      matches: node.format === undefined ? 1 : 2,
+    };
+  }
+  if (typeof value !== 'number' && typeof value !== 'bigint') return { before: [], after: [], matches: 0 };
+  return { before: numberCauses(node, name, value, has), after: [], matches: 2 };
+}
+
+function visitChildren(at: Visit, context: Context, has: Has): Parts {
+  return isJsonArray(at.value)
+    ? list(at, at.value, context, has)
+    : isJsonObject(at.value)
+      ? fields(at, at.value, context, has)
+      : { before: [], after: [], matches: 0 };
+}
+
+function list(at: Visit, items: readonly JsonValue[], context: Context, has: Has): Parts {
+  const { node, name, keys } = at;
+  const { items: each } = node;
+  const outcomes =
+    each === undefined
+      ? []
+      : items.map((value, index) =>
+          visit(
+            {
+              ...at,
+              value,
+              node: each,
+              pointer: `${at.pointer}/${index}`,
+              name: `${name}[${index}]`,
+              keys: [...keys, index],
+            },
+            context,
+          ),
+        );
+  const size = items.length;
+  return {
+    before: [
+      ...outcomes.flatMap(({ causes }) => causes),
+      ...(has('minItems')
+        ? [invalidValue(name, size, `${name} in body should have at least ${node.minItems ?? 0} items`)]
+        : []),
+      ...(has('maxItems') ? [tooMany(name, size, node.maxItems ?? 0)] : []),
+      ...(has('uniqueItems') ? [invalidValue(name, '', `${name} in body shouldn't contain duplicates`)] : []),
+    ],
+    after: [],
+    matches: total(outcomes) + 2,
+  };
+}
+
+function fields(at: Visit, object: JsonObject, context: Context, has: Has): Parts {
+  const { node, name } = at;
+  const size = Object.keys(object).length;
+  if (has('minProperties')) {
+    const detail = `${name} in body should have at least ${node.minProperties ?? 0} properties`;
+    return { before: [], after: [invalidValue(name, size, detail)], matches: 1 };
+  }
+  if (has('maxProperties'))
+    return { before: [], after: [tooMany(name, size, node.maxProperties ?? 0)], matches: 1 };
+  const { additionalProperties: further, properties = {} } = node;
+  const child = (key: string, value: JsonValue, schema: JsonSchema) =>
+    visit(
+      {
+        ...at,
+        value,
+        node: schema,
+        pointer: `${at.pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        name: name === '' ? key : `${name}.${key}`,
+        keys: [...at.keys, key],
+      },
+      context,
+    );
+  const entries = Object.entries(object);
+  const outcomes = [
+    ...(typeof further === 'object'
+      ? entries
+          .filter(([key]) => !Object.hasOwn(properties, key))
+          .map(([key, value]) => child(key, value, further))
+      : []),
+    ...Object.entries(properties).flatMap(
+      ([key, schema]) =>
+        Object.hasOwn(object, key) ? [child(key, ownValue(object, key) as JsonValue, schema)] : [], // a field of a JSON object
+    ),
+  ];
+  const missing = (node.required ?? []).filter((key) => !Object.hasOwn(object, key));
+  return {
+    before: [],
+    after: [
+      ...outcomes.flatMap(({ causes }) => causes),
+      ...missing.map((key) => requiredValue(name === '' ? key : `${name}.${key}`)),
+    ],
+    matches: total(outcomes) + 1,
+  };
+}
+
+function visitBranches(at: Visit, context: Context): Outcome {
+  const { else: node } = at.node;
+  if (node === undefined) return { causes: [], matches: 2 };
+  const errors = failuresAt(node, at, context);
+  const has: Has = (keyword) => errors.some((error) => error.keyword === keyword);
+  const branch = (schema: JsonSchema) => visit({ ...at, node: schema, inBranch: true }, context);
+  const about = (words: string) => invalidValue('', '', `${JSON.stringify(at.name)} ${words}`);
+  const any = has('anyOf') ? (node.anyOf ?? []).map(branch) : [];
+  const one = has('oneOf') ? (node.oneOf ?? []).map(branch) : [];
+  const all = (node.allOf ?? []).map(branch);
+  const valid = one.filter(isValid).length;
+  const invalid = all.filter((outcome) => !isValid(outcome)).length;
+  return {
+    causes: [
+      ...(any.length > 0 ? [about('must validate at least one schema (anyOf)'), ...best(any)] : []),
+      ...(one.length > 0
+        ? [
+            about(
+              `must validate one and only one schema (oneOf). ${valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`}`,
+            ),
+            ...(valid === 0 ? best(one) : []),
+          ]
+        : []),
+      ...all.flatMap(({ causes }) => causes),
+      ...(invalid > 0
+        ? [about(`must validate all the schemas (allOf)${invalid === all.length ? '. None validated' : ''}`)]
+        : []),
+      ...(has('not') ? [about('must not validate the schema (not)')] : []),
+    ],
+    matches: total(all) + 2,
+  };
+}
+
+const isValid = ({ causes }: Outcome) => causes.length === 0;
+
+/** The first of the outcomes with the most matches. */
+function best(outcomes: readonly Outcome[]): readonly Cause[] {
+  const most = Math.max(...outcomes.map(({ matches }) => matches));
+  return outcomes.find(({ matches }) => matches === most)?.causes ?? [];
+}
+
+const total = (outcomes: readonly Outcome[]) => outcomes.reduce((sum, { matches }) => sum + matches, 0);
+
+/** The API server reports the same words once. */
+function distinct(causes: readonly Cause[]): readonly Cause[] {
+  const seen = new Set<string>();
+  return causes.filter(({ field, message }) => {
+    const key = `${field} ${message}`;
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}

@@ -1,0 +1,74 @@
+import { isJsonArray, type JsonValue } from '../../../json/json.ts';
+import type { Cause } from '../failure.ts';
+import { goFloat, invalidType, invalidValue, tooLong } from './causes.ts';
+import type { JsonSchema } from './json-schema.ts';
+
+/** Whether a keyword of the node failed at the place in question. */
+export type Has = (keyword: keyof JsonSchema) => boolean;
+
+export function typeCause(node: JsonSchema, name: string, value: JsonValue): Cause {
+  const { format, type = [] } = node;
+  // Where the schema has a format, the API server names formats and not types, unless the value is a string or null.
+  const namesFormat = format !== undefined && typeof value !== 'string' && value !== null;
+  const [first = '', second = ''] = type;
+  const wanted = namesFormat ? format : first === 'integer' && second === 'string' ? 'integer,string' : first;
+  const found = namesFormat ? formatName(value) : typeName(value);
+  return invalidType(name, found, `${name} in body must be of type ${wanted}: ${JSON.stringify(found)}`);
+}
+
+function typeName(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (isJsonArray(value)) return 'array';
+  if (typeof value === 'bigint') return BigInt.asIntN(64, value) === value ? 'integer' : 'number';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+}
+
+function formatName(value: JsonValue): string {
+  if (typeof value === 'bigint') return 'int64';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  return '';
+}
+
+/** At most one of length and pattern, and the format. */
+export function textCauses(node: JsonSchema, name: string, value: string, has: Has): readonly Cause[] {
+  const ofFormat = `${name} in body must be of type ${node.format ?? ''}: ${JSON.stringify(value)}`;
+  return [
+    ...firstOfText(node, name, value, has),
+    ...(has('format') ? [invalidType(name, value, ofFormat)] : []),
+  ];
+}
+
+function firstOfText(node: JsonSchema, name: string, value: string, has: Has): readonly Cause[] {
+  const invalid = (words: string) => [invalidValue(name, value, `${name} in body ${words}`)];
+  if (has('maxLength')) return [tooLong(name, node.maxLength ?? 0)];
+  if (has('minLength')) return invalid(`should be at least ${node.minLength ?? 0} chars long`);
+  if (has('pattern')) return invalid(`should match '${node.pattern ?? ''}'`);
+  return [];
+}
+
+const BOUNDS = [
+  ['multipleOf', 'should be a multiple of'],
+  ['minimum', 'should be greater than or equal to'],
+  ['exclusiveMinimum', 'should be greater than'],
+  ['maximum', 'should be less than or equal to'],
+  ['exclusiveMaximum', 'should be less than'],
+] as const;
+
+export function numberCauses(
+  node: JsonSchema,
+  name: string,
+  value: number | bigint,
+  has: Has,
+): readonly Cause[] {
+  // The API server compares an integer with the integer part of the bound, and shows that.
+  const isInteger = typeof value === 'bigint' || Number.isInteger(value);
+  const shown = (bound = 0) => (isInteger ? String(Math.trunc(bound)) : goFloat(bound));
+  const range = `type ${node.type?.[0] ?? ''} with format ${node.format ?? ''} in ${name}`;
+  return [
+    ...(has('format') ? [invalidValue('', '', `Checked value must be of ${range}`)] : []),
+    ...BOUNDS.flatMap(([keyword, words]) =>
+      has(keyword) ? [invalidValue(name, value, `${name} in body ${words} ${shown(node[keyword])}`)] : [],
+    ),
+  ];
+}

@@ -1,0 +1,176 @@
+import { expect, test } from 'vitest';
+import type { JsonObject, JsonValue } from '../../../json/json.ts';
+import { checkRules, rulesSkipped } from './rules.ts';
+import type { Schema, ValidationRule } from './schema.ts';
+
+const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...more,
+});
+const STRING: Schema = { type: 'string' };
+const INTEGER: Schema = { type: 'integer' };
+
+const ruled = (schema: Schema, ...rules: readonly (string | ValidationRule)[]): Schema => ({
+  ...schema,
+  'x-kubernetes-validations': rules.map((rule) => (typeof rule === 'string' ? { rule } : rule)),
+});
+
+const said = (value: JsonObject, schema: Schema, old?: JsonObject) =>
+  checkRules(value, old, schema).map(({ reason, field, message }) => `${reason} ${field}: ${message}`);
+
+/** What is said of `spec.x`. */
+const saidOf = (x: JsonValue, schema: Schema, old?: JsonValue) =>
+  said(
+    { spec: { x } },
+    object({ spec: object({ x: schema }) }),
+    old === undefined ? undefined : { spec: { x: old } },
+  );
+
+test('a rule that holds says nothing, and one that does not has the words of the API server', () => {
+  const schema = ruled(object({ min: INTEGER, max: INTEGER }), 'self.min <= self.max');
+  expect(saidOf({ min: 1, max: 2 }, schema)).toEqual([]);
+  expect(saidOf({ min: 3, max: 2 }, schema)).toEqual([
+    'FieldValueInvalid spec.x: Invalid value: failed rule: self.min <= self.max',
+  ]);
+});
+
+test('a simple value is shown', () => {
+  expect(
+    saidOf('UPPER', ruled(STRING, { rule: "self.matches('^[a-z]+$')", message: ' lower case only ' })),
+  ).toEqual(['FieldValueInvalid spec.x: Invalid value: "UPPER": lower case only']);
+});
+
+test('messageExpression writes the message; when it fails the plain one stands in', () => {
+  const rule = 'self.a > 5';
+  const schema = (messageExpression: string) =>
+    ruled(object({ a: INTEGER, b: STRING }), { rule, message: 'plain', messageExpression });
+  expect(saidOf({ a: 1 }, schema("'a is ' + string(self.a)"))).toEqual([
+    'FieldValueInvalid spec.x: Invalid value: a is 1',
+  ]);
+  for (const bad of ['self.b', "'  '", "'a\\nb'", 'self.']) {
+    expect(saidOf({ a: 1 }, schema(bad))).toEqual(['FieldValueInvalid spec.x: Invalid value: plain']);
+  }
+});
+
+test('reason and fieldPath say what is wrong where', () => {
+  const rule = { rule: 'self.a > 5', message: 'no', fieldPath: '.a' };
+  const schema = object({ a: INTEGER });
+  expect(
+    saidOf(
+      { a: 1 },
+      ruled(
+        schema,
+        { ...rule, reason: 'FieldValueForbidden' },
+        { ...rule, reason: 'FieldValueRequired' },
+        { ...rule, reason: 'FieldValueDuplicate' },
+      ),
+    ),
+  ).toEqual([
+    'FieldValueForbidden spec.x.a: Forbidden: no',
+    'FieldValueRequired spec.x.a: Required value: no',
+    'FieldValueDuplicate spec.x.a: Duplicate value',
+  ]);
+});
+
+test('an evaluation that fails is a fault too', () => {
+  const schema = object({ a: INTEGER, l: { type: 'array', items: STRING } });
+  expect(
+    saidOf({ a: 0, l: [] }, ruled(schema, 'self.missing == 1', "self.l[0] == 'a'", '1 / self.a == 1')),
+  ).toEqual([
+    'FieldValueInvalid spec.x: Invalid value: "object": no such key: missing evaluating rule: self.missing == 1',
+    'FieldValueInvalid spec.x: Invalid value: "object": index out of bounds: 0 evaluating rule: self.l[0] == \'a\'',
+    'FieldValueInvalid spec.x: Invalid value: "object": division by zero evaluating rule: 1 / self.a == 1',
+  ]);
+});
+
+test('rules hold at every level: items of lists, values of maps, the object itself', () => {
+  const positive = ruled(INTEGER, { rule: 'self > 0', message: 'no' });
+  const schema = ruled(
+    object({
+      l: { type: 'array', items: positive },
+      m: { type: 'object', additionalProperties: positive },
+      n: { ...positive, nullable: true },
+    }),
+    { rule: "self.metadata.name.startsWith('a')", message: 'name' },
+  );
+  expect(said({ metadata: { name: 'b' }, l: [1, 0], m: { 'a.b/c': 0 }, n: null }, schema)).toEqual([
+    'FieldValueInvalid <nil>: Invalid value: name',
+    'FieldValueInvalid l[1]: Invalid value: 0: no',
+    'FieldValueInvalid m[a.b/c]: Invalid value: 0: no',
+  ]);
+});
+
+test('values have the types of the schema', () => {
+  const schema = ruled(
+    object({
+      ratio: { type: 'number' },
+      at: { type: 'string', format: 'date-time' },
+      every: { type: 'string', format: 'duration' },
+      'a-b': INTEGER,
+      in: INTEGER,
+      port: { 'x-kubernetes-int-or-string': true },
+    }),
+    'self.ratio * 2.0 == 6.0',
+    "self.at > timestamp('2020-01-01T00:00:00Z')",
+    "self.every == duration('90m')",
+    'self.a__dash__b + self.__in__ == 3',
+    'type(self.port) == int',
+  );
+  const value = { ratio: 3, at: '2026-01-01T00:00:00Z', every: '1h30m', 'a-b': 1, in: 2, port: 80 };
+  expect(saidOf(value, schema)).toEqual([]);
+});
+
+test('a rule about oldSelf is asked only where there was something before', () => {
+  const immutable = ruled(STRING, { rule: 'self == oldSelf', message: 'immutable' });
+  expect(saidOf('a', immutable)).toEqual([]);
+  expect(saidOf('a', immutable, 'a')).toEqual([]);
+  expect(saidOf('a', immutable, 'b')).toEqual(['FieldValueInvalid spec.x: Invalid value: "a": immutable']);
+});
+
+test('optionalOldSelf is asked on create as well', () => {
+  const rule = { rule: "oldSelf.hasValue() || self == 'a'", message: 'no', optionalOldSelf: true };
+  expect(saidOf('a', ruled(STRING, rule))).toEqual([]);
+  expect(saidOf('b', ruled(STRING, rule))).toHaveLength(1);
+  expect(saidOf('b', ruled(STRING, rule), 'c')).toEqual([]);
+});
+
+test('old items are found by their keys, and not at all in lists that are no maps', () => {
+  const items = object({ k: STRING, v: ruled(INTEGER, { rule: 'self >= oldSelf', message: 'shrinks' }) });
+  const map: Schema = {
+    type: 'array',
+    items,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['k'],
+  };
+  const old = [
+    { k: 'a', v: 5 },
+    { k: 'b', v: 1 },
+  ];
+  const now = [
+    { k: 'b', v: 3 },
+    { k: 'a', v: 4 },
+    { k: 'c', v: 0 },
+  ];
+  expect(saidOf(now, map, old)).toEqual(['FieldValueInvalid spec.x[1].v: Invalid value: 4: shrinks']);
+  expect(saidOf(now, { type: 'array', items }, old)).toEqual([]);
+});
+
+test('a rule that was broken before is excused while nothing changes', () => {
+  const schema = object({ a: ruled(INTEGER, 'self > 5'), b: INTEGER });
+  expect(saidOf({ a: 1, b: 2 }, schema, { a: 1, b: 1 })).toEqual([]);
+  expect(saidOf({ a: 2, b: 1 }, schema, { a: 1, b: 1 })).toHaveLength(1);
+});
+
+test('rules are skipped, and said to be, when the object does not have the shape they rely on', () => {
+  const schema = object({ a: ruled(INTEGER, 'self > 5') });
+  const cause = { reason: 'FieldValueRequired', field: 'b', message: 'Required value' };
+  expect(rulesSkipped(schema, [cause])).toEqual({
+    reason: 'FieldValueInvalid',
+    field: '<nil>',
+    message:
+      'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+  });
+  expect(rulesSkipped(schema, [{ ...cause, reason: 'FieldValueInvalid' }])).toBeUndefined();
+  expect(rulesSkipped(object({ a: INTEGER }), [cause])).toBeUndefined();
+});

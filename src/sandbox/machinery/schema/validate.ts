@@ -1,0 +1,115 @@
+import type { ErrorObject } from 'ajv';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  type JsonValue,
+  type JsonObject,
+} from '../../../json/json.ts';
+import type { Cause } from '../failure.ts';
+import { changeFields, changeItems } from './change-json.ts';
+import { oldField, oldItem, type Schema, childSchema, anywhere, furtherSchema, property } from './schema.ts';
+import { explain, type Place } from './explain.ts';
+import { compileSchema, type CompiledSchema } from './json-schema.ts';
+import { duplicateItems } from './list-types.ts';
+import { invalidValue, requiredValue } from './causes.ts';
+
+/**
+ * What of the object its schema does not allow, beside CEL rules: those are for `checkRules`.
+ *
+ * @param old what an update replaces: a fault that was there before and whose value is unchanged is no fault (ratcheting,
+ *   Kubernetes 1.33), as long as the field can be told apart from others: not in lists that are no maps
+ */
+export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue): readonly Cause[] {
+  const { check, root } = compileSchema(schema);
+  const errors = checkWithBigints(value, check);
+  const unchanged = (place: Place) => old !== undefined && isUnchanged(value, old, schema, place);
+  const faults = errors.length === 0 ? [] : explain(value, root, errors, unchanged);
+  const duplicates =
+    old === undefined || duplicateItems(old, schema).length === 0 ? duplicateItems(value, schema) : [];
+  return [...faults, ...embeddedProblems(value, schema), ...duplicates];
+}
+
+/**
+ * Ajv takes a bigint for no number. So a value with bigints fails, and is judged again with doubles in their place, which is
+ * how the API server compares them with bounds too. Beyond 64 bits they are no integers.
+ */
+function checkWithBigints(value: JsonValue, check: CompiledSchema['check']): readonly ErrorObject[] {
+  const errors = check(value);
+  const doubles = errors.length === 0 ? value : withDoubles(value);
+  return doubles === value ? errors : check(doubles);
+}
+
+function withDoubles(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') {
+    const fits = BigInt.asIntN(64, value) === value;
+    return fits ? Number(value) : value > 0 ? Infinity : -Infinity;
+  }
+  if (isJsonArray(value)) return changeItems(value, withDoubles);
+  return isJsonObject(value) ? changeFields(value, withDoubles) : value;
+}
+
+function isUnchanged(value: JsonValue, old: JsonValue, schema: Schema, place: Place): boolean {
+  let now: JsonValue = value;
+  let before: JsonValue | undefined = old;
+  let known: Schema | undefined = schema;
+  for (const key of place) {
+    if (before === undefined || known === undefined) return false;
+    const next = ownValue(now as object, String(key)) as JsonValue; // the place exists in the value, so all above it are containers
+    before = typeof key === 'string' ? oldField(known, before, key) : oldItem(known, before, next);
+    known = typeof key === 'string' ? childSchema(known, key) : known.items;
+    now = next;
+  }
+  return before !== undefined && isEqual(now, before);
+}
+
+const KIND = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/i;
+const KIND_RULE =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/**
+ * What is wrong with apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`).
+ * Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, without the syntax of metadata's fields.
+ */
+export function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
+  if (!hasEmbedded(schema)) return [];
+  if (isJsonArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return [];
+    return value.flatMap((item, index) => embeddedProblems(item, items, `${path}[${index}]`));
+  }
+  if (!isJsonObject(value)) return [];
+  const further = furtherSchema(schema);
+  return [
+    ...(schema['x-kubernetes-embedded-resource'] === true ? ofEmbedded(value, path) : []),
+    ...Object.entries(value).flatMap(([key, field]) => {
+      const own = property(schema, key);
+      if (own !== undefined) return embeddedProblems(field, own, path === '' ? key : `${path}.${key}`);
+      return further === undefined ? [] : embeddedProblems(field, further, `${path}[${key}]`);
+    }),
+  ];
+}
+
+function ofEmbedded(object: JsonObject, path: string): readonly Cause[] {
+  const text = (name: string) => (Object.hasOwn(object, name) ? object[name] : undefined);
+  const [apiVersion, kind, metadata] = [text('apiVersion'), text('kind'), text('metadata')];
+  return [
+    ...nameProblems(apiVersion, `${path}.apiVersion`),
+    ...nameProblems(kind, `${path}.kind`),
+    ...(typeof kind === 'string' && kind !== '' && !(KIND.test(kind) && kind.length <= 63)
+      ? [invalidValue(`${path}.kind`, kind, `may have mixed case, but should otherwise match: ${KIND_RULE}`)]
+      : []),
+    ...(metadata === undefined || metadata === null || isJsonObject(metadata)
+      ? []
+      : [invalidValue(`${path}.metadata`, metadata, 'must be an object')]),
+  ];
+}
+
+function nameProblems(value: JsonValue | undefined, path: string): readonly Cause[] {
+  if (value === undefined || value === '') return [requiredValue(path, 'must not be empty')];
+  if (typeof value === 'string') return [];
+  return [invalidValue(path, value, 'must be a string')];
+}
+
+const hasEmbedded = anywhere((schema) => schema['x-kubernetes-embedded-resource'] === true);

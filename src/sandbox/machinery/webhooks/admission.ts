@@ -1,0 +1,190 @@
+import { isEqual, isJsonArray, parseJson, type JsonArray, type JsonValue } from '../../../json/json.ts';
+import { ofJson, toJson, type ApiObject } from '../api-object.ts';
+import { internalError } from '../failure.ts';
+import { applyJsonPatch } from '../../patch/json-patch.ts';
+import type { Notes } from '../request.ts';
+import { JSON_PATCH, type AdmissionAttributes, type Question, type Verdict } from './admission-review.ts';
+import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
+import { consult, converted, questionFor, type WebhookAdmission } from './consult.ts';
+import { isExempt } from './match.ts';
+
+const GROUP = 'admissionregistration.k8s.io';
+
+export interface Admission {
+  /** The object after all mutating plugins; `complete` prunes and defaults it after each patch. @throws ApiFailure */
+  readonly mutate: (
+    attributes: AdmissionAttributes,
+    complete: (object: ApiObject) => ApiObject,
+    notes: Notes,
+  ) => Promise<ApiObject | undefined>;
+  /** @throws ApiFailure */
+  readonly validate: (attributes: AdmissionAttributes, notes: Notes) => Promise<void>;
+}
+
+/** The admission webhooks of the stored configurations, called as k8s.io/apiserver/pkg/admission/plugin/webhook does. */
+export function createAdmission(deps: WebhookAdmission): Admission {
+  const hooks = (resource: string): readonly Hook[] =>
+    deps.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
+  return {
+    mutate: async (given, complete, notes) => {
+      if (isExempt(given.type)) return given.object;
+      const all = hooks('mutatingwebhookconfigurations');
+      const attributes = withNamespace(given);
+      const context = { deps, hooks: all, complete, notes };
+      const first = await mutatingRound(context, attributes, undefined);
+      if (first.again.size === 0) return first.object;
+      return (await mutatingRound(context, withObject(attributes, first.object), first.again)).object;
+    },
+    validate: async (given, notes) => {
+      if (isExempt(given.type)) return;
+      await validatingRound(deps, hooks('validatingwebhookconfigurations'), withNamespace(given), notes);
+    },
+  };
+}
+
+/** Webhooks are told that a Namespace lies in itself. */
+function withNamespace(attributes: AdmissionAttributes): AdmissionAttributes {
+  const { type, name } = attributes;
+  return type.group === '' && type.resource === 'namespaces'
+    ? { ...attributes, namespace: name }
+    : attributes;
+}
+
+const withObject = (attributes: AdmissionAttributes, object: ApiObject | undefined): AdmissionAttributes =>
+  object === undefined ? attributes : { ...attributes, object };
+
+/** All that are concerned at once; of several refusals the client hears the first. */
+async function validatingRound(
+  deps: WebhookAdmission,
+  hooks: readonly Hook[],
+  attributes: AdmissionAttributes,
+  notes: Notes,
+): Promise<void> {
+  const concerned: { readonly hook: Hook; readonly question: Question }[] = [];
+  for (const hook of hooks) {
+    const question = await questionFor(deps, hook, attributes);
+    if (question !== undefined) concerned.push({ hook, question });
+  }
+  const asked = concerned.map(async ({ hook, question }, index) => {
+    try {
+      await consult(deps, hook, question, 'validating', notes);
+    } catch (error) {
+      failOpen(hook, error, notes, `failed-open.validating.webhook.admission.k8s.io/round_0_index_${index}`);
+    }
+  });
+  for (const result of await Promise.allSettled(asked)) {
+    if (result.status === 'rejected') throw result.reason as Error; // `failOpen` throws nothing else
+  }
+}
+
+interface MutatingContext {
+  readonly deps: WebhookAdmission;
+  readonly hooks: readonly Hook[];
+  readonly complete: (object: ApiObject) => ApiObject;
+  readonly notes: Notes;
+}
+
+interface Round {
+  readonly object: ApiObject | undefined;
+  /** Webhooks that want to see what later ones made of the object. */
+  readonly again: ReadonlySet<Hook>;
+}
+
+/** One after the other, each seeing what those before it made. In the second round only those that want it `again`. */
+async function mutatingRound(
+  { deps, hooks, complete, notes }: MutatingContext,
+  attributes: AdmissionAttributes,
+  only: ReadonlySet<Hook> | undefined,
+): Promise<Round> {
+  let { object } = attributes;
+  const again = new Set<Hook>();
+  const asked = new Set<Hook>();
+  for (const [index, hook] of hooks.entries()) {
+    const question = await questionFor(deps, hook, withObject(attributes, object));
+    if (question === undefined || only?.has(hook) === false) continue;
+    const place = `mutation.webhook.admission.k8s.io/round_${only === undefined ? 0 : 1}_index_${index}`;
+    let mutated = false;
+    try {
+      const verdict = await consult(deps, hook, question, 'mutating', notes);
+      const changed = await patched(deps, hook, attributes, question, verdict);
+      if (changed !== undefined) {
+        const next = complete(changed);
+        mutated = object === undefined || !isEqual(toJson(next), toJson(object));
+        object = next;
+      }
+    } catch (error) {
+      failOpen(hook, error, notes, `failed-open.${place}`);
+    } finally {
+      notes.annotate(
+        place,
+        JSON.stringify({ configuration: hook.configuration, webhook: hook.name, mutated }),
+      );
+    }
+    if (mutated) {
+      for (const earlier of asked) again.add(earlier);
+      asked.clear();
+    }
+    if (hook.reinvokes) asked.add(hook);
+  }
+  return { object, again };
+}
+
+/** Notes that the failure of a webhook is ignored. @throws the error when it is to be heard of */
+function failOpen(hook: Hook, error: unknown, notes: Notes, annotation: string): void {
+  if (!(error instanceof CallFailure)) throw error;
+  if (!hook.ignoresFailures) {
+    throw internalError(`failed calling webhook ${JSON.stringify(hook.name)}: ${error.message}`);
+  }
+  notes.annotate(annotation, hook.name);
+}
+
+/**
+ * The object with the webhook's patch, in the version of the request; undefined when there is nothing to change.
+ *
+ * @throws CallFailure when the patch is none
+ * @throws ApiFailure 500 when it does not apply: that is no failure to call, and the failure policy has no say
+ */
+async function patched(
+  deps: WebhookAdmission,
+  { name }: Hook,
+  { type, shownAs }: AdmissionAttributes,
+  { object: before }: Question,
+  { patch, patchType }: Verdict,
+): Promise<ApiObject | undefined> {
+  const operations = operationsOf(patch);
+  if (operations.length === 0) return undefined;
+  if (before === undefined) {
+    const tried = `admission webhook ${JSON.stringify(name)} attempted to modify the object`;
+    throw internalError(`${tried}, which is not supported for this operation`);
+  }
+  if (patchType !== JSON_PATCH) throw new CallFailure(`unsupported patch type ${JSON.stringify(patchType)}`);
+  const after = appliedTo(before, operations);
+  if (after.apiVersion !== before.apiVersion || after.kind !== before.kind) {
+    throw internalError(`webhook ${JSON.stringify(name)} may not change apiVersion or kind`);
+  }
+  if (shownAs !== undefined) return after;
+  const [back = after] = await converted(deps.convert([after], type));
+  return back;
+}
+
+function operationsOf(patch: string): JsonArray {
+  if (patch === '') return [];
+  const where = 'received undecodable patch in webhook response';
+  let operations: JsonValue;
+  try {
+    operations = parseJson(patch);
+  } catch (error) {
+    throw callFailure(where, error);
+  }
+  if (operations === null) return [];
+  if (!isJsonArray(operations)) throw new CallFailure(`${where}: a JSON Patch is a list of operations`);
+  return operations;
+}
+
+function appliedTo(before: ApiObject, operations: JsonArray): ApiObject {
+  try {
+    return ofJson(applyJsonPatch(toJson(before), operations));
+  } catch (error) {
+    throw internalError(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,185 @@
+import { Agent, request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import {
+  stringifyJson,
+  isJsonObject,
+  ownValue,
+  type JsonObject,
+  type JsonValue,
+} from '../../../json/json.ts';
+import { field } from '../api-object.ts';
+import type { Storage } from '../storage/stored.ts';
+import { networkComplaint, parseAnswer, statusComplaint } from './complaints.ts';
+import type { ClientConfig } from './hook.ts';
+
+const SERVICES = { group: '', resource: 'services' };
+/** As long as kube-apiserver keeps a connection that nobody uses, in milliseconds. */
+const IDLE_MS = 90_000;
+
+export interface WebhookCaller {
+  /** POSTs a review and reads the answer. @throws Error that says what went wrong, as Go's client would */
+  readonly call: (
+    client: ClientConfig,
+    body: JsonObject,
+    timeoutMs: number,
+    userAgent: string,
+  ) => Promise<JsonValue>;
+  readonly close: () => void;
+}
+
+interface Target {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  /** The name that the certificate has to bear. */
+  readonly serverName: string;
+  /** As errors show it. */
+  readonly shown: string;
+}
+
+/** Calls webhooks as kube-apiserver does: HTTPS/1.1, connections kept, verified against the caBundle and the Service's name. */
+export function createWebhookCaller(storage: Storage): WebhookCaller {
+  const agents = new Map<string, Agent>();
+  const agentFor = (ca: string | undefined): Agent => {
+    const known = agents.get(ca ?? '');
+    if (known !== undefined) return known;
+    const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, ...(ca === undefined ? {} : { ca }) });
+    agents.set(ca ?? '', agent);
+    return agent;
+  };
+  return {
+    call: async (client, body, timeoutMs, userAgent) => {
+      const target = targetOf(client, storage, timeoutMs);
+      const agent = agentFor(client.ca);
+      const question = stringifyJson(body);
+      const { status, contentType, text } = await asOftenAsAsked(
+        (signal) => post(target, agent, question, signal, userAgent),
+        AbortSignal.timeout(timeoutMs),
+      );
+      if (status < 200 || status > 206) throw new Error(statusComplaint(status, contentType, text));
+      return parseAnswer(status, contentType, text);
+    },
+    close: () => {
+      for (const agent of agents.values()) agent.destroy();
+    },
+  };
+}
+
+function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: number): Target {
+  const query = `timeout=${Math.round(timeoutMs / 1_000)}s`;
+  if (url !== undefined) {
+    const { hostname, port, pathname, search } = new URL(url);
+    const path = `${pathname}${search === '' ? '?' : `${search}&`}${query}`;
+    const number = port === '' ? 443 : Number(port);
+    return {
+      host: hostname,
+      port: number,
+      path,
+      serverName: hostname,
+      shown: `https://${hostname}:${number}${path}`,
+    };
+  }
+  if (service === undefined) throw new Error('the webhook has neither url nor service');
+  const { namespace, name, port } = service;
+  const path = `${service.path.startsWith('/') ? '' : '/'}${service.path}?${query}`;
+  const serverName = `${name}.${namespace}.svc`;
+  const stored = storage.get(SERVICES, { namespace, name });
+  const shown = `https://${serverName}:${port}${path}`;
+  if (stored === undefined)
+    throw new Error(`Post ${JSON.stringify(shown)}: service ${JSON.stringify(name)} not found`);
+  const spec = field(stored, 'spec');
+  const externalName = isJsonObject(spec) ? ownValue(spec, 'externalName') : undefined;
+  if (typeof externalName !== 'string' || externalName === '') {
+    throw new Error(
+      `Post ${JSON.stringify(shown)}: no route to the Service: the sandbox runs no pods. ` +
+        'Make it a Service of type ExternalName with externalName localhost',
+    );
+  }
+  return { host: externalName, port, path, serverName, shown };
+}
+
+/** As client-go: k8s.io/client-go rest/with_retry.go. */
+const MOST_RETRIES = 10;
+
+/** Sends again whenever the answer is 429 or 5xx with a time after which to do so. */
+async function asOftenAsAsked(
+  send: (signal: AbortSignal) => Promise<Reply>,
+  signal: AbortSignal,
+): Promise<Reply> {
+  for (let retries = 0; ; retries += 1) {
+    const reply = await send(signal);
+    const { status, retryAfterSeconds } = reply;
+    const asksAgain = (status === 429 || status >= 500) && retryAfterSeconds !== undefined;
+    if (!asksAgain || retries === MOST_RETRIES) return reply;
+    // Whoever sleeps past the end is told so by the next attempt.
+    await sleep(retryAfterSeconds * 1_000, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+interface Reply {
+  readonly status: number;
+  /** Undefined when the answer does not say. */
+  readonly retryAfterSeconds: number | undefined;
+  /** Empty when the answer does not say. */
+  readonly contentType: string;
+  readonly text: string;
+}
+
+function post(
+  target: Target,
+  agent: Agent,
+  body: string,
+  signal: AbortSignal,
+  userAgent: string,
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const call = httpsRequest(
+      {
+        host: target.host,
+        port: target.port,
+        path: target.path,
+        // Addresses are no names to ask for (RFC 6066 §3), but certificates are verified against them.
+        servername: isIP(target.serverName) === 0 ? target.serverName : '',
+        method: 'POST',
+        agent,
+        signal,
+        headers: {
+          host: `${target.serverName}:${target.port}`,
+          'user-agent': userAgent,
+          accept: 'application/json, */*',
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+        },
+      },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', fail);
+        response.on('end', () => {
+          const contentType = response.headers['content-type'] ?? '';
+          const text = Buffer.concat(chunks).toString('utf8');
+          const retryAfter = response.headers['retry-after'] ?? '';
+          resolve({
+            status: response.statusCode ?? 0,
+            retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined,
+            contentType,
+            text,
+          });
+        });
+      },
+    );
+    const fail = (error: NodeJS.ErrnoException) => {
+      // The server closed the connection while nobody used it, and we have just not noticed yet.
+      if (error.code === 'ECONNRESET' && call.reusedSocket && !signal.aborted) {
+        resolve(post(target, agent, body, signal, userAgent));
+        return;
+      }
+      const why = signal.aborted ? 'context deadline exceeded' : networkComplaint(error, target.serverName);
+      reject(new Error(`Post ${JSON.stringify(target.shown)}: ${why}`, { cause: error }));
+    };
+    call.on('error', fail);
+    call.end(body);
+  });
+}

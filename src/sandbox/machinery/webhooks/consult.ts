@@ -1,0 +1,97 @@
+import { ApiFailure, badRequest, internalError } from '../failure.ts';
+import type { ConvertObjects } from '../crd/convert.ts';
+import type { Notes } from '../request.ts';
+import type { ResourceRegistry } from '../resource-type.ts';
+import type { Storage } from '../storage/stored.ts';
+import type { ApiObject } from '../api-object.ts';
+import {
+  admissionReview,
+  refusalOf,
+  verdictOf,
+  type AdmissionAttributes,
+  type Question,
+  type Verdict,
+} from './admission-review.ts';
+import { callFailure, type Hook } from './hook.ts';
+import type { WebhookCaller } from './call.ts';
+import { conditionsHold, matchingType } from './match.ts';
+
+/** What the webhooks of one request are called with. */
+export interface WebhookAdmission {
+  readonly registry: ResourceRegistry;
+  readonly storage: Storage;
+  readonly convert: ConvertObjects;
+  readonly newUid: () => string;
+  readonly caller: Pick<WebhookCaller, 'call'>;
+}
+
+const USER_AGENT = 'kube-apiserver-admission';
+
+/**
+ * What a webhook is to be asked about a request; undefined when it is not concerned.
+ *
+ * @throws ApiFailure 403 when it cannot be told, 500 when the object cannot be converted to the version that it wants
+ */
+export async function questionFor(
+  { registry, storage, convert, newUid }: WebhookAdmission,
+  hook: Hook,
+  attributes: AdmissionAttributes,
+): Promise<Question | undefined> {
+  const seen = matchingType(hook, attributes, { registry, storage });
+  if (seen === undefined) return undefined;
+  const inVersion = async (object: ApiObject | undefined) =>
+    object === undefined || attributes.shownAs !== undefined
+      ? object
+      : (await converted(convert([object], seen)))[0];
+  const question: Question = {
+    uid: newUid(),
+    version: hook.reviewVersions.find((version) => version === 'v1' || version === 'v1beta1') ?? 'v1',
+    attributes,
+    seen,
+    object: await inVersion(attributes.object),
+    oldObject: await inVersion(attributes.oldObject),
+  };
+  return conditionsHold(hook, question) ? question : undefined;
+}
+
+/** A conversion that fails is no failure of the webhook that wanted it. */
+export async function converted<Result>(conversion: Promise<Result>): Promise<Result> {
+  try {
+    return await conversion;
+  } catch (error) {
+    throw error instanceof ApiFailure ? internalError(error.message) : error;
+  }
+}
+
+/**
+ * The answer of a webhook that allows the request.
+ *
+ * @throws CallFailure when there is no proper answer
+ * @throws ApiFailure when it refuses, or when the request is a dry run and it cannot do one
+ */
+export async function consult(
+  { caller }: Pick<WebhookAdmission, 'caller'>,
+  hook: Hook,
+  question: Question,
+  phase: 'mutating' | 'validating',
+  notes: Notes,
+): Promise<Verdict> {
+  if (question.attributes.dryRun && hook.sideEffects !== 'None' && hook.sideEffects !== 'NoneOnDryRun') {
+    throw badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
+  }
+  const answer = await caller
+    .call(hook.client, admissionReview(question), hook.timeoutSeconds * 1_000, USER_AGENT)
+    .catch((error: unknown) => {
+      throw callFailure('failed to call webhook', error);
+    });
+  let verdict: Verdict;
+  try {
+    verdict = verdictOf(answer, question, phase === 'mutating');
+  } catch (error) {
+    throw callFailure('received invalid webhook response', error);
+  }
+  for (const [key, value] of verdict.auditAnnotations) notes.annotate(`${hook.name}/${key}`, value);
+  for (const warning of verdict.warnings) notes.warn(warning);
+  if (!verdict.allowed) throw refusalOf(hook.name, verdict.status);
+  return verdict;
+}

@@ -1,0 +1,123 @@
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { normaliseSelector, type NormalSelector } from '../../../json/label-selector.ts';
+import { compileCel, type CelProgram } from '../../../cel/cel.ts';
+import { field, type ApiObject } from '../api-object.ts';
+
+/** How a webhook is reached, as `clientConfig` says it. */
+export interface ClientConfig {
+  readonly url?: string;
+  readonly service?: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly path: string;
+    readonly port: number;
+  };
+  /** PEM; undefined: the certificates that the system trusts. */
+  readonly ca?: string;
+}
+
+export interface Rule {
+  readonly operations: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly apiVersions: readonly string[];
+  readonly resources: readonly string[];
+  readonly scope: string;
+}
+
+/** One webhook of a configuration, ready for use. */
+export interface Hook {
+  readonly configuration: string;
+  readonly name: string;
+  readonly client: ClientConfig;
+  readonly rules: readonly Rule[];
+  readonly namespaceSelector: NormalSelector;
+  readonly objectSelector: NormalSelector;
+  /** The expressions of its matchConditions. */
+  readonly conditions: readonly CelProgram[];
+  readonly ignoresFailures: boolean;
+  readonly exact: boolean;
+  readonly timeoutSeconds: number;
+  readonly reviewVersions: readonly string[];
+  readonly sideEffects: string;
+  readonly reinvokes: boolean;
+}
+
+/** What the expression of a match condition can see. The API server has an `authorizer` too. */
+const CONDITION_VARIABLES: readonly string[] = ['object', 'oldObject', 'request'];
+
+const known = new WeakMap<ApiObject, readonly Hook[]>();
+
+/** The webhooks of a stored configuration, in its order. Stored ones are validated and defaulted: what is absent is empty. */
+export function hooksOf(configuration: ApiObject): readonly Hook[] {
+  const cached = known.get(configuration);
+  if (cached !== undefined) return cached;
+  const hooks = objectsOf(field(configuration, 'webhooks')).map((webhook) => hookOf(webhook, configuration));
+  known.set(configuration, hooks);
+  return hooks;
+}
+
+function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
+  return {
+    configuration: metadata.name ?? '',
+    name: textOf(webhook.name),
+    client: clientConfigOf(webhook.clientConfig),
+    rules: objectsOf(webhook.rules).map((rule) => ({
+      operations: textsOf(rule.operations),
+      apiGroups: textsOf(rule.apiGroups),
+      apiVersions: textsOf(rule.apiVersions),
+      resources: textsOf(rule.resources),
+      scope: textOf(rule.scope) || '*',
+    })),
+    namespaceSelector: normaliseSelector(webhook.namespaceSelector ?? {}, '').selector,
+    objectSelector: normaliseSelector(webhook.objectSelector ?? {}, '').selector,
+    conditions: objectsOf(webhook.matchConditions).map(({ expression }) =>
+      compileCel(textOf(expression), CONDITION_VARIABLES),
+    ),
+    ignoresFailures: webhook.failurePolicy === 'Ignore',
+    exact: webhook.matchPolicy === 'Exact',
+    timeoutSeconds: typeof webhook.timeoutSeconds === 'number' ? webhook.timeoutSeconds : 10,
+    reviewVersions: textsOf(webhook.admissionReviewVersions),
+    sideEffects: textOf(webhook.sideEffects),
+    reinvokes: webhook.reinvocationPolicy === 'IfNeeded',
+  };
+}
+
+/** Of an admission webhook or of a CRD's conversion: both are written alike. */
+export function clientConfigOf(value: JsonValue | undefined): ClientConfig {
+  if (!isJsonObject(value)) return {};
+  const { url, service, caBundle } = value;
+  return {
+    ...(typeof url === 'string' ? { url } : {}),
+    ...(isJsonObject(service)
+      ? {
+          service: {
+            namespace: textOf(service.namespace),
+            name: textOf(service.name),
+            path: textOf(ownValue(service, 'path')),
+            port: typeof service.port === 'number' ? service.port : 443,
+          },
+        }
+      : {}),
+    ...(typeof caBundle === 'string' && caBundle !== ''
+      ? { ca: Buffer.from(caBundle, 'base64').toString('utf8') }
+      : {}),
+  };
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+const textsOf = (value: JsonValue | undefined): readonly string[] =>
+  isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
+const objectsOf = (value: JsonValue | undefined): readonly JsonObject[] =>
+  isJsonArray(value) ? value.filter((item) => isJsonObject(item)) : [];
+
+/**
+ * A webhook could not be asked, or gave no proper answer: its failurePolicy decides what that means. The message is what the
+ * API server says after `failed calling webhook "…": `.
+ */
+export class CallFailure extends Error {
+  override name = 'CallFailure';
+}
+
+/** Says where it failed, as the API server does: `failed to call webhook: Post "https://…": …`. */
+export const callFailure = (where: string, cause: unknown): CallFailure =>
+  new CallFailure(`${where}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });

@@ -1,0 +1,136 @@
+import { matchesSelector } from '../../../json/label-selector.ts';
+import { type ApiObject, toJson } from '../api-object.ts';
+import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
+import { placeOf, type Storage } from '../storage/stored.ts';
+import type { Hook, Rule } from './hook.ts';
+import { forbidden } from '../failure.ts';
+import { admissionRequest, type AdmissionAttributes, type Question } from './admission-review.ts';
+
+const NAMESPACES = { group: '', resource: 'namespaces' };
+
+/** Objects that no webhook is asked about: a webhook that refuses its own configuration could never be mended. */
+const EXEMPT = new Set([
+  'mutatingwebhookconfigurations',
+  'validatingwebhookconfigurations',
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
+  'mutatingadmissionpolicies',
+  'mutatingadmissionpolicybindings',
+]);
+
+export const isExempt = ({ group, resource }: ResourceType): boolean =>
+  group === 'admissionregistration.k8s.io' && EXEMPT.has(resource);
+
+/**
+ * The version in which the webhook wants to see the object; undefined when it is not concerned. With the match policy
+ * Equivalent a rule for another version of the resource counts, and that is the version.
+ */
+export function matchingType(
+  hook: Hook,
+  attributes: AdmissionAttributes,
+  { registry, storage }: { readonly registry: ResourceRegistry; readonly storage: Storage },
+): ResourceType | undefined {
+  if (!selectsNamespace(hook, attributes, storage) || !selectsObject(hook, attributes)) return undefined;
+  const { type } = attributes;
+  const matches = (rule: Rule, candidate: ResourceType) => ruleMatches(rule, attributes, candidate);
+  if (hook.rules.some((rule) => matches(rule, type))) return type;
+  if (hook.exact) return undefined;
+  const equivalents = registry.all().filter((other) => isEquivalent(other, type, attributes.subresource));
+  // Of several rules the first decides, whatever versions it and the others name.
+  for (const rule of hook.rules) {
+    const found = equivalents.find((other) => matches(rule, other));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Whether the same objects are served as another type, as the other versions of a resource do and the Events of both groups. */
+function isEquivalent(other: ResourceType, type: ResourceType, subresource: string): boolean {
+  const [place, otherPlace] = [placeOf(type), placeOf(other)];
+  const isSame = other.group === type.group && other.version === type.version;
+  return (
+    !isSame &&
+    place.group === otherPlace.group &&
+    place.resource === otherPlace.resource &&
+    (subresource !== 'status' || other.hasStatus)
+  );
+}
+
+function ruleMatches(
+  rule: Rule,
+  { operation, subresource }: AdmissionAttributes,
+  type: ResourceType,
+): boolean {
+  const has = (list: readonly string[], value: string) => list.includes('*') || list.includes(value);
+  return (
+    has(rule.operations, operation) &&
+    has(rule.apiGroups, type.group) &&
+    has(rule.apiVersions, type.version) &&
+    scopeMatches(rule.scope, type) &&
+    rule.resources.some((pattern) => resourceMatches(pattern, type.resource, subresource))
+  );
+}
+
+/** A Namespace is cluster-scoped here although requests for it name a namespace. */
+function scopeMatches(scope: string, { namespaced }: ResourceType): boolean {
+  if (scope === 'Namespaced') return namespaced;
+  return scope === 'Cluster' ? !namespaced : true;
+}
+
+function resourceMatches(pattern: string, resource: string, subresource: string): boolean {
+  const [wantedResource = '', wantedSub = ''] = pattern.split('/', 2);
+  return (
+    (wantedResource === '*' || wantedResource === resource) &&
+    (wantedSub === '*' || wantedSub === subresource)
+  );
+}
+
+function selectsNamespace(
+  { namespaceSelector }: Hook,
+  { type, namespace, object, oldObject }: AdmissionAttributes,
+  storage: Storage,
+): boolean {
+  if (Object.keys(namespaceSelector).length === 0) return true;
+  if (type.group === '' && type.resource === 'namespaces') {
+    return matchesSelector(namespaceSelector, (object ?? oldObject)?.metadata.labels ?? {});
+  }
+  if (!type.namespaced) return true;
+  const labels = storage.get(NAMESPACES, { namespace: '', name: namespace })?.metadata.labels ?? {};
+  return matchesSelector(namespaceSelector, labels);
+}
+
+function selectsObject({ objectSelector }: Hook, { object, oldObject }: AdmissionAttributes): boolean {
+  if (Object.keys(objectSelector).length === 0) return true;
+  const selects = (candidate: ApiObject | undefined) =>
+    candidate !== undefined && matchesSelector(objectSelector, candidate.metadata.labels ?? {});
+  return selects(object) || selects(oldObject);
+}
+
+/**
+ * Whether all matchConditions of a webhook hold. One that is false decides, even if others cannot be evaluated.
+ *
+ * @throws ApiFailure 403 when a condition cannot be evaluated and failurePolicy is Fail; with Ignore the webhook is passed over
+ * @see k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
+ */
+export function conditionsHold({ conditions, ignoresFailures }: Hook, question: Question): boolean {
+  if (conditions.length === 0) return true;
+  const bindings = {
+    object: question.object === undefined ? null : toJson(question.object),
+    oldObject: question.oldObject === undefined ? null : toJson(question.oldObject),
+    request: admissionRequest(question),
+  };
+  const problems: string[] = [];
+  for (const { expression, evaluate } of conditions) {
+    try {
+      if (evaluate(bindings) === false) return false;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      problems.push(`expression '${expression}' resulted in error: ${why}`);
+    }
+  }
+  if (problems.length === 0) return true;
+  if (ignoresFailures) return false;
+  const { type, name } = question.attributes;
+  const unique = [...new Set(problems)];
+  throw forbidden(type, name, unique.length === 1 ? unique.join() : `[${unique.join(', ')}]`);
+}

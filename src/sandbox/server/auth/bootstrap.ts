@@ -1,0 +1,69 @@
+import { ofJson, type ApiObject } from '../../machinery/api-object.ts';
+import {
+  BOOTSTRAP_BINDINGS,
+  BOOTSTRAP_ROLES,
+  type BootstrapBinding,
+  type BootstrapRole,
+} from './bootstrap-roles.ts';
+import { RBAC_GROUP } from './rbac.ts';
+
+const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
+
+/** What is the same for all of them. `now` is RFC 3339 with seconds. */
+export interface Birth {
+  readonly now: string;
+  readonly newUid: () => string;
+}
+
+/**
+ * What a cluster starts with: namespaces, ClusterRoles and ClusterRoleBindings. The rules of admin, edit and view are left to
+ * the controller that aggregates them.
+ */
+export function bootstrapObjects(birth: Birth): readonly ApiObject[] {
+  return [
+    ...NAMESPACES.map((name) => namespaceObject(name, birth)),
+    ...BOOTSTRAP_ROLES.map((role) => roleObject(role, birth)),
+    ...BOOTSTRAP_BINDINGS.map((binding) => bindingObject(binding, birth)),
+  ];
+}
+
+const identity = (name: string, { now, newUid }: Birth) => ({ name, uid: newUid(), creationTimestamp: now });
+
+function namespaceObject(name: string, birth: Birth): ApiObject {
+  return ofJson({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { ...identity(name, birth), labels: { 'kubernetes.io/metadata.name': name } },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  });
+}
+
+/** Marks what an API server puts back to its default when it starts. */
+const AUTO_UPDATE = { annotations: { 'rbac.authorization.kubernetes.io/autoupdate': 'true' } };
+const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
+
+const aggregateLabel = (to: string) => ({ [`${RBAC_GROUP}/aggregate-to-${to}`]: 'true' });
+
+function roleObject({ name, aggregates, aggregatedTo, rules }: BootstrapRole, birth: Birth): ApiObject {
+  const labels = { ...BOOTSTRAPPED, ...(aggregatedTo === undefined ? {} : aggregateLabel(aggregatedTo)) };
+  return ofJson({
+    apiVersion: `${RBAC_GROUP}/v1`,
+    kind: 'ClusterRole',
+    metadata: { ...identity(name, birth), labels, ...AUTO_UPDATE },
+    ...(aggregates === undefined
+      ? {}
+      : { aggregationRule: { clusterRoleSelectors: [{ matchLabels: aggregateLabel(aggregates) }] } }),
+    rules,
+  });
+}
+
+function bindingObject({ name, groups }: BootstrapBinding, birth: Birth): ApiObject {
+  return ofJson({
+    apiVersion: `${RBAC_GROUP}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { ...identity(name, birth), labels: BOOTSTRAPPED, ...AUTO_UPDATE },
+    roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
+    subjects: groups.map((group) => ({ apiGroup: RBAC_GROUP, kind: 'Group', name: group })),
+  });
+}

@@ -1,0 +1,120 @@
+import { expect, test } from 'vitest';
+
+import { badRequest } from '../../machinery/failure.ts';
+import type { UserInfo } from '../../machinery/request.ts';
+import type { Attributes } from './attributes.ts';
+import type { RequestHeaders } from './authenticate.ts';
+import { impersonate } from './impersonation.ts';
+
+const bob: UserInfo = { username: 'bob', groups: ['system:authenticated'] };
+
+function asked(headers: RequestHeaders) {
+  const checks: Attributes[] = [];
+  const user = impersonate(bob, headers, {
+    authorize: (_user, attributes) => {
+      checks.push(attributes);
+      return { allowed: true, reason: '' };
+    },
+  });
+  return { user, checks };
+}
+
+const check = (more: Partial<Attributes>) => ({
+  kind: 'resource',
+  verb: 'impersonate',
+  group: '',
+  subresource: '',
+  namespace: '',
+  ...more,
+});
+
+test('without headers nobody is impersonated and nothing is asked', () => {
+  expect(asked({ accept: ['application/json'] })).toEqual({ user: undefined, checks: [] });
+});
+
+test('a user is impersonated as authenticated', () => {
+  expect(asked({ 'impersonate-user': ['alice'] })).toEqual({
+    user: { username: 'alice', groups: ['system:authenticated'] },
+    checks: [check({ resource: 'users', name: 'alice' })],
+  });
+});
+
+test('each group, extra value and uid is checked by itself', () => {
+  const { user, checks } = asked({
+    'impersonate-user': ['alice'],
+    'impersonate-group': ['dev', 'ops'],
+    'impersonate-extra-example.com%2fscopes': ['read', 'write'],
+    'impersonate-uid': ['42'],
+  });
+  expect(user).toEqual({
+    username: 'alice',
+    uid: '42',
+    groups: ['dev', 'ops', 'system:authenticated'],
+    extra: { 'example.com/scopes': ['read', 'write'] },
+  });
+  const extra = {
+    group: 'authentication.k8s.io',
+    resource: 'userextras',
+    subresource: 'example.com/scopes',
+  };
+  expect(checks).toEqual([
+    check({ resource: 'users', name: 'alice' }),
+    check({ resource: 'groups', name: 'dev' }),
+    check({ resource: 'groups', name: 'ops' }),
+    check({ ...extra, name: 'read' }),
+    check({ ...extra, name: 'write' }),
+    check({ group: 'authentication.k8s.io', resource: 'uids', name: '42' }),
+  ]);
+});
+
+test('a ServiceAccount is checked in its namespace and has its groups', () => {
+  expect(asked({ 'impersonate-user': ['system:serviceaccount:shop:robot'] })).toEqual({
+    user: {
+      username: 'system:serviceaccount:shop:robot',
+      groups: ['system:serviceaccounts', 'system:serviceaccounts:shop', 'system:authenticated'],
+    },
+    checks: [check({ resource: 'serviceaccounts', namespace: 'shop', name: 'robot' })],
+  });
+});
+
+test('a ServiceAccount with given groups has only these, and counts as authenticated', () => {
+  const headers = { 'impersonate-user': ['system:serviceaccount:shop:robot'], 'impersonate-group': ['dev'] };
+  expect(asked(headers).user?.groups).toEqual(['dev', 'system:authenticated']);
+});
+
+test.each([
+  ['the anonymous user', ['system:anonymous'], [], ['system:unauthenticated']],
+  [
+    'whoever is given the group of the unauthenticated',
+    ['x'],
+    ['system:unauthenticated'],
+    ['system:unauthenticated'],
+  ],
+])('%s is not made authenticated', (_who, name, given, groups) => {
+  expect(asked({ 'impersonate-user': name, 'impersonate-group': given }).user?.groups).toEqual(groups);
+});
+
+test('groups without a user are a 400', () => {
+  expect(() => asked({ 'impersonate-group': ['system:masters'] })).toThrow(
+    expect.objectContaining({
+      status: badRequest('requested a uid, groups or extra fields without impersonating a user name').status,
+    }),
+  );
+});
+
+test('what may not be impersonated is a 403 that names it', () => {
+  const headers = { 'impersonate-user': ['alice'], 'impersonate-group': ['system:masters'] };
+  const refuseGroups = (_user: UserInfo, attributes: Attributes) => ({
+    allowed: attributes.kind === 'resource' && attributes.resource !== 'groups',
+    reason: '',
+  });
+  expect(() => impersonate(bob, headers, { authorize: refuseGroups })).toThrow(
+    'groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope',
+  );
+});
+
+test('names are UTF-8, whose bytes come one character each', () => {
+  const bytes = Buffer.from('Zoë\u2028', 'utf8').toString('latin1');
+  const { user } = asked({ 'impersonate-user': [bytes], 'impersonate-group': [bytes] });
+  expect(user).toMatchObject({ username: 'Zoë\u2028', groups: ['Zoë\u2028', 'system:authenticated'] });
+});

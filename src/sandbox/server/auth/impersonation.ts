@@ -1,0 +1,104 @@
+import { badRequest } from '../../machinery/failure.ts';
+import type { UserInfo } from '../../machinery/request.ts';
+import { forbiddenFor, type ResourceAttributes } from './attributes.ts';
+import {
+  type RequestHeaders,
+  accountGroups,
+  accountOf,
+  AUTHENTICATED,
+  isAnonymous,
+  UNAUTHENTICATED,
+} from './authenticate.ts';
+import type { Authorizer } from './rbac.ts';
+
+const EXTRA_PREFIX = 'impersonate-extra-';
+const AUTHENTICATION = 'authentication.k8s.io';
+
+/**
+ * Whom `user` acts as, by the `Impersonate-…` headers; undefined without any. Every name, group, uid and extra value has to be
+ * allowed by itself.
+ *
+ * @see k8s.io/apiserver/pkg/endpoints/filters/impersonation
+ * @throws ApiFailure 400 when there is no user to impersonate, 403 when it is not allowed
+ */
+export function impersonate(
+  user: UserInfo,
+  headers: RequestHeaders,
+  { authorize }: Pick<Authorizer, 'authorize'>,
+): UserInfo | undefined {
+  const wanted = wantedUser(headers);
+  if (wanted === undefined) return undefined;
+  for (const attributes of checksFor(wanted)) {
+    const { allowed, reason } = authorize(user, attributes);
+    if (!allowed) throw forbiddenFor(user, attributes, reason);
+  }
+  return withImpliedGroups(wanted);
+}
+
+/** As the headers say, without anything that is implied. */
+function wantedUser(headers: RequestHeaders): UserInfo | undefined {
+  const username = asUtf8(headers['impersonate-user']?.[0] ?? '');
+  const uid = asUtf8(headers['impersonate-uid']?.[0] ?? '');
+  const groups = (headers['impersonate-group'] ?? []).map(asUtf8);
+  const extra = Object.entries(headers).flatMap(([name, values = []]) =>
+    name.startsWith(EXTRA_PREFIX) ? [[extraKey(name), values.map(asUtf8)] as const] : [],
+  );
+  if (username !== '') {
+    return {
+      username,
+      groups,
+      ...(uid === '' ? {} : { uid }),
+      ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra) }),
+    };
+  }
+  if (uid === '' && groups.length === 0 && extra.length === 0) return undefined;
+  throw badRequest('requested a uid, groups or extra fields without impersonating a user name');
+}
+
+/** Node reads the bytes of headers as Latin-1, the API server as UTF-8. */
+const asUtf8 = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
+
+/** Keys are percent-encoded, since not every key can be in the name of a header. */
+function extraKey(header: string): string {
+  const key = header.slice(EXTRA_PREFIX.length).toLowerCase();
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key; // taken as it is, as by the API server
+  }
+}
+
+function checksFor({ username, uid, groups, extra = {} }: UserInfo): readonly ResourceAttributes[] {
+  const account = accountOf(username);
+  return [
+    account === undefined
+      ? check({ resource: 'users', name: username })
+      : check({ resource: 'serviceaccounts', ...account }),
+    ...groups.map((name) => check({ resource: 'groups', name })),
+    ...Object.entries(extra).flatMap(([subresource, values]) =>
+      values.map((name) => check({ group: AUTHENTICATION, resource: 'userextras', subresource, name })),
+    ),
+    ...(uid === undefined ? [] : [check({ group: AUTHENTICATION, resource: 'uids', name: uid })]),
+  ];
+}
+
+const check = (
+  what: Partial<ResourceAttributes> & Pick<ResourceAttributes, 'resource' | 'name'>,
+): ResourceAttributes => ({
+  kind: 'resource',
+  verb: 'impersonate',
+  group: '',
+  subresource: '',
+  namespace: '',
+  ...what,
+});
+
+/** A ServiceAccount's groups are known; of other users only whether they count as authenticated. */
+function withImpliedGroups(user: UserInfo): UserInfo {
+  const account = accountOf(user.username);
+  const groups =
+    user.groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : user.groups;
+  const implied = isAnonymous(user) ? UNAUTHENTICATED : AUTHENTICATED;
+  const decided = groups.includes(UNAUTHENTICATED) || groups.includes(implied);
+  return { ...user, groups: decided ? groups : [...groups, implied] };
+}

@@ -1,0 +1,145 @@
+import type { ApiObject } from '../../machinery/api-object.ts';
+import { stringifyJson } from '../../../json/json.ts';
+import { ApiFailure, notFound } from '../../machinery/failure.ts';
+import type { Api, ApiRequest } from '../pipeline/context.ts';
+import { isDone, removeOrMark } from '../pipeline/delete.ts';
+import { handle } from '../pipeline/handle.ts';
+import type { ResourceRequest, ResourceVerb } from '../../machinery/request.ts';
+import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
+import type { Key, Place } from '../../machinery/storage/stored.ts';
+import { startDefinitionsController } from './definitions.ts';
+import { startGarbageCollector } from './garbage-collector.ts';
+import { startNamespaceController } from './namespaces.ts';
+import { startRoleAggregation } from './role-aggregation.ts';
+
+const BACKGROUND = { dryRun: false, propagationPolicy: 'Background', preconditions: {} } as const;
+
+export interface ControlDeps {
+  readonly api: Api;
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+/** What kube-controller-manager does in a cluster, as far as the sandbox has it. Returns how to stop. */
+export function startControllers({ api, now, onError }: ControlDeps): () => void {
+  const { storage, registry } = api;
+  const onRetry = (error: unknown) => {
+    // That somebody was faster, or a webhook refuses for now, is the daily bread of controllers.
+    if (!(error instanceof ApiFailure)) onError(error);
+  };
+  const replaceObject = (place: Place, object: ApiObject) => {
+    const { namespace = '', name = '', resourceVersion = '' } = object.metadata;
+    if (isDone(object)) storage.remove(place, { namespace, name }, resourceVersion);
+    else storage.replace(place, object, resourceVersion);
+  };
+  const stops = [
+    startDefinitionsController({
+      storage,
+      now,
+      deleteAll: (place) => {
+        // A definition of a resource that is built in must not take that one's objects along.
+        if (registry.stored(place.group, place.resource)?.custom === false) return;
+        for (const { metadata } of storage.list(place).items)
+          removeOrMark(
+            api,
+            place,
+            { namespace: metadata.namespace ?? '', name: metadata.name ?? '' },
+            BACKGROUND,
+          );
+      },
+    }),
+    startRoleAggregation({ storage, replaceObject, onError: onRetry }),
+    startNamespaceController({
+      storage,
+      replaceObject,
+      now,
+      onError: onRetry,
+      namespacedPlaces: () =>
+        registry
+          .all()
+          .filter(({ namespaced, version, storageVersion }) => namespaced && version === storageVersion)
+          .map(({ group, resource }) => ({ group, resource })),
+      deleteAllIn: async (place, namespace) => {
+        await ask(api, 'namespace-controller', 'deletecollection', place, { namespace, name: '' });
+      },
+    }),
+    startGarbageCollector({
+      storage,
+      onError: onRetry,
+      stored: () => everything(api),
+      findKind: (apiVersion, kind) => {
+        const type = registry.findKind(apiVersion, kind);
+        return type === undefined ? undefined : { place: type, namespaced: type.namespaced };
+      },
+      deleteObject: async (place, key, options) => {
+        await ask(api, 'generic-garbage-collector', 'delete', place, key, {
+          kind: 'DeleteOptions',
+          ...options,
+        });
+      },
+      replaceObject: async (place, object) => {
+        const { namespace = '', name = '' } = object.metadata;
+        await ask(api, 'generic-garbage-collector', 'update', place, { namespace, name }, object);
+      },
+    }),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+function* everything({ registry, storage }: Api) {
+  for (const { group, resource, version, storageVersion } of registry.all()) {
+    if (version !== storageVersion) continue;
+    const place = { group, resource };
+    for (const object of storage.list(place).items) yield { place, object };
+  }
+}
+
+const METHODS: Partial<Record<ResourceVerb, string>> = {
+  delete: 'DELETE',
+  deletecollection: 'DELETE',
+  update: 'PUT',
+};
+
+/** A request of a controller, which webhooks see as they see any other. */
+async function ask(
+  api: Api,
+  account: string,
+  verb: ResourceVerb,
+  place: Place,
+  key: Key,
+  body?: object,
+): Promise<void> {
+  const type = api.registry.stored(place.group, place.resource);
+  if (type === undefined) throw notFound(place, key.name);
+  const info: ResourceRequest = {
+    kind: 'resource',
+    verb,
+    group: type.group,
+    version: type.version,
+    resource: type.resource,
+    subresource: '',
+    path: '',
+    ...key,
+  };
+  const request: ApiRequest = {
+    method: METHODS[verb] ?? 'GET',
+    info,
+    query: new URLSearchParams(),
+    accept: undefined,
+    contentType: undefined,
+    userAgent: 'kube-controller-manager/sandbox',
+    body: Buffer.from(body === undefined ? '' : stringifyJson(ofVersion(body, type))),
+    user: {
+      username: `system:serviceaccount:kube-system:${account}`,
+      groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
+    },
+    notes: { warn: () => undefined, annotate: () => undefined },
+  };
+  await handle(api, request, info);
+}
+
+/** An object may have been stored in another version; what a controller changes is in metadata, the same in all. */
+const ofVersion = (body: object, type: ResourceType): object =>
+  'metadata' in body ? { ...body, apiVersion: apiVersionOf(type) } : body;

@@ -1,0 +1,123 @@
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import {
+  acceptedNames,
+  CLEANUP_FINALIZER,
+  DEFINITIONS,
+  groupOf,
+  isAwaitingCleanup,
+  isConditionTrue,
+} from '../../machinery/crd/definition.ts';
+import { planDefinitionStatus, setCondition } from '../../machinery/crd/status.ts';
+import type { Place, Storage } from '../../machinery/storage/stored.ts';
+
+export interface DefinitionsControllerDeps {
+  readonly storage: Storage;
+  /** RFC 3339 with seconds. */
+  readonly now: () => string;
+  /** Asks for every object of a place to be deleted; those with finalizers are only marked. */
+  readonly deleteAll: (place: Place) => void;
+}
+
+/**
+ * Keeps the status of definitions, and lets a deleted one go once its objects have gone. Works in microtasks: whoever awaits
+ * anything after a write finds the definition established. Returns how to stop.
+ */
+export function startDefinitionsController({
+  storage,
+  now,
+  deleteAll,
+}: DefinitionsControllerDeps): () => void {
+  const queue = new Set<string>();
+  /** Definitions under deletion by the place of the objects that they wait for. */
+  const waiting = new Map<string, string>();
+
+  const drain = () => {
+    for (const name of queue) {
+      queue.delete(name);
+      reconcile(name);
+    }
+  };
+  const enqueue = (name: string) => {
+    if (queue.size === 0) queueMicrotask(drain);
+    queue.add(name);
+  };
+  /** Names that a definition had, or was to have, may be free for others. */
+  const enqueueUnaccepted = (group: string) => {
+    for (const other of storage.list(DEFINITIONS).items) {
+      if (groupOf(other) === group && !isConditionTrue(other, 'NamesAccepted')) enqueue(nameOf(other));
+    }
+  };
+
+  const reconcile = (name: string) => {
+    const crd = storage.get(DEFINITIONS, { namespace: '', name });
+    if (crd === undefined) return;
+    const others = storage.list(DEFINITIONS).items.filter((other) => other !== crd);
+    const planned = planDefinitionStatus(crd, others, now());
+    const written = planned === crd ? crd : storage.replace(DEFINITIONS, planned, versionOf(crd));
+    if (isAwaitingCleanup(written)) cleanUp(written);
+  };
+
+  const cleanUp = (crd: ApiObject) => {
+    const place = placeOf(crd);
+    const wasServed = isConditionTrue(crd, 'Established');
+    if (wasServed && storage.count(place) > 0) {
+      waiting.set(keyOf(place), nameOf(crd));
+      deleteAll(place);
+      if (storage.count(place) > 0) return;
+    }
+    waiting.delete(keyOf(place));
+    release(crd, wasServed);
+  };
+
+  const release = (crd: ApiObject, wasServed: boolean) => {
+    const finalizers = crd.metadata.finalizers?.filter((finalizer) => finalizer !== CLEANUP_FINALIZER) ?? [];
+    if (finalizers.length === 0) {
+      storage.remove(DEFINITIONS, { namespace: '', name: nameOf(crd) }, versionOf(crd));
+      return;
+    }
+    const cleaned = setCondition(
+      withMeta(crd, { finalizers }),
+      wasServed ? COMPLETED : NEVER_ESTABLISHED,
+      now(),
+    );
+    storage.replace(DEFINITIONS, cleaned, versionOf(crd));
+  };
+
+  for (const crd of storage.list(DEFINITIONS).items) enqueue(nameOf(crd));
+  const stopWatching = storage.watchAll((place, { type, object }) => {
+    if (keyOf(place) === keyOf(DEFINITIONS)) {
+      enqueue(nameOf(object));
+      if (type !== 'ADDED') enqueueUnaccepted(groupOf(object));
+      return;
+    }
+    const definition = type === 'DELETED' ? waiting.get(keyOf(place)) : undefined;
+    if (definition !== undefined) enqueue(definition);
+  });
+  return () => {
+    stopWatching();
+    queue.clear();
+  };
+}
+
+const COMPLETED = {
+  type: 'Terminating',
+  status: 'False',
+  reason: 'InstanceDeletionCompleted',
+  message: 'removed all instances',
+} as const;
+
+const NEVER_ESTABLISHED = {
+  type: 'Terminating',
+  status: 'False',
+  reason: 'NeverEstablished',
+  message: 'resource was never established',
+} as const;
+
+const nameOf = ({ metadata }: ApiObject) => metadata.name ?? '';
+const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';
+const keyOf = ({ group, resource }: Place) => `${resource}.${group}`;
+
+const placeOf = (crd: ApiObject): Place => ({
+  group: groupOf(crd),
+  resource: acceptedNames(crd).plural,
+});

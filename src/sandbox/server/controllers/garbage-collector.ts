@@ -1,0 +1,193 @@
+import type { OwnerReference } from '../../../api/meta.ts';
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { ApiFailure } from '../../machinery/failure.ts';
+import type { Key, Place, Storage, StoredEvent } from '../../machinery/storage/stored.ts';
+import {
+  isWaiting,
+  ORPHAN,
+  planGarbage,
+  type OwnerState,
+  type Propagation,
+  createOwnerGraph,
+  ownersOf,
+  type Stored,
+} from './garbage-plan.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+export interface DeletionOptions {
+  readonly propagationPolicy: Propagation;
+  readonly preconditions: { readonly uid: string; readonly resourceVersion: string };
+}
+
+export interface GarbageCollectorDeps {
+  readonly storage: Pick<Storage, 'get' | 'watchAll'>;
+  /** Everything that is there when it starts. */
+  readonly stored: () => Iterable<Stored>;
+  /** Where objects of a kind are kept; undefined when it is not served. */
+  readonly findKind: (
+    apiVersion: string,
+    kind: string,
+  ) => { readonly place: Place; readonly namespaced: boolean } | undefined;
+  /** Removes it or marks it for deletion. @throws ApiFailure 404, 409 */
+  readonly deleteObject: (place: Place, key: Key, options: DeletionOptions) => void | Promise<void>;
+  /** Replaces it, and removes it when it was marked and has lost its last finalizer. @throws ApiFailure 404, 409 */
+  readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
+  /** Told of what it will try again. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Deletes what has lost its owners, and does the work of foreground and orphaning deletions. Returns how to stop.
+ *
+ * @see kubernetes/pkg/controller/garbagecollector
+ */
+export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
+  const { storage, onError } = deps;
+  const graph = createOwnerGraph();
+  /** The uids of those whose owners' kinds are not served. */
+  const awaitingKinds = new Set<string>();
+  const queue = createWorkQueue({
+    onError,
+    work: (uid) => collect(uid),
+  });
+  const { add } = queue;
+
+  const collect = async (uid: string) => {
+    awaitingKinds.delete(uid);
+    const stored = graph.get(uid);
+    if (stored === undefined) return;
+    const { object } = stored;
+    const dependents = graph.dependentsOf(uid);
+    const plan = planGarbage({
+      object,
+      dependents: dependents.map((one) => one.object),
+      ownerState: (reference) => ownerState(deps, object, reference),
+    });
+    switch (plan.kind) {
+      case 'keep':
+        return;
+      case 'await-kinds':
+        awaitingKinds.add(uid);
+        return;
+      case 'await-dependents':
+        for (const { object: dependent } of dependents) add(dependent.metadata.uid ?? '');
+        return;
+      case 'orphan-dependents':
+        for (const dependent of dependents) await dropOwners(deps, dependent, [uid]);
+        await replace(deps, stored, withoutFinalizer(object, ORPHAN));
+        return;
+      case 'remove-finalizer':
+        await replace(deps, stored, withoutFinalizer(object, plan.finalizer));
+        return;
+      case 'drop-owners':
+        await dropOwners(deps, stored, plan.uids);
+        return;
+      case 'delete': {
+        if (plan.unblock && blocksOwners(object)) {
+          await replace(deps, stored, unblocked(object)); // which has it looked at again
+          return;
+        }
+        await remove(deps, stored, plan.propagation);
+      }
+    }
+  };
+
+  const react = (place: Place, event: Pick<StoredEvent, 'type' | 'object' | 'previous'>) => {
+    const { object, previous } = event;
+    const uid = object.metadata.uid ?? '';
+    if (isEvent(place)) return;
+    graph.observe(place, event);
+    if (event.type === 'DELETED') {
+      for (const dependent of graph.dependentsOf(uid)) add(dependent.object.metadata.uid ?? '');
+    } else if (object.metadata.ownerReferences !== undefined || isMarked(object)) {
+      add(uid);
+    }
+    for (const owner of [...ownersOf(object), ...(previous === undefined ? [] : ownersOf(previous))]) {
+      const stored = graph.get(owner);
+      if (stored !== undefined && isWaiting(stored.object)) add(owner);
+    }
+    if (place.resource === 'customresourcedefinitions') for (const each of awaitingKinds) add(each);
+  };
+
+  const unwatch = storage.watchAll(react);
+  for (const { place, object } of deps.stored()) react(place, { type: 'ADDED', object });
+  return () => {
+    unwatch();
+    queue.stop();
+  };
+}
+
+/** Events live too short a life to be worth collecting: upstream ignores them too. */
+const isEvent = ({ group, resource }: Place) =>
+  resource === 'events' && (group === '' || group === 'events.k8s.io');
+
+const isMarked = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== undefined;
+
+/** A reference counts in the namespace of whoever has it: another namespace's object of that name is no owner. */
+function ownerState(
+  { storage, findKind }: Pick<GarbageCollectorDeps, 'storage' | 'findKind'>,
+  { metadata: { namespace = '' } }: ApiObject,
+  { apiVersion, kind, name, uid }: OwnerReference,
+): OwnerState {
+  const found = findKind(apiVersion, kind);
+  if (found === undefined || (found.namespaced && namespace === '')) return 'unknown';
+  const owner = storage.get(found.place, { namespace: found.namespaced ? namespace : '', name });
+  if (owner?.metadata.uid !== uid) return 'gone';
+  return isWaiting(owner) ? 'waiting' : 'solid';
+}
+
+function withoutFinalizer(object: ApiObject, finalizer: string): ApiObject {
+  const left = (object.metadata.finalizers ?? []).filter((name) => name !== finalizer);
+  return withMeta(object, { finalizers: left.length === 0 ? undefined : left });
+}
+
+const blocksOwners = ({ metadata }: ApiObject) =>
+  metadata.ownerReferences?.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true) === true;
+
+function unblocked(object: ApiObject): ApiObject {
+  const ownerReferences = object.metadata.ownerReferences?.map((reference) => ({
+    ...reference,
+    blockOwnerDeletion: false,
+  }));
+  return withMeta(object, { ownerReferences });
+}
+
+async function dropOwners(
+  deps: Pick<GarbageCollectorDeps, 'replaceObject'>,
+  stored: Stored,
+  uids: readonly string[],
+): Promise<void> {
+  const left = (stored.object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
+  await replace(
+    deps,
+    stored,
+    withMeta(stored.object, { ownerReferences: left.length === 0 ? undefined : left }),
+  );
+}
+
+async function replace(
+  { replaceObject }: Pick<GarbageCollectorDeps, 'replaceObject'>,
+  { place }: Stored,
+  object: ApiObject,
+): Promise<void> {
+  await unlessGone(() => replaceObject(place, object));
+}
+
+async function remove(
+  { deleteObject }: Pick<GarbageCollectorDeps, 'deleteObject'>,
+  { place, object }: Stored,
+  propagationPolicy: Propagation,
+): Promise<void> {
+  const { namespace = '', name = '', uid = '', resourceVersion = '' } = object.metadata;
+  const options = { propagationPolicy, preconditions: { uid, resourceVersion } };
+  await unlessGone(() => deleteObject(place, { namespace, name }, options));
+}
+
+/** That somebody else was quicker is as good. */
+async function unlessGone(write: () => void | Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.status.code !== 404) throw error;
+  }
+}

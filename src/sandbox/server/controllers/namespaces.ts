@@ -1,0 +1,109 @@
+import { isEqual, type JsonObject } from '../../../json/json.ts';
+import type { ApiObject } from '../../machinery/api-object.ts';
+import { record, texts } from '../../machinery/fields.ts';
+import type { Place, Storage } from '../../machinery/storage/stored.ts';
+import { terminatingStatus, type Remaining } from './namespace-status.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+export interface NamespaceControllerDeps {
+  readonly storage: Pick<Storage, 'get' | 'list' | 'watchAll'>;
+  /** Where namespaced objects are kept, of every kind that is served. */
+  readonly namespacedPlaces: () => readonly Place[];
+  /** Deletes what is in a namespace of one resource, in the background. @throws ApiFailure when something refuses it */
+  readonly deleteAllIn: (place: Place, namespace: string) => void | Promise<void>;
+  /** Replaces it, and removes it when it was marked and has no finalizers left, of either sort. @throws ApiFailure 404, 409 */
+  readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
+  /** RFC 3339 with seconds. */
+  readonly now: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+const NAMESPACES: Place = { group: '', resource: 'namespaces' };
+/** In `spec.finalizers` of every namespace. */
+const FINALIZER = 'kubernetes';
+
+/**
+ * Empties namespaces that are being deleted, then lets them go. Returns how to stop.
+ *
+ * @see kubernetes/pkg/controller/namespace/deletion
+ */
+export function startNamespaceController(deps: NamespaceControllerDeps): () => void {
+  const { storage, onError } = deps;
+  const terminating = (name: string): ApiObject | undefined => {
+    const namespace = storage.get(NAMESPACES, { namespace: '', name });
+    return namespace?.metadata.deletionTimestamp === undefined ? undefined : namespace;
+  };
+  const { add, stop } = createWorkQueue({
+    onError,
+    work: async (name) => {
+      const namespace = terminating(name);
+      if (namespace !== undefined) await empty(deps, namespace, name);
+    },
+  });
+
+  const unwatch = storage.watchAll((place, { object: { metadata } }) => {
+    const isNamespace = place.resource === NAMESPACES.resource && place.group === NAMESPACES.group;
+    const name = (isNamespace ? metadata.name : metadata.namespace) ?? '';
+    if (name !== '' && terminating(name) !== undefined) add(name);
+  });
+  for (const { metadata } of storage.list(NAMESPACES).items) {
+    if (metadata.deletionTimestamp !== undefined) add(metadata.name ?? '');
+  }
+  return () => {
+    unwatch();
+    stop();
+  };
+}
+
+async function empty(deps: NamespaceControllerDeps, namespace: ApiObject, name: string): Promise<void> {
+  const finalizers = finalizersOf(namespace);
+  if (!finalizers.includes(FINALIZER)) return; // done here; others hold it
+  const failures = await deleteContent(deps, name);
+  const remaining = { content: contentOf(deps, name), failures: failures.map(({ message }) => message) };
+
+  const shown = await showProgress(deps, namespace, remaining);
+  const [failure] = failures; // the status has the others
+  if (failure !== undefined) throw failure;
+  if (!shown || remaining.content.length > 0) return; // what happens next has it looked at again
+  const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
+  const spec = { ...record(namespace, 'spec'), finalizers: others };
+  await deps.replaceObject(NAMESPACES, { ...namespace, spec });
+}
+
+const finalizersOf = (namespace: ApiObject) => texts(record(namespace, 'spec') ?? {}, 'finalizers');
+
+/** What went wrong, one for each resource. What is marked already waits for its finalizers. */
+async function deleteContent(deps: NamespaceControllerDeps, namespace: string): Promise<readonly Error[]> {
+  const failures: Error[] = [];
+  for (const { place, objects } of contentOf(deps, namespace)) {
+    if (objects.every(({ metadata }) => metadata.deletionTimestamp !== undefined)) continue;
+    try {
+      await deps.deleteAllIn(place, namespace);
+    } catch (error) {
+      failures.push(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+  return failures;
+}
+
+function contentOf(
+  { storage, namespacedPlaces }: NamespaceControllerDeps,
+  namespace: string,
+): Remaining['content'] {
+  return namespacedPlaces()
+    .map((place) => ({ place, objects: storage.list(place, { namespace }).items }))
+    .filter(({ objects }) => objects.length > 0);
+}
+
+/** Writes what is left into the status. False when that was news: the write comes back as an event. */
+async function showProgress(
+  { replaceObject, now }: NamespaceControllerDeps,
+  namespace: ApiObject,
+  remaining: Remaining,
+): Promise<boolean> {
+  const before: JsonObject = record(namespace, 'status') ?? {};
+  const status = terminatingStatus(before, remaining, now());
+  if (isEqual(before, status)) return true;
+  await replaceObject(NAMESPACES, { ...namespace, status });
+  return false;
+}

@@ -1,0 +1,73 @@
+import { isEqual, type JsonObject } from '../../../json/json.ts';
+import { matchesSelector, normaliseSelector } from '../../../json/label-selector.ts';
+import type { ApiObject } from '../../machinery/api-object.ts';
+import { record, records } from '../../machinery/fields.ts';
+import type { Place, Storage } from '../../machinery/storage/stored.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+export interface RoleAggregationDeps {
+  readonly storage: Pick<Storage, 'get' | 'list' | 'watchAll'>;
+  /** @throws ApiFailure 404, 409 */
+  readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
+  readonly onError: (error: unknown) => void;
+}
+
+const CLUSTER_ROLES: Place = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
+
+/**
+ * Keeps the rules of ClusterRoles with an aggregationRule. Returns how to stop.
+ *
+ * @see kubernetes/pkg/controller/clusterroleaggregation
+ */
+export function startRoleAggregation({ storage, replaceObject, onError }: RoleAggregationDeps): () => void {
+  const { add, stop } = createWorkQueue({
+    onError,
+    work: async (name) => {
+      const role = storage.get(CLUSTER_ROLES, { namespace: '', name });
+      if (role === undefined || !isAggregated(role)) return;
+      const rules = aggregatedRules(role, storage.list(CLUSTER_ROLES).items);
+      if (!isEqual(records(role, 'rules'), rules)) await replaceObject(CLUSTER_ROLES, withRules(role, rules));
+    },
+  });
+  const addAll = () => {
+    for (const role of storage.list(CLUSTER_ROLES).items)
+      if (isAggregated(role)) add(role.metadata.name ?? '');
+  };
+  const unwatch = storage.watchAll(({ group, resource }) => {
+    // Any role may be selected by any other.
+    if (group === CLUSTER_ROLES.group && resource === CLUSTER_ROLES.resource) addAll();
+  });
+  addAll();
+  return () => {
+    unwatch();
+    stop();
+  };
+}
+
+const isAggregated = (role: ApiObject) => record(role, 'aggregationRule') !== undefined;
+
+const withRules = (
+  role: ApiObject,
+  rules: readonly JsonObject[],
+): ApiObject & { readonly rules: readonly JsonObject[] } => ({
+  ...role,
+  rules,
+});
+
+/** The rules of every role that a selector of the aggregationRule selects, each rule once, in the order of the roles' names. */
+export function aggregatedRules(role: ApiObject, all: readonly ApiObject[]): readonly JsonObject[] {
+  const byName = all.toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1));
+  const rules: JsonObject[] = [];
+  for (const given of records(record(role, 'aggregationRule') ?? {}, 'clusterRoleSelectors')) {
+    const { selector, problems } = normaliseSelector(given, 'clusterRoleSelectors');
+    if (problems.length > 0) continue; // what is no selector selects nothing
+    for (const other of byName) {
+      if (other.metadata.name === role.metadata.name) continue;
+      if (!matchesSelector(selector, other.metadata.labels ?? {})) continue;
+      for (const rule of records(other, 'rules')) {
+        if (!rules.some((known) => isEqual(known, rule))) rules.push(rule);
+      }
+    }
+  }
+  return rules;
+}

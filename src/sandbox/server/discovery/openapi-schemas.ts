@@ -1,0 +1,139 @@
+import type { JsonObject } from '../../../json/json.ts';
+import type { ResourceType } from '../../machinery/resource-type.ts';
+import { OBJECT_META } from '../../machinery/schema/object-meta.ts';
+import { schemaToJson, type Schema } from '../../machinery/schema/schema.ts';
+import { gvkOf, refTo, schemaName, SHARED } from './openapi-names.ts';
+
+const API_VERSION: JsonObject = {
+  type: 'string',
+  description: 'The group and version of the schema that this object is written in.',
+};
+const KIND: JsonObject = { type: 'string', description: 'What kind of object this is, in CamelCase.' };
+
+// A reference beside other keys is only read inside of allOf.
+const metadata = (name: string, description: string): JsonObject => ({ description, allOf: [refTo(name)] });
+const METADATA = metadata(SHARED.objectMeta, "Standard object's metadata.");
+
+/** The schemas of one kind: its own and its list's. */
+export function schemasOf(type: ResourceType): JsonObject {
+  const { schema, kind, listKind } = type;
+  const name = schemaName(type, kind);
+  const published = schemaToJson(toPublished(schema, type.custom));
+  return {
+    [name]: {
+      ...published,
+      type: 'object',
+      properties: {
+        ...withoutMetadata(schema, type.custom),
+        apiVersion: API_VERSION,
+        kind: KIND,
+        metadata: METADATA,
+      },
+      'x-kubernetes-group-version-kind': [gvkOf(type)],
+    },
+    ...(type.verbs.includes('list') ? { [schemaName(type, listKind)]: toList(type, name) } : {}),
+  };
+}
+
+/** A CRD may narrow metadata further; what is published names the schema that all kinds share. */
+function withoutMetadata(schema: Schema, custom: boolean): JsonObject {
+  const entries = Object.entries(schema.properties ?? {}).filter(([key]) => key !== 'metadata');
+  return Object.fromEntries(entries.map(([key, value]) => [key, schemaToJson(toPublished(value, custom))]));
+}
+
+function toList(type: ResourceType, name: string): JsonObject {
+  return {
+    type: 'object',
+    description: `${type.listKind} is a list of ${type.kind}.`,
+    required: ['items'],
+    properties: {
+      apiVersion: API_VERSION,
+      items: { type: 'array', description: 'The objects.', items: refTo(name) },
+      kind: KIND,
+      metadata: metadata(SHARED.listMeta, "Standard list's metadata."),
+    },
+    'x-kubernetes-group-version-kind': [gvkOf({ ...type, kind: type.listKind })],
+  };
+}
+
+/** A schema in the form in which it is published: references where the API server has them. */
+function toPublished(schema: Schema, custom: boolean): Schema {
+  const { properties, items, additionalProperties } = schema;
+  if (!custom && schema['x-kubernetes-int-or-string'] === true) return intOrString(schema);
+  return {
+    ...schema,
+    ...(properties === undefined ? {} : { properties: publishedProperties(properties, custom) }),
+    ...(items === undefined ? {} : { items: toPublished(items, custom) }),
+    ...(typeof additionalProperties === 'object'
+      ? { additionalProperties: toPublished(additionalProperties, custom) }
+      : {}),
+    ...(schema['x-kubernetes-embedded-resource'] === true ? { properties: embedded(schema, custom) } : {}),
+  };
+}
+
+const publishedProperties = (properties: NonNullable<Schema['properties']>, custom: boolean) =>
+  Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, toPublished(value, custom)]));
+
+// What follows has references in it, of which Schema knows nothing, for nobody else needs them.
+
+const intOrString = ({ description }: Schema): Schema =>
+  ({
+    ...(description === undefined ? {} : { description }),
+    allOf: [refTo(SHARED.intOrString)],
+  }) as Schema;
+
+/** An embedded object has what every object has. */
+const embedded = ({ properties = {} }: Schema, custom: boolean) =>
+  ({
+    apiVersion: API_VERSION,
+    kind: KIND,
+    metadata: METADATA,
+    ...publishedProperties(properties, custom),
+  }) as NonNullable<Schema['properties']>;
+
+const STRING = { type: 'string' };
+
+/** The schemas that all documents share. */
+export const SHARED_SCHEMAS: JsonObject = {
+  [SHARED.objectMeta]: { description: 'Metadata that every object has.', ...schemaToJson(OBJECT_META) },
+  [SHARED.listMeta]: {
+    description: 'Metadata of a list.',
+    type: 'object',
+    properties: {
+      continue: STRING,
+      remainingItemCount: { type: 'integer', format: 'int64' },
+      resourceVersion: STRING,
+      selfLink: STRING,
+    },
+  },
+  [SHARED.status]: {
+    description: 'The answer to a call that returns no other object.',
+    type: 'object',
+    properties: {
+      apiVersion: API_VERSION,
+      code: { type: 'integer', format: 'int32' },
+      details: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+      kind: KIND,
+      message: STRING,
+      metadata: metadata(SHARED.listMeta, "Standard list's metadata."),
+      reason: STRING,
+      status: STRING,
+    },
+    'x-kubernetes-group-version-kind': [{ group: '', version: 'v1', kind: 'Status' }],
+  },
+  [SHARED.deleteOptions]: {
+    description: 'How to delete an object.',
+    type: 'object',
+    properties: {
+      apiVersion: API_VERSION,
+      dryRun: { type: 'array', items: STRING },
+      gracePeriodSeconds: { type: 'integer', format: 'int64' },
+      kind: KIND,
+      orphanDependents: { type: 'boolean' },
+      preconditions: { type: 'object', properties: { resourceVersion: STRING, uid: STRING } },
+      propagationPolicy: STRING,
+    },
+  },
+  [SHARED.patch]: { description: 'Changes to an object.', type: 'object' },
+  [SHARED.intOrString]: { oneOf: [{ type: 'integer' }, STRING], format: 'int-or-string' },
+};

@@ -1,0 +1,102 @@
+import { placeOf } from '../../machinery/storage/stored.ts';
+import type { ApiObject } from '../../machinery/api-object.ts';
+import { ApiFailure, badRequest, notFound } from '../../machinery/failure.ts';
+import type { ResourceRequest } from '../../machinery/request.ts';
+import type { ResourceType } from '../../machinery/resource-type.ts';
+import { parseFieldSelector, parseLabelSelector } from '../../machinery/selectors/selectors.ts';
+import { objectAnswer, type Answer } from './answer.ts';
+import type { Api, ApiRequest } from './context.ts';
+import { checkListOptions } from './list-options.ts';
+
+/** GET of one object. */
+export async function get(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+): Promise<Answer> {
+  refuseFuture(api, request.query.get('resourceVersion'));
+  const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
+  if (stored === undefined) throw notFound(type, info.name);
+  const [object = stored] = await api.convert([stored], type);
+  return objectAnswer(type, object);
+}
+
+/** GET of a collection, whole or in pages. */
+export async function list(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+): Promise<Answer> {
+  const { query } = request;
+  checkListOptions(query, false);
+  refuseFuture(api, query.get('resourceVersion'));
+  const limit = Number(query.get('limit') ?? 0);
+  const continueToken = query.get('continue') ?? '';
+  const accepts = acceptsOf(query, type);
+  const page = api.storage.list(placeOf(type), {
+    ...(type.namespaced && info.namespace !== '' ? { namespace: info.namespace } : {}),
+    ...(limit > 0 ? { limit } : {}),
+    ...(continueToken === '' ? {} : { continueToken }),
+    ...(isExact(query, limit) ? { revision: revisionOf(query.get('resourceVersion')) } : {}),
+    ...(accepts === undefined ? {} : { accepts }),
+  });
+  return { kind: 'list', type, page: { ...page, items: await api.convert(page.items, type) } };
+}
+
+/** Whether the state at the resourceVersion is asked for, not one that is as new or newer. A page is without saying so. */
+function isExact(query: URLSearchParams, limit: number): boolean {
+  if (revisionOf(query.get('resourceVersion')) === 0) return false;
+  const match = query.get('resourceVersionMatch') ?? '';
+  return match === 'Exact' || (match === '' && limit > 0);
+}
+
+/** Label and field selectors as one question; undefined when the query has none. @throws ApiFailure 400 */
+export function acceptsOf(
+  query: URLSearchParams,
+  type: ResourceType,
+): ((object: ApiObject) => boolean) | undefined {
+  const labels = query.get('labelSelector') ?? '';
+  const fields = query.get('fieldSelector') ?? '';
+  if (labels === '' && fields === '') return undefined;
+  const byLabels = parseLabelSelector(labels);
+  const byFields = parseFieldSelector(
+    fields,
+    {
+      'metadata.name': ({ metadata }) => metadata.name ?? '',
+      ...(type.namespaced
+        ? { 'metadata.namespace': ({ metadata }: ApiObject) => metadata.namespace ?? '' }
+        : {}),
+      ...type.selectableFields,
+    },
+    type.custom,
+  );
+  return (object) => byLabels(object.metadata.labels ?? {}) && byFields(object);
+}
+
+/** A resourceVersion as a number; 0 for none. @throws ApiFailure 400 */
+export function revisionOf(text: string | null): number {
+  if (text === null || text === '') return 0;
+  if (!/^\d+$/.test(text)) {
+    throw badRequest(
+      `resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+    );
+  }
+  return Number(text);
+}
+
+function refuseFuture({ storage }: Api, version: string | null): void {
+  const wanted = revisionOf(version);
+  const current = storage.revision();
+  if (wanted <= current) return;
+  throw new ApiFailure(
+    504,
+    'Timeout',
+    `Timeout: Too large resource version: ${wanted}, current: ${current}`,
+    {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      retryAfterSeconds: 1,
+    },
+  );
+}

@@ -1,0 +1,187 @@
+import { placeOf } from '../../machinery/storage/stored.ts';
+import { validateUpdate, withGeneration } from '../../machinery/objects/validate.ts';
+import { withMeta, type ApiObject, timestamp } from '../../machinery/api-object.ts';
+import { ApiFailure, badRequest, notFound } from '../../machinery/failure.ts';
+import { differsOnlyInTimes, recordUpdate } from '../../machinery/managed-fields/update.ts';
+import type { ResourceRequest } from '../../machinery/request.ts';
+import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
+import { wholeSchema } from '../../machinery/schema/object-meta.ts';
+import { objectAnswer, type Answer } from './answer.ts';
+import { complete, decodeObject } from '../../machinery/objects/decode.ts';
+import type { Api, ApiRequest } from './context.ts';
+import { objectBody } from './decode-body.ts';
+import {
+  createInstead,
+  inNamespace,
+  managerOf,
+  optionsJson,
+  recordCreation,
+  refuseEscalation,
+  storedType,
+} from './create.ts';
+import { isDone } from './delete.ts';
+import { refuseOtherLife, withIdentity, isCreatedByUpdate } from './identity.ts';
+import { writeOptionsOf, type WriteOptions } from './options.ts';
+import { narrowed, resetFields } from '../../machinery/objects/subresources.ts';
+
+/** One change of one object, tried again as long as others are faster. */
+export interface Change {
+  readonly options: WriteOptions;
+  /** What the object is to be, from what it is. Throws ApiFailure. */
+  readonly wanted: (live: ApiObject) => ApiObject;
+  /** Whether `wanted` has recorded the managed fields itself, as apply does. */
+  readonly recorded: boolean;
+  /** The uid that the object has to have; empty: any. */
+  readonly uid: string;
+  /** For a subresource with a kind of its own: admission sees the object as that. */
+  readonly view?: SubresourceView;
+}
+
+/** An object as a subresource of another kind shows it. */
+export interface SubresourceView {
+  readonly type: ResourceType;
+  readonly show: (object: ApiObject) => ApiObject;
+  /** The object with what was changed in its view. */
+  readonly put: (object: ApiObject, shown: ApiObject) => ApiObject;
+}
+
+const sameObject = (object: ApiObject) => object;
+const putWhole = (_object: ApiObject, shown: ApiObject) => shown;
+
+/** PUT of an object or of its status. */
+export async function update(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+): Promise<Answer> {
+  const options = writeOptionsOf(request.query, 'UpdateOptions');
+  const body = objectBody(request, type.kind);
+  const decoded = inNamespace(
+    decodeObject(body, type, options.fieldValidation, request.notes),
+    info.namespace,
+    type,
+  );
+  refuseOtherName(decoded, info.name);
+  const { uid = '' } = decoded.metadata;
+  const key = { namespace: info.namespace, name: info.name };
+  if (
+    info.subresource === '' &&
+    isCreatedByUpdate(type) &&
+    api.storage.get(placeOf(type), key) === undefined
+  ) {
+    refuseOtherLife(type, info.name, uid, undefined);
+    const recorded = recordCreation(api, request, type, decoded, options);
+    return objectAnswer(type, await createInstead(api, request, info, type, recorded, options), 201);
+  }
+  const object = await change(api, request, info, type, {
+    options,
+    wanted: () => decoded,
+    recorded: false,
+    uid,
+  });
+  return objectAnswer(type, object);
+}
+
+/** @throws ApiFailure 400 when a body is not about the object of the path */
+export function refuseOtherName({ metadata: { name = '' } }: ApiObject, expected: string): void {
+  if (name === '') {
+    throw badRequest(
+      `the name of the object (${expected} based on URL) was undeterminable: name must be provided`,
+    );
+  }
+  if (name !== expected) {
+    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${expected})`);
+  }
+}
+
+/** @throws ApiFailure 404 when there is nothing to change, 409 when it is not what the client has seen, and whatever refuses it */
+export async function change(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+  change: Change,
+): Promise<ApiObject> {
+  for (;;) {
+    const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
+    if (stored === undefined) throw notFound(type, info.name);
+    const [live = stored] = await api.convert([stored], type);
+    refuseOtherLife(type, info.name, change.uid, live);
+    const admitted = await admit(api, request, info, type, change, live);
+    const [next = admitted] = await api.convert([admitted], storedType(api, type));
+    // Nothing to write: the resourceVersion stays. What was stored in another version, or under another schema, is written anew.
+    if (differsOnlyInTimes(stored, next)) return live;
+    if (change.options.dryRun) return admitted;
+    try {
+      const gone = isDone(next);
+      const written = gone
+        ? api.storage.remove(
+            placeOf(type),
+            { namespace: info.namespace, name: info.name },
+            stored.metadata.resourceVersion ?? '',
+          )
+        : api.storage.replace(placeOf(type), next, stored.metadata.resourceVersion ?? '');
+      if (gone) return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
+      if (next === admitted) return written; // whose text watches and lists need too
+      const [shown = written] = await api.convert([written], type); // what was stored, and not what was sent
+      return shown;
+    } catch (error) {
+      // Somebody wrote while webhooks were asked. What was said about the newer state counts: the next round decides.
+      if (!(error instanceof ApiFailure) || error.status.reason !== 'Conflict') throw error;
+    }
+  }
+}
+
+async function admit(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+  { options, recorded, wanted: wish, view }: Change,
+  live: ApiObject,
+): Promise<ApiObject> {
+  const wanted = wish(live);
+  const object = recorded
+    ? wanted
+    : recordUpdate({
+        before: live,
+        after: wanted,
+        manager: managerOf(options, request),
+        apiVersion: apiVersionOf(type),
+        subresource: info.subresource,
+        schema: wholeSchema(type),
+        reset: resetFields(type, info.subresource),
+        now: timestamp(api.now()),
+      });
+  const { show = sameObject, put = putWhole } = view ?? {};
+  const attributes = {
+    operation: 'UPDATE',
+    type,
+    subresource: info.subresource,
+    namespace: info.namespace,
+    name: info.name,
+    oldObject: show(live),
+    ...(view === undefined ? {} : { shownAs: view.type }),
+    user: request.user,
+    dryRun: options.dryRun,
+    options: optionsJson('UpdateOptions', options),
+  } as const;
+  const shown = show(object);
+  const mutated =
+    (await api.admission.mutate(
+      { ...attributes, object: shown },
+      (next) => complete(next, view?.type ?? type),
+      request.notes,
+    )) ?? shown;
+  const kept = narrowed(withIdentity(put(object, mutated), live, type), live, type, info.subresource);
+  const prepared = withGeneration(
+    info.subresource === '' ? type.strategy.prepareForUpdate(kept, live) : kept,
+    live,
+    type,
+  );
+  validateUpdate(prepared, live, type);
+  await api.admission.validate({ ...attributes, object: show(prepared) }, request.notes);
+  refuseEscalation(api, request, type, prepared, live);
+  return prepared;
+}

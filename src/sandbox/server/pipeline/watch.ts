@@ -1,0 +1,167 @@
+import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
+import { DEFINITIONS } from '../../machinery/crd/definition.ts';
+import { ApiFailure, expired } from '../../machinery/failure.ts';
+import type { ResourceRequest } from '../../machinery/request.ts';
+import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
+import { type StoredEvent, placeOf } from '../../machinery/storage/stored.ts';
+import type { Answer, WatchEvent } from './answer.ts';
+import type { Api, ApiRequest } from './context.ts';
+import { checkListOptions } from './list-options.ts';
+import { acceptsOf, revisionOf } from './read.ts';
+
+/** The last bookmark comes so long before the end, in milliseconds: whoever watches again goes on from there. */
+const LAST_BOOKMARK_MS = 2_000;
+
+/** About once a minute, so that a watcher of a quiet resource has a resourceVersion that is still known. */
+const BOOKMARK_EVERY_MS = 60_000;
+
+/** GET of a collection with `watch=true`. */
+export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type: ResourceType): Answer {
+  const { query } = request;
+  checkListOptions(query, true);
+  const accepts = acceptsOf(query, type) ?? (() => true);
+  const inScope = (object: ApiObject) =>
+    !type.namespaced || info.namespace === '' || object.metadata.namespace === info.namespace;
+  const plan = planOf(query);
+  const timeoutMs = timeoutOf(query);
+  return {
+    kind: 'watch',
+    type,
+    timeoutMs,
+    follow: (send, end) => {
+      const deliver = inOrder(api, type, send);
+      const wants = (object: ApiObject | undefined) =>
+        object !== undefined && inScope(object) && accepts(object);
+      const bookmark = (endsInitialEvents: boolean) => {
+        deliver.now({ type: 'BOOKMARK', revision: api.storage.revision(), endsInitialEvents });
+      };
+      let stop: () => void = () => undefined;
+      try {
+        if (plan.initial) {
+          for (const object of api.storage.list(placeOf(type)).items)
+            if (wants(object)) deliver.object('ADDED', object);
+          if (plan.bookmarksInitial) bookmark(true);
+        }
+        const from = plan.initial ? api.storage.revision() : plan.from;
+        refuseForgotten(api, type, from);
+        stop = api.storage.watch(placeOf(type), from, (event) => {
+          forward(event, wants, deliver);
+        });
+      } catch (error) {
+        if (!(error instanceof ApiFailure)) throw error;
+        deliver.now({ type: 'ERROR', status: error.status });
+        end();
+        return () => undefined;
+      }
+      const timers = plan.bookmarks
+        ? [
+            setInterval(bookmark, BOOKMARK_EVERY_MS, false),
+            ...(timeoutMs > LAST_BOOKMARK_MS
+              ? [setTimeout(bookmark, timeoutMs - LAST_BOOKMARK_MS, false)]
+              : []),
+          ]
+        : [];
+      return () => {
+        timers.forEach(clearTimeout);
+        stop();
+      };
+    },
+  };
+}
+
+/** A watch that names no time is ended after one between half an hour and an hour, so that not all end at once. */
+const SHORTEST_MS = 30 * 60_000;
+
+/** Node has no longer timers. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+function timeoutOf(query: URLSearchParams): number {
+  const seconds = Number(query.get('timeoutSeconds') ?? 0);
+  return seconds > 0 ? Math.min(seconds * 1_000, LONGEST_MS) : SHORTEST_MS * (1 + Math.random());
+}
+
+/**
+ * Custom resources are served by a cache that is made anew when their definition changes, and knows nothing from before.
+ *
+ * @throws ApiFailure 410
+ */
+function refuseForgotten({ storage }: Api, type: ResourceType, from: number): void {
+  if (!type.custom) return;
+  const definition = storage.get(DEFINITIONS, { namespace: '', name: `${type.resource}.${type.group}` });
+  const since = Number(definition?.metadata.resourceVersion ?? 0);
+  if (from < since) throw expired(`too old resource version: ${from} (${since})`);
+}
+
+interface WatchPlan {
+  /** Whether what is there comes first, as ADDED. */
+  readonly initial: boolean;
+  readonly bookmarksInitial: boolean;
+  readonly bookmarks: boolean;
+  readonly from: number;
+}
+
+function planOf(query: URLSearchParams): WatchPlan {
+  const from = revisionOf(query.get('resourceVersion'));
+  const bookmarks = query.get('allowWatchBookmarks') === 'true' || query.get('allowWatchBookmarks') === '1';
+  const initialWanted = query.get('sendInitialEvents');
+  const initial = initialWanted === null ? from === 0 : initialWanted === 'true';
+  return { initial, bookmarksInitial: initialWanted === 'true' && bookmarks, bookmarks, from };
+}
+
+interface Delivery {
+  readonly object: (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject) => void;
+  readonly now: (event: WatchEvent) => void;
+}
+
+/** An object that enters or leaves the selection is added or deleted, as far as this watcher can tell. */
+function forward(
+  { type, object, previous }: StoredEvent,
+  wants: (object: ApiObject | undefined) => boolean,
+  deliver: Delivery,
+): void {
+  const is = type !== 'DELETED' && wants(object);
+  const was = type === 'DELETED' ? wants(previous ?? object) : wants(previous);
+  if (is && was) deliver.object('MODIFIED', object);
+  else if (is) deliver.object('ADDED', object);
+  else if (was) {
+    const { resourceVersion } = object.metadata;
+    deliver.object(
+      'DELETED',
+      type === 'DELETED' ? object : withMeta(previous ?? object, { resourceVersion }),
+    );
+  }
+}
+
+/** Converting may take a webhook; events keep their order all the same. */
+function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void): Delivery {
+  let waiting: Promise<void> | undefined;
+  const later = (task: () => Promise<void> | void) => {
+    const mine = (waiting ?? Promise.resolve()).then(task).catch((error: unknown) => {
+      if (error instanceof ApiFailure) send({ type: 'ERROR', status: error.status });
+    });
+    waiting = mine;
+    void mine.then(() => {
+      if (waiting === mine) waiting = undefined;
+    });
+  };
+  const now = (event: WatchEvent) => {
+    if (waiting === undefined) send(event);
+    else
+      later(() => {
+        send(event);
+      });
+  };
+  return {
+    now,
+    object: (kind, object) => {
+      if (object.apiVersion === apiVersionOf(type)) {
+        now({ type: kind, object });
+        return;
+      }
+      later(async () => {
+        const [converted = object] = await api.convert([object], type);
+        send({ type: kind, object: converted });
+      });
+    },
+  };
+}
