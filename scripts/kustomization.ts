@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 
-import type { KubeObject } from '../src/kube/object.ts';
+import type { KubeObject } from '../src/json/kube-object.ts';
 
 /** A kustomization.yaml as far as `deploy/` without its patches needs it. */
 interface Kustomization {

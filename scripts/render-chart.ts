@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 
-import type { KubeObject } from '../src/kube/object.ts';
+import type { KubeObject } from '../src/json/kube-object.ts';
 import { editsOf } from './chart/edits.ts';
 import { toTemplate } from './chart/holes.ts';
 import { readParts, type Part } from './chart/parts.ts';

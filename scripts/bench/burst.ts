@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { watch } from '../../src/runtime/watch.ts';
-import type { Log } from '../../src/kube/log.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { Log } from '../../src/log.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces as namespaceResource, secrets, services } from '../../src/kube/well-known.ts';
 import { SERVING_CERT_LABEL, SERVING_CERT_SECRET_NAME, TLS_CERT_KEY } from '../../src/pki/annotations.ts';
 import type { ClusterProcess } from './cluster-process.ts';

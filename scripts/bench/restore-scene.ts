@@ -5,7 +5,7 @@ import { applyManifests } from '../../src/cli/sandbox/manifests.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import { systemClock } from '../../src/kube/clock.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { USERS, type ControlPlane } from '../../test/support/control-plane.ts';
 import { eventually } from '../../test/support/processes.ts';
 import {

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 
 import { RESTORE_WINDOW_RULES } from '../../src/api/restore-window-rules.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { inline, lines, optional, type Edit, type Path } from './holes.ts';
 
 /** The namespace that the base is written for. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { readKustomization } from '../kustomization.ts';
 
 /** One object, and the condition of a Helm `if` under which it is there; undefined: always. */

@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { conditionsSchema } from './conditions.ts';
 import { policyMatch, type LabelSelector } from './policy-match.ts';
 import { policyDefaults, policyMutations } from './policy-mutate.ts';

@@ -1,5 +1,5 @@
 import { conditionsSchema } from './conditions.ts';
-import type { KubeObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { FIELD_PATH } from './policy-field.ts';
 import {
   anyObject,

@@ -1,6 +1,6 @@
 /** Objects whose owner references are never linked again: their controllers adopt them by labels, and delete what they did not expect. */
 import { groupOf } from './owner-record.ts';
-import type { GroupResource, OwnerReference } from './meta.ts';
+import type { GroupResource, OwnerReference } from '../json/kube-object.ts';
 
 const ADOPTED: readonly GroupResource[] = [
   { group: '', resource: 'pods' },

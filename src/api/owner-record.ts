@@ -1,6 +1,6 @@
 /** The owner references of an object as its annotation keeps them: backup tools strip the references, and keep annotations. */
 import { GROUP } from './group.ts';
-import type { OwnerReference } from './meta.ts';
+import type { OwnerReference } from '../json/kube-object.ts';
 
 export const OWNER_RECORD_ANNOTATION = `${GROUP}/owner-references`;
 

@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { conditionsSchema } from './conditions.ts';
 import { principal } from './restore-principal.ts';
 import { array, integer, object, oneOf, optional, string, type TypeOf } from './schema.ts';

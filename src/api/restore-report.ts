@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { relinkItem, violation } from './restore-findings.ts';
 import { array, integer, object, optional, string, type TypeOf } from './schema.ts';
 

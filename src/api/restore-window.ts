@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { conditionsSchema } from './conditions.ts';
 import { relinkItem, violation } from './restore-findings.ts';
 import { restoreWindowSpec, type RestoreWindowSpec } from './restore-window-spec.ts';

@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta } from './meta.ts';
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { apiGroup, array, object, optional, string, type TypeOf } from './schema.ts';
 
 const holder = object(

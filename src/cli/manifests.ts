@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
-import { groupResourceName } from '../api/meta.ts';
+import { groupResourceName } from '../json/kube-object.ts';
 import type { Config } from '../config/config.ts';
 import { AGGREGATION_LABEL } from '../runtime/policies/read-access.ts';
 import { compileHandlers, loadHandlers } from '../runtime/handlers/load-handlers.ts';

@@ -1,5 +1,5 @@
 import type { CallOptions, KubeClient } from './client.ts';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { selfSubjectAccessReviews, subjectAccessReviews } from './well-known.ts';
 
 export interface AccessQuestion {

@@ -1,5 +1,5 @@
-import type { Log } from './log.ts';
-import { keyOf, type KubeObject } from './object.ts';
+import type { Log } from '../log.ts';
+import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { WritableStore } from './store.ts';
 
 /** What happened to an object. One that was deleted and created anew is two changes, as its uid says. */

@@ -2,7 +2,8 @@
    Nothing at run time knows what the API server serves for a resource: the caller names it. */
 import { isGone, isNotFound, ListExpiredError } from './api-error.ts';
 import type { CallOptions, KubeClient, ListOptions, ObjectMetadata } from './client.ts';
-import { withKind, type KubeList, type KubeObject, type NamedRef, type Resource } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
+import { withKind, type KubeList, type NamedRef, type Resource } from './object.ts';
 import { resourcePath } from './path.ts';
 import type { Query, Rest } from './rest.ts';
 

@@ -1,7 +1,8 @@
 import { isNotFound } from './api-error.ts';
 import { callOf } from './client-reads.ts';
 import type { ApplyOptions, KubeClient, WriteOptions } from './client.ts';
-import { groupResourceName, withKind, type KubeObject, type NamedRef, type Resource } from './object.ts';
+import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
+import { withKind, type NamedRef, type Resource } from './object.ts';
 import { resourcePath } from './path.ts';
 import { APPLY_PATCH, type Rest } from './rest.ts';
 

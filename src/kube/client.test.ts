@@ -10,7 +10,7 @@ import {
   type Handler,
 } from '../../test/support/kube/fake-api-server.ts';
 import { fenced } from './fence.ts';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { mutatingWebhookConfigurations, secrets } from './well-known.ts';
 
 interface Secret extends KubeObject {

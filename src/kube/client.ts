@@ -1,6 +1,7 @@
 import { createReads } from './client-reads.ts';
 import { createWrites } from './client-writes.ts';
-import type { KubeList, ObjectMeta, KubeObject, NamedRef, Resource } from './object.ts';
+import type { ObjectMeta, KubeObject } from '../json/kube-object.ts';
+import type { KubeList, NamedRef, Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
 export interface CallOptions {

@@ -1,4 +1,4 @@
-import type { Condition } from './object.ts';
+import type { Condition } from '../json/kube-object.ts';
 
 /**
  * `conditions` with `next` in its place. `lastTransitionTime` moves only when the status does.

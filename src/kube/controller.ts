@@ -1,7 +1,7 @@
 import { isConflict } from './api-error.ts';
 import { linkedController, systemClock, type Clock } from './clock.ts';
 import { NotLeaderError } from './fence.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import type { Workqueue } from './workqueue.ts';
 
 /** How a reconcile ends when it does not throw. */

@@ -1,6 +1,7 @@
 import { isNotFound } from './api-error.ts';
 import type { Clock } from './clock.ts';
-import { isRecord, groupResourceName, type Resource } from './object.ts';
+import { groupResourceName } from '../json/kube-object.ts';
+import { isRecord, type Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
 export interface ServerVersion {

@@ -3,7 +3,7 @@ import { ApiError } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { systemClock } from './clock.ts';
 import { createEventRecorder, type EventNote } from './events.ts';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 
 const note: EventNote = {
   regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'prod', name: 'db', uid: 'u1' },

@@ -3,8 +3,8 @@ import { isAlreadyExists, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { sleep, systemClock, type Clock } from './clock.ts';
 import { toRfc3339 } from './conditions.ts';
-import type { Log } from './log.ts';
-import type { KubeObject } from './object.ts';
+import type { Log } from '../log.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { events } from './well-known.ts';
 
 /** The object that an event is about. */

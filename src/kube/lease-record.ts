@@ -1,6 +1,6 @@
 import type { CallOptions, KubeClient } from './client.ts';
 import type { Clock } from './clock.ts';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { leases } from './well-known.ts';
 
 /** @see https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/ */

@@ -2,7 +2,7 @@ import { isAlreadyExists, isConflict, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
 import { createLeaseRecord, type LeaseNotes } from './lease-record.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 
 export interface ElectionOptions {
   /** Best with a connection of its own (`createRest({ urgent: true })`). */

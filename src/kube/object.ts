@@ -1,37 +1,4 @@
-/** What every object of the Kubernetes API has in common, as it stands in JSON. */
-
-/** @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
-export interface ObjectMeta {
-  readonly name?: string;
-  readonly generateName?: string;
-  readonly namespace?: string;
-  readonly uid?: string;
-  readonly resourceVersion?: string;
-  readonly generation?: number;
-  /** RFC 3339. */
-  readonly creationTimestamp?: string;
-  /** RFC 3339; set once deletion was asked for and finalizers hold the object back. */
-  readonly deletionTimestamp?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly finalizers?: readonly string[];
-  readonly ownerReferences?: readonly OwnerReference[];
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
-  readonly blockOwnerDeletion?: boolean;
-}
-
-export interface KubeObject {
-  readonly apiVersion?: string;
-  readonly kind?: string;
-  readonly metadata?: ObjectMeta;
-}
+import type { KubeObject } from '../json/kube-object.ts';
 
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion?: string;
@@ -65,23 +32,6 @@ export interface NamedRef {
   readonly name: string;
 }
 
-/** A condition of the API conventions: `reason` is one CamelCase word, `message` is for people. */
-export interface Condition {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  readonly reason: string;
-  readonly message: string;
-  readonly observedGeneration?: number;
-  /** RFC 3339; moves only when `status` does. */
-  readonly lastTransitionTime: string;
-}
-
-/** `namespace/name`, or `name` for a cluster-scoped object. */
-export function keyOf(object: KubeObject): string {
-  const { namespace, name = '' } = object.metadata ?? {};
-  return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
-}
-
 /** `v1` for the core group, otherwise `group/version`. */
 export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
@@ -90,11 +40,6 @@ export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'versi
 /** The object with the apiVersion and kind of its resource. */
 export function withKind<T extends KubeObject>(resource: Resource, object: T): T {
   return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
-}
-
-/** `datacenters.infra.example.com`, or `secrets` for the core group: how people and RBAC write a resource. */
-export function groupResourceName({ group, resource }: Pick<Resource, 'group' | 'resource'>): string {
-  return group === '' ? resource : `${resource}.${group}`;
 }
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,4 +1,5 @@
-import { groupResourceName, type Resource } from './object.ts';
+import { groupResourceName } from '../json/kube-object.ts';
+import type { Resource } from './object.ts';
 
 export interface PathParts {
   readonly namespace?: string | undefined;

@@ -7,7 +7,8 @@ import {
   type FakeServer,
   type Handler,
 } from '../../test/support/kube/fake-api-server.ts';
-import type { KubeObject, Resource } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
+import type { Resource } from './object.ts';
 import { createReflector, type Change, type ReflectorOptions } from './reflector.ts';
 import { createStore } from './store.ts';
 import type { ServerResponse } from 'node:http';

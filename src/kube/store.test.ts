@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { createStore } from './store.ts';
 
 interface Server extends KubeObject {

@@ -1,5 +1,5 @@
 import { deepFreeze } from '../json/objects.ts';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 
 /** The objects of one resource, as last seen. All of them are frozen to the bottom. */
 export interface Store<T extends KubeObject> {

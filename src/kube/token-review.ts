@@ -1,6 +1,6 @@
 import type { AccessSubject } from './access.ts';
 import type { CallOptions, KubeClient } from './client.ts';
-import type { KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { tokenReviews } from './well-known.ts';
 
 interface TokenReview extends KubeObject {

@@ -1,4 +1,5 @@
-import { isRecord, type KubeObject } from './object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
+import { isRecord } from './object.ts';
 
 /** One line of a watch. @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes */
 export type WatchEvent =

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
-import type { KubeObject } from '../api/meta.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { isAmong, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { Principal } from '../api/restore-principal.ts';

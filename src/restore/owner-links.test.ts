@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { KubeObject, ObjectMeta, OwnerReference } from '../api/meta.ts';
+import type { KubeObject, ObjectMeta, OwnerReference } from '../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../api/owner-record.ts';
 import { linkPatch, lostOwners, NO_LIMITS, planLinks, type OwnerState } from './owner-links.ts';
 

@@ -1,5 +1,5 @@
 /** Which recorded owners of a restored object are linked again: judged from the object and from its owners as they are now. */
-import type { GroupResource, KubeObject, OwnerReference } from '../api/meta.ts';
+import type { GroupResource, KubeObject, OwnerReference } from '../json/kube-object.ts';
 import { mayOwnAgain } from '../api/owner-kinds.ts';
 import {
   encodeOwnerRecord,

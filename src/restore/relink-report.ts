@@ -1,5 +1,5 @@
 /** What became of lost owners, as it stands in a RestoreWindow's status. */
-import type { Condition } from '../api/meta.ts';
+import type { Condition } from '../json/kube-object.ts';
 import type { RelinkItem } from '../api/restore-findings.ts';
 import type { RestoreWindowStatus } from '../api/restore-window.ts';
 import { LISTED } from './report.ts';

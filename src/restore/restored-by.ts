@@ -1,6 +1,6 @@
 /** Which objects a restore has made, as far as that shows in the objects themselves. */
 import type { RestoreDetector } from '../api/restore-detector.ts';
-import type { ObjectMeta } from '../api/meta.ts';
+import type { ObjectMeta } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 
 /** What shows when an object was made, and by which restore it says it was. */

@@ -1,4 +1,4 @@
-import type { KubeObject } from '../api/meta.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import type { Violation } from '../api/restore-window.ts';
 
 /** How a report names an object. */

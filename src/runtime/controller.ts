@@ -1,4 +1,5 @@
 /** A workqueue and the workers that empty it. */
+import type { Log } from '../log.ts';
 import { runController } from '../kube/controller.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
 import type { Context } from './context.ts';
@@ -61,13 +62,6 @@ export const GONE: ReconcileResult = { kind: 'gone' };
 
 export function requeueIn(ms: number, now: Date): ReconcileResult {
   return { kind: 'requeue', at: new Date(now.getTime() + ms) };
-}
-
-/** The part of pino that controllers use. `info` when the cluster was changed, `debug` for the rest. */
-export interface Log {
-  readonly debug: (fields: object, message: string) => void;
-  readonly info: (fields: object, message: string) => void;
-  readonly warn: (fields: object, message: string) => void;
 }
 
 /** Tells the people who look at an object what was done about it. Never throws. */

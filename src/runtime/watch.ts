@@ -1,8 +1,8 @@
 /** A store and the reflector that fills it, running until the signal aborts. */
 import type { Listeners } from './listeners.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Log } from '../kube/log.ts';
-import type { KubeObject } from '../kube/object.ts';
+import type { Log } from '../log.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { createReflector, type ReflectorOptions } from '../kube/reflector.ts';
 import type { Rest } from '../kube/rest.ts';
 import { createStore, type Store, type StoreOptions } from '../kube/store.ts';

@@ -14,7 +14,7 @@ import {
 import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
 import { abortInTime } from './answer-signal.ts';
 import { failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import type { Metrics, Outcome } from './metrics.ts';
 import type { Pressure } from './pressure.ts';
 import { refuseUnderPressure, toBusy } from './pressure-hook.ts';
@@ -29,7 +29,7 @@ export interface AdmissionDeps {
   readonly validate: Decide;
   readonly pressure: Pressure;
   /** Without `debug` nothing is said of what is routine: there is one for each write to the cluster. */
-  readonly log: Log & { readonly debug?: Log['info'] | undefined };
+  readonly log: Omit<Log, 'debug'> & { readonly debug?: Log['debug'] | undefined };
   readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
   readonly tracing?: ServerTracing | undefined;
 }

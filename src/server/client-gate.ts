@@ -6,7 +6,7 @@ import type { Server } from 'node:https';
 import { busy, failure, send, type Answer, type Reply } from './answer.ts';
 import { clientOf, type Client, type ClientTrust } from './client-trust.ts';
 import type { ConnectionMetrics } from './connection-metrics.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 
 export interface ClientGate {
   readonly trust: () => ClientTrust;
@@ -17,7 +17,7 @@ export interface ClientGate {
 }
 
 export interface ClientGateDeps {
-  readonly log: Log;
+  readonly log: Pick<Log, 'warn'>;
   readonly metrics: Pick<ConnectionMetrics, 'refusedClient'>;
 }
 

@@ -11,12 +11,12 @@ import {
   type AnsweredReview,
   type ConversionDeps,
 } from '../admission/conversion/answer-review.ts';
-import { groupResourceName } from '../api/meta.ts';
+import { groupResourceName } from '../json/kube-object.ts';
 import { answerSignal } from './answer-signal.ts';
 import { busy, retry, send, type Reply } from './answer.ts';
 import type { ConversionMetrics } from './conversion-metrics.ts';
 import { createFairShare } from './fair-share.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import { sendLong } from './long-answer.ts';
 import { createTimeSlices } from './time-slices.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
@@ -24,7 +24,7 @@ import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
   /** Bytes of the largest review that is taken. */
   readonly bodyLimit: number;
-  readonly log: Log & { readonly debug: Log['info'] };
+  readonly log: Log;
   readonly metrics: ConversionMetrics;
 }
 

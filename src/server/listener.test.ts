@@ -4,7 +4,7 @@ import { ALLOWED } from '../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
 import { createListener } from './listener.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import { pressureOf } from '../../test/support/server/pressure.ts';
 
 const now = new Date();
@@ -18,7 +18,7 @@ async function certificate() {
 
 function start() {
   const lines: unknown[] = [];
-  const log: Log = {
+  const log: Pick<Log, 'info' | 'warn' | 'error'> = {
     info: (fields, message) => lines.push({ ...fields, message }),
     warn: () => undefined,
     error: () => undefined,

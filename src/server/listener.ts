@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 
 import type { ClientGate } from './client-gate.ts';
 import type { ClientTrust } from './client-trust.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
 import {
   buildWebhookServer,
@@ -34,7 +34,7 @@ export interface ListenerOptions {
   /** Default: whoever reaches the port may come in. */
   readonly gate?: ClientGate | undefined;
   readonly deps: WebhookDeps;
-  readonly log: Log;
+  readonly log: Pick<Log, 'info'>;
 }
 
 export function createListener({ host, port, limits, gate, deps, log }: ListenerOptions): Listener {

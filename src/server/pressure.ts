@@ -4,7 +4,7 @@ import { getHeapStatistics } from 'node:v8';
 import { createBodyRoom, type Reservation } from './body-room.ts';
 import type { EventLoop } from './event-loop.ts';
 import { createFairShare, type Lack } from './fair-share.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 
 /**
  * Why a review is refused: `reviews`: as many are under way as may be; `entry`: as many of its own webhook entry, while others
@@ -46,7 +46,7 @@ export interface PressureDeps {
     readonly reviewsInFlight: (count: () => number) => void;
     readonly refusedReview: (why: Overload) => void;
   };
-  readonly log: Log;
+  readonly log: Pick<Log, 'warn'>;
   /** In milliseconds. */
   readonly now?: () => number;
 }
@@ -104,7 +104,7 @@ export function createPressure(limits: PressureLimits, deps: PressureDeps): Pres
 
 const ADMITTED: Arrival = { kind: 'admitted', body: undefined };
 
-function createReport(log: Log, now: () => number): (why: Overload) => void {
+function createReport(log: Pick<Log, 'warn'>, now: () => number): (why: Overload) => void {
   const refused = new Map<Overload, number>();
   let quietUntil = -Infinity;
   return (why) => {

@@ -1,7 +1,7 @@
 /** The part of the tracing that this room uses. Where it is undefined, nobody asked for traces. */
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { groupResourceName } from '../api/meta.ts';
+import { groupResourceName } from '../json/kube-object.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import type { Outcome } from './metrics.ts';
 

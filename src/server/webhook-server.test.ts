@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { ALLOWED, type Decision } from '../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
-import type { Log } from './log.ts';
+import type { Log } from '../log.ts';
 import { pressureOf } from '../../test/support/server/pressure.ts';
 import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
 

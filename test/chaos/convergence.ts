@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import {
   mutatingWebhookConfigurations,
   secrets,

@@ -1,5 +1,6 @@
 /** What the load of the chaos suite writes: Machines that stand in Racks, and the policy that says what they have to be like. */
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 
 const GROUP = 'chaos.example.com';
 

@@ -1,7 +1,7 @@
 /** The life of the CA, in a whole replica against an API server. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { findHelms, type RenderOptions } from '../support/helm.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';

@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { devSessionOf } from '../../src/admission/webhooks/dev-session.ts';
 import type { LentConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
   mutatingWebhookConfigurations,

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { mutatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import type { Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';

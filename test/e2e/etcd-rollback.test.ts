@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, leases, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import {

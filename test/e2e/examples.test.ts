@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { readManifests } from '../../src/cli/sandbox/manifests.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { namespaces, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { established, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { DATACENTERS, localService, SERVERS } from '../support/cluster.ts';
 import { createFaultPlan, faultSeed, runFaultPlan, underSeed } from '../support/faults.ts';

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, DATACENTERS, localService, SERVERS } from '../support/cluster.ts';
 import type { Fault, WatchFault } from '../support/faults.ts';

@@ -4,7 +4,8 @@ import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
   mutatingWebhookConfigurations,

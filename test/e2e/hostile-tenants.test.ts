@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, events, namespaces, secrets, services } from '../../src/kube/well-known.ts';
 import {
   createNamespace,

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, events } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';

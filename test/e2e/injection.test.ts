@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:https';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';

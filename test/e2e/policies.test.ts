@@ -5,7 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { ApiError } from '../../src/kube/api-error.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, createNamespace, SERVERS, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';

@@ -1,7 +1,7 @@
 /** More reviews than a replica takes at a time: the API server asks again, and nobody's write fails for it. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
 import {
   applyExamples,

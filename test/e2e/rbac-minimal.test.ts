@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { readManifests } from '../../src/cli/sandbox/manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Rest } from '../../src/kube/rest.ts';
 import { createNamespace, startCluster, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import {

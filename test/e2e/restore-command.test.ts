@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { DATACENTERS, RESTORE_WINDOWS, SERVERS, type Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import { createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';

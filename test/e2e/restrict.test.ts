@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, namespaces } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { events, secrets, services } from '../../src/kube/well-known.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { STATUS_AUDIENCE } from '../../src/server/status-page/credentials.ts';
 import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, services } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, localService, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';

@@ -1,5 +1,5 @@
 /** A steady stream of changes to objects through the API server: as many come as go. */
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { localService, type Cluster } from '../support/cluster.ts';
 import { gadget, kindOf } from './scene.ts';

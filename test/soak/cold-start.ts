@@ -1,6 +1,6 @@
 /** How long a replica takes from its start until it is ready, in a cluster with much in it. */
 import { namespaces, services } from '../../src/kube/well-known.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ADMISSION_POLICIES, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { startReplica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';

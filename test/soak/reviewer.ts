@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import type { WebhookConfigurationObject } from '../support/objects.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { createSeeded } from '../support/seeded.ts';

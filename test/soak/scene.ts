@@ -1,5 +1,6 @@
 /** A cluster with as many governed kinds, policies and objects as a large one has. */
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { USERS } from '../support/control-plane.ts';
 import { established, type Cluster } from '../support/cluster.ts';
 

@@ -8,7 +8,8 @@ import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import type { Impersonation } from '../../src/kube/impersonation.ts';
-import type { KubeObject, NamedRef, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import {

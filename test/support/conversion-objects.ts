@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 
 import { readManifests } from '../../src/cli/sandbox/manifests.ts';
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { established, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import { isTrue, type Conditioned } from './objects.ts';

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { localService, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import { testsSandbox } from './control-plane.ts';
 import type { Kubectl } from './kubectl.ts';

@@ -1,5 +1,5 @@
 /** What the manifests in deploy/ allow Gatehouse, one permission at a time, and what an API server's audit log says it used. */
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { AuditEvent } from './control-plane.ts';
 
 /** `update gatehouse.dev/restorewindows/status`; behind it the namespace, where a Role gives it: ` in gatehouse-system`. */

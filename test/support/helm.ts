@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 
 const run = promisify(execFile);
 const CHART = join(import.meta.dirname, '..', '..', 'deploy', 'chart', 'gatehouse');

@@ -1,6 +1,7 @@
 /** Objects of all kinds that can carry a CA bundle, and how tests look at them. */
 import { isConflict } from '../../src/kube/api-error.ts';
-import type { KubeObject, NamedRef, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import {
   apiServices,
   configMaps,

@@ -1,5 +1,5 @@
 /** Objects of the examples, and what tests read of built-in kinds. */
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 
 export {
   datacenter,

@@ -9,7 +9,8 @@ import {
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject, OwnerReference, Resource } from '../../src/kube/object.ts';
+import type { KubeObject, OwnerReference } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import type { Cluster } from './cluster.ts';
 import { enforceExamples, seeInForce } from './gatehouse-cluster.ts';
 import { datacenter, server, type Conditioned } from './objects.ts';

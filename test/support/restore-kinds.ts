@@ -1,5 +1,6 @@
 /** Kinds whose alphabet is the wrong way round for a backup tool: `applications` name `zones`, and one another. */
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 
 const GROUP = 'restore.example.com';
 

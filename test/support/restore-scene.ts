@@ -7,7 +7,7 @@ import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { readManifests } from '../../src/cli/sandbox/manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, RESTORE_WINDOWS, type Cluster } from './cluster.ts';
 import { seeInForce, untilRefused } from './gatehouse-cluster.ts';

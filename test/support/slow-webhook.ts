@@ -4,7 +4,8 @@ import { json } from 'node:stream/consumers';
 
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { isRecord, type KubeObject } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { isRecord } from '../../src/kube/object.ts';
 import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { listen } from './tls.ts';
 

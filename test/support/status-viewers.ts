@@ -1,5 +1,6 @@
 /** Service accounts that look at the status page of a replica, or may not. */
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import type { Cluster } from './cluster.ts';
 import type { Replica } from './gatehouse.ts';
 

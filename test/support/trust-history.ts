@@ -1,7 +1,8 @@
 /** All that was ever served or published while a CA rotated, in the order in which the API server took it. */
 import type { X509Certificate } from 'node:crypto';
 
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { resourcePath } from '../../src/kube/path.ts';
 import {
   configMaps,

@@ -1,5 +1,6 @@
 /** The kind in which Velero keeps its restores, as far as one needs it to follow them. */
-import type { KubeObject, Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
 
 export const RESTORES: Resource = {
   group: 'velero.io',

@@ -1,6 +1,6 @@
 /** How Velero writes the objects of a backup, one after the other, and what it makes of refusals. */
 import { resourcePath } from '../../src/kube/path.ts';
-import { groupResourceName } from '../../src/kube/object.ts';
+import { groupResourceName } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import { isRefusal, sayOf, type Answer, type Json, type ToolClient } from './velero-client.ts';
 import { mergeDiff, restoreLabels, stripped, withMetadata, type BackupObject } from './velero-objects.ts';

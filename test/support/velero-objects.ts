@@ -1,7 +1,8 @@
 /** What Velero makes of an object of a backup before it sends it. */
 import { createHash } from 'node:crypto';
 
-import { isRecord, type ObjectMeta, type KubeObject } from '../../src/kube/object.ts';
+import type { ObjectMeta, KubeObject } from '../../src/json/kube-object.ts';
+import { isRecord } from '../../src/kube/object.ts';
 
 /** An object as a cluster returned it, and so as it stands in a backup. */
 export type BackupObject = KubeObject & {

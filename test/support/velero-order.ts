@@ -1,6 +1,6 @@
 /** In which order Velero restores. */
 import type { Resource } from '../../src/kube/object.ts';
-import { groupResourceName } from '../../src/kube/object.ts';
+import { groupResourceName } from '../../src/json/kube-object.ts';
 import type { Seeded } from './seeded.ts';
 import type { BackupObject } from './velero-objects.ts';
 

@@ -3,7 +3,8 @@
  * restores custom resources and Namespaces; Pods, volumes and plugins are left out, as are the watches of its informers.
  * @see https://github.com/velero-io/velero/blob/main/pkg/restore/restore.go
  */
-import { apiVersionOf, type KubeObject, type Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { apiVersionOf, type Resource } from '../../src/kube/object.ts';
 import { resourcePath } from '../../src/kube/path.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';

@@ -12,7 +12,7 @@ import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, serverOf } from './pki/fixtures.ts';
 import type { Authority } from '../../src/pki/authority/authority.ts';
 import { noConversions } from './server/conversion.ts';
-import type { Log } from '../../src/server/log.ts';
+import type { Log } from '../../src/log.ts';
 import type { Outcome } from '../../src/server/metrics.ts';
 import { pressureOf } from './server/pressure.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';

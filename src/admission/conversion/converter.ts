@@ -1,4 +1,4 @@
-import type { GroupResource } from '../../api/meta.ts';
+import type { GroupResource } from '../../json/kube-object.ts';
 import type { JsonObject } from '../../json/json.ts';
 
 /**

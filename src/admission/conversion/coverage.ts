@@ -1,5 +1,5 @@
 import type { ConversionPolicySpec } from '../../api/conversion-policy.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import type { ConversionProblem } from './conversion-problem.ts';
 import type { Definition } from './definition.ts';

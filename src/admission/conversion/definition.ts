@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { GroupResource } from '../../api/meta.ts';
+import type { GroupResource } from '../../json/kube-object.ts';
 import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 
 /** What conversion needs to know of a CustomResourceDefinition. */

@@ -1,5 +1,5 @@
 /** Whether the API server asks Gatehouse to convert, and what to write into the CustomResourceDefinition so that it does. */
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import type { Definition } from './definition.ts';
 

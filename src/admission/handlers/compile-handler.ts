@@ -1,4 +1,4 @@
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { compileMatch } from '../policy/match/compile-match.ts';
 import type { CompiledMatch } from '../policy/compiled-policy.ts';
 import { type AdmissionRequest, type Operation, writes } from '../review/request.ts';

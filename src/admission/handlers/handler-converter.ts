@@ -1,4 +1,4 @@
-import type { GroupResource } from '../../api/meta.ts';
+import type { GroupResource } from '../../json/kube-object.ts';
 import type { Converter } from '../conversion/converter.ts';
 import { ConversionFailure } from '../conversion/converter.ts';
 import { ownValue, type JsonObject } from '../../json/json.ts';

@@ -1,5 +1,5 @@
 import type { ReadKind } from './compile-handler.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { isJsonObject, ownValue } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
 import { deepFreeze } from '../../json/objects.ts';

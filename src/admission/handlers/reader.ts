@@ -1,5 +1,5 @@
 /** `context.get` and `context.list`. */
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { isJsonObject, ownValue } from '../../json/json.ts';
 import { matchesSelector, normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
 import { isDnsLabel, isObjectName } from '../../json/names.ts';

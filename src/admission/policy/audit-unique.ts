@@ -1,4 +1,4 @@
-import type { GroupResource, KubeObject, ObjectRef } from '../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import { exemptionOf } from './exceptions/exemption.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';

@@ -1,4 +1,4 @@
-import type { GroupResource, KubeObject } from '../../api/meta.ts';
+import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import { auditUnique } from './audit-unique.ts';
 import { missingTarget } from './references/check-references.ts';
 import type { Violation } from './violation.ts';

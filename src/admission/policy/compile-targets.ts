@@ -1,6 +1,6 @@
 /** What of the cluster a policy needs at hand. */
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { clusterScoped, type Resolve } from './references/compile-references.ts';
 import type { CompiledMatch, CompiledParams, CompiledPolicy, CompiledTarget } from './compiled-policy.ts';
 import type { Reads } from './expressions/expression.ts';

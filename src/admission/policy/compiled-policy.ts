@@ -1,5 +1,5 @@
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import type { GroupResource } from '../../api/meta.ts';
+import type { GroupResource } from '../../json/kube-object.ts';
 import type { ValidationRule } from '../../api/policy-validate.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import type { CauseType } from '../review/decision.ts';

@@ -4,7 +4,7 @@ import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './expressions/bindings.ts';
 

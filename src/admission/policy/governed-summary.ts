@@ -1,4 +1,4 @@
-import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { isBeingDeleted } from './references/check-references.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { restricting } from '../webhooks/policy-entries.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import type { KubeObject, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import { compilePolicy, type CompiledPolicy } from './compile.ts';
 import type { Decision } from '../review/decision.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';

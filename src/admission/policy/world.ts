@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '../../api/meta.ts';
+import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '../../json/kube-object.ts';
 import type { Requester } from '../../api/principals.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';

@@ -1,7 +1,7 @@
 /** What becomes of the entries of a webhook configuration while a laptop serves them, and after it. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import {
   DEV_SESSION_MS,
   devSessionOf,

@@ -1,5 +1,5 @@
 /** A laptop borrows the webhook configurations of a cluster for a while: the note that says so, and what is read out of it. */
-import type { KubeObject, ObjectMeta } from '../../api/meta.ts';
+import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { isJsonObject } from '../../json/json.ts';
 
 /** On the two configurations named `gatehouse`, and of no meaning anywhere else. */

@@ -1,5 +1,5 @@
 /** The webhook entries for deletions of what references name with `onTargetDelete: Restrict`. */
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { CompiledMatch, CompiledPolicy, CompiledReference } from '../policy/compiled-policy.ts';
 import { entryIdOf } from './scope.ts';
 

@@ -1,5 +1,5 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { isAmongExpression } from './restorer-entries.ts';
 

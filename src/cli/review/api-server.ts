@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { JsonObject } from '../../json/json.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
-import type { ObjectRef } from '../../api/meta.ts';
+import type { ObjectRef } from '../../json/kube-object.ts';
 import type { ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { complete, decodeObject } from '../../sandbox/machinery/objects/decode.ts';

@@ -5,7 +5,7 @@ import { readDefinition } from '../../admission/conversion/definition.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { createConverter, type ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { DEFINITIONS } from '../../sandbox/machinery/crd/definition.ts';

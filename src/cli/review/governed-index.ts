@@ -3,7 +3,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { needsSketches, sketchOf } from '../../admission/policy/governed-summary.ts';
 import { targetKey } from '../../admission/policy/references/read-references.ts';
 import type { Claims, GovernedIndex } from '../../admission/policy/world.ts';
-import type { ObjectRef } from '../../api/meta.ts';
+import type { ObjectRef } from '../../json/kube-object.ts';
 import { governed } from '../../runtime/policies/policies.ts';
 import type { Contents } from './world.ts';
 

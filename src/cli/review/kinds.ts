@@ -3,7 +3,7 @@ import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/references/compile-references.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/machinery/crd/definition.ts';
 import { definitionType } from '../../sandbox/machinery/crd/definition-type.ts';

@@ -8,7 +8,7 @@ import {
 import type { JsonObject } from '../../json/json.ts';
 import type { MatchCondition } from '../../admission/webhooks/scope.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { governed } from '../../runtime/policies/policies.ts';
 import type { ResourceRegistry } from '../../sandbox/machinery/resource-type.ts';
 import type { PlacedObject } from './documents.ts';

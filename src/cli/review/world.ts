@@ -9,7 +9,7 @@ import {
   type GroupResource,
   type KubeObject,
   type ObjectRef,
-} from '../../api/meta.ts';
+} from '../../json/kube-object.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
 import { NO_CLAIMS } from './governed-index.ts';

@@ -5,7 +5,8 @@ import { parseAllDocuments } from 'yaml';
 
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { Resource } from '../../kube/object.ts';
 
 /** How long a kind that was just defined may take to be served, in milliseconds. */
 const SERVED_WITHIN_MS = 10_000;

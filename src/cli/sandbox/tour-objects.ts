@@ -1,5 +1,6 @@
 /** The objects that the tour of the sandbox creates. */
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { Resource } from '../../kube/object.ts';
 
 export const SERVERS: Resource = {
   group: 'infra.example.com',

@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Impersonation } from '../../kube/impersonation.ts';
-import type { KubeObject, NamedRef, Resource } from '../../kube/object.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { NamedRef, Resource } from '../../kube/object.ts';
 import { namespaces, secrets, services, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { readManifests } from './manifests.ts';
 import {

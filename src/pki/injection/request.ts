@@ -1,5 +1,5 @@
 /** What an object asks of the injector, read from its annotations. */
-import type { ObjectMeta } from '../../api/meta.ts';
+import type { ObjectMeta } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
   ALLOW_DIRECT_INJECTION,

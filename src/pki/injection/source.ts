@@ -1,5 +1,5 @@
 /** A CA bundle out of somebody's Secret or ConfigMap. */
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';

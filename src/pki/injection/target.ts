@@ -1,5 +1,5 @@
 /** The kinds that can carry a CA bundle: where in them it stands, and who owns that place. */
-import type { KubeObject, ObjectMeta } from '../../api/meta.ts';
+import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER } from '../annotations.ts';
 import {

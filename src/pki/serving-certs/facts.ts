@@ -5,7 +5,7 @@ import { certificateFields, OID } from '../x509/certificate-fields.ts';
 import { rootOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf, readPrivateKeyPem, splitCertificates } from '../x509/pem.ts';
-import type { ObjectMeta } from '../../api/meta.ts';
+import type { ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { isOpenshiftAnnotation } from './openshift.ts';
 import type { Secret } from './secret.ts';

@@ -1,5 +1,5 @@
 import { parseDuration } from '../../api/duration.ts';
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
   SERVING_CERT_DURATION,

@@ -1,4 +1,4 @@
-import type { KubeObject, OwnerReference } from '../../api/meta.ts';
+import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import {
   CA_BUNDLE_KEY,
   SERVING_CERT_ADOPT,

@@ -5,7 +5,8 @@ import type { AuthorityDeps } from './authority.ts';
 import type { ConfigMap } from './ca-bundle.ts';
 import type { PublishedBundle } from './rotation.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { keyOf, type KubeObject, type Resource } from '../../kube/object.ts';
+import { keyOf, type KubeObject } from '../../json/kube-object.ts';
+import type { Resource } from '../../kube/object.ts';
 import {
   configMaps,
   mutatingWebhookConfigurations,

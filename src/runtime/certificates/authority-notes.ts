@@ -3,7 +3,8 @@ import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
 import type { AuthorityVerdict } from '../../pki/authority/recovery.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import type { Log, RecordEvent } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import type { RecordEvent } from '../controller.ts';
 import type { RotationNote } from './rotation-note.ts';
 import type { WriteRefused } from '../write-refused.ts';
 

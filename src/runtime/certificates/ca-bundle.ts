@@ -1,10 +1,11 @@
 /** On the leader: the ConfigMap `gatehouse-cabundle` holds the CA bundle, for whoever wants to mount or copy it. */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import { ownStateLabels } from './authority.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { AWAIT_CHANGE, requeueIn, type Reconcile } from '../controller.ts';
 
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;

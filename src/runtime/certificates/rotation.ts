@@ -30,7 +30,7 @@ import {
   type RotationTimes,
 } from '../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import type { Log } from '../controller.ts';
+import type { Log } from '../../log.ts';
 import { rotationNote, type RotationNote } from './rotation-note.ts';
 import type { TrustEvidence } from './trust-evidence.ts';
 

@@ -9,7 +9,7 @@ import {
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { sketchOf } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
-import type { KubeObject, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
 import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsDeps } from './unique-claims.ts';

@@ -19,17 +19,11 @@ import { isJsonObject } from '../../json/json.ts';
 import { targetKey } from '../../admission/policy/references/read-references.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { Claims, World } from '../../admission/policy/world.ts';
-import type { KubeObject, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { governed } from '../policies/policies.ts';
-import {
-  AWAIT_CHANGE,
-  GONE,
-  requeueIn,
-  type Log,
-  type Reconcile,
-  type ReconcileResult,
-} from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 
 export interface UniqueClaimsDeps {
   /** Those in force. */

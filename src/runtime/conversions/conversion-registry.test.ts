@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { compiled } from '../../../test/support/admission/conversion.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import {
   createConversionRegistry,
   type ConversionRegistry,

@@ -2,7 +2,7 @@
 import type { CompiledConversion } from '../../admission/conversion/compile.ts';
 import type { Converter, ConversionSubject, ConverterLookup } from '../../admission/conversion/converter.ts';
 import type { Definition } from '../../admission/conversion/definition.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 
 export interface ConversionState {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { installationOf, type OwnService } from '../../admission/conversion/installation.ts';
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
-import type { Condition } from '../../api/meta.ts';
+import type { Condition } from '../../json/kube-object.ts';
 import type { ConversionState } from './conversion-registry.ts';
 import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
 

@@ -8,9 +8,10 @@ import { compileConversion, type CompiledConversion } from '../../admission/conv
 import { CONVERSION_REASONS, type ConversionProblem } from '../../admission/conversion/conversion-problem.ts';
 import { sameForConversion, type Definition } from '../../admission/conversion/definition.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile } from '../controller.ts';
 
 /** `unread`: nobody can tell yet whether there is one. */
 export type DefinitionRead =

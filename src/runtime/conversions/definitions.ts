@@ -1,8 +1,7 @@
 /** The CustomResourceDefinitions that somebody converts for, each watched by itself: a cluster may have thousands of others. */
 import { readDefinition, type Definition } from '../../admission/conversion/definition.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { DefinitionRead } from './conversions.ts';
-import type { KubeObject } from '../../kube/object.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 

@@ -1,13 +1,12 @@
 /** Conversion on every replica, with nothing of admission in its way; and its part for the leader. */
 import type { Converter } from '../../admission/conversion/converter.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { keyOf, groupResourceName } from '../../json/kube-object.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { createConversionRegistry } from './conversion-registry.ts';
 import { createConversionStatusReconciler } from './conversion-status.ts';
 import { createConversionsReconciler, targetOf } from './conversions.ts';
 import { createListeners } from '../listeners.ts';
 import { setCondition } from '../../kube/conditions.ts';
-import { keyOf } from '../../kube/object.ts';
 import type { ConversionServing } from '../../server/conversion-routes.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { Context } from '../context.ts';

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import type { Place } from '../../admission/handlers/handler-world.ts';
-import { groupResourceName, objectKey, type GroupResource } from '../../api/meta.ts';
+import { type KubeObject, groupResourceName, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface HandlerStores {

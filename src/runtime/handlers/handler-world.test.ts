@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { Unreadable } from '../../admission/handlers/errors.ts';
 import { ApiError } from '../../kube/api-error.ts';
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { Resource } from '../../kube/object.ts';
 import { createHandlerWorld, type HandlerWorldParts } from './handler-world.ts';
 
 const KIND: ReadKind = {

@@ -2,12 +2,12 @@
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { Unreadable } from '../../admission/handlers/errors.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { type KubeObject, groupResourceName } from '../../json/kube-object.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import { dropManagedFields } from '../../kube/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import type { HandlerStores } from './handler-stores.ts';
 
 export interface HandlerWorldParts {

@@ -1,5 +1,5 @@
 /** Which objects that ought to trust a root do not yet. A rotation waits for them. */
-import { objectKey } from '../../api/meta.ts';
+import { objectKey } from '../../json/kube-object.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import type { InjectionTarget, Slot, TargetKind } from '../../pki/injection/target.ts';
 import { fingerprintsOf } from '../../pki/x509/pem.ts';

@@ -11,11 +11,11 @@ import { sourceName, type BundleSource } from '../../pki/injection/request.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import type { TargetState } from './injection-ledger.ts';
+import type { Log } from '../../log.ts';
 import {
   AWAIT_CHANGE,
   GONE,
   requeueIn,
-  type Log,
   type Reconcile,
   type ReconcileResult,
   type RecordEvent,

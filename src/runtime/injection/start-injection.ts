@@ -1,6 +1,6 @@
 /** Leader: CA bundles in the objects that ask for one. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
-import { objectKey } from '../../api/meta.ts';
+import { objectKey } from '../../json/kube-object.ts';
 import { targetsWithoutRoot, type TargetView } from './injection-evidence.ts';
 import { createInjectionLedger, type InjectionLedger } from './injection-ledger.ts';
 import type { RecordEvent } from '../controller.ts';

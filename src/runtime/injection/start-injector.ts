@@ -1,5 +1,5 @@
 /** The injector of one kind: what it watches, and how it writes. */
-import { objectKey } from '../../api/meta.ts';
+import { objectKey } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { createInjector, type InjectorDeps } from './injector.ts';
 import type { TargetView } from './injection-evidence.ts';

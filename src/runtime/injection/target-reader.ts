@@ -1,5 +1,5 @@
 /** The content of targets that are watched by their metadata only. */
-import { objectKey } from '../../api/meta.ts';
+import { objectKey } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';

@@ -5,7 +5,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { governed } from './policies.ts';
 
 export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;

@@ -1,9 +1,8 @@
 /** The structural schemas of custom resources, for the types of expressions. */
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { KubeObject } from '../../kube/object.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';
 
 /** Undefined for built-in kinds, and wherever nobody can tell. By the versions that are asked for; `*` is all that are served. */

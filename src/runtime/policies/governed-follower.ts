@@ -1,9 +1,9 @@
 /** One watch of a governed kind: of each object only its sketch is kept. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { sketchNeeds, sketchOf, type GovernedSketch } from '../../admission/policy/governed-summary.ts';
-import type { GroupResource, ObjectRef } from '../../api/meta.ts';
+import type { KubeObject, GroupResource, ObjectRef } from '../../json/kube-object.ts';
 import type { Change } from '../../kube/change.ts';
-import type { KubeObject, Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 /** A governed object as the store holds it. */

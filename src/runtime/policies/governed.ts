@@ -8,7 +8,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { needsSketches, sketchNeeds } from '../../admission/policy/governed-summary.ts';
 import { targetKey } from '../../admission/policy/references/read-references.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
-import { groupResourceName, type GroupResource, type ObjectRef } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import { governed } from './policies.ts';
 import type { Change } from '../../kube/change.ts';

@@ -5,7 +5,8 @@ import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import { groupOf } from '../../api/owner-record.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { apiVersionOf, type ObjectMeta, type Resource } from '../../kube/object.ts';
+import type { ObjectMeta } from '../../json/kube-object.ts';
+import { apiVersionOf, type Resource } from '../../kube/object.ts';
 
 export interface OwnersParts {
   readonly client: Pick<KubeClient, 'getMetadata'>;

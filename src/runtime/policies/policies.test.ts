@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { groupResourceName } from '../../api/meta.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import {
   datacenterReference,
   GROUP,

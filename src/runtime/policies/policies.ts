@@ -12,10 +12,11 @@ import {
 import type { CompiledTarget } from '../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './read-access.ts';
-import { GONE, requeueIn, type Log, type Reconcile } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { GONE, requeueIn, type Reconcile } from '../controller.ts';
 
 export interface ResolvedResource extends GroupResource {
   readonly kind: string;

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { createPolicyAuditReconciler, type AuditResult, type PolicyAuditDeps } from './policy-audit.ts';
 import type { RecordEvent } from '../controller.ts';
 
@@ -63,7 +63,12 @@ async function audit(change: Partial<PolicyAuditDeps> = {}) {
     record: (event) => events.push(event),
     now: () => new Date(NOW),
     random: () => random,
-    log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+    log: {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: () => undefined,
+      error: () => undefined,
+    },
     ...change,
   });
   return await reconcile('servers', new AbortController().signal);

@@ -7,16 +7,16 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { scanStored, type AuditResult, type AuditScanDeps, type Culprit } from './audit-scan.ts';
+import type { Log } from '../../log.ts';
 import {
   AWAIT_CHANGE,
   GONE,
   requeueIn,
-  type Log,
   type Reconcile,
   type RecordEvent,
   startController,
 } from '../controller.ts';
-import { keyOf } from '../../kube/object.ts';
+import { keyOf } from '../../json/kube-object.ts';
 import type { Context } from '../context.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
 import { storedObjects } from './stored-objects.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import type { Condition } from '../../api/meta.ts';
+import type { Condition } from '../../json/kube-object.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import {
   compiled,

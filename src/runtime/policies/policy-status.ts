@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import type { Condition } from '../../api/meta.ts';
+import type { Condition } from '../../json/kube-object.ts';
 import type { PolicyState } from './policy-registry.ts';
 import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
 

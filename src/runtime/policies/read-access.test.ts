@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { KubeClient } from '../../kube/client.ts';
-import type { KubeObject } from '../../kube/object.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { createReadAccess } from './read-access.ts';
 
 const servers = { group: 'infra.example.com', resource: 'servers' };

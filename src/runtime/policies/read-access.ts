@@ -1,5 +1,5 @@
 /** Whether this process may read a kind, asked once for the many policies that need the same kinds. */
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { canI } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../kube/clock.ts';

@@ -11,7 +11,8 @@ import {
   WEBHOOK_CONFIGURATIONS,
 } from '../webhooks/webhook-configurations.ts';
 import { setCondition } from '../../kube/conditions.ts';
-import { keyOf, type Resource } from '../../kube/object.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import type { Resource } from '../../kube/object.ts';
 import type { Certificates } from '../certificates/start-certificates.ts';
 import type { Context } from '../context.ts';
 import { startPolicyAudit, type PolicyAudit } from './policy-audit.ts';

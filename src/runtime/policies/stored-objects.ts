@@ -1,9 +1,8 @@
 /** What the API server has stored, read past every cache. */
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { keyOf } from '../../kube/object.ts';
+import { keyOf, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { namespaces } from '../../kube/well-known.ts';
-import type { GroupResource, KubeObject, ObjectRef } from '../../api/meta.ts';
 import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { served } from './world.ts';
 

@@ -1,5 +1,5 @@
 /** The kinds that policies refer to: watched as metadata, from when the first policy needs one until none does. */
-import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import type { Resource } from '../../kube/object.ts';

@@ -8,7 +8,7 @@ import {
   type GroupResource,
   type KubeObject,
   type ObjectRef,
-} from '../../api/meta.ts';
+} from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';

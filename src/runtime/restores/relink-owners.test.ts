@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
-import { groupResourceName, type KubeObject } from '../../api/meta.ts';
+import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { relinkStored, relinkMode } from './relink-owners.ts';
 import type { Relink } from './relink.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';

@@ -1,7 +1,7 @@
 /** Every stored object whose owners are preserved, and that a restore has made without them. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
-import { groupResourceName, type GroupResource, type KubeObject } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { governed } from '../policies/policies.ts';
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { LiveOwner } from '../../admission/policy/world.ts';
-import type { KubeObject, OwnerReference } from '../../api/meta.ts';
+import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
 import type { GuardedOperation } from '../../restore/owner-links.ts';
 import { createRelinker, type PatchOutcome, type RelinkOptions } from './relink.ts';

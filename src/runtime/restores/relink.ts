@@ -9,7 +9,7 @@ import {
   type KubeObject,
   type ObjectRef,
   type OwnerReference,
-} from '../../api/meta.ts';
+} from '../../json/kube-object.ts';
 import { ownerKey } from '../../api/owner-record.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import {

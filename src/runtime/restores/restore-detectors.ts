@@ -1,5 +1,5 @@
 /** On the leader: what RestoreDetectors watch is followed, and each restore that it shows gets its RestoreWindow. */
-import type { Condition, GroupResource, KubeObject } from '../../api/meta.ts';
+import type { Condition, GroupResource, KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector, RestoreDetectorStatus } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { detectedWindow } from '../../restore/detected-window.ts';
@@ -11,7 +11,8 @@ import {
   type RestoreSource,
 } from '../../restore/detector.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type RecordEvent } from '../controller.ts';
 
 /** What came of following a kind. */
 export type Followed =

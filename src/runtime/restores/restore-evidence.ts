@@ -3,12 +3,11 @@ import { createHash } from 'node:crypto';
 
 import type { World } from '../../admission/policy/world.ts';
 import { isAmong } from '../../api/principals.ts';
-import type { GroupResource } from '../../api/meta.ts';
+import type { KubeObject, GroupResource } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { KubeObject } from '../../kube/object.ts';
 import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
 import { windowState, type Place } from '../../restore/window.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';

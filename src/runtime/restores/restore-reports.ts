@@ -5,7 +5,7 @@ import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import type { RestoreReport, RestoreReportSpec } from '../../api/restore-report.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { KubeObject } from '../../kube/object.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { RESTORE_REPORTS } from '../resources.ts';
 
 const WINDOW_LABEL = 'gatehouse.dev/restore-window';

@@ -1,12 +1,13 @@
 /** On the leader: a RestoreWindow opens, closes and is swept; its status is the report. */
-import type { Condition } from '../../api/meta.ts';
+import type { Condition } from '../../json/kube-object.ts';
 import type { RestoreReportSpec } from '../../api/restore-report.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
 import { relinkCondition, toRelinkStatus } from '../../restore/relink-report.ts';
 import { dated, toReports, toSweepStatus, type SweepResult } from '../../restore/report.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import type { CloseReason } from '../../restore/window.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Log, type Reconcile, type RecordEvent } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type RecordEvent } from '../controller.ts';
 import type { RelinkedStored } from './relink-owners.ts';
 import { createSharedSweep } from './shared-sweep.ts';
 import { followSweep, type SweepFollowerDeps } from './sweep-follower.ts';

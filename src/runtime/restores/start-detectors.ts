@@ -2,14 +2,14 @@
 import { createRestoreDetectorsReconciler, type Followed } from './restore-detectors.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import { type RecordEvent, startController } from '../controller.ts';
-import { objectKey } from '../../api/meta.ts';
+import { keyOf, type KubeObject, objectKey } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { canI } from '../../kube/access.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
-import { keyOf, type KubeObject, type Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import { isEnabled, readSource, timesOf, type DetectorTimes } from '../../restore/detector.ts';
 import type { SourceState } from '../../restore/window-plan.ts';
 import type { Context } from '../context.ts';

@@ -5,7 +5,7 @@ import { isJsonObject } from '../../json/json.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { World } from '../../admission/policy/world.ts';
-import type { GroupResource, KubeObject, ObjectRef } from '../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { subjectOf } from '../../restore/subject.ts';
 

@@ -1,7 +1,7 @@
 /** Says in the status of a RestoreWindow how far its sweep has come, if that takes long. */
-import { groupResourceName, type GroupResource } from '../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
-import type { Log } from '../controller.ts';
+import type { Log } from '../../log.ts';
 import type { OnSweepProgress, SweepProgress } from './sweep.ts';
 
 export interface SweepFollowerDeps {

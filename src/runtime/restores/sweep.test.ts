@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { World } from '../../admission/policy/world.ts';
-import { objectKey, type GroupResource, type KubeObject, type ObjectRef } from '../../api/meta.ts';
+import { objectKey, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
 import { createSweep, type SweepDeps } from './sweep.ts';
 

@@ -11,7 +11,7 @@ import {
   type GroupResource,
   type KubeObject,
   type ObjectRef,
-} from '../../api/meta.ts';
+} from '../../json/kube-object.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import type { SweepResult } from '../../restore/report.ts';

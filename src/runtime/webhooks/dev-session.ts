@@ -9,7 +9,8 @@ import {
 } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
-import { requeueIn, type Log, type Reconcile } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { requeueIn, type Reconcile } from '../controller.ts';
 import type { WebhookResource } from './webhook-configurations.ts';
 
 export interface DevSessionDeps {

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/restore-principal.ts';
 import { createGuardPolicyReconciler } from './protect-own-kinds.ts';
 
@@ -32,7 +32,12 @@ async function reconcile(): Promise<readonly string[]> {
     replace: write('replace'),
     remove: write('remove'),
     now: () => new Date(0),
-    log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+    log: {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: () => undefined,
+      error: () => undefined,
+    },
   })('', new AbortController().signal);
   return writes;
 }

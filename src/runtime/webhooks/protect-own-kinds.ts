@@ -5,9 +5,10 @@ import {
   GUARD_POLICY_NAME,
   type GuardPolicy,
 } from '../../admission/webhooks/protect-own-kinds.ts';
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { AWAIT_CHANGE, requeueIn, type Log, type Reconcile, startController } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { AWAIT_CHANGE, requeueIn, type Reconcile, startController } from '../controller.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';

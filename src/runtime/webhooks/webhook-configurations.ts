@@ -9,9 +9,10 @@ import {
   type WebhookConfiguration,
   WEBHOOK_CONFIGURATION_NAME,
 } from '../../admission/webhooks/webhook-configurations.ts';
-import type { KubeObject } from '../../api/meta.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { requeueIn, type Log, type Reconcile } from '../controller.ts';
+import type { Log } from '../../log.ts';
+import { requeueIn, type Reconcile } from '../controller.ts';
 import type { DevSessionDeps } from './dev-session.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { isEnabled } from '../../restore/detector.ts';

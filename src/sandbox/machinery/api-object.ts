@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import type { ObjectMeta as CommonMeta } from '../../api/meta.ts';
+import type { ObjectMeta as CommonMeta } from '../../json/kube-object.ts';
 
 /** The part of ObjectMeta that the API itself acts on; times are RFC 3339 with seconds. */
 export interface ObjectMeta extends CommonMeta {

@@ -1,7 +1,7 @@
 /** The status page on the operations port: who may look, and what they are sent. It changes nothing in the cluster. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-import type { Log } from '../log.ts';
+import type { Log } from '../../log.ts';
 import { bearerToken, isOfSameOrigin, sessionCookie, sessionId } from './credentials.ts';
 import {
   CONTENT_SECURITY_POLICY,

@@ -1,6 +1,11 @@
 /** Policies, requests and a small cluster for the tests of this room. */
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import { groupResourceName, objectKey, type KubeObject, type ObjectRef } from '../../../src/api/meta.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type KubeObject,
+  type ObjectRef,
+} from '../../../src/json/kube-object.ts';
 import {
   compilePolicy,
   type CompiledPolicy,

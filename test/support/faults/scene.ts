@@ -1,5 +1,5 @@
 /** A cluster whose replicas stand behind the fault harness: between them and the API server, and in the way of its webhook calls. */
-import type { KubeObject } from '../../../src/kube/object.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { startApiProxy, type ApiProxy } from '../api-proxy.ts';
 import { startBalancer } from '../balancer.ts';
 import { startClusterFor, type Cluster } from '../cluster.ts';

@@ -1,6 +1,6 @@
 /** What became of a creation, as its client sees it. */
 import { ApiError, NetworkError } from '../../../src/kube/api-error.ts';
-import type { KubeObject } from '../../../src/kube/object.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { SERVERS, type Cluster } from '../cluster.ts';
 
 export type Verdict =

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../src/kube/api-error.ts';
 import type { KubeClient } from '../../../src/kube/client.ts';
 import type { Clock } from '../../../src/kube/clock.ts';
-import type { KubeObject } from '../../../src/kube/object.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
 
 /** Time that moves only when told to. `jump` moves it without running anything, as a suspended process sees it. */
 export function manualClock(start = Date.parse('2026-01-01T00:00:00Z')): Clock & {

@@ -1,13 +1,14 @@
 /** For the tests of controllers: an API server in memory, and the values that every controller takes. */
 import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import { groupResourceName, objectKey, type KubeObject } from '../../../src/api/meta.ts';
+import { groupResourceName, objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import { mergeInto } from '../../../src/json/merge-patch.ts';
 import { ApiError as KubeApiError } from '../../../src/kube/api-error.ts';
 import type { KubeClient, ListOptions } from '../../../src/kube/client.ts';
 import type { KubeList, NamedRef, Resource } from '../../../src/kube/object.ts';
-import type { Log, Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/controller.ts';
+import type { Log } from '../../../src/log.ts';
+import type { Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/controller.ts';
 
 /** An answer of the API server that is not success. */
 export class ApiError extends KubeApiError {
@@ -177,7 +178,12 @@ function copyOf<T>(object: T): T {
 
 export const NEVER = new AbortController().signal;
 
-export const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined };
+export const silent: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
 
 type Event = Parameters<RecordEvent>[0];
 

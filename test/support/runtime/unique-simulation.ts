@@ -8,7 +8,7 @@ import type { AdmissionRequest } from '../../../src/admission/review/request.ts'
 import { sketchOf } from '../../../src/admission/policy/governed-summary.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
 import type { Claims, World } from '../../../src/admission/policy/world.ts';
-import type { KubeObject, ObjectRef } from '../../../src/api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { GROUP, NEVER, silent } from './fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler } from '../../../src/runtime/claims/unique-claims.ts';

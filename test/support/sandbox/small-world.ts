@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-import type { OwnerReference } from '../../../src/api/meta.ts';
+import type { OwnerReference } from '../../../src/json/kube-object.ts';
 import {
   ofJson,
   withMeta,

@@ -12,7 +12,7 @@ export function pressureOf(limits: Partial<PressureLimits> = {}, deps: Partial<P
     {
       eventLoop: { isFull: () => false },
       metrics: { reviewsInFlight: () => undefined, refusedReview: () => undefined },
-      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      log: { warn: () => undefined },
       ...deps,
     },
   );

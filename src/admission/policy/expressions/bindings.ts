@@ -1,4 +1,4 @@
-import { groupResourceName, type KubeObject, type ObjectRef } from '../../../api/meta.ts';
+import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { NAMESPACES } from '../compile-targets.ts';
 import type { Inputs, Reads } from './expression.ts';

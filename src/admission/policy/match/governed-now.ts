@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { NAMESPACES } from '../compile-targets.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { isJsonObject } from '../../../json/json.ts';

@@ -1,5 +1,5 @@
 import { GROUP } from '../../../api/group.ts';
-import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
 import { NAMESPACE_NAME_LABEL } from '../../../json/label-selector.ts';
 import type { Problem } from '../problem.ts';

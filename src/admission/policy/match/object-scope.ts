@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../../api/meta.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 

@@ -1,6 +1,6 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { keepsOwners } from '../../../api/owner-kinds.ts';
-import { groupResourceName } from '../../../api/meta.ts';
+import { groupResourceName } from '../../../json/kube-object.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
 import type { Problem } from '../problem.ts';
 

@@ -1,5 +1,5 @@
 /** A restored object that brings the record of its owners gets them back at once, where all of them are there. */
-import type { OwnerReference } from '../../../api/meta.ts';
+import type { OwnerReference } from '../../../json/kube-object.ts';
 import { mayOwnAgain } from '../../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.ts';
 import type { JsonObject } from '../../../json/json.ts';

@@ -1,5 +1,5 @@
 /** Where an object keeps its owners, and the copy of them that outlives a backup. */
-import type { OwnerReference } from '../../../api/meta.ts';
+import type { OwnerReference } from '../../../json/kube-object.ts';
 import { OWNER_RECORD_ANNOTATION, toOwnerReferences } from '../../../api/owner-record.ts';
 import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
 

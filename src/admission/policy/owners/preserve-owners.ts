@@ -10,7 +10,7 @@ import {
   parseOwnerRecord,
   type OwnerRecord,
 } from '../../../api/owner-record.ts';
-import type { OwnerReference } from '../../../api/meta.ts';
+import type { OwnerReference } from '../../../json/kube-object.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { hasRoom, ownersOf, recordTextOf, selfOf, withRecord } from './owner-annotation.ts';

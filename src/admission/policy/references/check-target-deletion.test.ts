@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { KubeObject, ObjectMeta, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectMeta, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { Decision } from '../../review/decision.ts';
 import type { JsonObject } from '../../../json/json.ts';

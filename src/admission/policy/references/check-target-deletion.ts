@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { exemptionOf } from '../exceptions/exemption.ts';
 import { isBeingDeleted } from './check-references.ts';
 import { NO_REMARKS } from '../rules/notices.ts';

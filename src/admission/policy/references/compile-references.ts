@@ -1,6 +1,6 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
-import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import { pathProblem, tryPath } from '../compile-path.ts';
 import type { CompiledImmutable, CompiledMatch, CompiledReference } from '../compiled-policy.ts';
 import { liesBeside, type FieldPath } from '../../../json/field-path.ts';

@@ -1,4 +1,4 @@
-import { groupResourceName, type KubeObject, type ObjectRef } from '../../../api/meta.ts';
+import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import {
   besides,

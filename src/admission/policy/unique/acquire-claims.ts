@@ -1,4 +1,4 @@
-import { objectKey, type ObjectRef } from '../../../api/meta.ts';
+import { objectKey, type ObjectRef } from '../../../json/kube-object.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { Obstacle, WantedKey } from './check-unique.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';

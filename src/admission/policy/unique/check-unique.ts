@@ -1,4 +1,4 @@
-import type { GroupResource, ObjectRef } from '../../../api/meta.ts';
+import type { GroupResource, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../../api/meta.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
 import { SETTLE_MS } from '../../../../test/support/admission/claims.ts';

@@ -10,7 +10,7 @@
  * - Whatever it was, it is over when the API server must have given up on it.
  */
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
-import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { isSecret } from './check-unique.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';

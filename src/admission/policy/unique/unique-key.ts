@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import type { ObjectRef } from '../../../api/meta.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
 import { labelsOf } from '../exceptions/exemption.ts';
 import { besides, formatPath, valueAt, valuesAt, type FieldPath } from '../../../json/field-path.ts';

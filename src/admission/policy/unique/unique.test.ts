@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { UniqueRule } from '../../../api/policy-validate.ts';
-import type { KubeObject, ObjectRef } from '../../../api/meta.ts';
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import {
   createClaimsInMemory,
   SETTLE_MS,

@@ -1,12 +1,11 @@
 /** All that the checks judge. */
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
-import type { Condition } from '../../../api/meta.ts';
+import type { ObjectMeta, KubeObject, Condition } from '../../../json/kube-object.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { AccessQuestion } from '../../../kube/access.ts';
 import type { LeaseObject } from '../../../kube/lease-record.ts';
-import type { ObjectMeta, KubeObject } from '../../../kube/object.ts';
 import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { GovernedKind } from './governed-access.ts';
 import type { Look } from './look.ts';

@@ -2,7 +2,7 @@
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import type { KubeObject } from '../../../kube/object.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
 import type { Access, GovernedAccess } from './evidence.ts';
 import { governedKinds } from './governed-access.ts';
 import { look, type Look } from './look.ts';

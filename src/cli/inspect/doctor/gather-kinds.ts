@@ -3,7 +3,8 @@ import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import { customResourceDefinitions as shippedDefinitions } from '../../../api/crds.ts';
 import { GROUP } from '../../../api/group.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { groupResourceName, type Resource } from '../../../kube/object.ts';
+import { groupResourceName } from '../../../json/kube-object.ts';
+import type { Resource } from '../../../kube/object.ts';
 import {
   apiServices,
   customResourceDefinitions,

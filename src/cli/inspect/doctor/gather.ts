@@ -4,7 +4,8 @@ import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { LeaseObject } from '../../../kube/lease-record.ts';
-import { groupResourceName, type KubeObject, type NamedRef, type Resource } from '../../../kube/object.ts';
+import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
+import type { NamedRef, Resource } from '../../../kube/object.ts';
 import {
   configMaps,
   leases,

@@ -1,6 +1,6 @@
 /** What Gatehouse has to read for the policies that there are. */
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 
 export interface GovernedKind extends GroupResource {
   /** The first policy that is about it. */

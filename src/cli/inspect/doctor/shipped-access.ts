@@ -1,6 +1,6 @@
 /** What Gatehouse has to be allowed, read from the manifests that grant it: there is no second list. */
 import type { AccessQuestion } from '../../../kube/access.ts';
-import type { KubeObject } from '../../../kube/object.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
 
 interface Rule {
   readonly apiGroups?: readonly string[];

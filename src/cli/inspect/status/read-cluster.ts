@@ -3,7 +3,8 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { keyOf, type KubeObject, type Resource } from '../../../kube/object.ts';
+import { keyOf, type KubeObject } from '../../../json/kube-object.ts';
+import type { Resource } from '../../../kube/object.ts';
 import type { LeaseObject } from '../../../kube/lease-record.ts';
 import {
   apiServices,

@@ -1,5 +1,5 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md promises the shape of the latter two. */
-import type { Condition } from '../../../api/meta.ts';
+import type { Condition } from '../../../json/kube-object.ts';
 import type { RelinkItem } from '../../../api/restore-findings.ts';
 import type { RestoreReport } from '../../../api/restore-report.ts';
 import type { RestoreWindow, Violation } from '../../../api/restore-window.ts';

@@ -2,7 +2,7 @@
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import { governed, namedKinds } from '../../../runtime/policies/policies.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
 import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';

@@ -1,8 +1,7 @@
 /** What policies see of a cluster that is reviewed: the kinds they refer to, listed once, and live reads before anything is blamed. */
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import type { World } from '../../../admission/policy/world.ts';
-import { groupResourceName, objectKey, type ObjectRef } from '../../../api/meta.ts';
-import type { KubeObject } from '../../../kube/object.ts';
+import { type KubeObject, groupResourceName, objectKey, type ObjectRef } from '../../../json/kube-object.ts';
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';
 import type { Cluster } from './connect.ts';

@@ -4,7 +4,7 @@ import { obstacleViolation } from '../../../admission/policy/unique/check-unique
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isJsonObject } from '../../../json/json.ts';
 import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
-import type { GroupResource, KubeObject, ObjectRef } from '../../../api/meta.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 
 export interface Duplicates {

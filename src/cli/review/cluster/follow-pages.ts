@@ -1,6 +1,6 @@
 /** How far a review of what is stored has come. */
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
-import { groupResourceName, type GroupResource } from '../../../api/meta.ts';
+import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
 import type { StoredObjects } from '../../../runtime/policies/stored-objects.ts';
 import type { ProgressLine } from '../../terminal/progress.ts';

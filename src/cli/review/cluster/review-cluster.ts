@@ -2,7 +2,7 @@
 import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
-import { groupResourceName, objectKey, type KubeObject } from '../../../api/meta.ts';
+import { groupResourceName, objectKey, type KubeObject } from '../../../json/kube-object.ts';
 import { scanStored, type AuditScanDeps, type Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';

@@ -1,4 +1,4 @@
-import type { OwnerReference } from '../../../api/meta.ts';
+import type { OwnerReference } from '../../../json/kube-object.ts';
 import { withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { ApiFailure } from '../../machinery/failure.ts';
 import type { Key, Place, Storage, StoredEvent } from '../../machinery/storage/stored.ts';

@@ -1,4 +1,4 @@
-import type { OwnerReference } from '../../../api/meta.ts';
+import type { OwnerReference } from '../../../json/kube-object.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import type { Place, StoredEvent } from '../../machinery/storage/stored.ts';
 

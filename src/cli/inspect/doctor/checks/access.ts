@@ -1,5 +1,5 @@
 /** Whether RBAC lets Gatehouse do what it has to. */
-import { groupResourceName } from '../../../../api/meta.ts';
+import { groupResourceName } from '../../../../json/kube-object.ts';
 import { missingAccessMessage } from '../../../../runtime/policies/read-access.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import type { Evidence } from '../evidence.ts';

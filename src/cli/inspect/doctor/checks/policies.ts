@@ -1,5 +1,5 @@
 /** Whether what people wrote is in force. */
-import type { Condition, ObjectMeta } from '../../../../api/meta.ts';
+import type { Condition, ObjectMeta } from '../../../../json/kube-object.ts';
 import type { Evidence } from '../evidence.ts';
 import { ok, orElse, problem, warning, type Finding } from '../finding.ts';
 import { judgeLook, type Look } from '../look.ts';

@@ -1,6 +1,6 @@
 /** Objects that carry a CA bundle for others, and whether it is the one of now. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import { objectKey, type KubeObject } from '../../../../api/meta.ts';
+import { objectKey, type KubeObject } from '../../../../json/kube-object.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../../pki/annotations.ts';
 import {
   injectionRequest,

@@ -1,6 +1,6 @@
 /** Who leads, and which replicas there are. */
 import type { LeaseObject } from '../../../../kube/lease-record.ts';
-import type { KubeObject } from '../../../../kube/object.ts';
+import type { KubeObject } from '../../../../json/kube-object.ts';
 import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
 import type { Attention, Judged } from './attention.ts';
 

@@ -1,4 +1,4 @@
-/** The four levels that kube/ logs at, called as pino is: variable fields first, then a constant message. */
+/** The part of a pino logger that Gatehouse uses: variable fields first, then a constant message. */
 export interface Log {
   readonly debug: (fields: object, message: string) => void;
   readonly info: (fields: object, message: string) => void;

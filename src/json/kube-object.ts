@@ -1,4 +1,4 @@
-/** What every object of the Kubernetes API has in common. Only the fields that Gatehouse reads are named. */
+/** The fields that all objects of the Kubernetes API share, as in JSON. Only the fields that Gatehouse reads are declared. */
 
 /** @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
 export interface ObjectMeta {
@@ -10,7 +10,7 @@ export interface ObjectMeta {
   readonly generation?: number;
   /** RFC 3339. */
   readonly creationTimestamp?: string;
-  /** RFC 3339; set once deletion was asked for and finalizers hold the object back. */
+  /** RFC 3339. Set when deletion was requested and finalizers still block it. */
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -27,25 +27,25 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-/** An object of any kind, as it stands in JSON. */
+/** An object of any kind. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata?: ObjectMeta;
 }
 
-/** A condition of the API conventions: `reason` is one CamelCase word, `message` is for people. */
+/** A condition as in the API conventions: `reason` is one CamelCase word, `message` is for humans. */
 export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
   readonly observedGeneration?: number;
-  /** RFC 3339; moves only when `status` does. */
+  /** RFC 3339. Changes only when `status` changes. */
   readonly lastTransitionTime: string;
 }
 
-/** A resource without its version: the version is the API server's business (discovery). */
+/** A resource without its version: discovery tells which version the API server prefers. */
 export interface GroupResource {
   /** Empty for the core group. */
   readonly group: string;
@@ -70,7 +70,12 @@ export function objectKey(meta: {
   return meta.namespace === undefined || meta.namespace === '' ? name : `${meta.namespace}/${name}`;
 }
 
-/** `datacenters.infra.example.com`, or `secrets` for the core group: how people and RBAC write a resource. */
+/** `objectKey` of an object. */
+export function keyOf(object: KubeObject): ObjectKey {
+  return objectKey(object.metadata ?? {});
+}
+
+/** `datacenters.infra.example.com`, or `secrets` for the core group. */
 export function groupResourceName({ group, resource }: GroupResource): string {
   return group === '' ? resource : `${resource}.${group}`;
 }
