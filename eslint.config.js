@@ -41,8 +41,6 @@ const owners = {
   'ajv-formats': ['admission', 'sandbox'],
   re2js: ['cel'],
   '@marcbachmann/cel-js': ['cel'],
-  rfc6902: ['sandbox'],
-  'json-merge-patch': ['sandbox'],
   pbf: ['sandbox'],
   '@opentelemetry/api': ['tracing'],
   '@opentelemetry/core': ['tracing'],

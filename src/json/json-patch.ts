@@ -1,3 +1,4 @@
+/** JSON Patch (RFC 6902) on documents that stay as they are: what a patch does not touch is shared with the result. */
 import { isJsonArray, isJsonObject, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
 import { setOwn } from './objects.ts';
 
@@ -14,35 +15,64 @@ export function pointerPart(key: string | number): string {
     : `/${text}`;
 }
 
-type Draft = JsonValue[] | Record<string, JsonValue>;
-
 /**
- * The document with the patch applied; the document itself stays as it is, and what the patch does not touch is shared.
+ * The document with the patch applied.
  *
- * As strict as the API server: a parent that is absent, an index beyond the list and the removal of an absent value are errors.
+ * As strict as the API server: an absent parent, an index beyond the list and the removal of an absent value are errors.
  *
  * @throws Error that names the operation which does not apply.
  */
 export function applyPatch(document: JsonObject, patch: readonly PatchOperation[]): JsonObject {
-  const drafts = new Set<object>(); // the containers that are copies of ours and may be changed in place
-  const root = copyOf(document, drafts);
+  const edited = editDocument(document);
   for (const operation of patch) {
-    const keys = parsePointer(operation.path);
-    const last = keys.pop();
-    if (last === undefined) throw doesNotApply(operation, 'the document itself is not replaced');
-    let container: Draft = root;
-    for (const key of keys) container = enter(container, key, operation, drafts);
-    apply(container, last, operation);
+    const problem = edited.apply(parsePointer(operation.path), operation);
+    if (problem !== undefined) throw new Error(`cannot ${operation.op} ${operation.path}: ${problem}`);
   }
-  return root as JsonObject; // it is a copy of an object
+  return edited.document;
 }
 
-function parsePointer(pointer: string): string[] {
+function parsePointer(pointer: string): readonly string[] {
   const parts = pointer.split('/');
   if (parts.shift() !== '') throw new Error(`not a JSON Pointer: ${pointer}`);
-  return pointer.includes('~')
-    ? parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-    : parts;
+  return pointer.includes('~') ? parts.map(unescapePart) : parts;
+}
+
+/** The inverse of {@link pointerPart}, without the slash. */
+export const unescapePart = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
+
+export type Edit = { readonly op: 'add' | 'replace'; readonly value: JsonValue } | { readonly op: 'remove' };
+
+export interface EditedDocument {
+  /** With all edits so far. */
+  readonly document: JsonObject;
+  /**
+   * Applies one edit at the path of these keys, unescaped.
+   *
+   * @returns why it does not apply; undefined when it did
+   */
+  readonly apply: (keys: readonly string[], edit: Edit) => string | undefined;
+}
+
+type Draft = JsonValue[] | Record<string, JsonValue>;
+
+/** Edits a copy of the document. A container is copied before its first change, and only once. */
+export function editDocument(document: JsonObject): EditedDocument {
+  const drafts = new Set<object>(); // copies made here, which may be changed in place
+  const root = copyOf(document, drafts);
+  return {
+    document: root as JsonObject, // it is a copy of an object
+    apply: (keys, edit) => {
+      const last = keys.at(-1);
+      if (last === undefined) return 'the document itself is not replaced';
+      let container: Draft = root;
+      for (const key of keys.slice(0, -1)) {
+        const child = draftOf(container, key, drafts);
+        if (child === undefined) return `${key} has no members`;
+        container = child;
+      }
+      return change(container, last, edit);
+    },
+  };
 }
 
 function copyOf(container: JsonObject | JsonArray, drafts: Set<object>): Draft {
@@ -51,30 +81,30 @@ function copyOf(container: JsonObject | JsonArray, drafts: Set<object>): Draft {
   return copy;
 }
 
-function enter(container: Draft, key: string, operation: PatchOperation, drafts: Set<object>): Draft {
+/** The child as a draft; undefined when it is not a container. */
+function draftOf(container: Draft, key: string, drafts: Set<object>): Draft | undefined {
   const child = read(container, key);
-  if (!isJsonArray(child) && !isJsonObject(child)) throw doesNotApply(operation, `${key} has no members`);
-  if (drafts.has(child)) return child as Draft; // we made it ourselves
+  if (!isJsonArray(child) && !isJsonObject(child)) return undefined;
+  if (drafts.has(child)) return child as Draft; // a copy made here
   const copy = copyOf(child, drafts);
-  write(container, key, copy);
+  if (Array.isArray(container)) container[Number(key)] = copy;
+  else setOwn(container, key, copy);
   return copy;
 }
 
-function apply(container: Draft, key: string, operation: PatchOperation): void {
-  if (operation.op !== 'add' && read(container, key) === undefined) {
-    throw doesNotApply(operation, 'there is nothing to change');
-  }
+function change(container: Draft, key: string, edit: Edit): string | undefined {
+  if (edit.op !== 'add' && read(container, key) === undefined) return 'there is nothing to change';
   if (Array.isArray(container)) {
-    const index = key === '-' && operation.op === 'add' ? container.length : indexOf(key);
-    if (index === undefined || index > container.length)
-      throw doesNotApply(operation, 'the list has no such index');
-    if (operation.op === 'remove') container.splice(index, 1);
-    else container.splice(index, operation.op === 'replace' ? 1 : 0, operation.value);
-  } else if (operation.op === 'remove') {
+    const index = key === '-' && edit.op === 'add' ? container.length : indexOf(key);
+    if (index === undefined || index > container.length) return 'the list has no such index';
+    if (edit.op === 'remove') container.splice(index, 1);
+    else container.splice(index, edit.op === 'replace' ? 1 : 0, edit.value);
+  } else if (edit.op === 'remove') {
     Reflect.deleteProperty(container, key);
   } else {
-    write(container, key, operation.value);
+    setOwn(container, key, edit.value);
   }
+  return undefined;
 }
 
 function read(container: Draft, key: string): JsonValue | undefined {
@@ -83,15 +113,6 @@ function read(container: Draft, key: string): JsonValue | undefined {
   return index === undefined ? undefined : container[index];
 }
 
-function write(container: Draft, key: string, value: JsonValue): void {
-  if (Array.isArray(container)) container[Number(key)] = value;
-  else setOwn(container, key, value);
-}
-
 function indexOf(key: string): number | undefined {
   return /^(0|[1-9]\d*)$/.test(key) ? Number(key) : undefined;
-}
-
-function doesNotApply({ op, path }: PatchOperation, why: string): Error {
-  return new Error(`cannot ${op} ${path}: ${why}`);
 }

@@ -1,24 +1,24 @@
-import { applyPatch, type Operation as LibraryOperation } from 'rfc6902';
+import { editDocument, unescapePart, type Edit, type EditedDocument } from '../../json/json-patch.ts';
 import {
   isEqual,
   isJsonArray,
   isJsonObject,
+  parseJson,
   stringifyJson,
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
 import { ApiFailure, badRequest } from '../machinery/failure.ts';
-import { cannotDecode } from './go-words.ts';
-import { shelter, shelterKey, unshelter } from './sheltered-keys.ts';
+import { cannotDecode } from './go-types.ts';
 
 const MAX_OPERATIONS = 10_000;
-/** Bytes that all `copy` operations of a patch may add, lest a short patch double an object over and over. */
+/** Bytes that all `copy` operations of a patch may add: a short patch could double an object again and again. */
 const MAX_COPIED = 3 * 1024 * 1024;
 
 /**
- * The object after a JSON patch. The package applies it; this file holds to what kube-apiserver's own library makes of RFC 6902:
- * `replace` adds a field that is absent, an absent field equals and is copied as null, an index below 0 counts from the end,
- * a patch may replace the whole object but not add or remove it.
+ * The object after a JSON patch, with the deviations of kube-apiserver's library from RFC 6902: `replace` adds an absent field, an
+ * absent field equals null and is copied as null, an index below 0 counts from the end, and a patch may replace the whole object
+ * but not add or remove it.
  *
  * @throws ApiFailure 400 when it is not a list of operations, 413 when there are too many, 422 when one does not apply
  * @see https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
@@ -32,17 +32,14 @@ export function applyJsonPatch(object: JsonObject, patch: JsonValue): JsonObject
       `Request entity is too large: The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${operations.length}`,
     );
   }
-  const holder: Holder = { document: shelter(object), copied: 0 };
-  for (const operation of operations) applyOperation(holder, operation);
-  const patched = unshelter(holder.document);
-  if (!isJsonObject(patched)) throw doesNotApply();
-  return patched;
+  const patched: Patched = { edited: editDocument(object), copiedBytes: 0 };
+  for (const operation of operations) applyOperation(patched, operation);
+  return patched.edited.document;
 }
 
-/** What is being patched, with sheltered keys; changed in place, as the package does it. */
-interface Holder {
-  document: JsonValue;
-  copied: number;
+interface Patched {
+  edited: EditedDocument;
+  copiedBytes: number;
 }
 
 interface Operation {
@@ -50,43 +47,41 @@ interface Operation {
   readonly op: string;
   readonly path: string | undefined;
   readonly from: string | undefined;
-  /** Null when absent; with sheltered keys. */
+  /** Null when absent. */
   readonly value: JsonValue;
 }
 
-/** The API server says no more than this: not which operation, nor why. */
+/** The API server names neither the operation nor the reason. */
 const doesNotApply = () =>
   new ApiFailure(422, 'Invalid', 'the server rejected our request due to an error in our request', {});
 
-function applyOperation(holder: Holder, { op, path, from, value }: Operation): void {
+function applyOperation(patched: Patched, { op, path, from, value }: Operation): void {
   if (path === undefined) throw doesNotApply();
   switch (op) {
     case 'add':
-      add(holder, path, value);
-      return;
     case 'remove':
-      remove(holder, path);
+      edit(patched, path, { op, value });
       return;
     case 'replace':
-      replace(holder, path, value);
+      replace(patched, path, value);
       return;
     case 'test':
-      if (!isEqual(path === '' ? holder.document : valueAt(holder.document, path), value))
+      if (!isEqual(path === '' ? patched.edited.document : valueAt(patched, path), value))
         throw doesNotApply();
       return;
     case 'move': {
       if (from === undefined) throw doesNotApply();
-      const moved = valueAt(holder.document, from);
-      remove(holder, from);
-      add(holder, path, moved);
+      const moved = valueAt(patched, from);
+      edit(patched, from, { op: 'remove' });
+      edit(patched, path, { op: 'add', value: moved });
       return;
     }
     case 'copy': {
       if (from === undefined) throw doesNotApply();
-      const copy = valueAt(holder.document, from);
-      holder.copied += Buffer.byteLength(stringifyJson(copy));
-      if (holder.copied > MAX_COPIED) throw doesNotApply();
-      add(holder, path, copy);
+      const copy = stringifyJson(valueAt(patched, from));
+      patched.copiedBytes += Buffer.byteLength(copy);
+      if (patched.copiedBytes > MAX_COPIED) throw doesNotApply();
+      edit(patched, path, { op: 'add', value: parseJson(copy) }); // a reference would change with the original
       return;
     }
     default:
@@ -94,86 +89,60 @@ function applyOperation(holder: Holder, { op, path, from, value }: Operation): v
   }
 }
 
-function add({ document }: Holder, path: string, value: JsonValue): void {
-  const { container, key, pointer } = locate(document, path);
-  if (isJsonArray(container) && key !== '-') {
-    const index = indexOf(key, container.length + 1);
-    apply(document, { op: 'add', path: `${pointer}/${index}`, value });
-  } else if (isJsonArray(container)) {
-    apply(document, { op: 'add', path: `${pointer}/-`, value });
+function replace(patched: Patched, path: string, value: JsonValue): void {
+  if (path !== '') {
+    const isItem = isJsonArray(locate(patched, path).container);
+    edit(patched, path, { op: isItem ? 'replace' : 'add', value });
+  } else if (isJsonObject(value)) {
+    patched.edited = editDocument(value);
   } else {
-    apply(document, { op: 'add', path: pointerTo(pointer, key), value });
+    throw doesNotApply();
   }
 }
 
-function remove({ document }: Holder, path: string): void {
-  const { container, key, pointer } = locate(document, path);
-  if (isJsonArray(container)) {
-    apply(document, { op: 'remove', path: `${pointer}/${indexOf(key, container.length)}` });
-  } else {
-    apply(document, { op: 'remove', path: pointerTo(pointer, key) });
-  }
-}
-
-function replace(holder: Holder, path: string, value: JsonValue): void {
-  const { document } = holder;
-  if (path === '') {
-    if (!isJsonObject(value)) throw doesNotApply();
-    holder.document = value;
-    return;
-  }
-  const { container, key, pointer } = locate(document, path);
-  if (isJsonArray(container)) {
-    apply(document, { op: 'replace', path: `${pointer}/${indexOf(key, container.length)}`, value });
-  } else {
-    apply(document, { op: 'add', path: pointerTo(pointer, key), value }); // which replaces what is there
-  }
-}
-
-function apply(document: JsonValue, operation: LibraryOperation): void {
-  const [failure = null] = applyPatch(document, [operation]);
-  if (failure !== null) throw doesNotApply();
+function edit(patched: Patched, path: string, change: Edit): void {
+  const { container, key, parents } = locate(patched, path);
+  const last =
+    isJsonArray(container) && !(key === '-' && change.op === 'add')
+      ? String(indexOf(key, container.length + (change.op === 'add' ? 1 : 0)))
+      : key;
+  if (patched.edited.apply([...parents, last], change) !== undefined) throw doesNotApply();
 }
 
 interface Location {
   readonly container: JsonObject | readonly JsonValue[];
-  /** The last part of the path, as it was written but for escapes. */
+  /** The last part of the path, unescaped. */
   readonly key: string;
-  /** To the container, in sheltered keys and real indices. */
-  readonly pointer: string;
+  /** The keys that lead to the container, with indexes from 0. */
+  readonly parents: readonly string[];
 }
 
-/** Where a path leads. What comes before the first `/` does not count, as in the API server. */
-function locate(document: JsonValue, path: string): Location {
-  const [, ...keys] = path.split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+/** Where a path leads. The API server ignores what precedes the first `/`. */
+function locate({ edited }: Patched, path: string): Location {
+  const [, ...keys] = path.split('/').map(unescapePart);
   const last = keys.pop();
   if (last === undefined) throw doesNotApply();
-  let container = document;
-  let pointer = '';
+  let container: JsonValue = edited.document;
+  const parents: string[] = [];
   for (const key of keys) {
-    if (isJsonArray(container)) pointer += `/${indexOf(key, container.length)}`;
-    else pointer = pointerTo(pointer, key);
+    parents.push(isJsonArray(container) ? String(indexOf(key, container.length)) : key);
     container = childOf(container, key);
   }
   if (!isJsonArray(container) && !isJsonObject(container)) throw doesNotApply();
-  return { container, key: last, pointer };
+  return { container, key: last, parents };
 }
 
-function valueAt(document: JsonValue, path: string): JsonValue {
-  const { container, key } = locate(document, path);
+function valueAt(patched: Patched, path: string): JsonValue {
+  const { container, key } = locate(patched, path);
   return childOf(container, key);
 }
 
-/** An absent field is null; an absent item, or anything in a plain value, is a mistake. */
+/** An absent field is null. An absent item, or a child of a value that is not a container, is an error. */
 function childOf(container: JsonValue, key: string): JsonValue {
   if (isJsonArray(container)) return container[indexOf(key, container.length)] ?? null;
   if (!isJsonObject(container)) throw doesNotApply();
-  const sheltered = shelterKey(key);
-  return Object.hasOwn(container, sheltered) ? (container[sheltered] ?? null) : null;
+  return Object.hasOwn(container, key) ? (container[key] ?? null) : null;
 }
-
-const pointerTo = (pointer: string, key: string) =>
-  `${pointer}/${shelterKey(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
 /** The index that a part of a path stands for in a list of this length. */
 function indexOf(key: string, length: number): number {
@@ -197,6 +166,6 @@ function readOperations(patch: JsonValue): readonly Operation[] {
       throw refuse(value, `struct field jsonPatchOp.${name} of type string`);
     };
     const value = Object.hasOwn(operation, 'value') ? (operation.value ?? null) : null;
-    return { op: text('op') ?? '', path: text('path'), from: text('from'), value: shelter(value) };
+    return { op: text('op') ?? '', path: text('path'), from: text('from'), value };
   });
 }

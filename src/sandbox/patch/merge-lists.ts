@@ -1,5 +1,5 @@
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { goTypeOf } from './go-words.ts';
+import { goTypeOf } from './go-types.ts';
 import {
   listsOfLists,
   mergeDirectiveInList,

@@ -1,11 +1,10 @@
-import { apply } from 'json-merge-patch';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { mergeInto } from '../../json/merge-patch.ts';
 import { badRequest } from '../machinery/failure.ts';
-import { cannotDecode } from './go-words.ts';
-import { shelter, unshelter } from './sheltered-keys.ts';
+import { cannotDecode } from './go-types.ts';
 
 /**
- * The object after a JSON merge patch (RFC 7386). As in the API server, fields that are null are left out within lists too.
+ * The object after a JSON merge patch (RFC 7386). As in the API server, null fields within lists are dropped too.
  *
  * @throws ApiFailure 400 when the patch is not an object
  */
@@ -14,22 +13,21 @@ export function applyMergePatch(object: JsonObject, patch: JsonValue): JsonObjec
   if (!isJsonObject(patch)) {
     throw badRequest(`error decoding patch: ${cannotDecode(patch, 'value of type map[string]interface {}')}`);
   }
-  const merged = unshelter(apply(shelter(object), shelter(withoutNullsInLists(patch, object))) as JsonValue); // JSON in, JSON out
-  if (!isJsonObject(merged)) throw new Error('an object merged with an object is an object');
-  return merged;
+  return mergeInto(object, withoutNullsInLists(patch, object));
 }
 
-/** A list that takes the place of an object is the exception. */
-function withoutNullsInLists(patch: JsonValue, live: JsonValue | undefined): JsonValue {
-  if (isJsonArray(patch)) return isJsonObject(live) ? patch : patch.map(withoutNulls);
-  if (!isJsonObject(patch)) return patch;
-  const below = (key: string) => (isJsonObject(live) && Object.hasOwn(live, key) ? live[key] : undefined);
+function withoutNullsInLists(patch: JsonObject, live: JsonObject): JsonObject {
   return Object.fromEntries(
-    Object.entries(patch).map(([key, value]) => [key, withoutNullsInLists(value, below(key))]),
+    Object.entries(patch).map(([key, value]) => {
+      const before = Object.hasOwn(live, key) ? live[key] : undefined;
+      if (isJsonObject(value)) return [key, withoutNullsInLists(value, isJsonObject(before) ? before : {})];
+      // The API server keeps nulls in a list that replaces an object.
+      return [key, isJsonArray(value) && !isJsonObject(before) ? value.map(withoutNulls) : value];
+    }),
   );
 }
 
-/** Without the fields that are null, however deep; items of lists that are null stay. */
+/** Without null fields at any depth. Null items of lists stay. */
 export function withoutNulls(value: JsonValue): JsonValue {
   if (isJsonArray(value)) return value.map(withoutNulls);
   if (!isJsonObject(value)) return value;

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../json/json.ts';
 import { ApiFailure, badRequest } from '../machinery/failure.ts';
-import { goTypeOf, showGo } from './go-words.ts';
+import { goTypeOf, showGo } from './go-types.ts';
 
 // What k8s.io/apimachinery/pkg/util/mergepatch/errors.go says, and the status that kube-apiserver answers with: it knows the
 // malformed directives and lists of lists, and takes anything else for its own fault.

@@ -1,7 +1,7 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { badRequest } from '../machinery/failure.ts';
 import type { Schema } from '../machinery/schema/schema.ts';
-import { cannotDecode, goTypeOf } from './go-words.ts';
+import { cannotDecode, goTypeOf } from './go-types.ts';
 import { checkOrder, fillGaps, inOrder, mergeLists, withoutValues, type ListRules } from './merge-lists.ts';
 import { withoutNulls } from './merge-patch.ts';
 import {

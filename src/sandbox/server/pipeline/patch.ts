@@ -4,7 +4,7 @@ import { ofJson, toJson, withMeta, type ApiObject, timestamp } from '../../machi
 import { parseBody } from '../http/content-type.ts';
 import { ApiFailure, badRequest, conflict, invalid, unsupportedMediaType } from '../../machinery/failure.ts';
 import { applyConfiguration } from '../../machinery/managed-fields/apply.ts';
-import { showGo } from '../../patch/go-words.ts';
+import { showGo } from '../../patch/go-types.ts';
 import { applyJsonPatch } from '../../patch/json-patch.ts';
 import { applyMergePatch } from '../../patch/merge-patch.ts';
 import { applyStrategicPatch } from '../../patch/strategic-merge-patch.ts';
