@@ -20,7 +20,7 @@ export interface Subject {
 const CONTROLLERS = ['garbagecollector', 'namespace', 'clusterrole-aggregation'];
 
 export async function startSubject(): Promise<Subject> {
-  const plane = await startControlPlane({ controllers: CONTROLLERS });
+  const plane = await startControlPlane({ controllers: CONTROLLERS, own: true });
   const hooks = await startHooks();
   const transport = createTransport(plane.server, plane.ca);
   const stop = async () => {

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Policies for kinds of the core group, whose name is the empty text. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** The life of the CA, in a whole replica against an API server. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Two replicas that both believe to lead, with clocks ten minutes apart and none of them right. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

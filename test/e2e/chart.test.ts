@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

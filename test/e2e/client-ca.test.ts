@@ -1,3 +1,4 @@
+// suite: own-plane, sandbox: long
 /** `--client-ca` before a real kube-apiserver: it shows a certificate when it is told to, and only for admission. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';

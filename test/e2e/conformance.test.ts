@@ -1,3 +1,4 @@
+// suite: own-plane, sandbox: no (sandbox-conformance.test.ts is its counterpart)
 /** What the conformance suite expects of the sandbox is what a real kube-apiserver answers, now and not only when recorded. */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Gatehouse with the permissions of deploy/ and nothing else: they are enough for all that it does, and not more than that. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,6 +15,7 @@ import {
   services,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
+import { createClientCa } from '../support/client-certificates.ts';
 import {
   ADMISSION_POLICIES,
   createNamespace,
@@ -71,6 +73,9 @@ interface Claim extends KubeObject {
 
 const LABELS = { purpose: 'selling' };
 const SELLING = { namespaceSelector: { matchLabels: LABELS } };
+
+/** Newer API servers refuse a caBundle that is no PEM. */
+const THEIRS = createClientCa('another CA').cert;
 
 /** For what waits until a write that was let in is surely stored. */
 const PATIENT = { timeoutMs: 30_000 };
@@ -235,7 +240,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     for (const [name, kind] of Object.entries(KINDS)) {
       await cluster.admin.create(kind.resource, kind.make(`carrier${name}`));
       await seeBundle(cluster, kind, `carrier${name}`, data?.['ca.crt'] ?? '');
-      await edit(cluster, kind, `carrier${name}`, (live) => kind.withBundle(live, 'theirs'));
+      await edit(cluster, kind, `carrier${name}`, (live) => kind.withBundle(live, THEIRS));
       await seeBundle(cluster, kind, `carrier${name}`, data?.['ca.crt'] ?? '');
     }
   });

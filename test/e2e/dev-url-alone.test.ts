@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** `gatehouse serve --dev-url` where there is nothing of Gatehouse but its kinds. */
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and gives back what it took. */
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** `gatehouse doctor`, on a healthy cluster and on broken ones. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

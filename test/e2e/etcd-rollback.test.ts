@@ -1,3 +1,4 @@
+// suite: own-plane, sandbox: no (it has no etcd)
 /** C4: etcd is restored from a snapshot under two replicas that go on running. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -45,7 +46,7 @@ describe.skipIf(testsSandbox())(
   () => {
     beforeAll(async () => {
       balancer = await startBalancer();
-      cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+      cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'], own: true });
       if (cluster.plane.processes === undefined) throw new Error('a real control plane has processes');
       processes = cluster.plane.processes;
       replicas = await Promise.all(

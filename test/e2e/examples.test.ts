@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: yes
 /** The folders in deploy/examples do what their comments say, with no more permission than they bring. */
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long, nightly
 /** Faults of all kinds at once, by a seed, under load: no verdict is ever wrong, and after the last one all is as it should be. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -12,12 +13,13 @@ import { verdictOn, type Verdict } from '../support/faults/verdicts.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
 import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
 import { startLoad } from '../support/load.ts';
+import { isNightly } from '../support/nightly.ts';
 import { datacenter, text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 const seed = faultSeed();
 /** How long there are faults, in milliseconds. */
-const FAULTS_MS = Number(process.env.GATEHOUSE_FAULT_SECONDS ?? 30) * 1_000;
+const FAULTS_MS = Number(process.env.GATEHOUSE_FAULT_SECONDS ?? (isNightly ? 120 : 15)) * 1_000;
 /** From the end of the last fault until everything is as it should be. */
 const WITHIN_MS = 30_000;
 const PER_SECOND = 20;

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** The API server's webhook calls go through the fault harness: one fault at a time. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /**
  * Gatehouse behind the fault harness, one fault at a time, between it and the API server; faults-webhook.test.ts has those of the
  * other direction. Where else faults are tested: the reflector against a scripted server in src/kube/reflector.test.ts, each write

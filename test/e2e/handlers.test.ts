@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Handlers out of a folder, in a process of their own, asked by a real API server (or the sandbox). */
 import { rmSync } from 'node:fs';
 import { request } from 'node:https';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Tenants who write whatever their namespace lets them write: to have certificates of others, bundles of others, or no checks. */
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Tenants whose names and values are meant for those who read them: logs, Events, messages, metrics, terminals. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';

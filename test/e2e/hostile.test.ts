@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 import { readdirSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';

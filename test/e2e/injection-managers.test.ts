@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** CA bundles in objects that other managers apply, replace and fight over. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

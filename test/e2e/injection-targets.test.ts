@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: yes
 /** Every kind that can carry a CA bundle, every place that a bundle can come from. */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,10 +1,11 @@
+// suite: shared-plane, sandbox: yes
 import { createServer, type Server } from 'node:https';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
-import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import { startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
 import { managedBy } from '../support/injection-objects.ts';
@@ -111,6 +112,10 @@ const configMap = (name: string): KubeObject => ({ metadata: { namespace: 'shop'
 
 test('a webhook configuration of a third party gets the bundle, and the API server then calls the webhook', async () => {
   await seeInjected();
+  // The API server learns of the bundle by a watch of its own.
+  await untilRefused('a ConfigMap', 'third party says no', () =>
+    cluster.admin.create(configMaps, configMap('refused'), { dryRun: true }),
+  );
   await expect(cluster.admin.create(configMaps, configMap('refused'))).rejects.toThrow(/third party says no/);
   await cluster.admin.create(configMaps, configMap('welcome'));
   expect(asked).toContain('refused');

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** What `npm run soak` measures in the large, seen to work in the small. The figures stand in docs/reliability.md. */
 import { expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** C1–C3: a restore overwrites what Gatehouse keeps in the cluster for itself, as a backup tool would: without asking. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

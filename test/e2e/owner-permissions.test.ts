@@ -1,3 +1,4 @@
+// suite: own-plane, sandbox: no (it has no admission plugins)
 /** Owner references where the API server asks who may write them, as OpenShift has it: OwnerReferencesPermissionEnforcement. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Owner references come back after a restore, and nothing is linked that would have an object deleted. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Gatehouse under Node's permission model, with the flags of docs/hardening.md: it may read a few files, and do nothing else. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: yes
 /**
  * Whole policies against an API server: schemas, rules, mutations, warnings, exceptions, audit, and the cases of Kubernetes' own
  * conformance suite for webhooks (test/e2e/apimachinery/webhook.go), each by its name there.

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** More reviews than a replica takes at a time: the API server asks again, and nobody's write fails for it. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /**
  * Each permission of deploy/ is taken away by itself: then the API server refuses a request that Gatehouse makes. Which one, and what
  * breaks for it, is said in docs/hardening.md; that Gatehouse does make it is shown by deploy-rbac.test.ts.

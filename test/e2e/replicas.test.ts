@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** `gatehouse restore`, as somebody runs it on the day of a restore. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

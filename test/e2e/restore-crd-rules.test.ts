@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: yes
 /** What the CRD of RestoreWindows says by itself, while no replica answers. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Restores on bad days: of Gatehouse, of Velero, of the network between. The ids are those of research/restore.md. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long, nightly
 /** A3 as a property: whatever a backup holds and in whatever order it is written, no object is lost and the report is right. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -5,6 +6,7 @@ import type { Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import { isNightly } from '../support/nightly.ts';
 import { randomGraph, type Graph } from '../support/restore-graph.ts';
 import { brokenIn, linesOf } from '../support/restore-oracle.ts';
 import {
@@ -20,7 +22,7 @@ import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 
 /** A failure is had again with `GATEHOUSE_SEED`. */
 const SEED = Number(process.env.GATEHOUSE_SEED ?? Date.now() % 2 ** 31);
-const GRAPHS = testsSandbox() ? 50 : 10;
+const GRAPHS = testsSandbox() || isNightly ? 50 : 10;
 /** Each waits for the same settle time, so several wait together; what a report lists in full holds all that they lack. */
 const BATCH = 5;
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** A sweep that takes long says how far it is while it goes on, and its report comes all the same. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Who may have checks deferred, and who may not however they try. The ids are those of research/restore.md. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** A restore by Velero from its first request to the report, as its users see it. The ids are those of research/restore.md. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: yes
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';

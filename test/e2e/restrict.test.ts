@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

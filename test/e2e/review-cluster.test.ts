@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** `gatehouse review --cluster`: what is stored, judged by policies that are in force or not there yet. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

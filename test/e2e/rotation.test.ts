@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

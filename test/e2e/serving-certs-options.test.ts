@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** What Services may ask for beyond a plain serving cert, and what operators decide about it. */
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: yes
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** The status page of a replica: who gets in, by the API server's word, and what they see. */
 import { createSign } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** `gatehouse status`, as somebody runs it who wants to know whether all is well. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

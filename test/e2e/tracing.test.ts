@@ -1,3 +1,4 @@
+// suite: shared-plane, sandbox: long
 /** Traces and exemplars of real processes, as a collector and a Prometheus see them. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// suite: processes
 /** Every command and every manifest of the README and of docs/ does what its page says: test/support/doc-pages.ts has the rules. */
 import { describe, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: processes
 /** Handlers as people write them, loaded by Node itself: what is wrong with them is said before anything is served. */
 import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// suite: processes
 /** Declarations and what becomes of them: by kubectl's own three-way merge, and by the server's bookkeeping. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: processes
 /** Who may do what, in the words of kubectl: its questions, its impersonation, its tokens. */
 import { describe, expect, test } from 'vitest';
 

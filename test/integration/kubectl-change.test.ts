@@ -1,3 +1,4 @@
+// suite: processes
 /** kubectl changes what is there: by patches, by an editor, as a whole, and by the commands for one field. */
 import { describe, expect, test } from 'vitest';
 

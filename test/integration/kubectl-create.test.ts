@@ -1,3 +1,4 @@
+// suite: processes
 /** What kubectl makes out of words alone. Most of it goes to the server in protobuf, and is read back as JSON. */
 import { describe, expect, test } from 'vitest';
 

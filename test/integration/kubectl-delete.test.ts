@@ -1,3 +1,4 @@
+// suite: processes
 /** kubectl deletes and waits: for what hinders a deletion, for what depends on the deleted, for what is still to come. */
 import { describe, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: processes
 /** What kubectl tells of one object, which it gathers from several: fields, references, events. */
 import { describe, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: processes
 /** What kubectl finds out about the server: what it serves, and what its kinds are made of. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+// suite: processes
 /** What a person sees who reads the sandbox with the real kubectl: tables, objects, changes as they come. */
 import { describe, expect, test } from 'vitest';
 

@@ -1,3 +1,4 @@
+// suite: processes
 /** What people see at a terminal while something takes long, and programs do not. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// suite: processes
 /** `gatehouse review` as a command: what it prints, what it ends with, and what it says of input that is of no use. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// suite: processes
 /** The status page as people see it: in a headless Chromium, where there is one. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

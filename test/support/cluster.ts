@@ -53,7 +53,10 @@ export interface Cluster {
 }
 
 export async function startCluster(options: ControlPlaneOptions = {}): Promise<Cluster> {
-  const plane = await startControlPlane(options);
+  return await connectCluster(await startControlPlane(options));
+}
+
+export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
   const connections: Connection[] = [];
   const restFor = async (user: User): Promise<Rest> => {
     const connection = await loadConnection({ kubeconfig: plane.kubeconfig(user) });
@@ -104,19 +107,24 @@ export async function startCluster(options: ControlPlaneOptions = {}): Promise<C
 
 /** A cluster with CRDs, RBAC and namespace of Gatehouse, whose Service leads to `port` on this machine. */
 export async function startClusterFor(port: number, options: ControlPlaneOptions = {}): Promise<Cluster> {
-  const cluster = await startCluster(options);
+  const cluster = await startCluster({ ...options, contents: 'gatehouse' });
   try {
-    await cluster.applyFolder('base/crds');
-    await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
+    if (cluster.plane.contents !== 'gatehouse') await installGatehouse(cluster);
     await cluster.apply(localService(SYSTEM_NAMESPACE, 'gatehouse', port));
-    await established(cluster, 'admissionpolicies.gatehouse.dev');
-    await established(cluster, 'conversionpolicies.gatehouse.dev');
-    await established(cluster, 'restorewindows.gatehouse.dev');
     return cluster;
   } catch (error) {
     await cluster.stop();
     throw error;
   }
+}
+
+/** CRDs, RBAC and namespace of Gatehouse; neither Service nor Deployment. */
+export async function installGatehouse(cluster: Cluster): Promise<void> {
+  await cluster.applyFolder('base/crds');
+  await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
+  await established(cluster, 'admissionpolicies.gatehouse.dev');
+  await established(cluster, 'conversionpolicies.gatehouse.dev');
+  await established(cluster, 'restorewindows.gatehouse.dev');
 }
 
 /** The examples; what Gatehouse may read is bound directly where no controller fills aggregated roles. */

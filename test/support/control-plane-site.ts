@@ -1,14 +1,14 @@
 /** Where a control plane lives: its folder, its ports, and the servers that run there. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { get } from './control-plane-http.ts';
 import { writeTokens, type PerUser } from './control-plane-users.ts';
-import { adoptProgram, eventually, freePort, startProgram, tail, type Program } from './processes.ts';
+import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
-/** JSON, so that one process may start the servers and another go on with them. */
+/** JSON, so that one process can start the servers and another one use them. */
 export interface Site {
   readonly folder: string;
   readonly tokens: PerUser;
@@ -16,7 +16,7 @@ export interface Site {
 }
 
 /** A folder with all that the servers read when they start. */
-export async function createSite(): Promise<Site> {
+async function createSite(): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
   mkdirSync(join(folder, 'certificates'));
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -28,6 +28,10 @@ export async function createSite(): Promise<Site> {
 
 export const serviceAccountKeyOf = (folder: string): string => join(folder, 'service-account.key');
 
+/** PEM that verifies the API server, once it has started. */
+export const caOf = ({ folder }: Pick<Site, 'folder'>): string =>
+  readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
+
 const AUDIT_POLICY = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
@@ -35,12 +39,44 @@ const AUDIT_POLICY = {
   rules: [{ level: 'Metadata' }],
 };
 
+/** etcd and kube-apiserver of one control plane. */
+export interface Plane {
+  readonly site: Site;
+  readonly servers: Servers;
+}
+
+export interface PlaneFlags {
+  /** Names as kube-apiserver's `--enable-admission-plugins` takes them. */
+  readonly admissionPlugins?: readonly string[];
+  /** More arguments of kube-apiserver. */
+  readonly apiServerFlags?: readonly string[];
+}
+
+/** Resolves when the API server is ready. */
+export async function launchPlane(assets: string, flags: PlaneFlags = {}): Promise<Plane> {
+  const site = await createSite();
+  const servers = serversOf(site, assets, flags);
+  try {
+    for (const one of [servers.etcd, servers.apiServer]) {
+      one.launch();
+      await one.whenReady();
+    }
+    return { site, servers };
+  } catch (error) {
+    await stopPlane({ site, servers });
+    throw error;
+  }
+}
+
+export async function stopPlane({ site, servers }: Plane): Promise<void> {
+  await servers.apiServer.stop();
+  await servers.etcd.stop();
+  rmSync(site.folder, { recursive: true, force: true });
+}
+
 /** A server of the control plane, whose arguments stay the same however often it is started. */
 export interface Launchable {
-  /** Gives its process id. */
-  readonly launch: () => number;
-  /** Goes on with one that another process has launched. */
-  readonly adopt: (pid: number) => void;
+  readonly launch: () => void;
   readonly whenReady: () => Promise<void>;
   readonly isRunning: () => boolean;
   readonly stop: () => Promise<void>;
@@ -53,15 +89,10 @@ function launchable(
   logFile: string,
   probe: () => Promise<boolean>,
 ): Launchable {
-  let program: Pick<Program, 'logFile' | 'isRunning' | 'stop'> | undefined;
+  let program: Program | undefined;
   return {
     launch: () => {
-      const started = startProgram(command, args, { logFile });
-      program = started;
-      return started.pid;
-    },
-    adopt: (pid) => {
-      program = adoptProgram(pid, logFile);
+      program = startProgram(command, args, { logFile });
     },
     whenReady: async () => {
       if (program !== undefined) await ready(name, program, probe);
@@ -78,21 +109,16 @@ export interface Servers {
   readonly apiServer: Launchable & { readonly server: string };
 }
 
-/**
- * @param assets the folder of the programs
- * @param admissionPlugins as kube-apiserver's `--enable-admission-plugins` takes them
- * @param flags more arguments of kube-apiserver
- */
-export function serversOf(
+/** @param assets the folder of the programs */
+function serversOf(
   site: Site,
   assets: string,
-  admissionPlugins: readonly string[] = [],
-  flags: readonly string[] = [],
+  { admissionPlugins = [], apiServerFlags = [] }: PlaneFlags,
 ): Servers {
   const etcd = etcdOf(site, assets);
   const plugins =
     admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`];
-  return { etcd, apiServer: apiServerOf(site, assets, etcd.url, [...plugins, ...flags]) };
+  return { etcd, apiServer: apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]) };
 }
 
 function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
@@ -146,8 +172,7 @@ function apiServerOf(
     ],
     join(folder, 'kube-apiserver.log'),
     async () => {
-      const ca = readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
-      return (await get(`${server}/readyz`, ca)).status === 200;
+      return (await get(`${server}/readyz`, caOf({ folder }))).status === 200;
     },
   );
   return { ...apiServer, server };

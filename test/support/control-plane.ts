@@ -1,13 +1,23 @@
 /** A real control plane on loopback: etcd, kube-apiserver and, when asked for, kube-controller-manager. */
-import { readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { launchPlane, stopPlane, takePlane } from './control-planes-ahead.ts';
 import { findAssets } from './control-plane-assets.ts';
 import { get, readVersion, type KubeVersion } from './control-plane-http.ts';
-import { ready, serviceAccountKeyOf } from './control-plane-site.ts';
+import { borrowPlane, returnPlane, type Contents } from './control-plane-pool.ts';
+import {
+  caOf,
+  launchPlane,
+  ready,
+  serviceAccountKeyOf,
+  stopPlane,
+  type Plane,
+  type PlaneFlags,
+  type Servers,
+  type Site,
+} from './control-plane-site.ts';
 import { writeKubeconfigs, type User } from './control-plane-users.ts';
-import { freePort, startProgram, type Program } from './processes.ts';
+import { freePort, startProgram } from './processes.ts';
 
 export { USERS, type User } from './control-plane-users.ts';
 
@@ -15,15 +25,18 @@ export interface ControlPlane {
   readonly server: string;
   /** PEM that verifies the API server. */
   readonly ca: string;
+  /** For logs and kubeconfigs of this test file. */
   readonly folder: string;
+  /** What it held when it was handed over. */
+  readonly contents: Contents;
   /** `1.20`, `1.36` and so on. */
   readonly version: KubeVersion;
   readonly token: (user: User) => string;
   /** The path of a kubeconfig for this user. */
   readonly kubeconfig: (user: User) => string;
-  /** Every finished request so far, oldest first. */
+  /** Every finished request of this test file so far, oldest first. */
   readonly auditLog: () => readonly AuditEvent[];
-  /** What only a real one has; undefined in the sandbox. */
+  /** Undefined in the sandbox, which has none, and for a shared control plane, which other files need. */
   readonly processes: ControlPlaneProcesses | undefined;
   readonly stop: () => Promise<void>;
 }
@@ -63,104 +76,156 @@ export interface AuditEvent {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-export interface ControlPlaneOptions {
+/** The sandbox has neither plugins nor flags. */
+export interface ControlPlaneOptions extends PlaneFlags {
   /** Names as kube-controller-manager's `--controllers` takes them. None: it is not started. The sandbox has its own, always. */
   readonly controllers?: readonly string[];
-  /** Names as kube-apiserver's `--enable-admission-plugins` takes them. The sandbox has none. */
-  readonly admissionPlugins?: readonly string[];
-  /** More arguments of kube-apiserver. The sandbox has none. */
-  readonly apiServerFlags?: readonly string[];
+  /** Whether the file stops or restarts the servers. Otherwise it may share them with the files before and after it. */
+  readonly own?: boolean;
+  /** What a shared control plane should hold. One that is not shared is always empty. */
+  readonly contents?: Contents;
 }
 
-/** Which API server tests run against: a vitest project says so by this variable. Default: a real one. */
+/** Which API server tests run against: a vitest project sets this variable. Default: a real one. */
 export const testsSandbox = () => process.env.GATEHOUSE_TEST_API === 'sandbox';
 
-/** A control plane of its own for a test file: the sandbox, or etcd and kube-apiserver. */
+/** A control plane for a test file: the sandbox, or etcd and kube-apiserver. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   if (!testsSandbox()) return await startRealControlPlane(options);
   const { startSandboxPlane } = await import('./sandbox-plane.ts');
   return await startSandboxPlane(); // with all of its controllers
 }
 
-async function startRealControlPlane({
-  controllers = [],
-  admissionPlugins = [],
-  apiServerFlags = [],
-}: ControlPlaneOptions): Promise<ControlPlane> {
-  const assets = await findAssets();
-  const isPlain = admissionPlugins.length === 0 && apiServerFlags.length === 0;
-  const taken = isPlain ? await takePlane(assets) : undefined;
-  const plane = taken ?? (await launchPlane(assets, admissionPlugins, apiServerFlags));
-  const { site, servers } = plane;
-  const { folder, tokens } = site;
-  const { etcd, apiServer } = servers;
-  const { server } = apiServer;
-  let controllerManager: Program | undefined;
-  const stop = async () => {
-    await controllerManager?.stop(2_000);
-    await stopPlane(plane);
-  };
-  try {
-    const ca = readFileSync(join(folder, 'certificates', 'apiserver.crt'), 'utf8');
-    const kubeconfigs = writeKubeconfigs(folder, server, ca, tokens);
-    const version = await readVersion(server, ca, tokens.admin);
-    if (controllers.length > 0) {
-      controllerManager = await startControllerManager(
-        assets,
-        folder,
-        kubeconfigs.admin,
-        version.minor,
-        controllers,
-      );
-    }
-    return {
-      server,
-      ca,
-      folder,
-      version,
-      token: (user) => tokens[user],
-      kubeconfig: (user) => kubeconfigs[user],
-      auditLog: () => readAuditLog(join(folder, 'audit.log')),
-      processes: {
-        stop: async () => {
-          await apiServer.stop();
-          await etcd.stop();
-        },
-        stopApiServer: apiServer.stop,
-        stopEtcd: etcd.stop,
-        start: async () => {
-          for (const one of [etcd, apiServer]) {
-            if (one.isRunning()) continue;
-            one.launch();
-            await one.whenReady();
-          }
-        },
-        launch: () => {
-          for (const one of [etcd, apiServer]) if (!one.isRunning()) one.launch();
-        },
-        startEtcd: async () => {
-          etcd.launch();
-          await etcd.whenReady();
-          return etcd.url;
-        },
-        dataFolder: join(folder, 'etcd'),
-      },
-      stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+/** A control plane that runs, whoever started it. */
+interface Running {
+  readonly site: Site;
+  readonly server: string;
+  readonly folder: string;
+  readonly contents: Contents;
+  readonly auditedBefore: number;
+  readonly processes: ControlPlaneProcesses | undefined;
+  readonly release: () => Promise<void>;
 }
 
+async function startRealControlPlane({
+  controllers = [],
+  own = false,
+  contents = 'empty',
+  ...flags
+}: ControlPlaneOptions): Promise<ControlPlane> {
+  const assets = await findAssets();
+  const isPlain = flags.admissionPlugins === undefined && flags.apiServerFlags === undefined;
+  const shared = isPlain && !own ? await borrow(contents) : undefined;
+  const running = shared ?? runningOn(await launchPlane(assets, flags));
+  const plane = await describePlane(running).catch(async (error: unknown) => {
+    await running.release();
+    throw error;
+  });
+  if (controllers.length === 0) return plane;
+  const controllerManager = await startControllerManager(assets, { plane, site: running.site, controllers });
+  return { ...plane, stop: () => controllerManager.stop().finally(plane.stop) };
+}
+
+/** What clients need to know of servers that run. */
+async function describePlane({
+  site,
+  server,
+  folder,
+  contents,
+  auditedBefore,
+  processes,
+  release,
+}: Running): Promise<ControlPlane> {
+  const ca = caOf(site);
+  const { tokens } = site;
+  const kubeconfigs = writeKubeconfigs(folder, server, ca, tokens);
+  return {
+    server,
+    ca,
+    folder,
+    contents,
+    version: await readVersion(server, ca, tokens.admin),
+    token: (user) => tokens[user],
+    kubeconfig: (user) => kubeconfigs[user],
+    auditLog: () => readAuditLog(join(site.folder, 'audit.log'), auditedBefore),
+    processes,
+    stop: release,
+  };
+}
+
+/** For clients of a plane that the caller stops. */
+export async function controlPlaneOn(plane: Plane): Promise<ControlPlane> {
+  return await describePlane({ ...runningOn(plane), release: () => Promise.resolve() });
+}
+
+async function borrow(contents: Contents): Promise<Running | undefined> {
+  const borrowed = await borrowPlane(contents);
+  if (borrowed === undefined) return undefined;
+  const { site, folder } = borrowed;
+  copyFileSync(serviceAccountKeyOf(site.folder), serviceAccountKeyOf(folder));
+  return { ...borrowed, contents, processes: undefined, release: () => returnPlane(borrowed) };
+}
+
+function runningOn(plane: Plane): Running {
+  const { site, servers } = plane;
+  return {
+    site,
+    server: servers.apiServer.server,
+    folder: site.folder,
+    contents: 'empty',
+    auditedBefore: 0,
+    processes: processesOf(site, servers),
+    release: () => stopPlane(plane),
+  };
+}
+
+function processesOf({ folder }: Site, { etcd, apiServer }: Servers): ControlPlaneProcesses {
+  return {
+    stop: async () => {
+      await apiServer.stop();
+      await etcd.stop();
+    },
+    stopApiServer: apiServer.stop,
+    stopEtcd: etcd.stop,
+    start: async () => {
+      for (const one of [etcd, apiServer]) {
+        if (one.isRunning()) continue;
+        one.launch();
+        await one.whenReady();
+      }
+    },
+    launch: () => {
+      for (const one of [etcd, apiServer]) if (!one.isRunning()) one.launch();
+    },
+    startEtcd: async () => {
+      etcd.launch();
+      await etcd.whenReady();
+      return etcd.url;
+    },
+    dataFolder: join(folder, 'etcd'),
+  };
+}
+
+interface ControllerManager {
+  /** @throws Error with its last lines when it never became ready */
+  readonly stop: () => Promise<void>;
+}
+
+interface ControllerManagerOptions {
+  readonly plane: ControlPlane;
+  readonly site: Site;
+  readonly controllers: readonly string[];
+}
+
+/** Does not wait until it is ready: the tests wait for its effects. */
 async function startControllerManager(
   assets: string,
-  folder: string,
-  kubeconfig: string,
-  minor: number,
-  controllers: readonly string[],
-): Promise<Program> {
+  { plane, site, controllers }: ControllerManagerOptions,
+): Promise<ControllerManager> {
+  const { folder, version } = plane;
+  const kubeconfig = plane.kubeconfig('admin');
   const port = await freePort();
+  const certificates = join(folder, 'controller-manager');
   const program = startProgram(
     join(assets, 'kube-controller-manager'),
     [
@@ -169,34 +234,37 @@ async function startControllerManager(
       '--leader-elect=false',
       '--bind-address=127.0.0.1',
       `--secure-port=${port}`,
-      `--cert-dir=${join(folder, 'certificates')}`,
-      ...(minor < 24 ? ['--port=0'] : []), // the insecure port, which later releases do not have
+      `--cert-dir=${certificates}`,
+      ...(version.minor < 24 ? ['--port=0'] : []), // the insecure port, which later releases do not have
       `--authentication-kubeconfig=${kubeconfig}`,
       `--authorization-kubeconfig=${kubeconfig}`,
-      `--service-account-private-key-file=${serviceAccountKeyOf(folder)}`,
+      `--service-account-private-key-file=${serviceAccountKeyOf(site.folder)}`,
     ],
     { logFile: join(folder, 'kube-controller-manager.log') },
   );
-  const certificate = join(folder, 'certificates', 'kube-controller-manager.crt');
-  await ready('kube-controller-manager', program, async () => {
-    const answer = await get(`https://127.0.0.1:${port}/healthz`, readFileSync(certificate, 'utf8'));
-    return answer.status === 200;
-  }).catch(async (error: unknown) => {
-    await program.stop(2_000);
-    throw error;
+  const started = ready('kube-controller-manager', program, async () => {
+    const ca = readFileSync(join(certificates, 'kube-controller-manager.crt'), 'utf8');
+    return (await get(`https://127.0.0.1:${port}/healthz`, ca)).status === 200;
   });
-  return program;
+  started.catch(() => undefined); // `stop` reports it
+  return {
+    stop: async () => {
+      await started.finally(() => program.stop(2_000));
+    },
+  };
 }
 
-function readAuditLog(path: string): readonly AuditEvent[] {
-  return readFileSync(path, 'utf8')
+function readAuditLog(path: string, from: number): readonly AuditEvent[] {
+  return readFileSync(path)
+    .subarray(from)
+    .toString()
     .split('\n')
     .filter((line) => line !== '')
     .flatMap((line) => {
       try {
         return [JSON.parse(line) as AuditEvent];
       } catch {
-        return []; // the last line may still be in the writing
+        return []; // the API server may still be writing the last line
       }
     });
 }

@@ -24,21 +24,25 @@ export async function bumpRevision(url: string, by: number): Promise<void> {
   for (let written = 0; written < by; written += AT_A_TIME)
     await Promise.all(
       Array.from({ length: Math.min(AT_A_TIME, by - written) }, () =>
-        call(url, 'kv/put', { key: KEY, value: '' }),
+        callEtcd(url, 'kv/put', { key: KEY, value: '' }),
       ),
     );
-  const { header } = await call(url, 'kv/deleterange', { key: KEY });
-  await call(url, 'kv/compaction', { revision: header.revision, physical: true });
+  const { header } = await callEtcd(url, 'kv/deleterange', { key: KEY });
+  await callEtcd(url, 'kv/compaction', { revision: header.revision, physical: true });
 }
 
-interface Answer {
+interface EtcdResponse {
   readonly header: { readonly revision: string };
 }
 
-/** The JSON form of etcd's API. */
-async function call(url: string, path: string, body: object): Promise<Answer> {
+/** Calls the JSON form of etcd's API. */
+export async function callEtcd<Extra = unknown>(
+  url: string,
+  path: string,
+  body: object,
+): Promise<EtcdResponse & Extra> {
   const response = await fetch(`${url}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
   const text = await response.text();
   if (!response.ok) throw new Error(`etcd: ${path}: ${response.status} ${text}`);
-  return JSON.parse(text) as Answer; // every answer of etcd has a header
+  return JSON.parse(text) as EtcdResponse & Extra; // every response of etcd has a header
 }

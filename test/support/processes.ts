@@ -60,30 +60,6 @@ export function startProgram(command: string, args: readonly string[], options: 
   };
 }
 
-/** A program that another process has started, which also learns of its end. */
-export function adoptProgram(pid: number, logFile: string): Pick<Program, 'logFile' | 'isRunning' | 'stop'> {
-  const signal = (which: NodeJS.Signals | 0): boolean => {
-    try {
-      return process.kill(pid, which);
-    } catch {
-      return false; // it has ended
-    }
-  };
-  const isRunning = () => signal(0);
-  return {
-    logFile,
-    isRunning,
-    stop: async (graceMs = 5_000) => {
-      const deadline = performance.now() + graceMs;
-      signal('SIGTERM');
-      while (isRunning()) {
-        await sleep(20);
-        if (performance.now() > deadline) signal('SIGKILL');
-      }
-    },
-  };
-}
-
 function waitForExit(child: ChildProcess): Program['exited'] {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {

@@ -40,6 +40,7 @@ export async function startSandboxPlane(): Promise<ControlPlane> {
     server,
     ca: tls.ca,
     folder,
+    contents: 'empty',
     version: VERSION,
     token: (user) => tokens[user],
     kubeconfig: (user) => kubeconfigs[user],

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The complete form of what .ci/run does in part: every fault at every write, random schedules, restores and faults with new
+# seeds, a million fuzz inputs, all faults of the chaos run, the long soak. Takes about three hours. Runs every step even when an earlier one
+# has failed, and ends with 1 when one has.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+failed=()
+
+step() {
+  local from=$SECONDS
+  echo
+  echo "== $*"
+  "$@" || failed+=("$*")
+  echo "== $((SECONDS - from)) s"
+}
+
+export GATEHOUSE_SCHEDULES=${GATEHOUSE_SCHEDULES:-60}
+step npx vitest run --project unit src/runtime/certificates/rotation-schedule.test.ts
+step npx vitest run --project nightly
+step npm run fuzz
+step npm run chaos
+step npm run soak
+
+if ((${#failed[@]} > 0)); then
+  printf '== FAILED: %s\n' "${failed[@]}"
+  exit 1
+fi

@@ -1,0 +1,197 @@
+/**
+ * Control planes that test files share, one file at a time. Vitest's main process starts them and takes each back to its first
+ * state when a file has finished with it; workers borrow them over HTTP.
+ */
+import { mkdirSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { join } from 'node:path';
+
+import { get } from './control-plane-http.ts';
+import { caOf, launchPlane, stopPlane, type Plane, type Site } from './control-plane-site.ts';
+import { restoreEtcdSnapshot, takeEtcdSnapshot, type EtcdSnapshot } from './etcd-reset.ts';
+import { eventually, freePort } from './processes.ts';
+
+/** Where workers ask for a control plane; they inherit the variable. */
+const ADDRESS = 'GATEHOUSE_CONTROL_PLANES';
+
+/** What a cluster holds at first: nothing, or the CRDs, the RBAC and the namespace of Gatehouse. */
+export type Contents = 'empty' | 'gatehouse';
+
+/** JSON: what a worker is told of a plane. */
+export interface Borrowed {
+  readonly site: Site;
+  readonly server: string;
+  /** For logs and kubeconfigs of this test file. */
+  readonly folder: string;
+  /** How long the audit log was, in bytes. */
+  readonly auditedBefore: number;
+}
+
+/** @returns undefined when no pool runs: the caller starts a plane of its own */
+export async function borrowPlane(contents: Contents): Promise<Borrowed | undefined> {
+  const address = process.env[ADDRESS];
+  if (address === undefined) return undefined;
+  return JSON.parse(await post(`${address}/borrow`, contents)) as Borrowed; // from the server below
+}
+
+/** No process may write to the plane after this. */
+export async function returnPlane({ site }: Borrowed): Promise<void> {
+  await post(`${process.env[ADDRESS] ?? ''}/return`, site.folder);
+}
+
+async function post(url: string, body: string): Promise<string> {
+  const response = await fetch(url, { method: 'POST', body });
+  const answer = await response.text();
+  if (!response.ok) throw new Error(answer);
+  return answer;
+}
+
+interface Pooled {
+  readonly plane: Plane;
+  readonly snapshots: Readonly<Record<Contents, EtcdSnapshot>>;
+  readonly groups: Readonly<Record<Contents, string>>;
+}
+
+/**
+ * @param assets the folder of etcd and kube-apiserver
+ * @param install puts Gatehouse's CRDs, RBAC and namespace into a new plane
+ * @returns how to stop the pool
+ */
+export async function startPool(
+  assets: string,
+  install: (plane: Plane) => Promise<void>,
+): Promise<() => Promise<void>> {
+  const all = new Set<Pooled>();
+  /** Resolve when the plane has been taken back to the state with Gatehouse, or when it could not be. */
+  const idle: Promise<Pooled | undefined>[] = [];
+  const lent = new Map<string, Pooled>();
+  let files = 0;
+
+  const launch = async (): Promise<Pooled> => {
+    const plane = await launchPlane(assets);
+    try {
+      const empty = await describe(plane);
+      await install(plane);
+      const gatehouse = await describe(plane);
+      const pooled = {
+        plane,
+        snapshots: { empty: empty.snapshot, gatehouse: gatehouse.snapshot },
+        groups: { empty: empty.groups, gatehouse: gatehouse.groups },
+      };
+      all.add(pooled);
+      return pooled;
+    } catch (error) {
+      await stopPlane(plane);
+      throw error;
+    }
+  };
+  const discard = async (pooled: Pooled): Promise<undefined> => {
+    all.delete(pooled);
+    await stopPlane(pooled.plane);
+  };
+  const borrow = async (contents: Contents): Promise<Borrowed> => {
+    const pooled = (await idle.shift()) ?? (await launch());
+    const { site, servers } = pooled.plane;
+    try {
+      if (contents !== 'gatehouse') await reset(pooled, contents);
+    } catch (error) {
+      await discard(pooled);
+      throw error;
+    }
+    lent.set(site.folder, pooled);
+    const folder = join(site.folder, `file-${(files += 1)}`);
+    mkdirSync(folder);
+    const auditedBefore = statSync(join(site.folder, 'audit.log')).size;
+    return { site, server: servers.apiServer.server, folder, auditedBefore };
+  };
+  const takeBack = (folder: string): void => {
+    const pooled = lent.get(folder);
+    if (pooled === undefined) throw new Error(`no control plane in ${folder} is lent`);
+    lent.delete(folder);
+    idle.push(
+      reset(pooled, 'gatehouse').then(
+        () => pooled,
+        (error: unknown) => {
+          console.error('a control plane is replaced because it could not be reset:', error);
+          return discard(pooled);
+        },
+      ),
+    );
+  };
+
+  const server = createServer((request, response) => {
+    const answer = async (): Promise<string> => {
+      const body = await text(request);
+      if (request.url === '/borrow') return JSON.stringify(await borrow(body as Contents)); // from borrowPlane
+      takeBack(body);
+      return '';
+    };
+    answer().then(
+      (body) => response.end(body),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  process.env[ADDRESS] = `http://127.0.0.1:${port}`;
+  return async () => {
+    server.close();
+    server.closeAllConnections();
+    await Promise.all(idle);
+    await Promise.all([...all].map(discard));
+  };
+}
+
+async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot; readonly groups: string }> {
+  let before = '';
+  // Until the API server itself has nothing more to write.
+  const snapshot = await eventually(
+    'a plane at rest',
+    async () => {
+      const found = await takeEtcdSnapshot(plane.servers.etcd.url);
+      const now = [...found].map(([key, { revision }]) => `${key} ${revision}`).join();
+      if (now === before) return found;
+      before = now;
+      return undefined;
+    },
+    { everyMs: 300, timeoutMs: 60_000 },
+  );
+  return { snapshot, groups: await readGroups(plane) };
+}
+
+/** Resolves when etcd holds what it held, and the API server serves the same groups. */
+async function reset({ plane, snapshots, groups }: Pooled, to: Contents): Promise<void> {
+  let last: readonly string[] = [];
+  await eventually(
+    `a control plane with ${to}`,
+    async () => {
+      last = await restoreEtcdSnapshot(plane.servers.etcd.url, snapshots[to]);
+      if (last.length > 0) return false;
+      return (await readGroups(plane)) === groups[to];
+    },
+    { everyMs: 100, timeoutMs: 60_000 },
+  ).catch((error: unknown) => {
+    throw new Error(`still different: ${last.join(', ')}`, { cause: error });
+  });
+}
+
+/** The names of the API groups, and of Gatehouse's resources, as the API server serves them. */
+async function readGroups({ site, servers }: Plane): Promise<string> {
+  const bodies = await Promise.all(
+    ['/apis', '/apis/gatehouse.dev/v1alpha1'].map(async (path) => {
+      const url = `${servers.apiServer.server}${path}`;
+      const { status, body } = await get(url, caOf(site), site.tokens.admin);
+      return status === 200 ? (JSON.parse(body) as Discovered) : {};
+    }),
+  );
+  return bodies
+    .flatMap(({ groups = [], resources = [] }) => [...groups, ...resources].map(({ name }) => name))
+    .sort()
+    .join();
+}
+
+interface Discovered {
+  readonly groups?: readonly { readonly name: string }[];
+  readonly resources?: readonly { readonly name: string }[];
+}
