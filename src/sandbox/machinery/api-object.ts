@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ObjectMeta as CommonMeta } from '../../json/kube-object.ts';
 
-/** The part of ObjectMeta that the API itself acts on; times are RFC 3339 with seconds. */
+/** The part of ObjectMeta that the API server itself uses. Times are RFC 3339 with second precision. */
 export interface ObjectMeta extends CommonMeta {
   readonly deletionGracePeriodSeconds?: number;
   readonly managedFields?: readonly ManagedFieldsEntry[];
@@ -18,50 +18,48 @@ export interface ManagedFieldsEntry {
 }
 
 /**
- * An object as the API has it: JSON with apiVersion, kind and metadata. Shared between the storage, watches and caches, so
- * nobody changes one; `withMeta` and spreads make new ones.
+ * An API object: JSON with apiVersion, kind and metadata. The storage, watches and caches share it, so it must not be
+ * mutated; `withMeta` and spreads create copies.
  */
 export interface ApiObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: ObjectMeta;
-  /** Everything else: read with `field`. */
+  /** Read all other fields with `field`. */
   readonly spec?: JsonValue;
   readonly status?: JsonValue;
 }
 
 /**
- * The same value as plain JSON, for what works on any JSON (patches, schemas, the wire).
- * Holds because an ApiObject only ever comes from {@link ofJson} or from spreads of one.
+ * The same value as plain JSON, for code that works on any JSON (patches, schemas, the wire format). The cast is safe
+ * because every ApiObject comes from {@link ofJson} or from a spread of one.
  */
 export function toJson(object: ApiObject): JsonObject {
   return object as unknown as JsonObject;
 }
 
-/**
- * @throws Error when it has no apiVersion, kind or metadata: the pipeline sees to these before anything else does.
- */
+/** @throws Error if apiVersion, kind or metadata is missing; the pipeline checks these first */
 export function ofJson(value: JsonValue): ApiObject {
   if (!isJsonObject(value)) throw new Error('not an object');
   const { apiVersion, kind, metadata } = value;
   if (typeof apiVersion !== 'string' || typeof kind !== 'string' || !isJsonObject(metadata)) {
     throw new Error('an object has apiVersion, kind and metadata');
   }
-  return value as unknown as ApiObject; // checked as far as the type says; metadata is checked by its schema
+  return value as unknown as ApiObject; // apiVersion, kind and metadata are checked above; the schema checks the rest of metadata
 }
 
-/** A field beside apiVersion, kind and metadata; undefined when absent. */
+/** A top-level field other than apiVersion, kind and metadata; undefined if absent. */
 export function field(object: ApiObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? toJson(object)[name] : undefined;
 }
 
-/** The object without one of its fields beside apiVersion, kind and metadata. */
+/** The object without one of its top-level fields. */
 export function withoutField(object: ApiObject, name: 'spec' | 'status'): ApiObject {
   const entries = Object.entries(object).filter(([key]) => key !== name);
-  return Object.fromEntries(entries) as unknown as ApiObject; // what an ApiObject must have is still there
+  return Object.fromEntries(entries) as unknown as ApiObject; // the required fields are still there
 }
 
-/** The object with some fields of its metadata set, or dropped where the value is undefined. */
+/** The object with some metadata fields set, or removed where the value is undefined. */
 export function withMeta(
   object: ApiObject,
   changes: { readonly [K in keyof ObjectMeta]?: ObjectMeta[K] | undefined },

@@ -1,9 +1,9 @@
-// The wordings are those of k8s.io/apimachinery/pkg/util/validation.
+// Messages follow k8s.io/apimachinery/pkg/util/validation.
 
 const LABEL_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Every reason why `name` is no DNS-1035 label, joined as the API server joins them; undefined when it is one. */
+/** All reasons why `name` is not a DNS-1035 label, joined as the API server joins them; undefined if it is one. */
 export function label1035Problem(name: string): string | undefined {
   const problems = [
     ...(name.length > 63 ? ['must be no more than 63 characters'] : []),

@@ -1,12 +1,15 @@
-/** One thing wrong with an object: a `StatusCause` on the wire. `reason` is the API's CauseType, e.g. `FieldValueRequired`. */
+/**
+ * One problem with an object: a `StatusCause` on the wire. `reason` is the API's CauseType, e.g.
+ * `FieldValueRequired`.
+ */
 export interface Cause {
   readonly reason: string;
   readonly message: string;
-  /** Path in Kubernetes' spelling: `spec.ports[0].port`, `metadata.annotations[a/b]`. */
+  /** A field path in Kubernetes notation: `spec.ports[0].port`, `metadata.annotations[a/b]`. */
   readonly field: string;
 }
 
-/** `Status.details`: what the request was about. */
+/** `Status.details`: the object or resource that the request addressed. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
@@ -16,7 +19,7 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** A `Status` of `v1`, the body of every answer that is not an object. */
+/** A `v1` `Status`: the body of every answer that is not an object. */
 export interface Status {
   readonly kind: 'Status';
   readonly apiVersion: 'v1';
@@ -28,7 +31,7 @@ export interface Status {
   readonly code: number;
 }
 
-/** What the API server refuses a request with. Thrown anywhere; the HTTP layer writes `status` as it stands. */
+/** An error response of the API server. Any code may throw it; the HTTP layer sends `status` unchanged. */
 export class ApiFailure extends Error {
   readonly status: Status;
 
@@ -41,7 +44,7 @@ export class ApiFailure extends Error {
       metadata: {},
       status: 'Failure',
       message,
-      // Go leaves empty text out.
+      // Go omits empty strings.
       ...(reason === '' ? {} : { reason }),
       ...(details === undefined ? {} : { details }),
       code,
@@ -49,7 +52,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** What an error is about: `resource` in the plural, as `details.kind` has it. */
+/** The object that an error is about; `resource` is plural, as in `details.kind`. */
 export interface Subject {
   readonly group: string;
   readonly resource: string;
@@ -63,7 +66,7 @@ const detailsOf = ({ group, resource }: Subject, name: string): StatusDetails =>
   kind: resource,
 });
 
-// The wordings are those of k8s.io/apimachinery/pkg/api/errors: clients match on them.
+// Messages follow k8s.io/apimachinery/pkg/api/errors, because clients match on them.
 
 export const badRequest = (message: string) => new ApiFailure(400, 'BadRequest', message);
 
@@ -80,13 +83,13 @@ export const forbidden = (subject: Subject, name: string, why: string) =>
 export const notFound = (subject: Subject, name: string) =>
   new ApiFailure(404, 'NotFound', `${qualified(subject)} "${name}" not found`, detailsOf(subject, name));
 
-/** No such path, or no such resource. */
+/** The path or the resource does not exist. */
 export const noSuchResource = () =>
   new ApiFailure(404, 'NotFound', 'the server could not find the requested resource', {});
 
 /**
- * Thrown for a path that nobody serves at all, which is answered in plain text: below a group that no built-in kind is in. Where
- * there are built-in kinds, a path that leads nowhere is {@link noSuchResource}.
+ * Thrown for a path below a group without built-in kinds; the answer is plain text. In a group with built-in kinds,
+ * an unknown path is {@link noSuchResource}.
  */
 export class NoSuchPath extends Error {
   override readonly name = 'NoSuchPath';
@@ -96,7 +99,7 @@ export const methodNotAllowed = (
   message = 'the server does not allow this method on the requested resource',
 ) => new ApiFailure(405, 'MethodNotAllowed', message, {});
 
-/** A verb that the path of a custom resource does not have. */
+/** The path of a custom resource does not support the verb. */
 export const methodNotSupported = ({ group, resource }: Subject, verb: string) =>
   new ApiFailure(
     405,
@@ -133,7 +136,7 @@ export const expired = (message: string) => new ApiFailure(410, 'Expired', messa
 export const unsupportedMediaType = (message: string, details?: StatusDetails) =>
   new ApiFailure(415, 'UnsupportedMediaType', message, details);
 
-/** 422. `kind` without its version, as in `Server.infra.example.com "x" is invalid: …`. */
+/** 422. `kind` is written without its version, as in `Server.infra.example.com "x" is invalid: …`. */
 export function invalid(
   kind: { readonly group: string; readonly kind: string },
   name: string,

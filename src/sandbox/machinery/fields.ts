@@ -1,7 +1,8 @@
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { toJson, type ApiObject } from './api-object.ts';
 
-// The API server decodes what it is sent into structs, where what is absent or null is the type's empty value. These do the same.
+// The API server decodes JSON into structs: an absent or null field becomes the type's empty value. These
+// functions do the same.
 
 export function record(parent: object, key: string): JsonObject | undefined {
   const value = ownValue(parent, key);
@@ -32,11 +33,9 @@ export function texts(parent: object, key: string): readonly string[] {
   return isJsonArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
-// Beside those of ../reading.ts: fields of whole objects. As in a decoded struct, what is absent is empty.
-
 const EMPTY: JsonObject = {};
 
-/** The object at this path; an empty one when there is none. */
+/** The object at this path; an empty object if there is none. */
 export function section(object: ApiObject | JsonObject, ...path: readonly string[]): JsonObject {
   return path.reduce<JsonObject>((parent, key) => record(parent, key) ?? EMPTY, object as JsonObject); // both are JSON
 }
@@ -44,7 +43,7 @@ export function section(object: ApiObject | JsonObject, ...path: readonly string
 export const spec = (object: ApiObject): JsonObject => section(object, 'spec');
 export const status = (object: ApiObject): JsonObject => section(object, 'status');
 
-/** The value of a field whatever it is; null counts as absent, as it does for a decoder. */
+/** The value of a field of any type. Null counts as absent, as in Go. */
 export function value(parent: object, key: string): JsonValue | undefined {
   const found = ownValue(parent, key) as JsonValue | undefined; // a field of JSON is JSON
   return found === null ? undefined : found;
@@ -57,13 +56,13 @@ export function number(parent: object, key: string): number | undefined {
   return typeof found === 'number' ? found : undefined;
 }
 
-/** The items of a list; none when there is no list. */
+/** The items of a list; empty if the field is not a list. */
 export function items(parent: object, key: string): readonly JsonValue[] {
   const found = ownValue(parent, key);
   return isJsonArray(found) ? found : [];
 }
 
-/** Keys and values that are strings: labels, the data of a ConfigMap. */
+/** The entries whose values are strings, e.g. labels or the data of a ConfigMap. */
 export function stringMap(parent: object, key: string): Readonly<Record<string, string>> {
   const found = ownValue(parent, key);
   if (!isJsonObject(found)) return {};
@@ -73,17 +72,17 @@ export function stringMap(parent: object, key: string): Readonly<Record<string, 
   return Object.fromEntries(entries);
 }
 
-/** The object with some of its own fields changed; undefined drops a field. */
+/** The object with some top-level fields changed; undefined removes a field. */
 export function withFields(
   object: ApiObject,
   changes: Readonly<Record<string, JsonValue | undefined>>,
 ): ApiObject {
   const merged: Record<string, JsonValue | undefined> = { ...toJson(object), ...changes };
   const present = Object.entries(merged).filter(([, changed]) => changed !== undefined);
-  return Object.fromEntries(present) as unknown as ApiObject; // apiVersion, kind and metadata are as they were
+  return Object.fromEntries(present) as unknown as ApiObject; // apiVersion, kind and metadata are unchanged
 }
 
-/** The same for a plain object. */
+/** The same for plain JSON. */
 export function changed(
   object: JsonObject,
   changes: Readonly<Record<string, JsonValue | undefined>>,

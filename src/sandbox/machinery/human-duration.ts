@@ -4,7 +4,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
-/** How long a duration may at most be to be shown so: with one unit, or with a second one that is left out when it is zero. */
+/** The unit of a duration below this limit, and a second unit that is left out when it is zero. */
 const STEPS: readonly { readonly below: number; readonly unit: Unit; readonly rest?: Unit }[] = [
   { below: 2 * MINUTE, unit: 's' },
   { below: 10 * MINUTE, unit: 'm', rest: 's' },
@@ -21,8 +21,8 @@ type Unit = keyof typeof UNITS;
 const UNITS = { s: SECOND, m: MINUTE, h: HOUR, d: DAY, y: YEAR } as const;
 
 /**
- * A duration in two or three significant figures: `45s`, `3m2s`, `5d`. A second into the future counts as now, because clocks
- * differ; more than that is `<invalid>`.
+ * A duration with two or three significant figures: `45s`, `3m2s`, `5d`. Up to a second in the future counts as now,
+ * because clocks differ; anything later is `<invalid>`.
  *
  * @param ms milliseconds
  * @see k8s.io/apimachinery/pkg/util/duration, HumanDuration
@@ -41,7 +41,7 @@ export function humanDuration(ms: number): string {
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
 
-/** The age of an RFC 3339 timestamp: `<unknown>` when there is none, `<invalid>` when it is no time. */
+/** The age of an RFC 3339 timestamp: `<unknown>` if it is missing, `<invalid>` if it cannot be parsed. */
 export function ageOf(timestamp: string | undefined, now: Date): string {
   if (timestamp === undefined || timestamp === '' || timestamp === 'null') return '<unknown>';
   const time = RFC3339.test(timestamp) ? Date.parse(timestamp) : NaN;

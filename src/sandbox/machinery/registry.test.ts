@@ -48,7 +48,7 @@ test('only the type of the storage version is the stored one', () => {
   expect(registry.stored('autoscaling', 'horizontalpodautoscalers')?.version).toBe('v2');
 });
 
-test('a definition is served from the write that establishes it until the one that removes it', () => {
+test('a definition is served from the write that establishes it until the write that removes it', () => {
   const storage = createStorage();
   const registry = createRegistry([PODS], storage);
   const find = () => registry.find('infra.example.com', 'v1', 'servers')?.kind;
@@ -67,13 +67,13 @@ test('a definition is served from the write that establishes it until the one th
   expect(find()).toBeUndefined();
 });
 
-test('definitions that the storage held from the start are served', () => {
+test('definitions that are already in the storage are served', () => {
   const storage = createStorage();
   storage.create(DEFINITIONS, established());
   expect(createRegistry([], storage).find('infra.example.com', 'v1', 'servers')?.kind).toBe('Server');
 });
 
-test('everything is listed core first, then built-in groups, then others, each with its preferred version first', () => {
+test('types are listed core group first, then built-in groups, then others, each with its preferred version first', () => {
   const storage = createStorage();
   storage.create(DEFINITIONS, established({ group: 'zoo.example.com' }));
   storage.create(

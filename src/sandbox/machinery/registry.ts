@@ -4,7 +4,7 @@ import { storedTypeOf, typesOf } from './crd/types-of.ts';
 import { apiVersionOf, type ResourceRegistry, type ResourceType, compareVersions } from './resource-type.ts';
 import type { Storage } from './storage/stored.ts';
 
-/** Types by everything that they are asked for by. */
+/** Types indexed by all lookup keys. */
 interface Index {
   readonly types: readonly ResourceType[];
   readonly byResource: ReadonlyMap<string, ResourceType>;
@@ -12,12 +12,12 @@ interface Index {
   readonly stored: ReadonlyMap<string, ResourceType>;
 }
 
-/** No part of an API name holds a space, so that joined parts cannot be mistaken for others. */
+/** API names contain no spaces, so joined keys are unambiguous. */
 const joined = (...parts: readonly string[]) => parts.join(' ');
 
 /**
- * Everything that is served: built-in kinds, and what the definitions in `storage` define at the moment. A built-in kind wins
- * over a definition of the same resource.
+ * All served types: built-in kinds, and the kinds of the definitions currently in `storage`. A built-in kind takes
+ * precedence over a definition of the same resource.
  */
 export function createRegistry(builtIns: readonly ResourceType[], storage: Storage): ResourceRegistry {
   const builtIn = indexOf(
@@ -68,7 +68,10 @@ function indexOf(types: readonly ResourceType[], stored: readonly ResourceType[]
   };
 }
 
-/** Core, the other built-in groups, then the rest, each by name; the preferred version of a group first, then by resource. */
+/**
+ * The core group first, then the other built-in groups, then custom groups, each by name. Within a group, the
+ * preferred version first, then by resource.
+ */
 function inDiscoveryOrder(
   builtIns: readonly ResourceType[],
   custom: readonly ResourceType[],

@@ -1,7 +1,7 @@
 export type ResourceVerb =
   'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-/** Who asks, as authentication.k8s.io/v1 has it. */
+/** The user of a request, as in authentication.k8s.io/v1. */
 export interface UserInfo {
   readonly username: string;
   readonly uid?: string;
@@ -9,7 +9,7 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a request is for, read from its method and path alone. */
+/** The target of a request, parsed from its method and path alone. */
 export type RequestInfo =
   | {
       readonly kind: 'resource';
@@ -26,7 +26,7 @@ export type RequestInfo =
     }
   | {
       readonly kind: 'path';
-      /** Lower-case HTTP method, which is what RBAC's nonResourceURLs rules name. */
+      /** The HTTP method in lower case, as RBAC rules with nonResourceURLs name it. */
       readonly verb: string;
       readonly path: string;
     };

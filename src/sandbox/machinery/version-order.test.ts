@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { compareVersions } from './resource-type.ts';
 
-test('stable versions come before beta, beta before alpha, and the higher number first', () => {
+test('stable versions come before beta, beta before alpha, and higher numbers first', () => {
   const shuffled = [
     'foo10',
     'v12alpha1',
@@ -29,7 +29,7 @@ test('stable versions come before beta, beta before alpha, and the higher number
   ]);
 });
 
-test('within a stage the number behind it decides last', () => {
+test('within a stage, the number after it decides last', () => {
   expect(['v1beta1', 'v1beta2', 'v2beta1'].toSorted(compareVersions)).toEqual([
     'v2beta1',
     'v1beta2',
@@ -37,7 +37,7 @@ test('within a stage the number behind it decides last', () => {
   ]);
 });
 
-test('names that only look like versions come last', () => {
+test('names that only resemble versions come last', () => {
   expect(['v1gamma1', 'v1', 'v1beta', '1'].toSorted(compareVersions)).toEqual([
     'v1',
     '1',

@@ -16,7 +16,7 @@ function statusOf(act: () => unknown): ApiFailure['status'] {
     if (error instanceof ApiFailure) return error.status;
     throw error;
   }
-  throw new Error('nothing was thrown');
+  throw new Error('expected an error');
 }
 
 const DOCUMENT = '{"a":{"b":1,"n":null},"list":[1,2,3],"objects":[{"x":1}],"text":"abc","x/y~z":0}';

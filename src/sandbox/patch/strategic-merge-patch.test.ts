@@ -46,7 +46,7 @@ function statusOf(act: () => unknown): ApiFailure['status'] {
     if (error instanceof ApiFailure) return error.status;
     throw error;
   }
-  throw new Error('nothing was thrown');
+  throw new Error('expected an error');
 }
 
 describe('objects', () => {

@@ -25,7 +25,7 @@ const server = (name: string, apiVersion = 'infra.example.com/v1'): ApiObject =>
     spec: { color: 'blue' },
   });
 
-/** As the webhook sees it: what is stored has no resourceVersion. */
+/** The object as the webhook receives it: stored objects have no resourceVersion. */
 const unversioned = (name: string): ApiObject => withMeta(server(name), { resourceVersion: undefined });
 
 const asV2 = (object: ApiObject): JsonObject => ({
@@ -34,7 +34,7 @@ const asV2 = (object: ApiObject): JsonObject => ({
   spec: { colour: 'blue' },
 });
 
-/** A webhook that answers `response`, and the converter that asks it. */
+/** A webhook that answers with `response`, and a converter that calls it. */
 function asking(response: (objects: readonly ApiObject[]) => JsonObject, review: JsonObject = {}) {
   const asked: { clientConfig: JsonObject; review: JsonObject }[] = [];
   const convert = createConverter({
@@ -53,18 +53,22 @@ function asking(response: (objects: readonly ApiObject[]) => JsonObject, review:
   return { asked, convert };
 }
 
-const unasked = createConverter({ callWebhook: () => Promise.reject(new Error('was asked')) });
+const convertWithFailingWebhook = createConverter({
+  callWebhook: () => Promise.reject(new Error('the webhook was called')),
+});
 
-test('objects of the right version are left alone', async () => {
+test('objects that already have the requested version are unchanged', async () => {
   const objects = [server('a', V2)];
-  expect(await unasked(objects, WEBHOOK, V2)).toBe(objects);
+  expect(await convertWithFailingWebhook(objects, WEBHOOK, V2)).toBe(objects);
 });
 
 test('without a webhook only apiVersion changes', async () => {
-  expect(await unasked([server('a')], NONE, V2)).toEqual([{ ...server('a'), apiVersion: V2 }]);
+  expect(await convertWithFailingWebhook([server('a')], NONE, V2)).toEqual([
+    { ...server('a'), apiVersion: V2 },
+  ]);
 });
 
-test('a webhook is asked once for all objects that need it, in a version that both know', async () => {
+test('one webhook call converts all objects, in the first review version that both sides support', async () => {
   const { asked, convert } = asking((objects) => ({ convertedObjects: objects.map(asV2) }));
   const objects = [server('a'), server('b', V2), server('c')];
   const converted = await convert(objects, WEBHOOK, V2);
@@ -81,7 +85,7 @@ test('a webhook is asked once for all objects that need it, in a version that bo
   ]);
 });
 
-test('of the metadata a webhook changes labels and annotations only', async () => {
+test('a webhook may change only labels and annotations in metadata', async () => {
   const { convert } = asking(([object = server('a')]) => ({
     convertedObjects: [
       {
@@ -154,27 +158,29 @@ test.each([
     answered(renamed({ labels: { a: 1 } })),
     ' returned invalid metadata: metadata.labels[a] must be a string in converted object',
   ],
-])('an answer with %s is refused', async (_what, response, message) => {
+])('an answer with %s is rejected', async (_what, response, message) => {
   const { convert } = asking(response);
   await expect(convert([server('a')], WEBHOOK, V2)).rejects.toMatchObject({
     status: { code: 500, message: `${HOOK}${message}` },
   });
 });
 
-test('an answer without a response is refused', async () => {
+test('an answer without a response is rejected', async () => {
   const { convert } = asking(() => ({}), { response: null });
   await expect(convert([server('a')], WEBHOOK, V2)).rejects.toThrow(`${HOOK} failed: no response provided`);
 });
 
-test('a webhook that cannot be reached fails the request', async () => {
-  await expect(unasked([server('a')], WEBHOOK, V2)).rejects.toThrow(`${HOOK} failed: was asked`);
+test('the request fails if the webhook cannot be reached', async () => {
+  await expect(convertWithFailingWebhook([server('a')], WEBHOOK, V2)).rejects.toThrow(
+    `${HOOK} failed: the webhook was called`,
+  );
 });
 
-test('a version that the definition does not have cannot be converted to or from', async () => {
-  await expect(unasked([server('a')], NONE, 'infra.example.com/v3')).rejects.toThrow(
+test('an object cannot be converted from or to a version that the definition does not list', async () => {
+  await expect(convertWithFailingWebhook([server('a')], NONE, 'infra.example.com/v3')).rejects.toThrow(
     'request to convert CR to an invalid group/version: infra.example.com/v3',
   );
-  await expect(unasked([server('a', 'infra.example.com/v0')], NONE, V2)).rejects.toThrow(
+  await expect(convertWithFailingWebhook([server('a', 'infra.example.com/v0')], NONE, V2)).rejects.toThrow(
     'request to convert CR from an invalid group/version: infra.example.com/v0',
   );
 });

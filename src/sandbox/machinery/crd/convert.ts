@@ -14,7 +14,7 @@ import { readDefinition, type Conversion, type Definition } from './definition.t
 import { record, text } from '../fields.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/** The objects in another version of their definition `crd`. @throws ApiFailure 500 when they cannot be converted */
+/** Converts objects to another version of their definition `crd`. @throws ApiFailure 500 if the conversion fails */
 export type Convert = (
   objects: readonly ApiObject[],
   crd: ApiObject,
@@ -28,7 +28,7 @@ export type ConvertObjects = (
 ) => Promise<readonly ApiObject[]>;
 
 export interface ConverterDeps {
-  /** POSTs a ConversionReview to the webhook that `clientConfig` names; its answer. Throws when there is none. */
+  /** Sends a ConversionReview to the webhook in `clientConfig` and returns the answer. Throws if the call fails. */
   readonly callWebhook: (clientConfig: JsonObject, review: JsonObject) => Promise<JsonObject>;
   readonly newUid?: () => string;
 }
@@ -87,13 +87,16 @@ async function convertByWebhook(
   });
 }
 
-/** The API server converts between storage and request, and what it stores has no resourceVersion. */
+/** The API server converts between storage and request; stored objects have no resourceVersion. */
 const asStored = (object: ApiObject) => toJson(withMeta(object, { resourceVersion: undefined }));
 
-/** The converted objects of a ConversionReview. @throws Error when it is none, is for another request, or says that it failed */
+/**
+ * The converted objects of a ConversionReview. @throws Error if the review is malformed, answers another request or
+ * reports a failure
+ */
 function answeredObjects(review: JsonObject, apiVersion: string, uid: string): JsonArray {
   const response = record(review, 'response');
-  const isV1 = apiVersion.endsWith('/v1'); // of v1beta1 the API server takes any
+  const isV1 = apiVersion.endsWith('/v1'); // the API server does not check these fields in v1beta1
   if (isV1 && (text(review, 'apiVersion') !== apiVersion || text(review, 'kind') !== 'ConversionReview')) {
     const got = `${text(review, 'apiVersion')}, Kind=${text(review, 'kind')}`;
     throw new Error(`expected webhook response of ${apiVersion}, Kind=ConversionReview, got ${got}`);
@@ -114,8 +117,8 @@ function answeredObjects(review: JsonObject, apiVersion: string, uid: string): J
 }
 
 /**
- * A webhook converts an object; it may not make another one of it. In the words of the API server, which has others for one of
- * several objects: `index` says which.
+ * What the webhook changed that it may not change, in the API server's words. The API server words it differently for
+ * one of several objects; `index` is its position.
  */
 function conversionProblem(
   object: ApiObject,
@@ -167,14 +170,14 @@ function markProblem(metadata: JsonObject, key: 'labels' | 'annotations'): strin
   return wrong && `metadata.${key}[${wrong[0]}] must be a string in converted object`;
 }
 
-/** Of the metadata only labels and annotations are the webhook's to change; the rest stays without a word. */
+/** A webhook may change only labels and annotations in metadata. Other changes are silently ignored. */
 function restoreMetadata(object: ApiObject, answer: JsonObject): ApiObject {
   const answered = record(answer, 'metadata') ?? {};
   const { metadata: before } = withMeta(object, { labels: undefined, annotations: undefined });
   const labels = record(answered, 'labels');
   const annotations = record(answered, 'annotations');
   const metadata = {
-    ...(before as unknown as JsonObject), // metadata of an ApiObject is JSON
+    ...(before as unknown as JsonObject), // the metadata of an ApiObject is JSON
     ...(labels === undefined ? {} : { labels }),
     ...(annotations === undefined ? {} : { annotations }),
   };
@@ -187,5 +190,5 @@ function requireVersion({ group, versions }: Definition, apiVersion: string, dir
   throw failure(`request to convert CR ${article} invalid group/version: ${apiVersion}`);
 }
 
-/** The API server gives no reason for it. */
+/** The API server leaves the reason empty. */
 const failure = (message: string) => new ApiFailure(500, '', message);

@@ -1,7 +1,7 @@
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 
-// Nothing is `required` and no word is an `enum` here: validateDefinition tells that, as the API server does of the kinds that
-// it knows itself.
+// No field is `required` and no value is an `enum`: validateDefinition reports these problems, as the API server
+// does for its built-in kinds.
 
 const string = (description: string): Schema => ({ type: 'string', description });
 const boolean = (description: string): Schema => ({ type: 'boolean', description });

@@ -11,7 +11,7 @@ const V2 = { ...VERSION, name: 'v2' };
 const created = (spec: Readonly<Record<string, JsonValue>> = {}) =>
   definitionStrategy.prepareForCreate(definition(spec));
 
-/** What is wrong with creating it, as clients see it. */
+/** The problems that a client sees when it creates the definition. */
 const problems = (crd: ApiObject) =>
   definitionStrategy.validate(crd).map(({ field, message }) => `${field}: ${message}`);
 
@@ -25,7 +25,7 @@ const problemsOfUpdate = (spec: Readonly<Record<string, JsonValue>>, old: ApiObj
     .map(({ field, message }) => `${field}: ${message}`);
 };
 
-test('names that follow from the kind are filled in, and conversion does nothing by default', () => {
+test('names that follow from the kind are filled in, and the conversion strategy defaults to None', () => {
   const { spec } = definitionStrategy.prepareForCreate({
     ...definition(),
     spec: { group: 'infra.example.com', names: { plural: 'servers', kind: 'Server' }, versions: [] },
@@ -36,7 +36,7 @@ test('names that follow from the kind are filled in, and conversion does nothing
   });
 });
 
-test('a status that comes with a create is replaced by one that knows the storage version only', () => {
+test('a status sent on create is replaced by one that lists only the storage version', () => {
   expect(definitionStrategy.prepareForCreate(established()).status).toEqual({
     conditions: [],
     acceptedNames: { plural: '', kind: '' },
@@ -44,7 +44,7 @@ test('a status that comes with a create is replaced by one that knows the storag
   });
 });
 
-test('schemas lose keywords that no schema has', () => {
+test('unknown schema keywords are dropped', () => {
   const { spec } = created({
     versions: [{ ...VERSION, schema: { openAPIV3Schema: { type: 'object', $comment: 'hello' } } }],
   });
@@ -52,13 +52,13 @@ test('schemas lose keywords that no schema has', () => {
   expect(JSON.stringify(spec)).not.toContain('hello');
 });
 
-test('a new storage version is remembered beside the old one', () => {
+test('a new storage version is added to the stored versions', () => {
   const old = established();
   const spec = definition({ versions: [{ ...VERSION, storage: false }, V2] }).spec ?? null;
   expect(storedVersions(definitionStrategy.prepareForUpdate({ ...old, spec }, old))).toEqual(['v1', 'v2']);
 });
 
-test('the first deletion holds the definition until its objects are gone', () => {
+test('the first deletion keeps the definition until its objects are deleted', () => {
   const deleted = definitionStrategy.beforeDelete?.(withMeta(established(), { finalizers: ['a/b'] }), NOW);
   expect(deleted?.metadata.finalizers).toEqual(['a/b', 'customresourcecleanup.apiextensions.k8s.io']);
   expect(deleted && conditionsOf(deleted).at(-1)).toEqual({
@@ -70,12 +70,12 @@ test('the first deletion holds the definition until its objects are gone', () =>
   });
 });
 
-test('a sound definition is accepted', () => {
+test('a valid definition is accepted', () => {
   expect(problemsOf({})).toEqual([]);
   expect(problemsOfUpdate({}, established())).toEqual([]);
 });
 
-test('its name is the plural and the group', () => {
+test('the name must be the plural followed by the group', () => {
   expect(problems(withMeta(created(), { name: 'other.infra.example.com' }))).toEqual([
     'metadata.name: Invalid value: "other.infra.example.com": must be spec.names.plural+"."+spec.group',
   ]);
@@ -85,7 +85,7 @@ const LABEL =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an " +
   "alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-// Of what kube-apiserver 1.20 says to the same definitions only the way in which lists and objects are shown differs.
+// kube-apiserver 1.20 gives the same messages, except for how it prints lists and objects.
 test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
   [
     'an unknown scope',
@@ -168,11 +168,11 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
         '"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
     ],
   ],
-])('a definition with %s is refused', (_what, spec, expected) => {
+])('a definition with %s is rejected', (_what, spec, expected) => {
   expect(problemsOf(spec)).toEqual(expected);
 });
 
-test('one version, and no more, is the storage version', () => {
+test('exactly one version must be the storage version', () => {
   expect(problemsOf({ versions: [{ ...VERSION, storage: false }] })).toEqual([
     expect.stringMatching(
       /^spec.versions: Invalid value: .*: must have exactly one version marked as storage version$/,
@@ -187,7 +187,7 @@ test('one version, and no more, is the storage version', () => {
   ]);
 });
 
-test('versions have different names', () => {
+test('version names must be unique', () => {
   expect(problemsOf({ versions: [VERSION, { ...VERSION, storage: false }] })).toEqual([
     expect.stringMatching(/^spec.versions: Invalid value: .*: must contain unique version names$/),
   ]);
@@ -273,11 +273,11 @@ test.each<[string, JsonObject, string[]]>([
       'spec.selectableFields[3].jsonPath: Duplicate value: ".spec.color"',
     ],
   ],
-])('a version with %s is refused', (_what, version, expected) => {
+])('a version with %s is rejected', (_what, version, expected) => {
   expect(problemsOfVersion(version)).toEqual(expected);
 });
 
-test('with a status subresource the root of the schema may hold only what leaves the status its own', () => {
+test('with a status subresource, the schema root may hold only keywords that leave the status schema intact', () => {
   const [problem, ...others] = problemsOfVersion({
     subresources: { status: {} },
     schema: { openAPIV3Schema: { type: 'object', anyOf: [{ required: ['spec'] }] } },
@@ -295,7 +295,7 @@ test('with a status subresource the root of the schema may hold only what leaves
   ).toEqual([]);
 });
 
-test('what differs between versions is told of the version', () => {
+test('a problem in a part that differs between versions names the version', () => {
   const column = { name: 'Color', type: 'text', jsonPath: '.spec.color' };
   const versions = [VERSION, { ...V2, storage: false, additionalPrinterColumns: [column] }];
   expect(problemsOf({ versions })).toEqual([
@@ -303,7 +303,7 @@ test('what differs between versions is told of the version', () => {
   ]);
 });
 
-test('scope and kind may change until the definition is established; group and plural never', () => {
+test('scope and kind may change until the definition is established; group and plural never may', () => {
   const names = { ...NAMES, kind: 'Machine', listKind: 'MachineList' };
   expect(problemsOfUpdate({ scope: 'Cluster', names }, definition())).toEqual([]);
   expect(problemsOfUpdate({ scope: 'Cluster', names }, established())).toEqual([
@@ -317,7 +317,7 @@ test('scope and kind may change until the definition is established; group and p
   ]);
 });
 
-test('a version in which objects may be stored cannot be taken away', () => {
+test('a version that may still have stored objects cannot be removed', () => {
   expect(problemsOfUpdate({ versions: [V2] }, established())).toEqual([
     'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain ' +
       'in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',

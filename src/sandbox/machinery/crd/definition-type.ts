@@ -15,8 +15,7 @@ import { initialStatus, setCondition, withStorageVersion } from './status.ts';
 import { validateDefinition } from './validate-definition.ts';
 
 /**
- * The API server's part in writing a definition.
- *
+ * Defaulting and validation that the API server applies to definitions.
  * @see k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition
  */
 export const definitionStrategy: Strategy = {
@@ -51,7 +50,7 @@ export const definitionType: ResourceType = {
         'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be ' +
         'set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 ' +
         'form and is in UTC.',
-      // The time itself, where other kinds show how long ago it was.
+      // This column shows the time itself; other kinds show an age.
       value: ({ metadata }) => metadata.creationTimestamp ?? '',
     },
   ],
@@ -61,7 +60,7 @@ export const definitionType: ResourceType = {
   strategy: definitionStrategy,
 };
 
-/** The spec as the API server decodes and defaults it. */
+/** The spec after decoding and defaulting. */
 function withDefaults(crd: ApiObject): ApiObject {
   const { spec } = crd;
   if (!isJsonObject(spec)) return crd;
@@ -106,7 +105,7 @@ function withStoredVersion(crd: ApiObject): ApiObject {
   return { ...crd, status: { ...status, storedVersions: all } };
 }
 
-/** A definition goes only when its objects have gone, which the definitions controller sees to. */
+/** Keeps a deleted definition until the definitions controller has deleted its objects. */
 function awaitCleanup(crd: ApiObject, now: string): ApiObject {
   const { finalizers = [] } = crd.metadata;
   const held = finalizers.includes(CLEANUP_FINALIZER)

@@ -12,7 +12,7 @@ export interface DefinitionNames {
   readonly categories: readonly string[];
 }
 
-/** A column as `additionalPrinterColumns` has it; empty where it says nothing. */
+/** An entry of `additionalPrinterColumns`; absent fields are empty. */
 export interface DefinitionColumn {
   readonly name: string;
   readonly type: string;
@@ -38,12 +38,12 @@ export interface DefinitionVersion {
   readonly hasStatus: boolean;
   readonly scale?: DefinitionScale;
   readonly columns: readonly DefinitionColumn[];
-  /** JSONPaths in dots: `.spec.color`. */
+  /** JSONPaths with dots: `.spec.color`. */
   readonly selectableFields: readonly string[];
 }
 
 export interface Conversion {
-  /** `None` or `Webhook` once it is valid. */
+  /** `None` or `Webhook` if the definition is valid. */
   readonly strategy: string;
   readonly webhook?: {
     readonly clientConfig?: JsonObject;
@@ -51,10 +51,12 @@ export interface Conversion {
   };
 }
 
-/** The spec of a CustomResourceDefinition (apiextensions.k8s.io/v1); what is absent reads as empty, as the API server decodes it. */
+/**
+ * The spec of a CustomResourceDefinition (apiextensions.k8s.io/v1). Absent fields are empty, as after decoding in Go.
+ */
 export interface Definition {
   readonly group: string;
-  /** `Cluster` or `Namespaced` once it is valid. */
+  /** `Cluster` or `Namespaced` if the definition is valid. */
   readonly scope: string;
   readonly names: DefinitionNames;
   readonly versions: readonly DefinitionVersion[];
@@ -65,7 +67,7 @@ export interface Definition {
 export interface DefinitionCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** RFC 3339 with seconds. */
+  /** RFC 3339 with second precision. */
   readonly lastTransitionTime: string;
   readonly reason: string;
   readonly message: string;
@@ -73,7 +75,7 @@ export interface DefinitionCondition {
 
 export const DEFINITIONS = { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' } as const;
 
-/** Kept on a definition that is being deleted until its objects are gone. */
+/** Keeps a definition that is being deleted until its objects are deleted. */
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
 const specOf = ({ spec }: ApiObject): JsonObject => (isJsonObject(spec) ? spec : {});
@@ -94,11 +96,11 @@ export function readDefinition(crd: ApiObject): Definition {
 
 export const groupOf = (crd: ApiObject): string => text(specOf(crd), 'group');
 
-/** Whether it is being deleted and waits for its objects to go first. */
+/** Whether the definition is being deleted and waits for the deletion of its objects. */
 export const isAwaitingCleanup = ({ metadata }: ApiObject): boolean =>
   metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(CLEANUP_FINALIZER) === true;
 
-/** The names that are served, which differ from those in the spec while another definition has them. */
+/** The names that are served. They differ from the names in the spec while another definition holds them. */
 export const acceptedNames = (crd: ApiObject): DefinitionNames =>
   toNames(record(statusOf(crd), 'acceptedNames') ?? {});
 
@@ -119,7 +121,7 @@ export const conditionsOf = (crd: ApiObject): readonly DefinitionCondition[] =>
 export const isConditionTrue = (crd: ApiObject, type: string): boolean =>
   conditionsOf(crd).some((condition) => condition.type === type && condition.status === 'True');
 
-/** The version in which objects are kept; undefined in a definition that is not valid. */
+/** The storage version; undefined if the definition is not valid. */
 export const storageVersionOf = ({ versions }: Definition): string | undefined =>
   versions.find(({ storage }) => storage)?.name;
 
@@ -151,7 +153,7 @@ function toVersion(version: JsonObject): DefinitionVersion {
   };
 }
 
-/** Holds once `structuralProblems` has found none, which is so for every definition in the storage. */
+/** Safe for every stored definition: `structuralProblems` found no problem in it. */
 const toSchema = (schema: JsonObject) => schema as Schema;
 
 function toScale(scale: JsonObject): DefinitionScale {
@@ -187,7 +189,7 @@ function toConversion(conversion: JsonObject): Conversion {
 const ANNOTATION = 'api-approved.kubernetes.io';
 const REFERENCE = 'see https://github.com/kubernetes/enhancements/pull/1111';
 
-/** Whether a group that belongs to the Kubernetes community may be used, as an annotation of the definition says. */
+/** The `api-approved.kubernetes.io` annotation, which the Kubernetes community's API groups require. */
 export interface ApiApproval {
   readonly state: 'approved' | 'bypassed' | 'missing' | 'invalid';
   readonly annotation: string;
@@ -197,8 +199,7 @@ export interface ApiApproval {
 export const APPROVAL_FIELD = `metadata.annotations[${ANNOTATION}]`;
 
 /**
- * Undefined for groups that anyone may use.
- *
+ * Undefined for groups outside the Kubernetes community's domains.
  * @see k8s.io/apiextensions-apiserver/pkg/apihelpers
  */
 export function apiApprovalOf(crd: ApiObject, group: string): ApiApproval | undefined {

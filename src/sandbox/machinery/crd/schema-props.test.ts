@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { pruneSchemaProps } from './schema-props.ts';
 
-test('unknown keywords go, however deep they are', () => {
+test('unknown keywords are dropped at every depth', () => {
   expect(
     pruneSchemaProps({
       type: 'object',
@@ -19,12 +19,12 @@ test('unknown keywords go, however deep they are', () => {
   });
 });
 
-test('names of properties are not taken for keywords', () => {
+test('property names are not mistaken for keywords', () => {
   const schema = { properties: { default: { type: 'string' }, extra: { type: 'string' } } };
   expect(pruneSchemaProps(schema)).toEqual(schema);
 });
 
-test('what says nothing is dropped, and zero, false and empty where they say something stay', () => {
+test('empty values without meaning are dropped; meaningful zero, false and empty values stay', () => {
   expect(
     pruneSchemaProps({
       description: '',

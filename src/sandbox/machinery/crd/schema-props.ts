@@ -1,11 +1,11 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
 
-/** What a keyword of a schema holds, as far as that matters for what is dropped. */
+/** What a schema keyword holds, as far as pruning needs to know. */
 type Keyword = 'empty-is-absent' | 'kept' | 'schema' | 'schema-or-flag' | 'schemas' | 'named-schemas';
 
 /**
- * JSONSchemaProps of apiextensions.k8s.io/v1. A keyword that is not here does not survive decoding; one that the API server
- * decodes into a plain value with `omitempty` does not when it is empty.
+ * JSONSchemaProps of apiextensions.k8s.io/v1. A keyword that is missing here does not survive decoding. A keyword
+ * that Go decodes into a plain value with `omitempty` is dropped when empty.
  */
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   id: 'empty-is-absent',
@@ -54,7 +54,7 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   'x-kubernetes-validations': 'empty-is-absent',
 };
 
-/** A schema as the API server keeps it: known keywords only, without those that say nothing. */
+/** A schema as the API server stores it: only known keywords, without meaningless empty values. */
 export function pruneSchemaProps(schema: JsonObject): JsonObject {
   const entries = Object.entries(schema).flatMap(([keyword, value]) => {
     const kind = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;

@@ -7,7 +7,7 @@ import { planDefinitionStatus, setCondition } from './status.ts';
 
 const LATER = '2026-02-03T04:05:06Z';
 
-test('a definition without rivals is accepted and established at once', () => {
+test('a definition without conflicting names is accepted and established immediately', () => {
   expect(established().status).toEqual({
     conditions: [
       {
@@ -30,7 +30,7 @@ test('a definition without rivals is accepted and established at once', () => {
   });
 });
 
-test('planning a second time changes nothing, not even the object', () => {
+test('planning again changes nothing and returns the same object', () => {
   const crd = established();
   expect(planDefinitionStatus(crd, [], LATER)).toBe(crd);
 });
@@ -56,7 +56,7 @@ test.each([
     'ShortNamesConflict',
     'srv',
   ],
-])('a %s that another definition of the group has is not accepted', (_what, names, reason, taken) => {
+])('a %s that another definition of the group already has is not accepted', (_what, names, reason, taken) => {
   const planned = planDefinitionStatus(definition({ names }), [established()], NOW);
   expect(conditionsOf(planned)).toEqual([
     {
@@ -76,12 +76,12 @@ test.each([
   ]);
 });
 
-test('names of another group are free', () => {
+test('names in another group do not conflict', () => {
   const planned = planDefinitionStatus(definition(), [established({ group: 'other.example.com' })], NOW);
   expect(acceptedNames(planned).plural).toBe('servers');
 });
 
-test('a definition whose rival has gone is accepted, and its conditions tell when', () => {
+test('a definition is accepted once the conflicting definition is deleted, and its conditions record the time', () => {
   const names = { plural: 'xs', singular: 'x', kind: 'Server', listKind: 'XList' };
   const refused = planDefinitionStatus(definition({ names }), [established()], NOW);
   const accepted = planDefinitionStatus(refused, [], LATER);
@@ -91,7 +91,7 @@ test('a definition whose rival has gone is accepted, and its conditions tell whe
   ]);
 });
 
-test('an established definition stays so when it asks for a short name that is taken, and keeps the names that it has', () => {
+test('an established definition stays established and keeps its names when it asks for a short name that is taken', () => {
   const rival = established({
     names: { plural: 'xs', singular: 'x', kind: 'X', listKind: 'XList', shortNames: ['x2'] },
   });
@@ -107,7 +107,7 @@ test('an established definition stays so when it asks for a short name that is t
   ]);
 });
 
-test('a definition under deletion is terminating as long as the clean-up is due', () => {
+test('a definition that is being deleted is terminating until its objects are cleaned up', () => {
   const deleted = withMeta(established(), { deletionTimestamp: LATER, finalizers: [CLEANUP_FINALIZER] });
   expect(conditionsOf(planDefinitionStatus(deleted, [], LATER)).at(-1)).toEqual({
     type: 'Terminating',
@@ -118,7 +118,7 @@ test('a definition under deletion is terminating as long as the clean-up is due'
   });
 });
 
-test('a group of the Kubernetes community is told whether its use was approved', () => {
+test('a group of the Kubernetes community gets a condition about its approval', () => {
   const crd = withMeta(definition({ group: 'infra.k8s.io' }), {
     annotations: { 'api-approved.kubernetes.io': 'unapproved, experimental-only' },
   });
@@ -130,7 +130,7 @@ test('a group of the Kubernetes community is told whether its use was approved',
   });
 });
 
-test('a condition keeps its time while its status stays', () => {
+test('a condition keeps its transition time while its status stays the same', () => {
   const finding = { type: 'Established', status: 'True', reason: 'Other', message: 'other' } as const;
   expect(conditionsOf(setCondition(established(), finding, LATER)).at(-1)).toEqual({
     ...finding,

@@ -17,8 +17,9 @@ import {
 type Finding = Omit<DefinitionCondition, 'lastTransitionTime'>;
 
 /**
- * The definition with the status that the API server's controllers would give it: names, conditions, stored versions. The
- * same object when nothing changes. `others` are all other definitions, `now` is RFC 3339 with seconds.
+ * The definition with the status that the API server's controllers would set: names, conditions, stored versions.
+ * Returns the same object if nothing changes. `others` are all other definitions; `now` is RFC 3339 with second
+ * precision.
  *
  * @see k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,apiapproval}
  */
@@ -41,12 +42,15 @@ export function planDefinitionStatus(crd: ApiObject, others: readonly ApiObject[
   });
 }
 
-/** The definition with one condition set; the same object when it has it already. `now` is RFC 3339 with seconds. */
+/**
+ * Sets one condition; returns the same object if the condition is already set. `now` is RFC 3339 with second
+ * precision.
+ */
 export function setCondition(crd: ApiObject, finding: Finding, now: string): ApiObject {
   return withStatus(crd, { conditions: withCondition(conditionsOf(crd), finding, now) });
 }
 
-/** The status before any controller has seen the definition. */
+/** The status of a new definition. */
 export const initialStatus = (storageVersion: string | undefined): JsonObject => ({
   conditions: [],
   acceptedNames: { plural: '', kind: '' },
@@ -61,7 +65,7 @@ export const withStorageVersion = (
 
 function withStatus(crd: ApiObject, changes: StatusChanges): ApiObject {
   const before = isJsonObject(crd.status) ? crd.status : {};
-  const after = { ...before, ...changes } as unknown as JsonObject; // conditions and names hold nothing but JSON
+  const after = { ...before, ...changes } as unknown as JsonObject; // conditions and names are JSON
   return isEqual(before, after) ? crd : { ...crd, status: after };
 }
 
@@ -91,7 +95,7 @@ interface NameProblem {
   readonly message: string;
 }
 
-/** Each name that is free, or ours already, is accepted; of several problems the last is told, as in the API server. */
+/** Accepts each name that is free or already held. The last problem is reported, as in the API server. */
 function resolveNames(
   wanted: DefinitionNames,
   current: DefinitionNames,
@@ -138,7 +142,7 @@ const namesAccepted = (problem: NameProblem | undefined): Finding =>
     ? { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' }
     : { type: 'NamesAccepted', status: 'False', ...problem };
 
-/** Once established it stays so, whatever becomes of its names. */
+/** A definition stays established even if its names change. */
 function established(before: readonly DefinitionCondition[], accepted: boolean): Finding {
   const current = before.find(({ type }) => type === 'Established');
   if (current?.status === 'True') return current;

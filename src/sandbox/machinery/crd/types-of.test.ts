@@ -8,7 +8,7 @@ import { storedTypeOf, typesOf } from './types-of.ts';
 
 const firstType = (crd = established()) => {
   const [type] = typesOf(crd);
-  if (type === undefined) throw new Error('nothing is served');
+  if (type === undefined) throw new Error('the definition serves no version');
   return type;
 };
 
@@ -30,17 +30,17 @@ test('an established definition is served under its names and with its schema', 
   });
 });
 
-test('nothing is served before the names are accepted', () => {
+test('a definition is not served before its names are accepted', () => {
   expect(typesOf(definition())).toEqual([]);
   expect(storedTypeOf(definition())).toBeUndefined();
 });
 
-test('the same definition has the same types, so that what is compiled for them can be kept', () => {
+test('the same definition object yields the same types, so compiled schemas can be cached', () => {
   const crd = established();
   expect(typesOf(crd)).toBe(typesOf(crd));
 });
 
-test('versions that are not served are left out, the preferred one comes first', () => {
+test('versions that are not served are left out, and the preferred version comes first', () => {
   const crd = established({
     versions: [
       { ...VERSION, name: 'v1alpha1', storage: false, served: false },
@@ -63,13 +63,13 @@ test('the stored type is known even if its version is not served', () => {
   expect(storedTypeOf(crd)?.version).toBe('v1');
 });
 
-test('without columns of its own a version shows the age', () => {
+test('a version without columns shows the age', () => {
   expect(firstType().columns).toMatchObject([
     { name: 'Age', type: 'date', value: '.metadata.creationTimestamp' },
   ]);
 });
 
-test('columns are taken over as they are', () => {
+test('columns are copied unchanged', () => {
   const column = {
     name: 'Color',
     type: 'string',
@@ -85,13 +85,13 @@ test('columns are taken over as they are', () => {
   ]);
 });
 
-test('subresources are taken over', () => {
+test('subresources are copied', () => {
   const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
   const type = firstType(established({ versions: [{ ...VERSION, subresources: { status: {}, scale } }] }));
   expect(type).toMatchObject({ hasStatus: true, scale });
 });
 
-test('selectable fields read strings, numbers and booleans, and nothing else', () => {
+test('selectable fields read only strings, numbers and booleans', () => {
   const { selectableFields } = firstType(
     established({ versions: [{ ...VERSION, selectableFields: [{ jsonPath: '.spec.color' }] }] }),
   );
@@ -133,11 +133,11 @@ test.each([
     'use something else',
   ],
   ['no better version', { deprecated: true }, 'infra.example.com/v1 Server is deprecated'],
-])('a deprecated version with %s says so', (_what, version, warning) => {
+])('a deprecated version with %s has a warning', (_what, version, warning) => {
   expect(firstType(established({ versions: [{ ...VERSION, ...version }] })).deprecationWarning).toBe(warning);
 });
 
-test('nothing can be created while the definition is going', () => {
+test('objects cannot be created while the definition is being deleted', () => {
   const crd = established();
   const metadata = { ...crd.metadata, deletionTimestamp: NOW, finalizers: [CLEANUP_FINALIZER] };
   const { verbs } = firstType(planDefinitionStatus({ ...crd, metadata }, [], NOW));

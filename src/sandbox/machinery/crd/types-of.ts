@@ -31,7 +31,7 @@ const VERBS: readonly ResourceVerb[] = [
   'watch',
 ];
 
-/** Updates go on, for they take away the finalizers that a definition under deletion waits for. */
+/** Updates stay allowed: they remove the finalizers that a deleted definition waits for. */
 const VERBS_WHILE_TERMINATING = VERBS.filter((verb) => verb !== 'create');
 
 const CUSTOM_STRATEGY: Strategy = { ...plainStrategy, countsGenerations: true };
@@ -52,10 +52,13 @@ const NO_TYPES: CustomTypes = { served: [], stored: undefined };
 
 const known = new WeakMap<ApiObject, CustomTypes>();
 
-/** What a definition serves: a type for each served version, the preferred first. None before it is established. */
+/**
+ * The types that a definition serves: one for each served version, the preferred version first. Empty before the
+ * definition is established.
+ */
 export const typesOf = (crd: ApiObject): readonly ResourceType[] => customTypesOf(crd).served;
 
-/** The type in which a definition's objects are stored, whether that version is served or not. */
+/** The type in which the definition's objects are stored, whether or not that version is served. */
 export const storedTypeOf = (crd: ApiObject): ResourceType | undefined => customTypesOf(crd).stored;
 
 function customTypesOf(crd: ApiObject): CustomTypes {
@@ -123,7 +126,7 @@ function toPrinterColumn({
     name,
     type: COLUMN_TYPES.find((known) => known === type) ?? 'string',
     ...(format === '' ? {} : { format }),
-    // The API server says as much of a column without a description of its own.
+    // The API server fills in the same description.
     description:
       description === ''
         ? `Custom resource definition column (in JSONPath format): ${jsonPath}`
@@ -139,12 +142,12 @@ function toSelectableField(path: string): readonly [string, (object: ApiObject) 
 }
 
 const child = (value: JsonValue | undefined, key: string): JsonValue | undefined =>
-  isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined; // a value in JSON is JSON
+  isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined; // a field of JSON is JSON
 
 const shown = (value: JsonValue | undefined): string =>
   value === undefined || value === null || typeof value === 'object' ? '' : String(value);
 
-/** Recommends the best served version that is not deprecated, if it is better than this one. */
+/** Recommends the best served version that is not deprecated, if it ranks above this one. */
 function deprecationWarning({ group, names, versions }: Definition, version: DefinitionVersion): string {
   if (version.deprecationWarning !== undefined) return version.deprecationWarning;
   const [better] = versions

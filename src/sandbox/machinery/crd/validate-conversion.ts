@@ -6,7 +6,7 @@ import { label1035Problem } from '../dns-names.ts';
 
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 
-// The API server tells these of its internal type, which has no `webhook` between the two.
+// The API server reports these paths from its internal type, which has no `webhook` level.
 const CONVERSION = 'spec.conversion';
 const CLIENT_CONFIG = `${CONVERSION}.webhookClientConfig`;
 const VERSIONS = `${CONVERSION}.conversionReviewVersions`;
@@ -50,7 +50,7 @@ function reviewVersionProblems(versions: readonly string[]): readonly Cause[] {
       ];
 }
 
-/** For fields that take one of a few words; empty counts as absent. */
+/** For fields that allow only a few values; an empty value counts as absent. */
 export function wordProblems(field: string, value: string, supported: readonly string[]): readonly Cause[] {
   if (value === '') return [requiredValue(field)];
   return supported.includes(value) ? [] : [unsupportedValue(field, value, supported)];

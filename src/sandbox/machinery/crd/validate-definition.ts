@@ -23,8 +23,8 @@ import {
 } from './validate-version.ts';
 
 /**
- * What is wrong with a definition, and, given what is stored, with changing it to this one. Wording, order and fields are
- * those of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
+ * The problems of a definition, and of the change from `old` if given. Wording, order and fields follow
+ * k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
  */
 export function validateDefinition(crd: ApiObject, old?: ApiObject): readonly Cause[] {
   const definition = readDefinition(crd);
@@ -93,8 +93,8 @@ function versionNameProblems(version: DefinitionVersion, path: string): readonly
 }
 
 /**
- * Parts of the versions. The API server keeps a part that is the same in all versions once, at the top of its internal type,
- * and tells problems of it from there: `spec.validation` in place of `spec.versions[0].schema`.
+ * Problems in parts of versions. If a part is the same in all versions, the API server keeps it once at the top of
+ * its internal type and reports it there: `spec.validation` instead of `spec.versions[0].schema`.
  */
 function versionPartProblems(versions: readonly DefinitionVersion[]): readonly Cause[] {
   const check = <Part>(
@@ -149,7 +149,7 @@ function versionListProblems(crd: ApiObject, versions: readonly DefinitionVersio
     ...(versions.filter(({ storage }) => storage).length === 1
       ? []
       : [invalid('must have exactly one version marked as storage version')]),
-    // The API server's internal type has the name of the first version a second time.
+    // The API server's internal type repeats the name of the first version.
     ...versions.slice(0, 1).flatMap(({ name }) => {
       const problem = label1035Problem(name);
       return problem === undefined ? [] : [invalidValue('spec.version', name, problem)];
@@ -187,7 +187,7 @@ function namesProblems(names: DefinitionNames, path: string): readonly Cause[] {
   ];
 }
 
-/** Objects are stored by group and plural; scope and kind are settled once there may be objects. */
+/** Group and plural determine where objects are stored; scope and kind are fixed once objects may exist. */
 function changeProblems(definition: Definition, old: ApiObject): readonly Cause[] {
   const before = readDefinition(old);
   const immutable = (field: string, value: string, oldValue: string) =>
@@ -232,7 +232,7 @@ function approvalProblems(
 ): readonly Cause[] {
   const approval = apiApprovalOf(crd, group);
   if (approval === undefined) return [];
-  // Whoever changes something else is not held up by an annotation that was let in before.
+  // A definition that was accepted without approval may still be updated.
   if (old !== undefined && apiApprovalOf(old, group)?.state === approval.state) return [];
   switch (approval.state) {
     case 'missing':

@@ -7,7 +7,7 @@ import type { DefinitionColumn, DefinitionScale } from './definition.ts';
 const MAX_SELECTABLE_FIELDS = 8;
 const MAX_DEPRECATION_WARNING = 256; // bytes
 
-/** Each check below is of one part of a version; `path` is where the API server says that the part is. */
+/** Each check below covers one part of a version; `path` is where the API server reports that part. */
 export function schemaProblems(schema: Schema, path: string, hasStatus: boolean): readonly Cause[] {
   const field = `${path}.openAPIV3Schema`;
   return [
@@ -19,7 +19,7 @@ export function schemaProblems(schema: Schema, path: string, hasStatus: boolean)
   ];
 }
 
-// In Go's spelling, because the message names them so.
+// Go spelling, because the message lists these names.
 const ALLOWED_AT_ROOT = [
   'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems',
   'UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations',
@@ -32,7 +32,7 @@ const goName = (keyword: string) =>
     .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
     .join('');
 
-/** With a status subresource only what leaves `properties.status` its whole validation may stand beside it. */
+/** With a status subresource, the root may hold only keywords that leave validation to `properties.status`. */
 function rootProblems(schema: Schema, field: string): readonly Cause[] {
   if (schema.type !== undefined && schema.type !== 'object') {
     const why =
@@ -83,7 +83,7 @@ export function columnProblems(columns: readonly DefinitionColumn[], path: strin
     if (format !== '' && !COLUMN_FORMATS.includes(format)) {
       causes.push(invalidValue(field('format'), format, `must be one of ${COLUMN_FORMATS.join(',')}`));
     }
-    // The API server spells this field as its internal type does.
+    // The API server spells this field as in its internal type.
     if (jsonPath === '') causes.push(requiredValue(field('JSONPath')));
     else if (!jsonPath.startsWith('.')) causes.push(notSimplePath(field('JSONPath'), jsonPath));
     return causes;

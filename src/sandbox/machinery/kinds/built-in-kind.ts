@@ -2,17 +2,17 @@ import { plainStrategy, type PrinterColumn, type ResourceType, type Strategy } f
 import { object } from './schema-words.ts';
 import type { Schema } from '../schema/schema.ts';
 
-/** What a built-in kind says of itself; the rest follows from it. */
+/** The declaration of a built-in kind; `builtInKind` derives the rest. */
 export interface BuiltInKind {
   /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
   readonly kind: string;
   readonly resource: string;
-  /** Absent: a kind of the cluster. */
+  /** Absent for cluster-scoped kinds. */
   readonly namespaced?: true;
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
-  /** The fields beside metadata. */
+  /** All top-level fields except metadata. */
   readonly fields: Readonly<Record<string, Schema>>;
   readonly description: string;
   readonly columns?: readonly PrinterColumn[];
@@ -24,7 +24,7 @@ export interface BuiltInKind {
   readonly answer?: NonNullable<ResourceType['answer']>;
 }
 
-/** In the order of discovery documents. */
+/** In the order of the discovery documents. */
 export const ALL_VERBS: ResourceType['verbs'] = [
   'create',
   'delete',
@@ -36,7 +36,7 @@ export const ALL_VERBS: ResourceType['verbs'] = [
   'watch',
 ];
 
-/** The creation time, which the table turns into an age. */
+/** The creation time; the table shows it as an age. */
 export const AGE: PrinterColumn = {
   name: 'Age',
   type: 'date',

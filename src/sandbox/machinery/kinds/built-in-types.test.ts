@@ -16,7 +16,7 @@ import {
 const NAMESPACE = 'v1 Namespace';
 const API_SERVICE = 'apiregistration.k8s.io/v1 APIService';
 
-test('no two kinds share a name', () => {
+test('resource names and kinds are unique', () => {
   const names = TYPES.map((type) => `${apiVersionOf(type)} ${type.kind}`);
   expect(new Set(names).size).toBe(names.length);
 });
@@ -28,7 +28,7 @@ test('a review without an answer is not served', () => {
 });
 
 describe('a Namespace', () => {
-  test('is active, carries its name and is held by its finalizer', () => {
+  test('is active, has its name label and its finalizer', () => {
     expect(toJson(created(NAMESPACE, { status: { phase: 'Terminating' } }, { name: 'a' }))).toMatchObject({
       metadata: { labels: { 'kubernetes.io/metadata.name': 'a' } },
       spec: { finalizers: ['kubernetes'] },
@@ -36,7 +36,7 @@ describe('a Namespace', () => {
     });
   });
 
-  test('keeps the label of its name and its finalizers, whatever an update says', () => {
+  test('keeps its name label and its finalizers on every update', () => {
     const old = created(NAMESPACE, {}, { name: 'a' });
     const bare = withMeta(decoded(NAMESPACE, { spec: { finalizers: [] } }, { name: 'a' }), {
       labels: { b: 'c' },
@@ -47,7 +47,7 @@ describe('a Namespace', () => {
     });
   });
 
-  test('has finalizers that have an owner', () => {
+  test('must have qualified finalizers', () => {
     expect(createProblems(NAMESPACE, { spec: { finalizers: ['foo', 'a/b'] } }, { name: 'a' })).toEqual([
       'spec.finalizers: Invalid value: "foo": name is neither a standard finalizer name nor is it fully qualified',
     ]);
@@ -56,12 +56,12 @@ describe('a Namespace', () => {
   test.each([
     ['a.b', 'a lowercase RFC 1123 label must consist of'],
     ['a'.repeat(64), 'must be no more than 63 characters'],
-  ])('is not called %s', (name, problem) => {
+  ])('may not be named %s', (name, problem) => {
     expect(typeOf(NAMESPACE).strategy.nameProblem?.(name)).toContain(problem);
   });
 });
 
-test('a Lease lasts longer than no time', () => {
+test('the duration of a Lease must be positive', () => {
   expect(
     createProblems('coordination.k8s.io/v1 Lease', {
       spec: { leaseDurationSeconds: 0, leaseTransitions: -1 },
@@ -77,7 +77,7 @@ describe('an APIService', () => {
   const spec = { group: 'foo.example.com', version: 'v1', groupPriorityMinimum: 10, versionPriority: 10 };
   const service = { name: 'a', namespace: 'b' };
 
-  test('is available when the API server itself serves it', () => {
+  test('is available if the API server itself serves the group', () => {
     const local = created(API_SERVICE, { spec }, metadata);
     expect(cells(API_SERVICE, local)).toEqual({ Service: 'Local', Available: 'True' });
     const remote = created(API_SERVICE, { spec: { ...spec, service } }, metadata);
@@ -124,7 +124,7 @@ describe('an APIService', () => {
   });
 });
 
-test('a NetworkPolicy is about what comes in, and about what goes out when it says so', () => {
+test('a NetworkPolicy covers ingress, and egress if it has egress rules', () => {
   const kind = 'networking.k8s.io/v1 NetworkPolicy';
   expect(created(kind, { spec: {} })).toMatchObject({ spec: { podSelector: {}, policyTypes: ['Ingress'] } });
   const both = created(kind, { spec: { egress: [{ ports: [{ port: 1 }] }] } });
@@ -133,7 +133,7 @@ test('a NetworkPolicy is about what comes in, and about what goes out when it sa
   });
 });
 
-test('an EndpointSlice keeps the type of its addresses', () => {
+test('the address type of an EndpointSlice is immutable', () => {
   const kind = 'discovery.k8s.io/v1 EndpointSlice';
   expect(createProblems(kind, {})).toEqual(['addressType: Required value']);
   expect(updateProblems(kind, { addressType: 'IPv4' }, { addressType: 'IPv6' })).toEqual([
@@ -141,14 +141,14 @@ test('an EndpointSlice keeps the type of its addresses', () => {
   ]);
 });
 
-test('Endpoints show three addresses and count the rest', () => {
+test('Endpoints show three addresses and the number of the others', () => {
   const subsets = [{ addresses: ['1', '2', '3', '4'].map((ip) => ({ ip })), ports: [{ port: 80 }] }];
   expect(cells('v1 Endpoints', created('v1 Endpoints', { subsets }))).toEqual({
     Endpoints: '1:80,2:80,3:80 + 1 more...',
   });
 });
 
-test('completing an object twice is completing it once', () => {
+test('completing an object is idempotent', () => {
   for (const type of TYPES) {
     const kind = `${apiVersionOf(type)} ${type.kind}`;
     const once = decoded(kind, {});
@@ -156,7 +156,7 @@ test('completing an object twice is completing it once', () => {
   }
 });
 
-test('a Service that is written as it was first written stays as it is', () => {
+test('rewriting a Service with its original manifest changes nothing', () => {
   const fields = { spec: { ports: [{ port: 80 }] } };
   const old = created('v1 Service', fields);
   expect(updated('v1 Service', fields, old)).toEqual(withoutStatus(old));

@@ -16,12 +16,14 @@ import { serviceKind } from './services/service.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from './webhooks/webhook-configuration.ts';
 import { DEPLOYMENT, REPLICA_SET } from './workloads/workloads.ts';
 
-/** What kinds need that no object can tell them. */
 export interface BuiltInTypesDeps extends ServiceAllocators {
   readonly answers: ReviewAnswers;
 }
 
-/** Every kind that is served without a definition, but CustomResourceDefinition itself; groups in the order of discovery. */
+/**
+ * Every kind that is served without a definition, except CustomResourceDefinition itself. Groups are in discovery
+ * order.
+ */
 export const builtInTypes = ({ answers, ...allocators }: BuiltInTypesDeps): readonly ResourceType[] => [
   CONFIG_MAP,
   ENDPOINTS,

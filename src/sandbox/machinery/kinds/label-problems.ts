@@ -4,7 +4,7 @@ import { records, text, texts, stringMap } from '../fields.ts';
 import type { Cause } from '../failure.ts';
 import { labelKeyProblems, labelValueProblems } from '../selectors/label-syntax.ts';
 
-/** What is wrong with labels (ValidateLabels of k8s.io/apimachinery). */
+/** The problems of labels (ValidateLabels of k8s.io/apimachinery). */
 export function labelProblems(labels: Readonly<Record<string, string>>, field: string): readonly Cause[] {
   return Object.entries(labels).flatMap(([key, value]) => [
     ...labelKeyProblems(key).map((problem) => invalidValue(field, key, problem)),
@@ -12,7 +12,7 @@ export function labelProblems(labels: Readonly<Record<string, string>>, field: s
   ]);
 }
 
-/** What is wrong with a LabelSelector (ValidateLabelSelector of k8s.io/apimachinery). */
+/** The problems of a LabelSelector (ValidateLabelSelector of k8s.io/apimachinery). */
 export function selectorProblems(selector: JsonObject, field: string): readonly Cause[] {
   return [
     ...labelProblems(stringMap(selector, 'matchLabels'), `${field}.matchLabels`),

@@ -1,4 +1,4 @@
-// What is wrong with a name, in the words of k8s.io/apimachinery/pkg/util/validation; undefined when nothing is.
+// Name checks with the messages of k8s.io/apimachinery/pkg/util/validation; undefined if the name is valid.
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const CONFIG_KEY = /^[-._a-zA-Z0-9]+$/;
@@ -7,7 +7,7 @@ const PORT_NAME = /^[-a-z0-9]+$/;
 const tooLong = (name: string, most: number) =>
   name.length > most ? `must be no more than ${most} characters` : undefined;
 
-/** A DNS label of RFC 1123: the name of a Namespace or of a port. */
+/** An RFC 1123 DNS label: the name of a Namespace or a port. */
 export const labelProblem = (name: string): string | undefined =>
   tooLong(name, 63) ??
   (LABEL.test(name)
@@ -15,7 +15,7 @@ export const labelProblem = (name: string): string | undefined =>
     : "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an " +
       "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')");
 
-/** What cannot stand in a URL between two slashes: RBAC takes any other name. */
+/** Rejects names that cannot be a URL path segment. RBAC objects allow any other name. */
 export function pathSegmentProblem(name: string): string | undefined {
   if (name === '.' || name === '..') return `may not be '${name}'`;
   const illegal = ['/', '%'].find((text) => name.includes(text));
@@ -36,7 +36,7 @@ export function configKeyProblem(key: string): string | undefined {
   return key.startsWith('..') ? "must not start with '..'" : undefined;
 }
 
-/** The name of a port as IANA has it: 15 characters, with a letter, hyphens only inside and alone. */
+/** An IANA service name: up to 15 characters, at least one letter, single hyphens only between other characters. */
 export function portNameProblems(name: string): readonly string[] {
   return [
     ...(name.length > 15 ? ['must be no more than 15 characters'] : []),

@@ -1,8 +1,8 @@
 import type { JsonValue } from '../../../json/json.ts';
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 
-// The words in which the schemas of built-in kinds are written. They say types, defaults and how lists merge, never what is
-// required: a built-in kind is decoded first, and what its fields may hold is its strategy's business.
+// Building blocks for the schemas of built-in kinds. They give types, defaults and merge keys but no required
+// fields: built-in kinds are decoded first, and their strategies validate the values.
 
 export const STRING: Schema = { type: 'string' };
 export const BOOLEAN: Schema = { type: 'boolean' };
@@ -18,7 +18,7 @@ export const object = (properties: Readonly<Record<string, Schema>>): Schema => 
   properties,
 });
 
-/** An object of which we know some fields and keep all. */
+/** An object with some known fields that also keeps all others. */
 export const openObject = (properties: Readonly<Record<string, Schema>>): Schema => ({
   ...object(properties),
   ...ANYTHING,
@@ -27,7 +27,7 @@ export const openObject = (properties: Readonly<Record<string, Schema>>): Schema
 export const mapOf = (values: Schema): Schema => ({ type: 'object', additionalProperties: values });
 export const STRINGS_BY_KEY: Schema = mapOf(STRING);
 
-/** One value that changes as a whole, whatever it holds. */
+/** A value that always changes as a whole. */
 export const atomic = (schema: Schema): Schema =>
   schema.type === 'array'
     ? { ...schema, 'x-kubernetes-list-type': 'atomic' }
@@ -37,8 +37,8 @@ export const listOf = (items: Schema): Schema => atomic({ type: 'array', items }
 export const STRINGS: Schema = listOf(STRING);
 
 /**
- * A list whose items are told apart by `keys`, by server-side apply and by strategic merge patch. They differ where the older
- * of the two knows only one key.
+ * A list whose items are identified by `keys` in server-side apply and in strategic merge patch. The two differ where
+ * strategic merge patch supports only one key.
  */
 export const keyedList = (items: Schema, keys: readonly string[], mergeKey = keys[0] ?? ''): Schema => ({
   type: 'array',
@@ -59,7 +59,7 @@ export const LABEL_SELECTOR: Schema = atomic(
   }),
 );
 
-/** meta/v1 Condition and its older cousins, by type. */
+/** meta/v1 Condition and older condition types, keyed by type. */
 export const CONDITIONS: Schema = keyedList(
   object({
     type: STRING,

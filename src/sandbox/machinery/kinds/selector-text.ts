@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../json/json.ts';
 import { records, text, texts, stringMap } from '../fields.ts';
 
-/** A LabelSelector as people read it: `a=b,c in (d,e),!f`; `<none>` for one that is empty. */
+/** A LabelSelector as text: `a=b,c in (d,e),!f`; `<none>` if it is empty. */
 export function shownSelector(selector: JsonObject): string {
   const labels = Object.entries(stringMap(selector, 'matchLabels')).map(([key, value]) => `${key}=${value}`);
   const expressions = records(selector, 'matchExpressions').map(shownExpression);

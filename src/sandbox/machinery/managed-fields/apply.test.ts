@@ -27,11 +27,11 @@ function refusal(act: () => unknown): Status {
     if (error instanceof ApiFailure) return error.status;
     throw error;
   }
-  throw new Error('not refused');
+  throw new Error('expected a failure');
 }
 
-describe('applying what is not there', () => {
-  test('creates it with the fields that the configuration speaks of', () => {
+describe('applying a missing object', () => {
+  test('creates it with the fields of the configuration', () => {
     const object = apply(undefined, widget({ size: 1, notes: { a: '1' } }));
     expect(specOf(object)).toEqual({ size: 1, notes: { a: '1' } });
     expect(object.metadata.managedFields).toEqual([
@@ -46,7 +46,7 @@ describe('applying what is not there', () => {
     ]);
   });
 
-  test('leaves out what the endpoint resets', () => {
+  test('leaves out the fields that the endpoint resets', () => {
     const applied = widget({ size: 1 }, {}, { status: { phase: 'x' } });
     const object = apply(undefined, applied, 'a', { reset: ['status'] });
     expect(toJson(object)).not.toHaveProperty('status');
@@ -57,12 +57,12 @@ describe('applying what is not there', () => {
 describe('applying again', () => {
   const live = apply(undefined, widget({ size: 1, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } }));
 
-  test('the same returns the live object itself', () => {
+  test('the same configuration returns the live object itself', () => {
     const applied = widget({ notes: { b: '1', a: '1' }, tags: ['p', 'q'], word: 'x', size: 1 });
     expect(apply(live, applied, 'a', { now: LATER })).toBe(live);
   });
 
-  test('a null creation time, as tools write it, is no wish', () => {
+  test('ignores a null creation time, which some tools write', () => {
     const stamped = withMeta(live, { creationTimestamp: FIRST });
     const applied = widget(
       { size: 1, word: 'x', tags: ['p', 'q'], notes: { a: '1', b: '1' } },
@@ -84,7 +84,7 @@ describe('applying again', () => {
     ]);
   });
 
-  test('removes what is left out', () => {
+  test('removes fields that the configuration no longer has', () => {
     const next = apply(live, widget({ size: 1, tags: ['q'], notes: { a: '1' } }));
     expect(specOf(next)).toEqual({ size: 1, tags: ['q'], notes: { a: '1' } });
     expect(ownersOf(next)).toEqual([
@@ -92,20 +92,20 @@ describe('applying again', () => {
     ]);
   });
 
-  test('removes maps and lists of which nothing is left', () => {
+  test('removes maps and lists that become empty', () => {
     expect(specOf(apply(live, widget({ size: 1 })))).toEqual({ size: 1 });
   });
 
-  test('with nothing removes everything but the object', () => {
+  test('an empty configuration removes all fields of the manager', () => {
     const next = apply(live, widget(undefined));
     expect(toJson(next)).toEqual(toJson(widget(undefined)));
   });
 
-  test('leaves null of a map that is applied empty, as the API server does', () => {
+  test('leaves null in place of a map that is applied empty, as the API server does', () => {
     expect(specOf(apply(live, widget({ size: 1, notes: {} })))).toEqual({ size: 1, notes: null });
   });
 
-  test('keeps what nobody manages', () => {
+  test('keeps fields without a manager', () => {
     const defaulted = ofJson({
       ...toJson(live),
       spec: { size: 1, word: 'x', steps: ['default'], notes: { a: '1', b: '1' } },
@@ -113,7 +113,7 @@ describe('applying again', () => {
     expect(specOf(apply(defaulted, widget({ size: 1 })))).toEqual({ size: 1, steps: ['default'] });
   });
 
-  test('in another version is of the same manager', () => {
+  test('in another version counts as the same manager', () => {
     const schema = by().schema;
     const next = apply(live, { ...widget({ size: 1 }), apiVersion: 'example.com/v2' }, 'a', {
       apiVersion: 'example.com/v2',
@@ -127,7 +127,7 @@ describe('applying again', () => {
 });
 
 describe('several appliers', () => {
-  test('share equal values, and each may leave them out', () => {
+  test('share equal values, and each may drop them', () => {
     const first = apply(undefined, widget({ size: 1, word: 'x' }));
     const second = apply(first, widget({ size: 1 }), 'b', { now: LATER });
     expect(ownersOf(second)).toEqual([
@@ -139,7 +139,7 @@ describe('several appliers', () => {
     expect(specOf(apply(third, widget(undefined), 'b'))).toEqual({ word: 'x' });
   });
 
-  test('have times of their own, whether or not the object changed', () => {
+  test('have their own times, whether or not the object changed', () => {
     const first = apply(undefined, widget({ size: 1, word: 'x' }));
     const second = apply(first, widget({ size: 1, word: 'x' }), 'b', { now: LATER });
     expect([entryOf(second, 'a')?.time, entryOf(second, 'b')?.time]).toEqual([FIRST, LATER]);
@@ -147,7 +147,7 @@ describe('several appliers', () => {
     expect(entryOf(third, 'b')?.time).toBe('2026-01-02T00:00:00Z');
   });
 
-  test('have items of one list each', () => {
+  test('own their own items of one list', () => {
     const first = apply(undefined, widget({ ports: [{ port: 80, name: 'web' }], tags: ['x'] }));
     const second = apply(first, widget({ ports: [{ port: 443, name: 'tls' }], tags: ['y'] }), 'b');
     expect(specOf(second)).toEqual({
@@ -163,7 +163,7 @@ describe('several appliers', () => {
     });
   });
 
-  test('have fields of one item each', () => {
+  test('own their own fields of one item', () => {
     const first = apply(undefined, widget({ ports: [{ port: 80, name: 'web' }] }));
     const second = apply(first, widget({ ports: [{ port: 80 }] }), 'b');
     expect(specOf(apply(second, widget({})))).toEqual({ ports: [{ port: 80 }] });
@@ -184,7 +184,7 @@ describe('a conflict', () => {
     });
   });
 
-  test('names every field of every manager', () => {
+  test('names every field and every manager', () => {
     const mixed = recordUpdate({
       before: live,
       after: { ...live, spec: { size: 1, word: 'y', ports: [{ port: 80, name: 'web' }] } },
@@ -218,21 +218,21 @@ describe('a conflict', () => {
     );
   });
 
-  test('is with one’s own updates, too', () => {
+  test('also occurs with the manager’s own updates', () => {
     const updated = recordUpdate({ before: live, after: { ...live, spec: { size: 5 } }, ...by('a') });
     expect(refusal(() => apply(updated, widget({ size: 1 }))).message).toContain(
       '"a" using example.com/v1: .spec.size',
     );
   });
 
-  test('is none where the value is the same', () => {
+  test('does not occur if the values are equal', () => {
     expect(specOf(apply(live, widget({ size: 1, notes: { a: '1' } }), 'b'))).toMatchObject({
       size: 1,
       notes: { a: '1' },
     });
   });
 
-  test('is resolved by force, which takes the fields over', () => {
+  test('is resolved by force, which takes over the fields', () => {
     const forced = apply(live, widget({ size: 2 }), 'b', { force: true, now: LATER });
     expect(specOf(forced)).toMatchObject({ size: 2, word: 'x' });
     expect(entryOf(forced, 'b')?.fieldsV1).toEqual({ 'f:spec': { 'f:size': {} } });
@@ -242,7 +242,7 @@ describe('a conflict', () => {
 });
 
 describe('apply and update', () => {
-  test('what an update changed is no longer removed when the applier leaves it out', () => {
+  test('a field that an update changed stays when the applier drops it', () => {
     const first = apply(undefined, widget({ size: 1, word: 'x' }));
     const second = recordUpdate({
       before: first,
@@ -252,7 +252,7 @@ describe('apply and update', () => {
     expect(specOf(apply(second, widget({ word: 'x' })))).toEqual({ size: 2, word: 'x' });
   });
 
-  test('an object without managedFields gets a manager for what it had', () => {
+  test('an object without managedFields gets a manager for its existing fields', () => {
     const object = apply(widget({ size: 1, word: 'x' }, { uid: 'u' }), widget({ size: 1 }), 'b');
     expect(ownersOf(object)).toEqual([
       ['b Apply', { 'f:spec': { 'f:size': {} } }],
@@ -302,11 +302,11 @@ describe('a configuration that cannot be merged', () => {
       widget({ size: true, what: 1 }),
       'errors:\n  .spec.size: expected numeric (int or float), got bool\n  .spec.what: field not declared in schema',
     ],
-  ])('is an error of the merge for %s', (_what, applied, message) => {
+  ])('is a merge error for %s', (_what, applied, message) => {
     expect(refusal(() => apply(undefined, applied))).toMatchObject({ code: 500, message: typed + message });
   });
 
-  test('may have any field where unknown ones are kept', () => {
+  test('may have unknown fields where the schema preserves them', () => {
     expect(specOf(apply(undefined, widget({ free: { a: { b: [1, null] } } })))).toEqual({
       free: { a: { b: [1, null] } },
     });
@@ -330,7 +330,7 @@ const anyWidget = fc
   .map((spec) => widget(spec));
 
 describe('any configuration', () => {
-  test('applied twice is the same as applied once', () => {
+  test('applied twice equals applied once', () => {
     fc.assert(
       fc.property(anyWidget, anyWidget, anyWidget, (first, other, second) => {
         const before = apply(apply(undefined, first), other, 'b', { force: true });
@@ -340,7 +340,7 @@ describe('any configuration', () => {
     );
   });
 
-  test('by one manager alone makes the object what it says', () => {
+  test('from a single manager defines the whole object', () => {
     fc.assert(
       fc.property(anyWidget, anyWidget, (first, second) => {
         const object = apply(apply(undefined, first), second);
@@ -349,7 +349,7 @@ describe('any configuration', () => {
     );
   });
 
-  test('leaves what it is given as it is', () => {
+  test('is not mutated', () => {
     fc.assert(
       fc.property(anyWidget, anyWidget, (first, second) => {
         const live = apply(undefined, first);

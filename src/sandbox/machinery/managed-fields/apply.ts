@@ -36,23 +36,24 @@ import {
 import { compare, fieldsOf, isWithin, withNamedFields, withWholeAtomics, type Comparison } from './typed.ts';
 
 export interface Apply extends Writer {
-  /** Undefined when there is no such object yet. */
+  /** Undefined if the object does not exist yet. */
   readonly live: ApiObject | undefined;
   /** The configuration as the client sent it, without defaults, in the version of the request. */
   readonly applied: ApiObject;
-  /** Whether to take over what others manage. */
+  /** Whether to take over fields from other managers. */
   readonly force: boolean;
-  /** Of the whole object. */
+  /** The schema of the whole object. */
   readonly schema: Schema;
-  /** Top-level fields that this endpoint leaves as they are, whatever the client sends: `status` of most. */
+  /** Top-level fields that this endpoint leaves unchanged, e.g. `status` for most kinds. */
   readonly reset?: readonly string[];
 }
 
 /**
- * Server-side apply: the live object with what its manager wants, and without what it no longer wants. The live object
- * itself when that changes nothing.
+ * Server-side apply: sets the fields of the configuration and removes fields that the manager applied before and no
+ * longer wants. Returns the live object itself if nothing changes.
  *
- * @throws ApiFailure 409 when others manage what would change, 400 or 500 when the configuration cannot be merged
+ * @throws ApiFailure 409 if other managers own fields that would change; 400 or 500 if the configuration cannot be
+ *   merged
  * @see sigs.k8s.io/structured-merge-diff/v6/merge/update.go
  */
 export function applyConfiguration(apply: Apply): { readonly object: ApiObject } {
@@ -85,11 +86,11 @@ function merged({ live, applied, force, schema, reset = [], ...writer }: Apply):
   return withManagers(object, unlessSame(managers, next));
 }
 
-/** A configuration that is applied again as it was keeps its time. */
+/** A configuration that is applied again unchanged keeps its time. */
 const isSameWish = (a: Manager, b: Manager): boolean =>
   a.apiVersion === b.apiVersion && isSameSet(a.fields, b.fields);
 
-/** Times that the API server sets come as null from tools that write out whole structs. */
+/** Drops null timestamps, which tools that serialise whole structs send. */
 function wish(applied: JsonObject, reset: readonly string[]): JsonObject {
   const { metadata } = applied;
   const wanted =
@@ -99,7 +100,7 @@ function wish(applied: JsonObject, reset: readonly string[]): JsonObject {
   return withoutFields(wanted, reset);
 }
 
-/** Those of the live object; of an object without any, whoever wrote it is one manager. */
+/** The managers of the live object. If it has none, one manager owns all existing fields. */
 function managersBefore(
   live: ApiObject | undefined,
   schema: Schema,
@@ -124,8 +125,8 @@ function refuseConflicts(managers: Managers, { changed }: Comparison): void {
 }
 
 /**
- * Without what the manager applied last time and does not want now, unless somebody else manages it. A named field goes with
- * all that is in it when nobody manages any of that.
+ * Removes what the manager applied last time and no longer wants, unless another manager owns it. A named field is
+ * removed with all its content if no manager owns any of that.
  */
 function prune(
   whole: JsonValue,
@@ -144,7 +145,7 @@ function prune(
   return removeItems(whole, intersection(gone, named(last)), schema);
 }
 
-/** @throws ApiFailure 400 or 500 when the configuration cannot be merged with anything */
+/** @throws ApiFailure 400 or 500 if the configuration cannot be merged with any object */
 function refuseUnfit({ applied, apiVersion, schema }: Apply): void {
   if (applied.apiVersion !== apiVersion) {
     throw badRequest(
@@ -161,7 +162,7 @@ function refuseUnfit({ applied, apiVersion, schema }: Apply): void {
   throw unmergeable(applied, 'patch', problems.length === 1 ? only : ['errors:', ...problems].join('\n  '));
 }
 
-/** The API server has no reason for this one: it is an error of the merge, not of the request. */
+/** The API server reports this as an error of the merge without a reason, not as a bad request. */
 function unmergeable(
   { apiVersion, kind, metadata }: ApiObject,
   which: 'patch' | 'live',
@@ -172,16 +173,15 @@ function unmergeable(
   return new ApiFailure(500, '', `failed to create typed ${which} object (${name}): ${why}`);
 }
 
-/** What an apply would take from somebody. */
+/** A field that an apply would take from another manager. */
 export interface Conflict {
   readonly manager: Manager;
   readonly fields: FieldSet;
 }
 
 /**
- * The refusal of an apply, with a cause for each field.
- *
- * @param conflicts in the order in which they are to be named
+ * The conflict error of an apply, with one cause per field.
+ * @param conflicts in the order in which the message lists them
  * @see k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go
  */
 export function applyConflict(conflicts: readonly Conflict[]): ApiFailure {

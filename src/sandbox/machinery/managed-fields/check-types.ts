@@ -4,10 +4,10 @@ import { fieldElement, showElement } from './path-element.ts';
 import { childSchema, itemElement, itemSchema, shapeOf, TypedError } from './shape.ts';
 
 /**
- * Why a configuration cannot be merged, as `path: what is wrong`: values of the wrong type, fields that the schema does not
- * know, list items that lack their keys or come twice. Empty when it can.
+ * The reasons why a configuration cannot be merged, as `path: problem`: wrong types, unknown fields, list items with
+ * missing or duplicate keys. Empty if it can be merged.
  *
- * @param free whether a schema above keeps fields that it does not know
+ * @param free whether an outer schema preserves unknown fields
  * @see sigs.k8s.io/structured-merge-diff/v6/typed/validate.go
  */
 export function typeProblems(value: JsonValue, schema: Schema, path = '', free = false): readonly string[] {
@@ -44,7 +44,7 @@ function listProblems(
       problems.push(...typeProblems(item, itemSchema(schema), path + showElement(element), free));
     } catch (error) {
       if (!(error instanceof TypedError)) throw error;
-      return [...problems, `${path}: element ${index}: ${error.message}`]; // without a key there is no path to go on with
+      return [...problems, `${path}: element ${index}: ${error.message}`]; // without a key there is no path to descend into
     }
   }
   return problems;
@@ -68,7 +68,7 @@ function typeMismatch(value: JsonValue, schema: Schema): string | undefined {
   }
 }
 
-/** Of strings with a format the API server's schema says no more than that they are no list and no map. */
+/** For strings with a format, the API server's schema only requires that the value is neither a list nor a map. */
 function stringMismatch(value: JsonValue, format: string | undefined): string | undefined {
   if (format !== undefined && format !== 'byte') {
     return typeof value === 'object' ? `expected any scalar, got &{${textOf(value)}}` : undefined;

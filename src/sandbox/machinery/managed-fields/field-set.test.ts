@@ -24,7 +24,7 @@ const anySet = fc
 const members = (fields: FieldSet) => pathsOf(fields).toSorted();
 
 describe('FieldsV1', () => {
-  test('is written in the order of the API server, whatever order it came in', () => {
+  test('is written in the order of the API server, whatever the input order', () => {
     const fields = {
       'f:spec': {
         'i:2': {},
@@ -52,7 +52,7 @@ describe('FieldsV1', () => {
     );
   });
 
-  test('tells a field from what is in it', () => {
+  test('distinguishes a field from its content', () => {
     expect(pathsOf(set({ 'f:a': { 'f:b': {} }, 'f:c': { '.': {}, 'f:d': {} } }))).toEqual([
       '.c',
       '.a.b',
@@ -60,18 +60,18 @@ describe('FieldsV1', () => {
     ]);
   });
 
-  test('of a later release is read as far as we know it', () => {
+  test('from a later release is read without its unknown steps', () => {
     expect(writeFields(set({ 'f:a': {}, 'x:new': { 'f:b': {} } }))).toEqual({ 'f:a': {} });
   });
 
   test.each([{ name: {} }, { 'f:a': 1 }, { 'k:[1]': {} }, { 'v:x': {} }, { 'i:x': {} }])(
-    '%j is none',
+    '%j is invalid',
     (fields) => {
       expect(() => readFields(fields)).toThrow(Error);
     },
   );
 
-  test('comes back as it was written', () => {
+  test('survives a round trip', () => {
     fc.assert(
       fc.property(anySet, (fields) => {
         const text = JSON.stringify(writeFields(fields));
@@ -83,7 +83,7 @@ describe('FieldsV1', () => {
   });
 });
 
-test('paths read as in messages', () => {
+test('paths are printed as in messages', () => {
   const fields = {
     'f:spec': {
       'f:ports': { 'k:{"port":80,"protocol":"TCP"}': { 'f:name': {} } },
@@ -98,10 +98,10 @@ test('paths read as in messages', () => {
   ]);
 });
 
-describe('operations on sets', () => {
+describe('operations on field sets', () => {
   const pairs = fc.tuple(anySet, anySet);
 
-  test('treat members as sets of paths do', () => {
+  test('give the same members as operations on sets of paths', () => {
     fc.assert(
       fc.property(pairs, ([a, b]) => {
         const inA = members(a);
@@ -124,7 +124,7 @@ describe('operations on sets', () => {
     );
   });
 
-  test('return their first argument when they change nothing', () => {
+  test('return their first argument if nothing changes', () => {
     fc.assert(
       fc.property(pairs, ([a, b]) => {
         const both = union(a, b);

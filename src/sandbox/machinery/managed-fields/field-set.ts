@@ -8,26 +8,26 @@ import {
 } from './path-element.ts';
 
 /**
- * A set of field paths, as a tree: a path is a member when `self` is set where it ends. No node is without members, but
- * the root of the empty set. Immutable; operations share what they leave as it is, and return their first argument itself
- * when they change nothing.
+ * A set of field paths, stored as a tree: a path is a member if its last node has `self` set. Every node has members,
+ * except the root of the empty set. Immutable: operations share unchanged nodes and return their first argument
+ * itself if nothing changes.
  *
  * @see sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go
  */
 export interface FieldSet {
-  /** Never at the root: nobody manages "the object". */
+  /** Never set at the root: no manager owns the object as a whole. */
   readonly self: boolean;
   readonly children: ReadonlyMap<PathElement, FieldSet>;
 }
 
 export const NO_FIELDS: FieldSet = { self: false, children: new Map() };
 
-/** A node that is a member and has nothing below. */
+/** A member without children. */
 export const LEAF: FieldSet = { self: true, children: new Map() };
 
 export const isEmptySet = ({ self, children }: FieldSet): boolean => !self && children.size === 0;
 
-/** The set of these paths through maps; `['metadata', 'name']` is `.metadata.name`. */
+/** A set of paths through maps; `['metadata', 'name']` is `.metadata.name`. */
 export function setOfFields(paths: readonly (readonly string[])[]): FieldSet {
   return paths.reduce((set, path) => {
     const only = path.reduceRight<FieldSet>(
@@ -52,11 +52,13 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return { self, children: children ?? a.children };
 }
 
-/** The members of `a` that are not in `b`. Whether a path is a member says nothing about those above and below it. */
+/**
+ * The members of `a` that are not in `b`. Membership of a path does not imply membership of its parents or children.
+ */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return NO_FIELDS;
   let children: Map<PathElement, FieldSet> | undefined;
-  // The smaller side decides what there is to look at: a change touches few fields of many.
+  // Iterate over the smaller side: a change usually touches few of many fields.
   for (const [element, other] of b.children) {
     const own = a.children.get(element);
     if (own === undefined) continue;
@@ -92,7 +94,7 @@ export function isSameSet(a: FieldSet, b: FieldSet): boolean {
   return true;
 }
 
-/** Every member as messages show it (`.spec.ports[port=80].name`): those of a node before those below it. */
+/** All members as messages print them (`.spec.ports[port=80].name`), parents before their children. */
 export function pathsOf({ children }: FieldSet, above = ''): readonly string[] {
   const sorted = inOrder(children);
   return [
@@ -103,11 +105,11 @@ export function pathsOf({ children }: FieldSet, above = ''): readonly string[] {
 
 const inOrder = (children: FieldSet['children']) => [...children].sort(([a], [b]) => compareElements(a, b));
 
-/** managedFields go from one version of an object to the next by reference: each is read and written once. */
+/** Versions of an object share managedFields by reference, so each value is parsed and serialised once. */
 const read = new WeakMap<JsonObject, FieldSet>();
 const written = new WeakMap<FieldSet, JsonObject>();
 
-/** @throws Error when `fields` is no FieldsV1 */
+/** @throws Error if `fields` is not valid FieldsV1 */
 export function readFields(fields: JsonObject): FieldSet {
   const known = read.get(fields);
   if (known !== undefined) return known;
@@ -118,7 +120,7 @@ export function readFields(fields: JsonObject): FieldSet {
 }
 
 function readNode(fields: JsonValue): FieldSet {
-  if (!isJsonObject(fields)) throw new Error('fields are objects');
+  if (!isJsonObject(fields)) throw new Error('FieldsV1 must be objects');
   const children = new Map<PathElement, FieldSet>();
   for (const [key, value] of Object.entries(fields)) {
     const element = key === '.' ? undefined : parseElement(key);

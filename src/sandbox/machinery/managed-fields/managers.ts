@@ -9,26 +9,26 @@ import {
 import { toJson, withMeta, type ApiObject, type ManagedFieldsEntry } from '../api-object.ts';
 import { isSameSet, NO_FIELDS, readFields, union, writeFields, type FieldSet } from './field-set.ts';
 
-/** One entry of managedFields, read. */
+/** A parsed entry of managedFields. */
 export interface Manager {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly apiVersion: string;
-  /** Empty for the object itself. */
+  /** Empty for the main resource. */
   readonly subresource: string;
-  /** RFC 3339. Undefined when a client sent the entry without. */
+  /** RFC 3339. Undefined if a client sent the entry without a time. */
   readonly time: string | undefined;
   readonly fields: FieldSet;
 }
 
-/** By {@link idOf}. */
+/** Keyed by {@link idOf}. */
 export type Managers = ReadonlyMap<string, Manager>;
 
 export const NO_MANAGERS: Managers = new Map();
 
 /**
- * What makes two entries one: not the time, and not the version of an applied configuration, which may change. The text
- * is that of the API server, as conflicts are sorted by it.
+ * The identity of an entry. It excludes the time, and for Apply also the version, which may change. The text equals
+ * the API server's, which sorts conflicts by it.
  */
 export const idOf = ({
   manager,
@@ -46,16 +46,16 @@ export const idOf = ({
 const read = new WeakMap<object, Managers>();
 const written = new WeakMap<Managers, readonly ManagedFieldsEntry[]>();
 
-/** The managers of an object as it is stored. */
+/** The managers of a stored object. */
 export function managersOf(object: ApiObject | undefined): Managers {
   const entries = object === undefined ? undefined : sentEntries(object);
   return readManagers(entries) ?? NO_MANAGERS;
 }
 
 /**
- * The managers that a request starts from: those that it brings, if it brings valid ones, or those of the live object, as a
- * client that does not know managedFields leaves them out. An empty list or `[{}]` clears them. A subresource does not
- * take them from the request.
+ * The managers at the start of a request: those in the request if valid, otherwise those of the live object, because
+ * clients that do not know managedFields omit them. An empty list or `[{}]` clears them. Requests to a subresource
+ * cannot change them.
  *
  * @see k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go, decodeLiveOrNew
  */
@@ -68,12 +68,12 @@ export function managersToStartFrom(
   const known = managersOf(live);
   if (subresource !== '' || entries === undefined) return known;
   if (isReset(entries)) return NO_MANAGERS;
-  if (live !== undefined && isEqual(entries, sentEntries(live))) return known; // read already
+  if (live !== undefined && isEqual(entries, sentEntries(live))) return known; // already parsed
   const brought = readManagers(entries);
   return brought === undefined || brought.size === 0 ? known : brought;
 }
 
-/** Typed as in ApiObject once it is stored; before that it is what a client sent. */
+/** Typed as in ApiObject only once stored; before that the value comes from the client. */
 function sentEntries(object: ApiObject): JsonValue | undefined {
   const metadata = toJson(object).metadata;
   const entries = isJsonObject(metadata) ? metadata.managedFields : undefined;
@@ -85,7 +85,7 @@ const isReset = (entries: JsonValue): boolean =>
   (entries.length === 0 ||
     (entries.length === 1 && isJsonObject(entries[0]) && Object.keys(entries[0]).length === 0));
 
-/** Undefined when one of them is invalid. */
+/** Undefined if an entry is invalid. */
 function readManagers(entries: JsonValue | undefined): Managers | undefined {
   if (!isJsonArray(entries)) return undefined;
   const known = read.get(entries);
@@ -125,11 +125,11 @@ function readSet(fields: unknown): FieldSet | undefined {
   try {
     return isJsonObject(fields) ? readFields(fields) : undefined;
   } catch {
-    return undefined; // no FieldsV1: the caller falls back on the live object's
+    return undefined; // invalid FieldsV1: the caller falls back to the live object's managers
   }
 }
 
-/** The object with these managers; itself when it has them already. */
+/** The object with these managers; returns the object itself if it already has them. */
 export function withManagers(object: ApiObject, managers: Managers): ApiObject {
   const managedFields = managers.size === 0 ? undefined : writeManagers(managers);
   return managedFields === object.metadata.managedFields ? object : withMeta(object, { managedFields });
@@ -154,7 +154,7 @@ function writeManagers(managers: Managers): readonly ManagedFieldsEntry[] {
   return entries;
 }
 
-/** Applied configurations first, then the oldest (internal/managedfields.go, sortEncodedManagedFields). */
+/** Apply entries first, then by age (internal/managedfields.go, sortEncodedManagedFields). */
 function compareManagers(a: Manager, b: Manager): number {
   return (
     compareTexts(a.operation, b.operation) ||
@@ -172,7 +172,7 @@ function secondsOf({ time }: Manager): number {
   return Number.isNaN(milliseconds) ? 0 : Math.floor(milliseconds / 1000);
 }
 
-/** The API server keeps so many managers of operation Update; the oldest become one. */
+/** The API server keeps this many managers with operation Update and merges the oldest into one. */
 const MOST_UPDATERS = 10;
 
 /** @see k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go */
@@ -205,7 +205,7 @@ export function withFewUpdaters(managers: Managers): Managers {
   return left;
 }
 
-/** The managers with their sets changed; themselves when none changes. */
+/** The managers with changed field sets; returns `managers` itself if none changes. */
 export function mapFields(managers: Managers, change: (fields: FieldSet) => FieldSet): Managers {
   let next: Map<string, Manager> | undefined;
   for (const [id, manager] of managers) {
@@ -215,7 +215,10 @@ export function mapFields(managers: Managers, change: (fields: FieldSet) => Fiel
   return next ?? managers;
 }
 
-/** `next` where it differs from `managers`, or `managers` itself: what did not change is not written again. */
+/**
+ * `next` if it differs from `managers`, otherwise `managers` itself, so that unchanged entries are not serialised
+ * again.
+ */
 export function unlessSame(managers: Managers, next: Managers): Managers {
   if (managers.size !== next.size) return next;
   for (const [id, manager] of next) {

@@ -53,12 +53,12 @@ describe('merging', () => {
     expect(merge(live, applied, SPEC)).toEqual(merged);
   });
 
-  test('of twins replaces them by the applied one', () => {
+  test('of duplicate items replaces them with the applied one', () => {
     expect(merge({ tags: ['x', 'x', 'y', 'y'] }, { tags: ['x'] }, SPEC)).toEqual({ tags: ['x', 'y', 'y'] });
   });
 
   const tags = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e'));
-  test('has every item of both lists once, the applied ones in their order', () => {
+  test('keeps every item of both lists once, with the applied ones in their order', () => {
     fc.assert(
       fc.property(tags, tags, (live, applied) => {
         const merged = merge(live, applied, SPEC.properties?.tags ?? ANYTHING) as readonly string[]; // of strings
@@ -68,7 +68,7 @@ describe('merging', () => {
     );
   });
 
-  test('returns the live value itself when it has all that is applied', () => {
+  test('returns the live value itself if it already contains the applied value', () => {
     const live = { size: 1, tags: ['x', 'y'], ports: [{ port: 1, protocol: 'TCP' }], free: { a: [1] } };
     const applied = { size: 1, tags: ['x', 'y'], ports: [{ port: 1 }], free: { a: [1] } };
     expect(merge(live, applied, SPEC)).toBe(live);
@@ -98,7 +98,7 @@ describe('removing', () => {
     expect(removeItems(value, readFields(fields), SPEC)).toEqual(rest);
   });
 
-  test('returns the value itself when it has none of the fields', () => {
+  test('returns the value itself if it has none of the fields', () => {
     const value = { size: 1, tags: ['x'], notes: { a: '1' } };
     const fields = { 'f:word': {}, 'f:tags': { 'v:"y"': {} }, 'f:notes': { 'f:b': {} } };
     expect(removeItems(value, readFields(fields), SPEC)).toBe(value);

@@ -14,9 +14,10 @@ import {
 } from './shape.ts';
 
 /**
- * The live value with what is applied (typed/merge.go). Removes nothing. The live value itself when nothing differs.
+ * Merges the applied value into the live value and removes nothing (typed/merge.go). Returns the live value itself if
+ * nothing differs.
  *
- * @throws TypedError when an item of a list lacks its keys
+ * @throws TypedError if a list item lacks its keys
  */
 export function merge(live: JsonValue | undefined, applied: JsonValue, schema: Schema): JsonValue {
   if (live === undefined || live === applied) return applied;
@@ -46,8 +47,8 @@ function mergeMaps(live: JsonValue, applied: JsonValue, schema: Schema): JsonVal
 }
 
 /**
- * Applied items come in their order. Items that only the live list has stay behind those that they stood behind, as far
- * as the applied order allows.
+ * Applied items keep their order. Items that only the live list has keep their predecessors as far as the applied
+ * order allows.
  */
 function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonValue {
   const old = listOf(live);
@@ -58,7 +59,7 @@ function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonVa
   const shared = [...wanted.keys()].filter((element) => known.has(element));
 
   const merged: JsonValue[] = [];
-  let at = 0; // in the live list
+  let at = 0; // position in the live list
   let nextShared = 0;
   const takeLiveUpTo = (stop: string | undefined) => {
     for (; at < old.length && elements[at] !== stop; at++) {
@@ -80,13 +81,13 @@ function mergeLists(live: JsonValue, applied: JsonValue, schema: Schema): JsonVa
 }
 
 /**
- * The value without the members of `set` (typed/remove.go); itself when it has none of them. What loses all of its fields
- * or items becomes null, as in the API server.
+ * The value without the members of `set` (typed/remove.go); returns the value itself if it has none of them. A map or
+ * list that loses all its content becomes null, as in the API server.
  */
 export function removeItems(value: JsonValue, set: FieldSet, schema: Schema): JsonValue {
   switch (shapeOf(value, schema)) {
     case 'leaf':
-      return isJsonObject(value) || isJsonArray(value) ? null : value; // the set speaks of what is inside: it was granular once
+      return isJsonObject(value) || isJsonArray(value) ? null : value; // the set has members below: the value was granular when the set was written
     case 'map':
       return removeFields(value, set, schema);
     case 'list':

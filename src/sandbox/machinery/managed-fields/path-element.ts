@@ -1,9 +1,8 @@
 import { isJsonArray, isJsonObject, parseJson, stringifyJson, type JsonValue } from '../../../json/json.ts';
 
 /**
- * One step of a field path, in the text of FieldsV1 and normalised, so that equal steps are equal strings: `f:` and the name
- * of a field, `k:` and the keys of a list item as JSON in the order of their names, `v:` and an item of a set as JSON, `i:`
- * and an index.
+ * One step of a field path as FieldsV1 text, normalised so that equal steps are equal strings: `f:` with a field
+ * name, `k:` with the keys of a list item as sorted JSON, `v:` with a set item as JSON, `i:` with an index.
  *
  * @see sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go
  */
@@ -11,24 +10,23 @@ export type PathElement = string;
 
 export const fieldElement = (name: string): PathElement => `f:${name}`;
 
-/** Of an item of a set. */
+/** For an item of a set. */
 export const valueElement = (value: JsonValue): PathElement => `v:${textOf(value)}`;
 
-/** Of an item of a list with map keys; `keys` are names and values in any order. */
+/** For an item of a list with map keys; `keys` are names and values in any order. */
 export const keyElement = (keys: readonly (readonly [string, JsonValue])[]): PathElement =>
   `k:{${keys
     .toSorted(([a], [b]) => compareTexts(a, b))
     .map(([name, value]) => `${JSON.stringify(name)}:${textOf(value)}`)
     .join(',')}}`;
 
-/** Nearly every key is text, which needs no care for big integers. */
+/** Fast path for strings: only numbers need the exact serialiser. */
 const textOf = (value: JsonValue) =>
   typeof value === 'string' ? JSON.stringify(value) : stringifyJson(value);
 
 /**
- * What another program wrote. Undefined for a kind of step that we do not know: a later release may.
- *
- * @throws Error when it is no path element
+ * Parses a path element from another program. Undefined for unknown kinds of steps, which a later release may write.
+ * @throws Error if the text is not a path element
  */
 export function parseElement(text: string): PathElement | undefined {
   if (text[1] !== ':') throw new Error(`missing colon: ${text}`);
@@ -40,18 +38,18 @@ export function parseElement(text: string): PathElement | undefined {
       return valueElement(parseJson(rest));
     case 'k': {
       const keys = parseJson(rest);
-      if (!isJsonObject(keys)) throw new Error(`not the keys of a list item: ${text}`);
+      if (!isJsonObject(keys)) throw new Error(`list item keys must be a JSON object: ${text}`);
       return keyElement(Object.entries(keys));
     }
     case 'i':
-      if (!/^-?\d+$/.test(rest)) throw new Error(`not an index: ${text}`);
+      if (!/^-?\d+$/.test(rest)) throw new Error(`index must be a non-negative integer: ${text}`);
       return `i:${Number(rest)}`;
     default:
       return undefined;
   }
 }
 
-/** The order of FieldsV1: fields by name, then items by their keys, items by value, indices. */
+/** The order of FieldsV1: fields by name, list items by keys, set items by value, indices. */
 export function compareElements(a: PathElement, b: PathElement): number {
   const byKind = KINDS.indexOf(a.charAt(0)) - KINDS.indexOf(b.charAt(0));
   if (byKind !== 0 || a === b) return byKind;
@@ -59,7 +57,7 @@ export function compareElements(a: PathElement, b: PathElement): number {
   return compareValues(parseJson(a.slice(2)), parseJson(b.slice(2)));
 }
 
-/** As messages show it: `.name`, `[port=80,protocol="TCP"]`, `[="x"]`, `[0]`. */
+/** As messages print it: `.name`, `[port=80,protocol="TCP"]`, `[="x"]`, `[0]`. */
 export function showElement(element: PathElement): string {
   const rest = element.slice(2);
   switch (element.charAt(0)) {
@@ -105,7 +103,7 @@ function compareLists(a: readonly JsonValue[], b: readonly JsonValue[]): number 
 const isNumber = (value: JsonValue): value is number | bigint =>
   typeof value === 'number' || typeof value === 'bigint';
 
-/** Values of different types have an order, too. */
+/** The order of values of different types. */
 function rankOf(value: JsonValue): number {
   if (isNumber(value)) return 0;
   if (typeof value === 'string') return 1;

@@ -2,17 +2,17 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } 
 import { ANYTHING, type Schema } from '../schema/schema.ts';
 import { keyElement, valueElement, type PathElement } from './path-element.ts';
 
-/** How ownership sees a value: in one piece, or by its fields or items. */
+/** How ownership treats a value: as a whole, by field or by item. */
 export type Shape = 'leaf' | 'map' | 'list';
 
-/** A value has not the type that its schema promises. */
+/** A value does not have the type that its schema requires. */
 export class TypedError extends Error {
   override readonly name = 'TypedError';
 }
 
 /**
- * The rules are those of kube-openapi's schemaconv: maps are granular and lists atomic unless the schema says otherwise. Null
- * stands for an empty map or list where the schema has one.
+ * Follows schemaconv of kube-openapi: maps are granular and lists are atomic unless the schema says otherwise. Null
+ * counts as an empty map or list if the schema has that type.
  */
 export function shapeOf(value: JsonValue, schema: Schema): Shape {
   if (value === null) {
@@ -34,15 +34,15 @@ function isAssociative(schema: Schema): boolean {
   return schema['x-kubernetes-patch-strategy']?.startsWith('merge') === true;
 }
 
-/** Whether the schema says of a map or list that it is one piece; a schema without type leaves that to the value. */
+/** Whether the schema makes a map or list atomic. Without a type in the schema, the value decides. */
 export const isAtomic = (schema: Schema): boolean =>
   schema.type === 'array' ? !isAssociative(schema) : schema.type === 'object' && !isGranularMap(schema);
 
-/** Whether the schema lists the field, as it does not the keys of labels. */
+/** Whether the schema lists the field by name; it does not list label keys, for example. */
 export const isNamed = ({ properties }: Schema, name: string): boolean =>
   properties !== undefined && Object.hasOwn(properties, name);
 
-/** The schema of a field; undefined when the object may have no such field. */
+/** The schema of a field; undefined if the schema does not allow the field. */
 export function childSchema(schema: Schema, name: string): Schema | undefined {
   const { properties, additionalProperties } = schema;
   if (properties !== undefined && Object.hasOwn(properties, name)) return properties[name];
@@ -54,7 +54,9 @@ export function childSchema(schema: Schema, name: string): Schema | undefined {
 
 export const itemSchema = ({ items }: Schema): Schema => items ?? ANYTHING;
 
-/** What tells this item of an associative list from others. @throws TypedError when it lacks its keys */
+/**
+ * The path element that identifies this item of an associative list. @throws TypedError if the item lacks its keys
+ */
 export function itemElement(item: JsonValue, schema: Schema): PathElement {
   const keys = keysOf(schema);
   if (keys.length === 0) return setElement(item);
@@ -87,7 +89,7 @@ function setElement(item: JsonValue): PathElement {
   return valueElement(item);
 }
 
-/** The items of an associative list by what tells them apart, in their order; several where they are not told apart. */
+/** The items of an associative list by path element, in list order. Items with duplicate keys share an entry. */
 export function itemsByElement(
   items: readonly JsonValue[],
   schema: Schema,
@@ -111,14 +113,14 @@ function elementAt(index: number, item: JsonValue, schema: Schema): PathElement 
   }
 }
 
-/** The value of a field; undefined when the map has none. */
+/** The value of a field; undefined if the map does not have it. */
 export function valueAt(map: JsonObject, name: string): JsonValue | undefined {
-  return ownValue(map, name) as JsonValue | undefined; // a JsonObject has nothing else
+  return ownValue(map, name) as JsonValue | undefined; // every field of a JsonObject is JSON
 }
 
-/** The value as a map, empty when it is none. */
+/** The value if it is a map, otherwise an empty map. */
 export const mapOf = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
-/** The value as a list, empty when it is none. */
+/** The value if it is a list, otherwise an empty list. */
 export const listOf = (value: JsonValue | undefined): readonly JsonValue[] =>
   isJsonArray(value) ? value : [];

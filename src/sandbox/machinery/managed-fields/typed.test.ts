@@ -9,7 +9,7 @@ import { compare, fieldsOf, withWholeAtomics } from './typed.ts';
 
 const SPEC = WIDGET.properties?.spec ?? ANYTHING;
 
-describe('the fields that a configuration speaks of', () => {
+describe('the fields of a configuration', () => {
   const cases: readonly (readonly [string, JsonValue, readonly string[]])[] = [
     ['named fields, by what they hold', { size: 1, word: 'x' }, ['.size', '.word']],
     ['every key of a map', { notes: { a: '1' } }, ['.notes.a']],
@@ -40,7 +40,7 @@ describe('the fields that a configuration speaks of', () => {
     expect(pathsOf(fieldsOf(value, SPEC))).toEqual(paths);
   });
 
-  test('cannot be told when an item lacks its key', () => {
+  test('cannot be determined if an item lacks its key', () => {
     expect(() => fieldsOf({ ports: [{ name: 'web' }] }, SPEC)).toThrow(
       new TypedError(
         'element 0: associative list with keys has an element that omits key field "port" (and doesn\'t have default value)',
@@ -104,7 +104,7 @@ describe('a comparison', () => {
   });
 });
 
-test('a manager of parts of a map that has become atomic manages it whole', () => {
+test('a manager of parts of a map that has become atomic owns the whole map', () => {
   const schema: Schema = { type: 'object', properties: { spec: SPEC } };
   const fields = readFields({ 'f:spec': { 'f:sealed': { 'f:a': {} }, 'f:notes': { 'f:b': {} } } });
   expect(writeFields(withWholeAtomics(fields, schema))).toEqual({

@@ -15,17 +15,17 @@ import {
   type Shape,
 } from './shape.ts';
 
-/** What `after` has anew or otherwise than `before`, and what it no longer has. */
+/** What `after` adds, changes and removes compared with `before`. */
 export interface Comparison {
   readonly changed: FieldSet;
   readonly removed: FieldSet;
 }
 
 /**
- * The fields that an applied configuration speaks of (typed/tofieldset.go): leaves, items of lists, and keys of maps; not a
- * named field that holds others.
+ * The fields of an applied configuration (typed/tofieldset.go): leaves, list items and map keys, but not named fields
+ * that contain others.
  *
- * @throws TypedError when an item of a list lacks its keys
+ * @throws TypedError if a list item lacks its keys
  */
 export function fieldsOf(value: JsonValue, schema: Schema): FieldSet {
   switch (shapeOf(value, schema)) {
@@ -62,9 +62,10 @@ const asMember = (set: FieldSet): FieldSet => (set.self ? set : { self: true, ch
 const SAME: Comparison = { changed: NO_FIELDS, removed: NO_FIELDS };
 
 /**
- * The difference of two values of one type (typed/compare.go). What comes or goes does so with all that holds it and all below.
+ * The difference between two values of one type (typed/compare.go). An added or removed value includes its parents
+ * and all its content.
  *
- * @throws TypedError when an item of a list lacks its keys
+ * @throws TypedError if a list item lacks its keys
  */
 export function compare(
   before: JsonValue | undefined,
@@ -121,7 +122,7 @@ function compareLists(before: JsonValue, after: JsonValue, schema: Schema): Comp
   return found.result();
 }
 
-/** Items that are not told apart are one leaf: who writes one of them has them all. */
+/** Items with the same keys form one leaf: changing one of them changes all. */
 function compareItems(was: readonly JsonValue[], is: readonly JsonValue[], schema: Schema): Comparison {
   if (was.length <= 1 && is.length <= 1) return compare(was[0], is[0], schema);
   if (was.length > 1 && is.length > 1) return compareLeaves(was, is);
@@ -147,7 +148,7 @@ function collector() {
   };
 }
 
-/** A value with all that is in it, containers as well as leaves. */
+/** All paths of a value, containers as well as leaves. */
 function everything(value: JsonValue, schema: Schema): FieldSet {
   switch (shapeOf(value, schema)) {
     case 'leaf':
@@ -173,7 +174,7 @@ function everything(value: JsonValue, schema: Schema): FieldSet {
   }
 }
 
-/** The set with every named field that holds members (`EnsureNamedFieldsAreMembers` in fieldpath/set.go). */
+/** The set plus every named field that contains members (`EnsureNamedFieldsAreMembers` in fieldpath/set.go). */
 export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
   if (set.children.size === 0) return set;
   const children = [...set.children].map(([element, child]): [PathElement, FieldSet] => {
@@ -187,8 +188,8 @@ export function withNamedFields(set: FieldSet, schema: Schema): FieldSet {
 }
 
 /**
- * The set for this schema, in which a map or a list may be atomic that was granular when the set was written: who managed
- * parts of it manages it whole (typed/reconcile_schema.go).
+ * Adapts the set to this schema, where a formerly granular map or list may now be atomic: a manager of parts then
+ * owns the whole (typed/reconcile_schema.go).
  */
 export function withWholeAtomics(set: FieldSet, schema: Schema): FieldSet {
   let children: Map<PathElement, FieldSet> | undefined;
@@ -202,5 +203,5 @@ export function withWholeAtomics(set: FieldSet, schema: Schema): FieldSet {
   return children === undefined ? set : { self: set.self, children };
 }
 
-/** Whether everything in `a` is in `b`. */
+/** Whether `a` is a subset of `b`. */
 export const isWithin = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b));

@@ -23,7 +23,7 @@ const updated = (before: ApiObject, after: ApiObject, manager = 'b', now = LATER
   recordUpdate({ before, after, ...by(manager, now) });
 
 describe('a create', () => {
-  test('makes everything its writer’s, with what holds it', () => {
+  test('makes the writer own all fields and their parents', () => {
     const object = created(widget({ size: 1, tags: ['x'] }, { labels: { app: 'w' } }));
     expect(object.metadata.managedFields).toEqual([
       {
@@ -40,7 +40,7 @@ describe('a create', () => {
     ]);
   });
 
-  test('does not record what the API server writes itself', () => {
+  test('does not record fields that the API server sets', () => {
     const metadata = {
       namespace: 'n',
       uid: 'u',
@@ -51,7 +51,7 @@ describe('a create', () => {
     expect(ownersOf(created(widget(undefined, metadata)))).toEqual([]);
   });
 
-  test('of a built-in kind makes nobody the manager of what each such object has', () => {
+  test('of a built-in kind leaves fields that every object has without a manager', () => {
     const object = recordUpdate({
       before: undefined,
       after: widget({ size: 1 }),
@@ -67,7 +67,7 @@ describe('a create', () => {
     expect(ownersOf(recorded)).toEqual([['a Update', { 'f:spec': { '.': {}, 'f:size': {} } }]]);
   });
 
-  test('by nobody known is by "unknown"', () => {
+  test('without a manager name is recorded as "unknown"', () => {
     expect(ownersOf(created(widget({ size: 1 }), ''))[0]?.[0]).toBe('unknown Update');
   });
 });
@@ -75,7 +75,7 @@ describe('a create', () => {
 describe('an update', () => {
   const first = created(widget({ size: 1, word: 'x', notes: { a: '1' } }));
 
-  test('moves what it changes to its writer, and what it removes to nobody', () => {
+  test('moves changed fields to the writer and drops removed fields', () => {
     const second = updated(first, widget({ size: 2, notes: { a: '1', b: '1' } }));
     expect(ownersOf(second)).toEqual([
       ['a Update', { 'f:spec': { '.': {}, 'f:notes': { '.': {}, 'f:a': {} } } }],
@@ -84,23 +84,23 @@ describe('an update', () => {
     expect([entryOf(second, 'a')?.time, entryOf(second, 'b')?.time]).toEqual([FIRST, LATER]);
   });
 
-  test('adds to the entry that its writer has, and renews its time', () => {
+  test('extends the existing entry of the writer and updates its time', () => {
     const second = updated(first, widget({ size: 2, word: 'x', notes: { a: '1' } }), 'a');
     expect(ownersOf(second)).toEqual(ownersOf(first));
     expect(entryOf(second, 'a')?.time).toBe(LATER);
   });
 
-  test('that changes nothing leaves managedFields as they are', () => {
+  test('without changes leaves managedFields as they are', () => {
     const after = withMeta(first, { resourceVersion: '2' });
     expect(updated(first, after)).toBe(after);
   });
 
-  test('takes away managers that have nothing left', () => {
+  test('removes managers without fields', () => {
     const second = updated(created(widget({ size: 1 })), widget(undefined));
     expect(second.metadata.managedFields).toBeUndefined();
   });
 
-  test('in another version or of a subresource has an entry of its own', () => {
+  test('in another version or to a subresource gets its own entry', () => {
     const after = widget({ size: 2, word: 'x', notes: { a: '1' } });
     const second = recordUpdate({ before: first, after, ...by('a', LATER), apiVersion: 'example.com/v2' });
     const third = recordUpdate({
@@ -118,23 +118,23 @@ describe('an update', () => {
     ]);
   });
 
-  test('of an object whose managedFields were cleared does not start them again', () => {
+  test('does not restart managedFields that were cleared', () => {
     expect(updated(widget({ size: 1 }), widget({ size: 2 })).metadata.managedFields).toBeUndefined();
   });
 
-  test('with items that cannot be told apart by their keys leaves the managers alone', () => {
+  test('with duplicate keys in a list leaves the managers unchanged', () => {
     const second = updated(first, widget({ ports: [{ name: 'no port' }] }));
     expect(ownersOf(second)).toEqual(ownersOf(first));
   });
 
-  test('never mutates what it is given', () => {
+  test('never mutates its arguments', () => {
     const before = structuredClone(first);
     updated(first, widget({ size: 3 }));
     expect(first).toEqual(before);
   });
 });
 
-describe('managedFields that a client sends', () => {
+describe('managedFields in a request', () => {
   const live = created(widget({ size: 1 }));
   const send = (managedFields: unknown, subresource = '') =>
     recordUpdate({
@@ -157,7 +157,7 @@ describe('managedFields that a client sends', () => {
     expect(ownersOf(send([entry]))).toEqual([['c Apply', { 'f:x': {} }]]);
   });
 
-  test.each([[[]], [[{}]]])('clear them when they are %j', (sent) => {
+  test.each([[[]], [[{}]]])('clear them if they are %j', (sent) => {
     expect(send(sent).metadata.managedFields).toBeUndefined();
   });
 
@@ -169,16 +169,16 @@ describe('managedFields that a client sends', () => {
     ['of another type', [{ ...entry, fieldsType: 'FieldsV2' }]],
     ['no field set', [{ ...entry, fieldsV1: { x: {} } }]],
     ['no entries', ['x', {}]],
-  ])('do not count when they are %s', (_what, sent) => {
+  ])('are ignored if they are %s', (_what, sent) => {
     expect(ownersOf(send(sent))).toEqual(ownersOf(live));
   });
 
-  test('do not count at a subresource', () => {
+  test('are ignored in requests to a subresource', () => {
     expect(ownersOf(send([entry], 'status'))).toEqual(ownersOf(live));
   });
 });
 
-test('the oldest of more than ten updaters become one', () => {
+test('the oldest updaters are merged when there are more than ten', () => {
   const names = Array.from({ length: 12 }, (_, index) => `m${String(index).padStart(2, '0')}`);
   const object = names.reduce(
     (before, name, index) => {
@@ -198,7 +198,7 @@ test('the oldest of more than ten updaters become one', () => {
 describe('a write that differs only in times', () => {
   const before = created(widget({ size: 1 }));
 
-  test('is none', () => {
+  test('is a no-op', () => {
     const after = recordUpdate({ before: undefined, after: widget({ size: 1 }), ...by('a', LATER) });
     expect(differsOnlyInTimes(before, withMeta(after, { resourceVersion: '7' }))).toBe(true);
   });
@@ -206,7 +206,7 @@ describe('a write that differs only in times', () => {
   test.each([
     ['a value', created(widget({ size: 2 }))],
     ['a manager', created(widget({ size: 1 }), 'b')],
-  ])('is one when it also differs in %s', (_what, after) => {
+  ])('is a change if it also differs in %s', (_what, after) => {
     expect(differsOnlyInTimes(before, after)).toBe(false);
   });
 });
@@ -226,7 +226,7 @@ const anyWidget = fc
   )
   .map((spec) => widget(spec as JsonObject)); // of JSON values
 
-test('whatever changes is its writer’s', () => {
+test('every change belongs to its writer', () => {
   fc.assert(
     fc.property(anyWidget, anyWidget, (before, after) => {
       const recorded = updated(created(before), after);

@@ -16,37 +16,36 @@ import {
 import { TypedError } from './shape.ts';
 import { compare, withWholeAtomics, type Comparison } from './typed.ts';
 
-/** Who writes, where and when. */
+/** The writer of a request, with the time and version of the write. */
 export interface Writer {
   /** `fieldManager` of the request, or the first part of its User-Agent. */
   readonly manager: string;
-  /** Of the request: `v1`, `apps/v1`. */
+  /** The version of the request: `v1`, `apps/v1`. */
   readonly apiVersion: string;
-  /** Empty for the object itself. */
+  /** Empty for the main resource. */
   readonly subresource: string;
-  /** RFC 3339 with seconds. */
+  /** RFC 3339 with second precision. */
   readonly now: string;
 }
 
 export interface RecordedUpdate extends Writer {
   /** Undefined on create. */
   readonly before: ApiObject | undefined;
-  /** With managedFields as the client sent them, in the version of the request like `before`. */
+  /** With managedFields as the client sent them. In the version of the request, as is `before`. */
   readonly after: ApiObject;
-  /** Of the whole object. */
+  /** The schema of the whole object. */
   readonly schema: Schema;
-  /** Top-level fields that this endpoint leaves as they are, whatever the client sends: `status` of most. */
+  /** Top-level fields that this endpoint leaves unchanged, e.g. `status` for most kinds. */
   readonly reset?: readonly string[];
   /**
-   * What a new object has before anybody wrote it. Go structs come with `spec: {}` and `status: {}`, so that nobody manages
-   * those as such; custom resources come with nothing.
+   * The initial value of a new object. Go structs serialise empty `spec` and `status`, so no manager owns these
+   * fields as such; custom resources start empty.
    */
   readonly blank?: JsonObject;
 }
 
 /**
- * The object with managedFields as they are after a create, an update or a patch: what changed is its writer's.
- *
+ * Updates managedFields after a create, an update or a patch: changed fields belong to the writer.
  * @see k8s.io/apimachinery/pkg/util/managedfields/internal and sigs.k8s.io/structured-merge-diff/v6/merge/update.go
  */
 export function recordUpdate({
@@ -60,7 +59,7 @@ export function recordUpdate({
   const managers = mapFields(managersToStartFrom(before, after, writer.subresource), (fields) =>
     withWholeAtomics(fields, schema),
   );
-  // Once somebody cleared managedFields, only an apply starts them again.
+  // After managedFields were cleared, only an apply starts them again.
   if (managers.size === 0 && before !== undefined) return withManagers(after, managers);
   try {
     const was = before === undefined ? blank : trackedPart(before, reset);
@@ -68,7 +67,7 @@ export function recordUpdate({
     return withManagers(after, changeManagers(managers, comparison, writer));
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
-    return withManagers(after, managersOf(before)); // who manages what is no reason to refuse a write
+    return withManagers(after, managersOf(before)); // a problem with managedFields never rejects a write
   }
 }
 
@@ -106,7 +105,7 @@ export function managerFor(
   };
 }
 
-/** Whoever has nothing left is gone. */
+/** Removes fields from all managers; managers without fields are dropped. */
 export function managersWithout(managers: Managers, fields: FieldSet): Map<string, Manager> {
   const left = new Map<string, Manager>();
   for (const [id, manager] of managers) {
@@ -117,8 +116,8 @@ export function managersWithout(managers: Managers, fields: FieldSet): Map<strin
 }
 
 /**
- * Whether a write changed nothing but the times of managedFields. Such a write is none: the object keeps its times and its
- * resourceVersion.
+ * Whether a write changed only the times in managedFields. Such a write is a no-op: the object keeps its times and
+ * its resourceVersion.
  *
  * @see k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go
  */
@@ -134,7 +133,7 @@ export function differsOnlyInTimes(before: ApiObject, after: ApiObject): boolean
 const withoutTimes = (entries: readonly ManagedFieldsEntry[] = []) =>
   entries.map((entry) => ({ ...entry, time: undefined }));
 
-/** Nobody manages these (k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go). */
+/** Fields without managers (k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go). */
 const UNTRACKED = setOfFields([
   ['apiVersion'],
   ['kind'],
@@ -152,7 +151,7 @@ const UNTRACKED = setOfFields([
 
 export const trackedOnly = (fields: FieldSet): FieldSet => difference(fields, UNTRACKED);
 
-/** What of an object can have managers: not managedFields, nor the fields that the endpoint resets. */
+/** The part of an object that can have managers: without managedFields and the fields that the endpoint resets. */
 export function trackedPart(object: ApiObject, reset: readonly string[]): JsonObject {
   const { metadata, ...rest } = toJson(object);
   const tracked = isJsonObject(metadata) ? withoutFields(metadata, ['managedFields']) : {};

@@ -22,7 +22,7 @@ import { schemaProblems } from './validate.ts';
 /** Empty when the request does not say: then it means Warn. */
 export type FieldValidation = '' | 'Ignore' | 'Warn' | 'Strict';
 
-/** The object without what its schema does not know, and with its defaults. */
+/** Drops unknown fields and applies defaults. */
 export function complete(object: ApiObject, type: ResourceType): ApiObject {
   return withDefaults(prune(toJson(object), wholeSchema(type)).value, type);
 }
@@ -32,16 +32,15 @@ function withDefaults(value: JsonValue, type: ResourceType): ApiObject {
   return type.strategy.completeDefaults?.(object) ?? object;
 }
 
-/** The value as its schema alone would have it. */
+/** Applies only the defaults of the schema. */
 function plainDefaults(value: JsonValue, type: ResourceType): JsonValue {
   const schema = wholeSchema(type);
   return applyDefaults(isJsonObject(value) ? goForm(value, schema, type.custom) : value, schema);
 }
 
 /**
- * What a client sent, as an object of this type: typed, pruned, defaulted.
- *
- * @throws ApiFailure 400 when it is none, or when it has unknown fields and `fieldValidation` is Strict
+ * Decodes a request body into an object of this type: checks the type, drops unknown fields, applies defaults.
+ * @throws ApiFailure 400 if the body is not such an object, or has unknown fields and `fieldValidation` is Strict
  */
 export function decodeObject(
   value: unknown,
@@ -60,7 +59,7 @@ export function decodeObject(
 
 const shown = (value: unknown) => (typeof value === 'string' ? value : stringifyJson(value));
 
-/** The text names each unknown field, once; more than a few would not fit a header. */
+/** Reports each unknown field once, as a warning or as an error, depending on `fieldValidation`. */
 export function reportUnknown(
   unknown: readonly string[],
   type: ResourceType,
@@ -81,7 +80,7 @@ export const cannotBeHandled = ({ kind, version }: ResourceType) =>
 
 function withType(value: unknown, type: ResourceType): JsonObject {
   if (!isJsonObject(value)) throw badRequest('the body of the request is not an object');
-  const object = value; // JSON that was parsed
+  const object = value;
   const apiVersion = apiVersionOf(type);
   refuseOtherType(object, type);
   const metadata = ownValue(object, 'metadata');
@@ -93,7 +92,9 @@ function withType(value: unknown, type: ResourceType): JsonObject {
   return { ...object, apiVersion, kind: type.kind, metadata: isJsonObject(metadata) ? metadata : {} };
 }
 
-/** Built-in kinds may leave apiVersion and kind to the path. @throws ApiFailure 400, 422 when a custom resource says another kind */
+/**
+ * Built-in kinds may omit apiVersion and kind. @throws ApiFailure 400; 422 if a custom resource has the wrong kind
+ */
 function refuseOtherType(object: JsonObject, type: ResourceType): void {
   const expected = apiVersionOf(type);
   const given = (key: string, otherwise: string) => {
@@ -128,8 +129,7 @@ function refuseOtherType(object: JsonObject, type: ResourceType): void {
 const METADATA_ALONE: Schema = { type: 'object', properties: { metadata: OBJECT_META } };
 
 /**
- * Built-in kinds are decoded into Go structs, and of custom resources the metadata: a value of the wrong type does not come as
- * far as validation.
+ * Go decodes built-in kinds, and the metadata of custom resources, into structs: wrong types fail before validation.
  */
 function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
   const problems = type.custom
@@ -141,9 +141,9 @@ function refuseWrongTypes(object: JsonObject, type: ResourceType): void {
 }
 
 /**
- * Custom resources as their definition has them now: what was stored under an older schema loses what this one does not know,
- * and gets its defaults. The API server does so whenever it reads an object. Objects and types are remembered, for most reads
- * are of what was read before.
+ * Custom resources according to their current definition: fields unknown to the current schema are dropped, and its
+ * defaults are applied. The API server does this on every read. The result is memoised per object and type, because
+ * most reads repeat.
  */
 export function createDefinedView(): (object: ApiObject, type: ResourceType) => ApiObject {
   const views = new WeakMap<ResourceType, WeakMap<ApiObject, ApiObject>>();

@@ -19,7 +19,7 @@ const schema = {
   },
 } as const;
 
-test('empty metadata is left out, for any kind', () => {
+test('empty metadata fields are dropped for every kind', () => {
   const metadata = { name: 'a', labels: {}, finalizers: [], generateName: '', deletionGracePeriodSeconds: 0 };
   expect(goForm({ metadata, data: {} }, schema, true)).toEqual({
     metadata: { name: 'a', deletionGracePeriodSeconds: 0 },
@@ -27,19 +27,19 @@ test('empty metadata is left out, for any kind', () => {
   });
 });
 
-test('an empty list of managed fields stays, for it asks to have none', () => {
+test('an empty list of managed fields stays, because it clears them', () => {
   const object = { metadata: { managedFields: [] } };
   expect(goForm(object, schema, false)).toBe(object);
 });
 
-test('empty maps and lists of a built-in kind are left out, at any depth', () => {
+test('empty maps and lists of a built-in kind are dropped at every depth', () => {
   const spec = { selector: { matchLabels: {} }, ports: [{ tags: [] }], name: '' };
   expect(goForm({ data: {}, spec }, schema, false)).toEqual({
     spec: { selector: {}, ports: [{}], name: '' },
   });
 });
 
-test('what is always written stays, and what the schema does not know', () => {
+test('fields that are always written stay, and so do fields unknown to the schema', () => {
   const object = { rules: [], other: {}, data: { a: '' } };
   expect(goForm(object, schema, false)).toBe(object);
 });

@@ -3,8 +3,9 @@ import { changeFields, changeItems } from '../schema/change-json.ts';
 import type { Schema } from '../schema/schema.ts';
 
 /**
- * An object as it is once Go structs have held it: built-in kinds have been, and of custom resources the metadata. Optional lists
- * and maps are left out when they are empty; in metadata, empty text is too. The same reference when that changes nothing.
+ * An object after a round trip through Go structs, which applies to built-in kinds and to the metadata of custom
+ * resources. Empty optional lists and maps are dropped; in metadata, empty strings too. Returns the same reference if
+ * nothing changes.
  *
  * @param schema of the whole object
  */
@@ -18,16 +19,16 @@ export function goForm(object: JsonObject, schema: Schema, custom: boolean): Jso
 const isEmpty = (value: JsonValue): boolean =>
   (isJsonArray(value) && value.length === 0) || (isJsonObject(value) && Object.keys(value).length === 0);
 
-/** An empty list of managed fields is a wish: to have none. */
+/** An empty list of managed fields stays, because it asks to clear them. */
 function keptMetadata(value: JsonValue, key: string): JsonValue | undefined {
   if (key === 'managedFields') return value;
   return value === null || value === '' || isEmpty(value) ? undefined : value;
 }
 
-/** Fields that are written even when they are empty: those of roles, of endpoint slices and of pods. */
+/** Fields that Go writes even if empty: in roles, endpoint slices and pods. */
 const ALWAYS_WRITTEN = new Set(['addresses', 'containers', 'endpoints', 'rules', 'verbs']);
 
-/** Only lists and maps have no other way to be absent: an empty struct may be a pointer, and an empty text too. */
+/** Only lists and maps are dropped: an empty struct or string may be a pointer in Go. */
 function kept(value: JsonValue, key: string, { properties = {} }: Schema): JsonValue | undefined {
   const schema = Object.hasOwn(properties, key) ? properties[key] : undefined;
   if (schema === undefined) return value;

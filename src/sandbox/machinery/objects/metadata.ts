@@ -5,7 +5,7 @@ import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { invalidValue } from '../schema/causes.ts';
 
-const ANNOTATIONS_LIMIT = 256 * 1024; // bytes, of all keys and values of an object together
+const ANNOTATIONS_LIMIT = 256 * 1024; // bytes of all keys and values of an object together
 const DNS_SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 const SUBDOMAIN_PROBLEM =
@@ -18,7 +18,7 @@ function subdomainProblem(name: string): string | undefined {
   return DNS_SUBDOMAIN.test(name) ? undefined : SUBDOMAIN_PROBLEM;
 }
 
-/** What is wrong with the metadata of an object, as ValidateObjectMeta of k8s.io/apimachinery has it. */
+/** The problems of an object's metadata, as in ValidateObjectMeta of k8s.io/apimachinery. */
 export function metadataProblems({ metadata }: ApiObject, type: ResourceType): readonly Cause[] {
   const causes: Cause[] = [];
   const nameProblem = type.strategy.nameProblem ?? subdomainProblem;
@@ -31,7 +31,7 @@ export function metadataProblems({ metadata }: ApiObject, type: ResourceType): r
     });
   } else {
     const problem = nameProblem(name);
-    // A generated name is its prefix and five characters: the prefix is what the user can mend.
+    // The API server validates only the prefix of a generated name, because the user controls only that.
     if (problem !== undefined && generateName !== '')
       causes.push(invalidValue('metadata.generateName', generateName, problem));
     if (problem !== undefined) causes.push(invalidValue('metadata.name', name, problem));
@@ -97,7 +97,7 @@ function ownerProblems({ ownerReferences = [] }: ObjectMeta): readonly Cause[] {
   return [
     ...ownerReferences.flatMap((reference) => [
       ...required
-        .filter((name) => (ownValue(reference, name) ?? '') === '') // what a client left out is empty in a Go struct
+        .filter((name) => (ownValue(reference, name) ?? '') === '') // an absent field is empty in a Go struct
         .map((name) => {
           const why = name === 'apiVersion' ? 'version must not be empty' : 'must not be empty';
           return invalidValue(`metadata.ownerReferences.${name}`, '', why);
@@ -122,10 +122,10 @@ function ownerProblems({ ownerReferences = [] }: ObjectMeta): readonly Cause[] {
   ];
 }
 
-/** The finalizers that Kubernetes itself knows without a domain. */
+/** Finalizers without a domain that Kubernetes defines. */
 const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
 
-/** Groups that are validated without the rules of pkg/apis/core, which ask for known or qualified finalizers. */
+/** Groups whose validation does not include the finalizer rules of pkg/apis/core. */
 const LENIENT_GROUPS = new Set([
   'admissionregistration.k8s.io',
   'apiextensions.k8s.io',
@@ -165,7 +165,7 @@ function finalizerProblems(
   return [...malformed, ...both, ...unknown];
 }
 
-/** What an update may not change, as ValidateObjectMetaUpdate has it. */
+/** Metadata fields that an update may not change, as in ValidateObjectMetaUpdate. */
 export function metadataUpdateProblems(
   { metadata: now }: ApiObject,
   { metadata: was }: ApiObject,

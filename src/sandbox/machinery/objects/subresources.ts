@@ -2,17 +2,22 @@ import { withStatusOf } from './validate.ts';
 import { field, withMeta, type ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/** Kinds of the apiextensions server: a write of their status leaves metadata alone. Those of others take it along. */
+/**
+ * In custom resources and definitions, a status write leaves metadata unchanged except managedFields. Other kinds
+ * also take its metadata.
+ */
 const keepsMetadata = ({ custom, group }: ResourceType) => custom || group === 'apiextensions.k8s.io';
 
-/** What of an object its endpoint, or that of a subresource, leaves as it was: GetResetFields of its strategy. */
+/**
+ * Top-level fields that the endpoint of the object or subresource leaves unchanged: GetResetFields of its strategy.
+ */
 export function resetFields(type: ResourceType, subresource: string): readonly string[] {
   if (subresource === '') return type.hasStatus ? ['status'] : [];
   if (subresource !== 'status') return [];
   return keepsMetadata(type) ? ['spec', 'metadata'] : ['spec'];
 }
 
-/** What a write to the object, or to one of its subresources, can reach; the rest is as it was. */
+/** The live object with the changes that the endpoint of the object or subresource may make. */
 export function narrowed(
   wanted: ApiObject,
   live: ApiObject,
@@ -27,7 +32,7 @@ export function narrowed(
       return spec === undefined ? live : { ...live, spec };
     }
     case 'scale':
-      return wanted; // its view holds nothing but what it can reach
+      return wanted; // the Scale view has only writable fields
     default: {
       const kept = withStatusOf(live, wanted);
       return keepsMetadata(type)

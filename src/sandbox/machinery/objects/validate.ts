@@ -7,16 +7,16 @@ import { checkRules, rulesSkipped } from '../schema/rules.ts';
 import { validateSchema } from '../schema/validate.ts';
 import { metadataProblems, metadataUpdateProblems } from './metadata.ts';
 
-/** Go reads no text as no bytes; the format `byte` of custom resources refuses it. */
+/** Go decodes an empty string as zero bytes; the format `byte` of custom resources rejects it. */
 const NO_BYTES = 'must be of type byte: ""';
 
-/** @param old what was stored: faults of custom resources that were there already are no faults */
+/** @param old the stored object: problems that it already has are tolerated in custom resources */
 export function schemaProblems(object: JsonObject, type: ResourceType, old?: JsonObject): readonly Cause[] {
   const problems = validateSchema(object, wholeSchema(type), type.custom ? old : undefined);
   return type.custom ? problems : problems.filter(({ message }) => !message.endsWith(NO_BYTES));
 }
 
-/** @throws ApiFailure 422 with everything that is wrong */
+/** @throws ApiFailure 422 with all problems */
 export function validateCreate(object: ApiObject, type: ResourceType): void {
   refuse(object, type, [
     ...metadataProblems(object, type),
@@ -25,7 +25,7 @@ export function validateCreate(object: ApiObject, type: ResourceType): void {
   ]);
 }
 
-/** @throws ApiFailure 422 with everything that is wrong */
+/** @throws ApiFailure 422 with all problems */
 export function validateUpdate(object: ApiObject, old: ApiObject, type: ResourceType): void {
   refuse(object, type, [
     ...metadataProblems(object, type),
@@ -36,7 +36,7 @@ export function validateUpdate(object: ApiObject, old: ApiObject, type: Resource
   ]);
 }
 
-/** Rules do not run on what is too wrong for them: then a cause says so. */
+/** CEL rules do not run on values with certain problems; a cause says that they were skipped. */
 function valueProblems(object: ApiObject, old: ApiObject | undefined, type: ResourceType): readonly Cause[] {
   const problems = schemaProblems(toJson(object), type, old === undefined ? undefined : toJson(old));
   const skipped = rulesSkipped(type.schema, problems);
@@ -52,7 +52,7 @@ function refuse(object: ApiObject, type: ResourceType, causes: readonly Cause[])
   if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);
 }
 
-/** `metadata.generation` of the object as it is to be stored. */
+/** Sets `metadata.generation` for storage. */
 export function withGeneration(
   object: ApiObject,
   old: ApiObject | undefined,
@@ -68,7 +68,9 @@ export function withGeneration(
   return withMeta(object, { generation });
 }
 
-/** Whether both ask for the same: without a status subresource, `status` is a field like any other. */
+/**
+ * Whether both have the same content, apart from metadata. Without a status subresource, `status` counts as content.
+ */
 function sameWishes(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
   const ignored = ['metadata', 'apiVersion', 'kind', ...(hasStatus ? ['status'] : [])];
   const rest = (object: ApiObject) =>
@@ -76,7 +78,7 @@ function sameWishes(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
   return isEqual(rest(a), rest(b));
 }
 
-/** The object with `status` of another, or without any. */
+/** The object with the `status` of another object, or without status. */
 export function withStatusOf(object: ApiObject, other: ApiObject | undefined): ApiObject {
   const status = other === undefined ? undefined : field(other, 'status');
   const rest = withoutField(object, 'status');

@@ -1,10 +1,10 @@
 import { type JsonValue, isJsonArray, isJsonObject, stringifyJson } from '../../../json/json.ts';
 import type { Cause } from '../failure.ts';
 
-// The wordings of k8s.io/apimachinery/pkg/util/validation/field as of Kubernetes 1.36. A path of '' is the object itself,
-// which Go spells <nil>.
+// Messages follow k8s.io/apimachinery/pkg/util/validation/field as of Kubernetes 1.36. The path '' is the object
+// itself, which Go prints as <nil>.
 
-/** The value of an error about an object or a list, which is too long to be shown. */
+/** Stands for an object or list in a message, which would be too long to print. */
 export const OMITTED = Symbol('a value that is not shown');
 
 type Shown = JsonValue | typeof OMITTED;
@@ -45,7 +45,7 @@ export const unsupportedValue = (field: string, value: JsonValue, supported: rea
     ),
   );
 
-/** `most` counts characters, although the API says bytes. */
+/** `most` counts characters, although the message says bytes. */
 export const tooLong = (field: string, most: number) =>
   cause('FieldValueTooLong', field, `Too long: may not be more than ${counted(most, 'byte')}`);
 
@@ -61,14 +61,17 @@ function shownValue(value: JsonValue): string {
   return typeof value === 'number' && !Number.isInteger(value) ? goFloat(value) : canonicalJson(value);
 }
 
-/** A double as Go's `%v` prints it: with an exponent of at least two digits from a million on, and below a ten-thousandth. */
+/**
+ * A double as Go's `%v` prints it: with an exponent of at least two digits if it is at least a million or below a
+ * ten-thousandth.
+ */
 export function goFloat(value: number): string {
   const size = Math.abs(value);
   if (value === 0 || (size >= 1e-4 && size < 1e6)) return String(value);
   return value.toExponential().replace(/(?<=e[+-])(?=\d$)/, '0');
 }
 
-/** JSON as Go writes it, with sorted keys: equal values have equal texts. */
+/** JSON with sorted keys, as Go writes it: equal values have equal texts. */
 export function canonicalJson(value: JsonValue): string {
   if (isJsonArray(value)) return `[${value.map(canonicalJson).join()}]`;
   if (!isJsonObject(value)) return stringifyJson(value);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { CelError, compileCel } from '../../../cel/cel.ts';
 import { celProblem } from './rule-problems.ts';
 
-/** What is said of an expression over `self`; undefined when it compiles. */
+/** The problem of an expression over `self`; undefined if it compiles. */
 function problemOf(expression: string): string | undefined {
   try {
     compileCel(expression, ['self']);
@@ -22,11 +22,11 @@ test.each([
   '!format.dns1123Label().validate(self.name).hasValue()',
   "self.name.replace('a', 'b') == 'b'",
   'self.tags.all(i, tag, tag.size() > i)',
-])('%s compiles: the sandbox has what Kubernetes has', (expression) => {
+])('%s compiles, as in Kubernetes', (expression) => {
   expect(problemOf(expression)).toBeUndefined();
 });
 
-test('what Kubernetes lacks too is refused in the words of CEL', () => {
+test("functions that Kubernetes lacks are rejected with CEL's message", () => {
   expect(problemOf('self.nosuch()')).toBe(
     "compilation failed: undeclared reference to 'nosuch' (in container '')",
   );
@@ -35,7 +35,7 @@ test('what Kubernetes lacks too is refused in the words of CEL', () => {
   );
 });
 
-test('an error that has nothing to do with the expression is passed on', () => {
+test('an error that is not about the expression is rethrown', () => {
   const error = new Error('out of memory');
   expect(() => celProblem(error)).toThrow(error);
   expect(celProblem(new CelError('x'))).toBe('compilation failed: x');

@@ -9,10 +9,12 @@ const toTimestamp = compileCel('timestamp(text)', ['text']);
 const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
 
 /**
- * A value as `self` of a rule at its schema: numbers are what the schema says and not how they were written, formats are
- * timestamps, durations and bytes, and properties have the names that expressions can write.
- * @see https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
- * @throws CelError when a text is not of the schema's format
+ * Prepares a value as `self` of the rules at its schema. Numbers get the type that the schema declares, formatted
+ * strings become timestamps, durations and bytes, and property names are escaped for expressions.
+ *
+ * @see
+ *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#type-system-integration
+ * @throws CelError if a string does not match the schema's format
  */
 export function celSelf(value: JsonValue, schema: Schema): unknown {
   if (value === null) return null;

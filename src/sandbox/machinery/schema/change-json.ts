@@ -1,8 +1,8 @@
 import type { JsonArray, JsonObject, JsonValue } from '../../../json/json.ts';
 
 /**
- * The object with every value changed; a field is dropped where `change` gives undefined.
- * The same reference comes back when nothing changed, so that callers can tell and nothing is copied for nought.
+ * The object with every value changed; a field is dropped if `change` returns undefined. Returns the same reference
+ * if nothing changes, so that callers can detect this and nothing is copied.
  */
 export function changeFields(
   object: JsonObject,
@@ -11,7 +11,7 @@ export function changeFields(
   let changed: [string, JsonValue][] | undefined;
   const keys = Object.keys(object);
   for (const [index, key] of keys.entries()) {
-    const before = object[key] as JsonValue; // `key` is one of the object's own
+    const before = object[key] as JsonValue; // `key` is an own property
     const after = change(before, key);
     if (after === before && changed === undefined) continue;
     changed ??= keys.slice(0, index).map((earlier) => [earlier, object[earlier] as JsonValue]); // as above
@@ -20,7 +20,7 @@ export function changeFields(
   return changed === undefined ? object : Object.fromEntries(changed);
 }
 
-/** The list with every item changed; the same reference when nothing changed. */
+/** The list with every item changed; returns the same reference if nothing changes. */
 export function changeItems(list: JsonArray, change: (item: JsonValue) => JsonValue): JsonArray {
   let changed: JsonValue[] | undefined;
   for (const [index, before] of list.entries()) {

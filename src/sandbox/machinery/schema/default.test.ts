@@ -64,13 +64,13 @@ test.each([
   },
 );
 
-test('a value that lacks nothing comes back as the same reference', () => {
+test('a complete value is returned as the same reference', () => {
   const value = { a: 1, p: [{ a: 2 }] };
   const schema = object({ a: FIVE, p: { type: 'array', items: object({ a: FIVE }) } });
   expect(applyDefaults(value, schema)).toBe(value);
 });
 
-test('defaulting twice is defaulting once, and changes nothing in place', () => {
+test('defaulting is idempotent and does not mutate its input', () => {
   fc.assert(
     fc.property(anyValue, anySchema, (value, schema) => {
       const once = applyDefaults(frozen(value), frozen(schema));

@@ -3,11 +3,11 @@ import { changeFields, changeItems } from './change-json.ts';
 import { type Schema, childSchema } from './schema.ts';
 
 /**
- * The value with the defaults of its schema where fields are absent; the same reference when there was nothing to do.
+ * Applies the defaults of the schema to absent fields. Returns the same reference if nothing changes.
  *
- * A null where the schema allows none gives way to the default, or to nothing when there is no default: clients write
- * `creationTimestamp: null`. A default below an absent parent creates no parent; items of lists are never created or dropped.
- * Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+ * A null that the schema does not allow is replaced by the default, or dropped if there is none: clients write
+ * `creationTimestamp: null`. A default below an absent parent does not create the parent; list items are never
+ * created or dropped. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
  */
 export function applyDefaults(value: JsonValue, schema: Schema): JsonValue {
   if (isJsonObject(value)) return defaultFields(value, schema);
@@ -31,7 +31,9 @@ function defaultFields(object: JsonObject, schema: Schema): JsonObject {
   ]);
 }
 
-/** The value, or what stands in for a null that may not be: undefined when nothing does. */
+/**
+ * The value, or its replacement if it is a null that the schema does not allow; undefined if there is no replacement.
+ */
 function orDefault(value: JsonValue, schema: Schema): JsonValue | undefined {
   return value === null && schema.nullable !== true ? (schema.default ?? undefined) : value;
 }
@@ -40,7 +42,7 @@ type Defaulted = readonly (readonly [key: string, schema: Schema, value: JsonVal
 
 const remembered = new WeakMap<Schema, Defaulted>();
 
-/** Most schemas have few defaults among many properties, and every write asks. */
+/** Memoised by schema: most schemas have few defaults among many properties, and every write needs them. */
 function propertiesWithDefault(schema: Schema): Defaulted {
   const known = remembered.get(schema);
   if (known !== undefined) return known;

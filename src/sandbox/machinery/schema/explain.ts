@@ -6,12 +6,12 @@ import type { JsonSchema } from './json-schema.ts';
 import { numberCauses, textCauses, typeCause, type Has } from './keyword-causes.ts';
 
 /**
- * Ajv's errors in the words and the order of the API server.
+ * Reports Ajv's errors with the messages and in the order of the API server.
  *
- * What is wrong, Ajv has decided; this walks the schema as k8s.io/kube-openapi/pkg/validation does and asks for each keyword
- * whether it failed. (The order of properties is random there, and that of the schema here.)
+ * Ajv has found the errors. This code walks the schema as k8s.io/kube-openapi/pkg/validation does and asks for each
+ * keyword whether it failed. (The order of properties is random there; here it follows the schema.)
  *
- * @param unchanged whether the value at this place is what it was before the update, in which case its errors do not count
+ * @param unchanged whether the value at this place is the same as before the update; its errors are then tolerated
  */
 export function explain(
   value: JsonValue,
@@ -35,12 +35,12 @@ export type Place = readonly (string | number)[];
 interface Visit {
   readonly value: JsonValue;
   readonly node: JsonSchema;
-  /** JSON pointer, as Ajv spells it. */
+  /** A JSON pointer, as Ajv prints it. */
   readonly pointer: string;
-  /** The path as kube-openapi spells it: names are joined by dots, those of maps too. */
+  /** The path as kube-openapi prints it: names are joined by dots, including map keys. */
   readonly name: string;
   readonly keys: Place;
-  /** Below allOf, anyOf, oneOf or not: there nothing is excused for being unchanged, only the whole is. */
+  /** Inside allOf, anyOf, oneOf or not: unchanged values there are not excused individually. */
   readonly inBranch: boolean;
 }
 
@@ -51,7 +51,7 @@ interface Context {
 
 interface Outcome {
   readonly causes: readonly Cause[];
-  /** How many checks applied: of several branches that failed, the API server shows the one with the most. */
+  /** The number of checks that applied: of several failed branches, the API server reports the one with the most. */
   readonly matches: number;
 }
 
@@ -70,7 +70,7 @@ function indexFailures(errors: readonly ErrorObject[]): Failures {
 const failuresAt = (node: JsonSchema, { pointer }: Visit, { failures }: Context) =>
   failures.get(node)?.get(pointer) ?? [];
 
-/** kube-openapi's validators, in their order. */
+/** Runs kube-openapi's validators in their order. */
 function visit(at: Visit, context: Context): Outcome {
   if (!at.inBranch && at.keys.length > 0 && context.unchanged(at.keys)) return { causes: [], matches: 0 };
   const errors = failuresAt(at.node, at, context);
@@ -84,13 +84,13 @@ function visit(at: Visit, context: Context): Outcome {
     isJsonArray(at.value) || isJsonObject(at.value) ? visitChildren(at, context, has) : visitScalar(at, has);
   return {
     causes: [...wrongType, ...branches.causes, ...children.before, ...enumCause, ...children.after],
-    matches: typeMatches + branches.matches + children.matches + 2, // the check of enums, and the value itself
+    matches: typeMatches + branches.matches + children.matches + 2, // plus the enum check and the value itself
   };
 }
 
 interface Parts {
   readonly before: readonly Cause[];
-  /** Those that come after the cause of an enum. */
+  /** The causes that come after the enum cause. */
   readonly after: readonly Cause[];
   readonly matches: number;
 }
@@ -180,7 +180,7 @@ function fields(at: Visit, object: JsonObject, context: Context, has: Has): Part
       : []),
     ...Object.entries(properties).flatMap(
       ([key, schema]) =>
-        Object.hasOwn(object, key) ? [child(key, ownValue(object, key) as JsonValue, schema)] : [], // a field of a JSON object
+        Object.hasOwn(object, key) ? [child(key, ownValue(object, key) as JsonValue, schema)] : [], // a field of a JSON object is JSON
     ),
   ];
   const missing = (node.required ?? []).filter((key) => !Object.hasOwn(object, key));
@@ -229,7 +229,7 @@ function visitBranches(at: Visit, context: Context): Outcome {
 
 const isValid = ({ causes }: Outcome) => causes.length === 0;
 
-/** The first of the outcomes with the most matches. */
+/** The first outcome with the most matches. */
 function best(outcomes: readonly Outcome[]): readonly Cause[] {
   const most = Math.max(...outcomes.map(({ matches }) => matches));
   return outcomes.find(({ matches }) => matches === most)?.causes ?? [];
@@ -237,7 +237,7 @@ function best(outcomes: readonly Outcome[]): readonly Cause[] {
 
 const total = (outcomes: readonly Outcome[]) => outcomes.reduce((sum, { matches }) => sum + matches, 0);
 
-/** The API server reports the same words once. */
+/** The API server reports identical causes once. */
 function distinct(causes: readonly Cause[]): readonly Cause[] {
   const seen = new Set<string>();
   return causes.filter(({ field, message }) => {

@@ -20,7 +20,7 @@ const HOSTNAME = String.raw`^(${LABEL}((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|(${LABE
 const isHostname: TextCheck = (text) =>
   text.length <= 255 && text.split('.').every((label) => label.length <= 63) && matches(text, HOSTNAME);
 
-/** Go's net.ParseIP knows no zones. */
+/** Go's net.ParseIP does not accept zones. */
 const isZonelessIP: TextCheck = (text) => isIP(text) !== 0 && !text.includes('%');
 
 const isCidr: TextCheck = (text) => {
@@ -77,7 +77,7 @@ const isDateTime: TextCheck = (text) => {
 
 const UNIT = '(?:ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)';
 
-/** As Go's time.ParseDuration reads it (`1h30m`, `-1.5s`), or as Scala does (`22 ns`, `2 days`). */
+/** A duration of Go's time.ParseDuration (`1h30m`, `-1.5s`) or of Scala (`22 ns`, `2 days`). */
 const isDuration: TextCheck = (text) =>
   /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text) ||
   (/^\s*(?:\d+\s*[A-Za-zµ]+\s*)+$/.test(text) && new RegExp(`\\d\\s*${UNIT}`, 'i').test(text));
@@ -85,12 +85,12 @@ const isDuration: TextCheck = (text) =>
 const ATOM = String.raw`[^\s<>@",;:\\()\[\].]+`;
 const EMAIL = new RegExp(`^(?:"[^"]*"|${ATOM}(?:\\.${ATOM})*)@${ATOM}(?:\\.${ATOM})*$`);
 
-/** As Go's mail.ParseAddress: an address, or a name and an address in angle brackets. */
+/** As Go's mail.ParseAddress: an address, or a name with an address in angle brackets. */
 const isEmail: TextCheck = (text) => EMAIL.test(/^[^<>@]*<(.*)>$/.exec(text.trim())?.[1] ?? text.trim());
 
-/** As Go's url.ParseRequestURI: an absolute path, or a scheme with anything after it. */
+/** As Go's url.ParseRequestURI: an absolute path, or a scheme followed by anything. */
 const isUri: TextCheck = (text) => {
-  // eslint-disable-next-line no-control-regex -- control characters are what Go refuses
+  // eslint-disable-next-line no-control-regex -- Go rejects control characters
   if (/[\u0000-\u001f\u007f]/.test(text)) return false;
   const [, rest = ''] = /^(?:[a-z][a-z0-9+.-]*:)?(\/.*)$/i.exec(text) ?? [];
   if (rest === '') return /^[a-z][a-z0-9+.-]*:[^/]*$/i.test(text);
@@ -103,7 +103,10 @@ const isUri: TextCheck = (text) => {
 
 const isQuantity: TextCheck = like(/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$/);
 
-/** The formats of strings that the API server checks; it ignores all others. @see k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go */
+/**
+ * The string formats that the API server checks; it ignores all others. @see
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go
+ */
 export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
   bsonobjectid: like(/^[0-9a-f]{24}$/i),
   uri: isUri,
@@ -139,7 +142,7 @@ export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
     /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text),
 };
 
-/** The formats of numbers that the API server checks, as of 1.36. */
+/** The number formats that the API server checks, as of 1.36. */
 export const NUMBER_FORMATS: Readonly<Record<string, NumberCheck>> = {
   int32: (number) => number >= -(2 ** 31) && number < 2 ** 31,
   int64: (number) => number >= -(2 ** 63) && number < 2 ** 63,
@@ -147,7 +150,7 @@ export const NUMBER_FORMATS: Readonly<Record<string, NumberCheck>> = {
   double: () => true,
 };
 
-/** The format to check; undefined when there is none, or one that the API server ignores. */
+/** The format to check; undefined if there is none or the API server ignores it. */
 export function checkedFormat({ type, format = '' }: Schema): string | undefined {
   if (type === 'integer') return format === 'int32' || format === 'int64' ? format : undefined;
   if (type === 'number') return format === 'float' || format === 'double' ? format : undefined;

@@ -4,7 +4,10 @@ import type { JsonValue } from '../../../json/json.ts';
 import { checkedFormat, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
 import { type Schema, furtherSchema } from './schema.ts';
 
-/** A Schema as Ajv (JSON Schema draft 7) reads it. Every node is an object of its own, so that errors can be told by node. */
+/**
+ * A Schema as Ajv (JSON Schema draft 7) reads it. Every node is a separate object, so that errors can be matched to
+ * nodes.
+ */
 export interface JsonSchema {
   type?: readonly string[];
   format?: string;
@@ -27,7 +30,7 @@ export interface JsonSchema {
   exclusiveMaximum?: number;
   multipleOf?: number;
   if?: { readonly type: 'null' };
-  /** What does not apply to null: the node that holds allOf, anyOf, oneOf and not. */
+  /** Keywords that do not apply to null: the node with allOf, anyOf, oneOf and not. */
   else?: JsonSchema;
   allOf?: readonly JsonSchema[];
   anyOf?: readonly JsonSchema[];
@@ -37,13 +40,13 @@ export interface JsonSchema {
 
 export interface CompiledSchema {
   readonly root: JsonSchema;
-  /** The errors, all of them; none when the value is valid. */
+  /** All errors; empty if the value is valid. */
   readonly check: (value: JsonValue) => readonly ErrorObject[];
 }
 
 const NEVER = { test: () => false };
 
-/** Go's regular expressions are RE2. A pattern that is none matches nothing: a CRD with one is refused before it gets here. */
+/** // Go's regular expressions are RE2. An invalid pattern matches nothing; CRDs with one are rejected earlier. */
 const re2 = Object.assign(
   (pattern: string) => {
     try {
@@ -57,15 +60,15 @@ const re2 = Object.assign(
 
 const ajv = new Ajv({
   allErrors: true,
-  verbose: true, // errors carry their node
+  verbose: true, // errors include their node
   strict: false,
   strictNumbers: true,
   validateSchema: false,
   meta: false,
   addUsedSchema: false,
-  ownProperties: true, // `constructor` is a field like any other
+  ownProperties: true, // a field may be named `constructor`
   logger: false,
-  code: { regExp: re2, optimize: false }, // smaller code is not worth the time: most schemas check few objects
+  code: { regExp: re2, optimize: false }, // optimising takes longer than it saves: most schemas check few objects
 });
 for (const [name, validate] of Object.entries(TEXT_FORMATS)) ajv.addFormat(name, validate);
 for (const [name, validate] of Object.entries(NUMBER_FORMATS)) {
@@ -74,13 +77,13 @@ for (const [name, validate] of Object.entries(NUMBER_FORMATS)) {
 
 const compiled = new WeakMap<Schema, CompiledSchema>();
 
-/** Compiles once per schema: milliseconds for a large one. */
+/** Compiled once per schema, which takes milliseconds for a large one. */
 export function compileSchema(schema: Schema): CompiledSchema {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   const root = toJsonSchema(schema);
   const validate: ValidateFunction = ajv.compile(root);
-  ajv.removeSchema(root); // else Ajv would keep the schemas of CRDs that are long gone
+  ajv.removeSchema(root); // otherwise Ajv would retain the schemas of deleted CRDs
   const check = (value: JsonValue) => (validate(value) ? [] : (validate.errors ?? []));
   const made = { root, check };
   compiled.set(schema, made);
@@ -116,7 +119,7 @@ function toJsonSchema(schema: Schema): JsonSchema {
   return withBranches(node, schema);
 }
 
-/** The API server looks at the branches only for values that are not null. */
+/** The API server evaluates branches only for values other than null. */
 function withBranches(node: JsonSchema, schema: Schema): JsonSchema {
   const branches: JsonSchema = {
     ...defined('allOf', schema.allOf?.map(toJsonSchema)),
@@ -136,7 +139,7 @@ function typeOf(schema: Schema): JsonSchema {
         ? ['integer', 'string']
         : [];
   if (types.length === 0) return {};
-  // The API server takes a list for a string with a format: bytes are a list in Go.
+  // The API server accepts a list for a string with a format, because bytes are a list in Go.
   const bytes = schema.type === 'string' && checkedFormat(schema) !== undefined ? ['array'] : [];
   return { type: [...types, ...(schema.nullable === true ? ['null'] : []), ...bytes] };
 }

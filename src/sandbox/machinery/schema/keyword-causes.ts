@@ -3,12 +3,13 @@ import type { Cause } from '../failure.ts';
 import { goFloat, invalidType, invalidValue, tooLong } from './causes.ts';
 import type { JsonSchema } from './json-schema.ts';
 
-/** Whether a keyword of the node failed at the place in question. */
+/** Whether a keyword of the node failed at this place. */
 export type Has = (keyword: keyof JsonSchema) => boolean;
 
 export function typeCause(node: JsonSchema, name: string, value: JsonValue): Cause {
   const { format, type = [] } = node;
-  // Where the schema has a format, the API server names formats and not types, unless the value is a string or null.
+  // If the schema has a format, the API server reports the format instead of the type, except for strings and
+  // null.
   const namesFormat = format !== undefined && typeof value !== 'string' && value !== null;
   const [first = '', second = ''] = type;
   const wanted = namesFormat ? format : first === 'integer' && second === 'string' ? 'integer,string' : first;
@@ -30,7 +31,7 @@ function formatName(value: JsonValue): string {
   return '';
 }
 
-/** At most one of length and pattern, and the format. */
+/** At most one of length and pattern, plus the format. */
 export function textCauses(node: JsonSchema, name: string, value: string, has: Has): readonly Cause[] {
   const ofFormat = `${name} in body must be of type ${node.format ?? ''}: ${JSON.stringify(value)}`;
   return [
@@ -61,7 +62,7 @@ export function numberCauses(
   value: number | bigint,
   has: Has,
 ): readonly Cause[] {
-  // The API server compares an integer with the integer part of the bound, and shows that.
+  // The API server compares an integer with the integer part of the bound and prints that part.
   const isInteger = typeof value === 'bigint' || Number.isInteger(value);
   const shown = (bound = 0) => (isInteger ? String(Math.trunc(bound)) : goFloat(bound));
   const range = `type ${node.type?.[0] ?? ''} with format ${node.format ?? ''} in ${name}`;

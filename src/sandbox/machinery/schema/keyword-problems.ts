@@ -7,16 +7,16 @@ import { schemaToJson, type Schema, furtherSchema } from './schema.ts';
 import { prune } from './prune.ts';
 import { validateSchema } from './validate.ts';
 
-/** Where in the schema a keyword is: what is allowed depends on it. */
+/** The position of a keyword in the schema, which determines what is allowed. */
 interface Within {
   readonly root: boolean;
-  /** Inside apiVersion, kind or metadata of the object or of an embedded one. */
+  /** Whether it is inside apiVersion, kind or metadata of the object or of an embedded object. */
   readonly metadata: boolean;
-  /** Why there may be no default, e.g. `in top-level metadata`. */
+  /** The reason why defaults are not allowed, e.g. `in top-level metadata`. */
   readonly noDefaults: string | undefined;
 }
 
-/** Keywords that CRDs may not use, or not like this, everywhere in the schema. */
+/** Keywords that CRDs may not use, or may not use in this form, anywhere in the schema. */
 export function keywordProblems(schema: Schema, path: string): readonly Cause[] {
   return problems(schema, path, { root: true, metadata: false, noDefaults: undefined });
 }
@@ -108,7 +108,10 @@ function withinProperty(schema: Schema, name: string, within: Within): Within {
   };
 }
 
-/** Defaults that their own schema would prune or refuse. Follows defaulting.ValidateDefaults of k8s.io/apiextensions-apiserver. */
+/**
+ * Rejects defaults that their own schema would prune or not accept. Follows defaulting.ValidateDefaults of
+ * k8s.io/apiextensions-apiserver.
+ */
 export function defaultProblems(schema: Schema, path: string): readonly Cause[] {
   const { default: value, items, properties = {} } = schema;
   const further = furtherSchema(schema);

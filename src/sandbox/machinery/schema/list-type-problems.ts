@@ -2,7 +2,7 @@ import type { Cause } from '../failure.ts';
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from './causes.ts';
 import { type Schema, property } from './schema.ts';
 
-/** What is wrong with `x-kubernetes-map-type`. */
+/** The problems of `x-kubernetes-map-type`. */
 export function mapTypeProblems(schema: Schema, path: string): readonly Cause[] {
   const mapType = schema['x-kubernetes-map-type'];
   if (mapType === undefined) return [];
@@ -12,7 +12,7 @@ export function mapTypeProblems(schema: Schema, path: string): readonly Cause[] 
   ];
 }
 
-/** What is wrong with `x-kubernetes-list-type` and `x-kubernetes-list-map-keys`. */
+/** The problems of `x-kubernetes-list-type` and `x-kubernetes-list-map-keys`. */
 export function listTypeProblems(schema: Schema, path: string): readonly Cause[] {
   const listType = schema['x-kubernetes-list-type'];
   return [
@@ -32,7 +32,7 @@ function ofListType(schema: Schema, listType: string, path: string): readonly Ca
   ];
 }
 
-/** Items of a set are whole values, so none of them may be merged. */
+/** Set items are compared as whole values, so they must not be mergeable. */
 function mergedItems(items: Schema | undefined, path: string): readonly Cause[] {
   const detail = 'must be atomic as item of a list with x-kubernetes-list-type=set';
   const listType = items?.['x-kubernetes-list-type'];
@@ -88,7 +88,7 @@ function ofMapKey(
     causes.push(invalidValue(field, keys, 'entries must all be names of item properties'));
   } else if (schema.type === 'array' || schema.type === 'object') {
     const detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-    // The API server shows the type of the items here, not that of the property.
+    // The API server prints the type of the items here, not of the property.
     causes.push(invalidValue(`${path}.items.properties[${key}].type`, items.type ?? '', detail));
   }
   if (keys.indexOf(key) < index) {
@@ -110,7 +110,7 @@ function ofUniqueItems({ items, ...schema }: Schema, listType: string, path: str
   ];
 }
 
-/** Every item has every key, or items could not be told apart. */
+/** Every item must have every key; otherwise items could not be identified. */
 function presenceOfKey(items: Schema, key: string, schema: Schema, path: string): readonly Cause[] {
   const isPresent =
     items.required?.includes(key) === true || (schema.default !== undefined && schema.default !== null);

@@ -10,10 +10,11 @@ import { canonicalJson, duplicateValue, invalidValue } from './causes.ts';
 import { type Schema, anywhere, furtherSchema, property } from './schema.ts';
 
 /**
- * Items that occur twice in lists of type set, and keys that do in lists of type map.
- * Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype.
+ * Duplicate items in lists of type set, and duplicate keys in lists of type map. Follows
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype.
  *
- * Lists with a patch strategy are those of built-in kinds, where the list type only guides merging and nothing refuses duplicates.
+ * Lists with a patch strategy belong to built-in kinds. Their list type only guides merging, and duplicates are
+ * allowed.
  */
 export function duplicateItems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasUniqueLists(schema)) return [];
@@ -57,7 +58,7 @@ function ofThisList(list: JsonArray, schema: Schema, path: string): readonly Cau
 const keysOf = (item: JsonValue, names: readonly string[]): JsonObject =>
   isJsonObject(item) ? Object.fromEntries(Object.entries(item).filter(([name]) => names.includes(name))) : {};
 
-/** The second of equal values; a third goes without saying. */
+/** Reports the second of several equal values, but no further ones. */
 function repeated(values: readonly JsonValue[], path: string): readonly Cause[] {
   const seen = new Map<string, number>();
   return values.flatMap((value, index) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { OBJECT_META, wholeSchema } from './object-meta.ts';
 import type { Schema } from './schema.ts';
 
-test('the whole schema of a kind has its fields and those of every kind, and is made once', () => {
+test('the whole schema of a kind has its own and the common fields, and is memoised', () => {
   const schema: Schema = { type: 'object', required: ['spec'], properties: { spec: { type: 'object' } } };
   const whole = wholeSchema({ schema });
   expect(Object.keys(whole.properties ?? {})).toEqual(['apiVersion', 'kind', 'metadata', 'spec']);
@@ -10,7 +10,7 @@ test('the whole schema of a kind has its fields and those of every kind, and is 
   expect(wholeSchema({ schema })).toBe(whole);
 });
 
-test('what a CRD restricts of names stays', () => {
+test('name restrictions of a CRD are kept', () => {
   const schema: Schema = {
     type: 'object',
     properties: { metadata: { type: 'object', properties: { name: { type: 'string', maxLength: 5 } } } },

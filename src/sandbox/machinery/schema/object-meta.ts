@@ -68,7 +68,7 @@ export const OBJECT_META: Schema = {
 
 const whole = new WeakMap<Schema, Schema>();
 
-/** The schema of the object as it is on the wire: a kind's own fields with apiVersion, kind and metadata. Always the same one for a type. */
+/** The schema of the whole object: the kind's own fields plus apiVersion, kind and metadata. Memoised per type. */
 export function wholeSchema({ schema }: Pick<ResourceType, 'schema'>): Schema {
   const known = whole.get(schema);
   if (known !== undefined) return known;
@@ -77,7 +77,7 @@ export function wholeSchema({ schema }: Pick<ResourceType, 'schema'>): Schema {
   return made;
 }
 
-/** A CRD may restrict metadata.name and metadata.generateName further: those restrictions stay. */
+/** A CRD may restrict metadata.name and metadata.generateName; these restrictions stay. */
 function withTypeAndMeta(schema: Schema): Schema {
   const { apiVersion, kind, metadata, ...fields } = schema.properties ?? {};
   return {

@@ -13,7 +13,7 @@ const object = (properties: Record<string, Schema>, more: Schema = {}): Schema =
 });
 const PRESERVE: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
-test('fields that the schema does not have go, and are named as strict decoding names them', () => {
+test('unknown fields are dropped and reported as strict decoding reports them', () => {
   const schema = object({
     spec: object({
       ports: { type: 'array', items: object({ port: STRING }) },
@@ -27,20 +27,20 @@ test('fields that the schema does not have go, and are named as strict decoding 
   });
 });
 
-test('a value that has nothing unknown comes back as the same reference', () => {
+test('a value without unknown fields is returned as the same reference', () => {
   const value = { a: { b: ['x'] } };
   const schema = object({ a: object({ b: { type: 'array', items: STRING } }) });
   expect(prune(value, schema).value).toBe(value);
 });
 
-test('what has no unknown fields keeps its identity beside what has', () => {
+test('parts without unknown fields keep their identity', () => {
   const value = { a: { x: '1' }, b: 1 };
   const pruned = prune(value, object({ a: object({ x: STRING }) })).value;
   expect(pruned).toEqual({ a: { x: '1' } });
   expect(Object.values(pruned as object)[0]).toBe(value.a);
 });
 
-test('where unknown fields are preserved, the declared ones below are pruned nevertheless', () => {
+test('declared fields are pruned even where unknown fields are preserved', () => {
   const schema = object({ known: object({ q: STRING }) }, PRESERVE);
   expect(prune({ u: { v: 1 }, known: { q: '', z: 1 } }, schema)).toEqual({
     value: { u: { v: 1 }, known: { q: '' } },
@@ -56,7 +56,7 @@ test('a list that preserves unknown fields preserves them in its items', () => {
   });
 });
 
-test('an embedded object keeps apiVersion, kind and what metadata knows', () => {
+test('an embedded object keeps apiVersion, kind and known metadata fields', () => {
   const schema = object({ spec: object({}) }, { 'x-kubernetes-embedded-resource': true });
   const value = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', odd: 1 }, spec: { a: 1 }, b: 2 };
   expect(prune(value, schema)).toEqual({
@@ -65,7 +65,7 @@ test('an embedded object keeps apiVersion, kind and what metadata knows', () => 
   });
 });
 
-test('below additionalProperties: true objects are emptied, as the API server does', () => {
+test('objects below additionalProperties: true are emptied, as in the API server', () => {
   expect(
     prune({ a: 1, b: { c: 1 }, d: [{ e: 1 }, 2] }, { type: 'object', additionalProperties: true }),
   ).toEqual({
@@ -74,7 +74,7 @@ test('below additionalProperties: true objects are emptied, as the API server do
   });
 });
 
-test('pruning twice is pruning once, changes nothing in place, and reports exactly when it changes', () => {
+test('pruning is idempotent, does not mutate its input, and reports fields exactly when it drops some', () => {
   fc.assert(
     fc.property(anyValue, anySchema, (value, schema) => {
       const once = prune(frozen(value), frozen(schema));

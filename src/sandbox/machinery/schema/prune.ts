@@ -3,12 +3,12 @@ import { changeFields, changeItems } from './change-json.ts';
 import { OBJECT_META } from './object-meta.ts';
 import { type Schema, childSchema, property } from './schema.ts';
 
-/** Paths of dropped fields, each in the spelling of `strict decoding error: unknown field "spec.ports[0].foo"`. */
+/** Paths of dropped fields, as in `strict decoding error: unknown field "spec.ports[0].foo"`. */
 type Unknown = string[];
 
 /**
- * The value without the fields that its schema does not have; the same reference when it has none of them.
- * Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+ * The value without fields unknown to its schema; the same reference if there are none. Follows
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
  */
 export function prune(
   value: JsonValue,
@@ -20,8 +20,8 @@ export function prune(
 }
 
 /**
- * @param schema undefined below `additionalProperties: true`: whatever has fields there loses them
- * @param preserving the list that holds the value preserves unknown fields
+ * @param schema undefined below `additionalProperties: true`, where objects lose all fields
+ * @param preserving whether the list that holds the value preserves unknown fields
  */
 function pruneValue(
   value: JsonValue,
@@ -61,7 +61,7 @@ function pruneObject(
 const isKnown = (schema: Schema, key: string) =>
   property(schema, key) !== undefined || schema.additionalProperties !== undefined;
 
-/** Runs `work` and puts `step` before the paths that it found: nothing is spelled while nothing is unknown. */
+/** Runs `work` and prefixes the paths that it found with `step`. Paths are built only when a field is unknown. */
 function within<T>(step: string, unknown: Unknown, work: () => T): T {
   const before = unknown.length;
   const result = work();

@@ -10,7 +10,7 @@ const LONGEST_MESSAGE = 2048;
 
 const hasNewline = (text: string) => /[\n\r]/.test(text);
 
-/** What is wrong with the texts of the rules at one schema, whatever their expressions mean. */
+/** The problems of the rules at one schema, apart from their expressions. */
 export function ruleTextProblems(schema: Schema, path: string): readonly Cause[] {
   return (schema[RULES] ?? []).flatMap((rule, index) => ofText(rule, schema, `${path}.${RULES}[${index}]`));
 }
@@ -60,7 +60,7 @@ function ofFieldPath(text: string, schema: Schema, field: string): readonly Caus
 
 const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/y;
 
-/** `.spec.items` or `.spec['a.b']`, along what the schema declares. */
+/** Whether a path such as `.spec.items` or `.spec['a.b']` leads to a declared field. */
 function leadsSomewhere(text: string, schema: Schema): boolean {
   let at: Schema | undefined = schema;
   STEP.lastIndex = 0;
@@ -73,7 +73,7 @@ function leadsSomewhere(text: string, schema: Schema): boolean {
   return at !== undefined;
 }
 
-/** Rules that do not compile, or speak of `oldSelf` where there is no telling what it was. */
+/** Rules that do not compile, or that use `oldSelf` where items cannot be correlated with old items. */
 export function ruleProblems(schema: Schema, path: string, uncorrelatable?: string): readonly Cause[] {
   const { items, properties = {} } = schema;
   const further = furtherSchema(schema);
@@ -110,7 +110,7 @@ function ofExpressions(
   ];
 }
 
-/** As Go spells its internal type, which has no JSON names. */
+/** As Go prints its internal type, which has no JSON names. */
 const goRule = (rule: ValidationRule) => ({
   Rule: rule.rule,
   Message: rule.message ?? '',
@@ -147,9 +147,8 @@ function ofOldSelf(
 }
 
 /**
- * Why an expression does not compile, in the API server's words.
- *
- * @throws whatever is no CelError
+ * The reason why an expression does not compile, in the API server's words.
+ * @throws any other error unchanged
  */
 export function celProblem(error: unknown): string {
   if (!(error instanceof CelError)) throw error;

@@ -19,7 +19,7 @@ const ruled = (schema: Schema, ...rules: readonly (string | ValidationRule)[]): 
 const said = (value: JsonObject, schema: Schema, old?: JsonObject) =>
   checkRules(value, old, schema).map(({ reason, field, message }) => `${reason} ${field}: ${message}`);
 
-/** What is said of `spec.x`. */
+/** The messages for `spec.x`. */
 const saidOf = (x: JsonValue, schema: Schema, old?: JsonValue) =>
   said(
     { spec: { x } },
@@ -27,7 +27,7 @@ const saidOf = (x: JsonValue, schema: Schema, old?: JsonValue) =>
     old === undefined ? undefined : { spec: { x: old } },
   );
 
-test('a rule that holds says nothing, and one that does not has the words of the API server', () => {
+test("a rule that holds has no cause; a rule that fails has the API server's message", () => {
   const schema = ruled(object({ min: INTEGER, max: INTEGER }), 'self.min <= self.max');
   expect(saidOf({ min: 1, max: 2 }, schema)).toEqual([]);
   expect(saidOf({ min: 3, max: 2 }, schema)).toEqual([
@@ -35,13 +35,13 @@ test('a rule that holds says nothing, and one that does not has the words of the
   ]);
 });
 
-test('a simple value is shown', () => {
+test('scalar values are shown', () => {
   expect(
     saidOf('UPPER', ruled(STRING, { rule: "self.matches('^[a-z]+$')", message: ' lower case only ' })),
   ).toEqual(['FieldValueInvalid spec.x: Invalid value: "UPPER": lower case only']);
 });
 
-test('messageExpression writes the message; when it fails the plain one stands in', () => {
+test('messageExpression produces the message; if it fails, the static message is used', () => {
   const rule = 'self.a > 5';
   const schema = (messageExpression: string) =>
     ruled(object({ a: INTEGER, b: STRING }), { rule, message: 'plain', messageExpression });
@@ -53,7 +53,7 @@ test('messageExpression writes the message; when it fails the plain one stands i
   }
 });
 
-test('reason and fieldPath say what is wrong where', () => {
+test('reason and fieldPath set the reason and the place', () => {
   const rule = { rule: 'self.a > 5', message: 'no', fieldPath: '.a' };
   const schema = object({ a: INTEGER });
   expect(
@@ -73,7 +73,7 @@ test('reason and fieldPath say what is wrong where', () => {
   ]);
 });
 
-test('an evaluation that fails is a fault too', () => {
+test('a failed evaluation counts as a violation', () => {
   const schema = object({ a: INTEGER, l: { type: 'array', items: STRING } });
   expect(
     saidOf({ a: 0, l: [] }, ruled(schema, 'self.missing == 1', "self.l[0] == 'a'", '1 / self.a == 1')),
@@ -84,7 +84,7 @@ test('an evaluation that fails is a fault too', () => {
   ]);
 });
 
-test('rules hold at every level: items of lists, values of maps, the object itself', () => {
+test('rules apply at every level: list items, map values, the object itself', () => {
   const positive = ruled(INTEGER, { rule: 'self > 0', message: 'no' });
   const schema = ruled(
     object({
@@ -121,21 +121,21 @@ test('values have the types of the schema', () => {
   expect(saidOf(value, schema)).toEqual([]);
 });
 
-test('a rule about oldSelf is asked only where there was something before', () => {
+test('a transition rule runs only if there is an old value', () => {
   const immutable = ruled(STRING, { rule: 'self == oldSelf', message: 'immutable' });
   expect(saidOf('a', immutable)).toEqual([]);
   expect(saidOf('a', immutable, 'a')).toEqual([]);
   expect(saidOf('a', immutable, 'b')).toEqual(['FieldValueInvalid spec.x: Invalid value: "a": immutable']);
 });
 
-test('optionalOldSelf is asked on create as well', () => {
+test('a rule with optionalOldSelf also runs on create', () => {
   const rule = { rule: "oldSelf.hasValue() || self == 'a'", message: 'no', optionalOldSelf: true };
   expect(saidOf('a', ruled(STRING, rule))).toEqual([]);
   expect(saidOf('b', ruled(STRING, rule))).toHaveLength(1);
   expect(saidOf('b', ruled(STRING, rule), 'c')).toEqual([]);
 });
 
-test('old items are found by their keys, and not at all in lists that are no maps', () => {
+test('old items are found by their keys, and only in lists of type map', () => {
   const items = object({ k: STRING, v: ruled(INTEGER, { rule: 'self >= oldSelf', message: 'shrinks' }) });
   const map: Schema = {
     type: 'array',
@@ -156,13 +156,13 @@ test('old items are found by their keys, and not at all in lists that are no map
   expect(saidOf(now, { type: 'array', items }, old)).toEqual([]);
 });
 
-test('a rule that was broken before is excused while nothing changes', () => {
+test('a rule that was already violated is tolerated while the value is unchanged', () => {
   const schema = object({ a: ruled(INTEGER, 'self > 5'), b: INTEGER });
   expect(saidOf({ a: 1, b: 2 }, schema, { a: 1, b: 1 })).toEqual([]);
   expect(saidOf({ a: 2, b: 1 }, schema, { a: 1, b: 1 })).toHaveLength(1);
 });
 
-test('rules are skipped, and said to be, when the object does not have the shape they rely on', () => {
+test('rules are skipped, with a cause, if the object does not have the shape that they need', () => {
   const schema = object({ a: ruled(INTEGER, 'self > 5') });
   const cause = { reason: 'FieldValueRequired', field: 'b', message: 'Required value' };
   expect(rulesSkipped(schema, [cause])).toEqual({

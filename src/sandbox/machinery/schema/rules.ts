@@ -13,21 +13,23 @@ import {
   property,
 } from './schema.ts';
 
-/** A place in the object that has a schema, with what was there before. */
+/** A value in the object, its schema, and its old value. */
 interface Place {
   readonly value: JsonValue;
-  /** Undefined on create, for what is new, and where old and new cannot be told to be the same field. */
+  /** Undefined on create, for new values, and where the old value cannot be found. */
   readonly old: JsonValue | undefined;
   readonly schema: Schema;
   readonly path: string;
-  /** Nothing here changed, as far as that can be told: rules about the new state alone do not count (ratcheting, 1.33). */
+  /**
+   * Whether the value is known to be unchanged: then rules that do not use `oldSelf` are not enforced (ratcheting,
+   * 1.33).
+   */
   readonly isUnchanged: () => boolean;
 }
 
 /**
- * The CEL rules (`x-kubernetes-validations`) that the object breaks. To be asked only about objects that `rulesSkipped` does
- * not speak of. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel. Costs are limited for each rule, not for
- * all of them together.
+ * The CEL rules (`x-kubernetes-validations`) that the object violates. Call it only if `rulesSkipped` returns
+ * nothing. Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel. Costs are limited per rule, not in total.
  */
 export function checkRules(
   object: JsonObject,
@@ -41,7 +43,7 @@ const STRING: Schema = { type: 'string' };
 const NAMES: Schema = { type: 'object', properties: { name: STRING, generateName: STRING } };
 const roots = new WeakMap<Schema, Schema>();
 
-/** At the root rules see apiVersion, kind and of metadata the names, whatever the schema says of them. */
+/** At the root, rules see apiVersion, kind and the names in metadata, whatever the schema declares. */
 function rootOf(schema: Schema): Schema {
   const known = roots.get(schema);
   if (known !== undefined) return known;
@@ -60,9 +62,10 @@ const BLOCKING = [
 ];
 
 /**
- * The cause that stands in for the rules when the object is too wrong to ask them; undefined when they are to be asked.
+ * The cause that replaces rule results when the object's shape does not allow evaluation; undefined if the rules can
+ * run.
  *
- * @param causes what `validateSchema` and the kind's own validation found
+ * @param causes the problems that `validateSchema` and the kind's strategy found
  */
 export function rulesSkipped(schema: Schema, causes: readonly Cause[]): Cause | undefined {
   if (!hasRules(schema) || !causes.some(({ reason }) => BLOCKING.includes(reason))) return undefined;
@@ -97,7 +100,7 @@ function children(place: Place): readonly Place[] {
   });
 }
 
-/** What cannot be told apart from other things is unchanged if all of its parent is. */
+/** A value that cannot be correlated counts as unchanged if its whole parent is. */
 const child = (
   parent: Place,
   value: JsonValue,
@@ -126,10 +129,10 @@ function checkHere(place: Place): readonly Cause[] {
 
 interface CompiledRule {
   readonly rule: ValidationRule;
-  /** Or why there is none. */
+  /** The program, or the error why it does not compile. */
   readonly program: CelProgram | CelError;
   readonly message: CelProgram | undefined;
-  /** It says something of `oldSelf`. */
+  /** Whether the rule uses `oldSelf`. */
   readonly isTransition: boolean;
 }
 
@@ -168,7 +171,7 @@ function ruleBroken({ rule, message }: CompiledRule, place: Place, self: unknown
   }
 }
 
-/** What the messageExpression says; undefined when there is none, or it fails, or says nothing fit for a message. */
+/** The result of messageExpression; undefined if there is none, it fails, or the result is not a usable message. */
 function writtenMessage(
   program: CelProgram | undefined,
   self: unknown,
@@ -183,7 +186,7 @@ function writtenMessage(
   }
 }
 
-/** In bytes there; texts are mostly ASCII. */
+/** The API server counts bytes; messages are mostly ASCII. */
 const LONGEST_MESSAGE = 5 * 1024;
 
 const messageOf = ({ message = '' }: ValidationRule, otherwise: string) =>
@@ -198,7 +201,7 @@ function evaluationFailed(place: Place, rule: ValidationRule, error: unknown): C
   return invalidValue(place.path, typeShown(place), detail);
 }
 
-/** Where the API server shows the type instead of the value. */
+/** Shown where the API server prints the type instead of the value. */
 const typeShown = ({ schema }: Place) => schema.type ?? '';
 
 const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
@@ -222,13 +225,13 @@ function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** A rule's expression, or why it does not compile. */
+/** The compiled expression of a rule, or the error why it does not compile. */
 export function compileRule(expression: string): CelProgram | CelError {
   try {
     return compileCel(expression, ['self', 'oldSelf'], { uniformLiterals: true });
   } catch (error) {
     return error instanceof CelError
       ? error
-      : new CelError('the expression does not compile', { cause: error });
+      : new CelError('the CEL expression does not compile', { cause: error });
   }
 }

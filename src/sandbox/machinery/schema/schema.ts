@@ -1,10 +1,11 @@
 import { type JsonObject, type JsonValue, isEqual, isJsonArray, isJsonObject } from '../../../json/json.ts';
 
 /**
- * A structural schema: what `openAPIV3Schema` of a CRD may say. Built-in kinds are described in the same words, so that one
- * machine prunes, defaults, validates, merges and explains both.
+ * A structural schema: the keywords that `openAPIV3Schema` of a CRD may use. Built-in kinds use the same keywords, so
+ * that one implementation prunes, defaults, validates, merges and explains both.
  *
- * @see https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
+ * @see
+ *   https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
  */
 export interface Schema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
@@ -42,9 +43,9 @@ export interface Schema {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
   readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular';
   readonly 'x-kubernetes-validations'?: readonly ValidationRule[];
-  /** Only built-in kinds: how a strategic merge patch merges the list (custom resources have no strategic merge). */
+  /** Built-in kinds only: how a strategic merge patch merges the list (custom resources do not support it). */
   readonly 'x-kubernetes-patch-strategy'?: 'merge' | 'replace' | 'retainKeys' | 'merge,retainKeys';
-  /** Only built-in kinds: what tells items of a merged list apart. Absent: items are values. */
+  /** Built-in kinds only: the key of items in a merged list. Absent: items are scalar values. */
   readonly 'x-kubernetes-patch-merge-key'?: string;
 }
 
@@ -58,33 +59,36 @@ export interface ValidationRule {
   readonly optionalOldSelf?: boolean;
 }
 
-/** Any value, kept as it is. */
+/** Any value, kept unchanged. */
 export const ANYTHING: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
-/** A Schema as the JSON that it is, for OpenAPI documents. */
+/** A Schema as JSON, for OpenAPI documents. */
 export function schemaToJson(schema: Schema): JsonObject {
-  return schema as unknown as JsonObject; // every field is JSON; only `readonly … | undefined` keeps TypeScript from seeing it
+  return schema as unknown as JsonObject; // every field is JSON; TypeScript only objects to `readonly … | undefined`
 }
 
-/** The schema of a declared property, whatever its name (`constructor` too). */
+/** The schema of a declared property, whatever its name (even `constructor`). */
 export function property(schema: Schema, name: string): Schema | undefined {
   const { properties } = schema;
   return properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-/** The schema of a field: of its property, else of any further one. Undefined: unknown, or anything goes. */
+/**
+ * The schema of a field: of a declared property, otherwise of additionalProperties. Undefined: the field is unknown
+ * or may hold anything.
+ */
 export function childSchema(schema: Schema, name: string): Schema | undefined {
   return property(schema, name) ?? furtherSchema(schema);
 }
 
-/** The schema of the values of a map. */
+/** The schema of additionalProperties. */
 export function furtherSchema({ additionalProperties }: Schema): Schema | undefined {
   return typeof additionalProperties === 'object' ? additionalProperties : undefined;
 }
 
 /**
- * Whether a schema or anything below it (branches aside) is as `test` says. Remembered by schema: walks over objects ask at
- * every step, and most schemas answer no at the root.
+ * Whether `test` holds for a schema or any schema below it, except in branches. Memoised by schema: walks over
+ * objects ask at every step, and the answer is mostly no at the root.
  */
 export function anywhere(test: (schema: Schema) => boolean): (schema: Schema) => boolean {
   const remembered = new WeakMap<Schema, boolean>();
@@ -99,13 +103,13 @@ export function anywhere(test: (schema: Schema) => boolean): (schema: Schema) =>
   return isAnywhere;
 }
 
-/** What a field was before; undefined when it was absent, or cannot be told because the map is atomic. */
+/** The old value of a field; undefined if it was absent or cannot be correlated because the map is atomic. */
 export function oldField(schema: Schema, old: JsonValue | undefined, key: string): JsonValue | undefined {
   if (!isJsonObject(old) || schema['x-kubernetes-map-type'] === 'atomic') return undefined;
   return Object.hasOwn(old, key) ? old[key] : undefined;
 }
 
-/** What an item of a list was before: only lists of type map have items that can be told apart. */
+/** The old value of a list item. Only lists of type map have items that can be correlated. */
 export function oldItem(schema: Schema, old: JsonValue | undefined, item: JsonValue): JsonValue | undefined {
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   if (schema['x-kubernetes-list-type'] !== 'map' || !isJsonArray(old) || !isJsonObject(item))

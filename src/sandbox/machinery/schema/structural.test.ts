@@ -3,19 +3,19 @@ import type { JsonObject } from '../../../json/json.ts';
 import type { Schema } from './schema.ts';
 import { structuralProblems } from './structural.ts';
 
-/** What is said of a schema at `$.properties[spec].properties[a]`. */
+/** The problems of a schema at `$.properties[spec].properties[a]`. */
 function saidOf(a: JsonObject, more: JsonObject = {}): readonly string[] {
   const schema = { type: 'object', properties: { spec: { type: 'object', properties: { a }, ...more } } };
   return said(schema).map((text) => text.replaceAll('$.properties[spec]', '$'));
 }
 
-// What a user writes need not be a Schema: that is what is to be found out.
+// The input may violate the Schema type; the test checks how that is reported.
 const said = (schema: JsonObject) =>
   structuralProblems(schema as Schema, '$').map(({ field, message }) => `${field}: ${message}`);
 
 const A = '$.properties[a]';
 
-test('a schema as CRDs have it is fine', () => {
+test('a typical CRD schema is valid', () => {
   const items = {
     type: 'object',
     required: ['k'],
@@ -29,7 +29,7 @@ test('a schema as CRDs have it is fine', () => {
   ).toEqual([]);
 });
 
-// As kube-apiserver 1.20 answered, in the words of 1.36 where they have changed since.
+// The answers of kube-apiserver 1.20, with messages as of 1.36.
 test.each<[JsonObject, readonly string[]]>([
   [{}, [`${A}.type: Required value: must not be empty for specified object fields`]],
   [
@@ -114,7 +114,7 @@ test.each<[JsonObject, readonly string[]]>([
     { type: 'object', default: {}, required: ['r'], properties: { r: { type: 'string' } } },
     [`${A}.default.r: Required value`],
   ],
-])('%j has the problems that the API server names', (schema, expected) => {
+])('%j has the problems that the API server reports', (schema, expected) => {
   expect(saidOf(schema)).toEqual(expected);
 });
 
@@ -126,7 +126,7 @@ test('a pattern that is not RE2 is a problem', () => {
   ]);
 });
 
-test('a branch at the root may only speak of what the schema has', () => {
+test('a branch at the root may only name properties of the schema', () => {
   const a = { type: 'array', items: { type: 'string' } };
   const anyOf = [{ properties: { b: { minLength: 1 }, a: { items: { items: { maxLength: 3 } } } } }];
   expect(said({ type: 'object', properties: { a }, anyOf })).toEqual([
@@ -135,7 +135,7 @@ test('a branch at the root may only speak of what the schema has', () => {
   ]);
 });
 
-test('the root is an object, and says no more of metadata than names', () => {
+test('the root must be an object and may restrict only names in metadata', () => {
   expect(said({ type: 'string' })).toEqual(['$.type: Invalid value: "string": must be object at the root']);
   expect(said({ type: 'object', additionalProperties: { type: 'string' } })).toEqual([
     '$.additionalProperties: Forbidden: must not be used at the root',
@@ -189,11 +189,11 @@ test.each<[JsonObject, readonly string[]]>([
     { rule: 'self > 1', optionalOldSelf: true },
     ['.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule'],
   ],
-])('the rule %j has the problems that the API server names', (rule, expected) => {
+])('the rule %j has the problems that the API server reports', (rule, expected) => {
   expect(ruleProblems(rule)).toEqual(expected);
 });
 
-test('oldSelf may not be spoken of where items cannot be told apart', () => {
+test('oldSelf must not be used where items cannot be correlated', () => {
   const items = { type: 'integer', 'x-kubernetes-validations': [{ rule: 'self == oldSelf' }] };
   expect(saidOf({ type: 'array', items })).toEqual([
     `${A}.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within ${A}`,

@@ -7,9 +7,9 @@ import { ruleProblems } from './rule-problems.ts';
 import { schemaToJson, type Schema } from './schema.ts';
 
 /**
- * What keeps a CRD's schema from being accepted: it is not structural, uses keywords that CRDs may not use, or its defaults,
- * patterns or rules are wrong. Follows ValidateCustomResourceDefinitionOpenAPISchema and schema.ValidateStructural of
- * k8s.io/apiextensions-apiserver.
+ * The problems that prevent a CRD's schema from being accepted: it is not structural, it uses keywords that CRDs may
+ * not use, or its defaults, patterns or rules are invalid. Follows ValidateCustomResourceDefinitionOpenAPISchema and
+ * schema.ValidateStructural of k8s.io/apiextensions-apiserver.
  *
  * @param path where the schema is, e.g. `spec.versions[0].schema.openAPIV3Schema`
  */
@@ -17,7 +17,7 @@ export function structuralProblems(schema: Schema, path: string): readonly Cause
   const keywords = keywordProblems(schema, path);
   const structure = [...invariants(schema, path, 'root'), ...completeness(schema, schema, path, path)];
   const problems = [...keywords, ...sorted(structure)];
-  // The rest presumes a schema that makes sense.
+  // The other checks require a well-formed schema.
   return problems.length > 0 ? problems : [...ruleProblems(schema, path), ...defaultProblems(schema, path)];
 }
 
@@ -92,7 +92,7 @@ function typeProblems(schema: Schema, path: string, level: Level): readonly Caus
   return problems;
 }
 
-/** What apiVersion, kind and metadata are, a schema may not say anew; at the root it may restrict names. */
+/** A schema must not redefine apiVersion, kind and metadata; at the root it may restrict names. */
 function metadataProblems(schema: Schema, path: string, level: Level): readonly Cause[] {
   if (level !== 'root' && schema['x-kubernetes-embedded-resource'] !== true) return [];
   const { apiVersion, kind, metadata } = schema.properties ?? {};
@@ -115,7 +115,7 @@ function metadataProblems(schema: Schema, path: string, level: Level): readonly 
   ];
 }
 
-/** `type` and `default` are looked at elsewhere. */
+/** `type` and `default` are checked elsewhere. */
 function restrictsNamesOnly(metadata: Schema): boolean {
   const names = Object.keys(metadata.properties ?? {});
   return (
@@ -124,7 +124,7 @@ function restrictsNamesOnly(metadata: Schema): boolean {
   );
 }
 
-/** The places where `anyOf: [{type: integer}, {type: string}]` may stand to spell out an int-or-string. */
+/** Where `anyOf: [{type: integer}, {type: string}]` may stand for an int-or-string. */
 type IntOrStringPattern = 'anyOf' | 'allOf' | 'none';
 
 const INT_OR_STRING = [{ type: 'integer' }, { type: 'string' }];
@@ -165,7 +165,10 @@ function patternProblems({ pattern: expression }: Schema, path: string): readonl
   }
 }
 
-/** What a branch of allOf, anyOf, oneOf or not may not say: it validates values, and gives no structure. */
+/**
+ * Keywords that a branch of allOf, anyOf, oneOf or not must not use: branches validate values and do not define
+ * structure.
+ */
 const FORBIDDEN_IN_BRANCHES: readonly (readonly [keyword: keyof Schema | 'externalDocs', mustBe: string])[] =
   [
     ['type', 'empty'],
@@ -208,7 +211,10 @@ function nestedProblems(
   ];
 }
 
-/** What a branch at the root speaks of, the schema itself must have; deeper ones are not looked at. `at` is where the schema would have it, `path` where the branch does. */
+/**
+ * Properties that a branch at the root names must exist in the schema itself; deeper branches are not checked. `at`
+ * is the place in the schema, `path` the place in the branch.
+ */
 function completeness(branching: Schema, schema: Schema, at: string, path: string): readonly Cause[] {
   const branches: readonly (readonly [Schema, string])[] = [
     ...(branching.not === undefined ? [] : [[branching.not, 'not'] as const]),

@@ -19,14 +19,14 @@ const INTEGER: Schema = { type: 'integer' };
 const said = (value: JsonValue, schema: Schema, old?: JsonValue) =>
   validateSchema(value, schema, old).map(({ reason, field, message }) => `${reason} ${field}: ${message}`);
 
-/** What is said of `spec.x` with this schema. */
+/** The messages for `spec.x` with this schema. */
 const saidOf = (x: JsonValue, schema: Schema) =>
   said({ spec: { x } }, object({ spec: object({ x: schema }) }));
 
 const TYPE = 'FieldValueTypeInvalid spec.x: Invalid value: ';
 const INVALID = 'FieldValueInvalid spec.x: Invalid value: ';
 
-// As kube-apiserver 1.20 answered, in the words of 1.36 where they have changed since.
+// The answers of kube-apiserver 1.20, with messages as of 1.36.
 test.each<[Schema, JsonValue, readonly string[]]>([
   [STRING, 5, [`${TYPE}"integer": spec.x in body must be of type string: "integer"`]],
   [STRING, 1.5, [`${TYPE}"number": spec.x in body must be of type string: "number"`]],
@@ -156,7 +156,7 @@ test.each<[string, readonly string[], readonly string[]]>([
   ],
   ['duration', ['1h30m', '22 ns', '3 days', '0', '-1.5h'], ['x', '1', '', '3 bananas']],
   ['k8s-thing', ['a format that the API server does not know'], []],
-])('the format %s is as Go reads it', (format, good, bad) => {
+])('the format %s accepts the same texts as Go', (format, good, bad) => {
   const schema: Schema = { type: 'string', format };
   for (const text of good) expect(saidOf(text, schema), text).toEqual([]);
   for (const text of bad) {
@@ -167,7 +167,7 @@ test.each<[string, readonly string[], readonly string[]]>([
   }
 });
 
-test('int32 has its range, and what is no number at all is spoken of as the format', () => {
+test('int32 has a range, and a value that is not a number is reported by its format', () => {
   const schema: Schema = { type: 'integer', format: 'int32' };
   expect(saidOf(2 ** 31, schema)).toEqual([
     'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x',
@@ -226,15 +226,15 @@ test.each<[string, Schema, JsonValue, readonly string[]]>([
     { a: 1 },
     ['FieldValueInvalid <nil>: Invalid value: "": "spec.x" must not validate the schema (not)'],
   ],
-])('%s is explained as the API server does', (_, branches, value, expected) => {
+])('%s is explained as in the API server', (_, branches, value, expected) => {
   expect(saidOf(value, object({ a: INTEGER, b: INTEGER, c: INTEGER }, branches))).toEqual(expected);
 });
 
-test('branches are not asked about null', () => {
+test('branches do not apply to null', () => {
   expect(saidOf(null, object({}, { nullable: true, not: { required: ['a'] } }))).toEqual([]);
 });
 
-test('an integer beyond 2^53 is an integer, compared as a double and shown as it is', () => {
+test('an integer beyond 2^53 is compared as a double and printed exactly', () => {
   const value = parseJson('9007199254740993');
   expect(saidOf(value, INTEGER)).toEqual([]);
   expect(saidOf(value, { 'x-kubernetes-int-or-string': true })).toEqual([]);
@@ -246,7 +246,7 @@ test('an integer beyond 2^53 is an integer, compared as a double and shown as it
   ]);
 });
 
-test('items of a map list are told apart by all their keys', () => {
+test('items of a map list are identified by all their keys', () => {
   const items = object({ k: STRING, j: INTEGER });
   const schema = list(items, { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k', 'j'] });
   expect(saidOf([{ k: 'a', j: 5 }, { k: 'a' }, { j: 5, k: 'a' }], schema)).toEqual([
@@ -259,7 +259,7 @@ test('lists of built-in kinds may have duplicates: their list type only guides m
   expect(saidOf(['a', 'a'], schema)).toEqual([]);
 });
 
-test('an embedded object needs an apiVersion and a kind', () => {
+test('an embedded object needs apiVersion and kind', () => {
   const schema = object({}, { 'x-kubernetes-embedded-resource': true });
   expect(saidOf({ kind: 'p od' }, schema)).toEqual([
     'FieldValueRequired spec.x.apiVersion: Required value: must not be empty',
@@ -269,18 +269,18 @@ test('an embedded object needs an apiVersion and a kind', () => {
   ]);
 });
 
-test('a pattern that would take a backtracking engine for ever is judged', () => {
+test('a pattern with exponential backtracking is evaluated in linear time', () => {
   expect(saidOf(`${'a'.repeat(40)}!`, { type: 'string', pattern: '^(a+)+$' })).toHaveLength(1);
 });
 
-test('metadata is checked with the rest', () => {
+test('metadata is validated with the other fields', () => {
   const whole = wholeSchema({ schema: object({}) });
   expect(said({ apiVersion: 'v1', kind: 'K', metadata: { labels: { a: 1 } } }, whole)).toEqual([
     'FieldValueTypeInvalid metadata.labels.a: Invalid value: "integer": metadata.labels.a in body must be of type string: "integer"',
   ]);
 });
 
-test('on update a fault is excused while its value stays the same, and its place can be told', () => {
+test('on update, an existing problem is tolerated if its value is unchanged and can be correlated', () => {
   const lists: Schema = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'] };
   const entry = object({ k: STRING, v: { ...INTEGER, maximum: 1 } });
   const schema = object({ v: { ...INTEGER, maximum: 1 }, plain: list(entry), map: list(entry, lists) });
@@ -293,7 +293,7 @@ test('on update a fault is excused while its value stays the same, and its place
   expect(fields({ ...old, plain: [{ k: 'b' }, { k: 'a', v: 2 }] })).toEqual(['plain[1].v']);
 });
 
-/** Branches that small values often fit and often do not. */
+/** Branches that small values match about half of the time. */
 const anyBranch: fc.Arbitrary<Schema> = fc.constantFrom<Schema>(
   { required: ['a'] },
   { properties: { a: { minLength: 2 } }, required: ['b'] },
@@ -302,13 +302,13 @@ const anyBranch: fc.Arbitrary<Schema> = fc.constantFrom<Schema>(
   { items: { minimum: 1 }, maxItems: 1 },
 );
 
-test('what is refused has a cause, what is not has none, and nothing is changed in place', () => {
+test('a rejected value has a cause, a valid value has none, and the input is not mutated', () => {
   const branches = fc.array(anyBranch, { minLength: 1, maxLength: 3 });
   const branching = fc.record({ allOf: branches, anyOf: branches, oneOf: branches }, { requiredKeys: [] });
   fc.assert(
     fc.property(anyValue, anySchema, branching, (value, schema, more) => {
       const all = frozen({ ...schema, ...more });
-      const plain = JSON.parse(stringifyJson(frozen(value))) as JsonValue; // without bigints, of which Ajv knows nothing
+      const plain = JSON.parse(stringifyJson(frozen(value))) as JsonValue; // without bigints, which Ajv does not support
       const isRefused = compileSchema(all).check(plain).length > 0;
       const causes = validateSchema(plain, { ...all, 'x-kubernetes-embedded-resource': false });
       expect(causes.filter(({ message }) => !message.includes('must not be empty')).length > 0).toBe(

@@ -16,10 +16,9 @@ import { duplicateItems } from './list-types.ts';
 import { invalidValue, requiredValue } from './causes.ts';
 
 /**
- * What of the object its schema does not allow, beside CEL rules: those are for `checkRules`.
- *
- * @param old what an update replaces: a fault that was there before and whose value is unchanged is no fault (ratcheting,
- *   Kubernetes 1.33), as long as the field can be told apart from others: not in lists that are no maps
+ * The problems of the object according to its schema. `checkRules` evaluates CEL rules.
+ * @param old the object before an update: an existing problem whose value is unchanged is tolerated (ratcheting,
+ *   Kubernetes 1.33) if the field can be correlated, which is not the case in lists other than maps
  */
 export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue): readonly Cause[] {
   const { check, root } = compileSchema(schema);
@@ -32,8 +31,8 @@ export function validateSchema(value: JsonValue, schema: Schema, old?: JsonValue
 }
 
 /**
- * Ajv takes a bigint for no number. So a value with bigints fails, and is judged again with doubles in their place, which is
- * how the API server compares them with bounds too. Beyond 64 bits they are no integers.
+ * Ajv does not accept bigints as numbers. A value with bigints is therefore checked again with doubles, which is how
+ * the API server compares bounds. Values beyond 64 bits are not integers.
  */
 function checkWithBigints(value: JsonValue, check: CompiledSchema['check']): readonly ErrorObject[] {
   const errors = check(value);
@@ -56,7 +55,7 @@ function isUnchanged(value: JsonValue, old: JsonValue, schema: Schema, place: Pl
   let known: Schema | undefined = schema;
   for (const key of place) {
     if (before === undefined || known === undefined) return false;
-    const next = ownValue(now as object, String(key)) as JsonValue; // the place exists in the value, so all above it are containers
+    const next = ownValue(now as object, String(key)) as JsonValue; // the place exists in the value, so all its parents are containers
     before = typeof key === 'string' ? oldField(known, before, key) : oldItem(known, before, next);
     known = typeof key === 'string' ? childSchema(known, key) : known.items;
     now = next;
@@ -69,8 +68,8 @@ const KIND_RULE =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 /**
- * What is wrong with apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`).
- * Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, without the syntax of metadata's fields.
+ * The problems of apiVersion, kind and metadata of embedded objects (`x-kubernetes-embedded-resource`). Follows
+ * k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, without syntax checks of metadata fields.
  */
 export function embeddedProblems(value: JsonValue, schema: Schema, path = ''): readonly Cause[] {
   if (!hasEmbedded(schema)) return [];

@@ -1,11 +1,11 @@
 import { badRequest } from '../failure.ts';
 import { labelKeyProblems, labelValueProblems } from './label-syntax.ts';
 
-/** One condition of a label selector. `=` and `==` are `in` of one value, `!=` is `notin` of one. */
+/** One requirement of a label selector. `=` and `==` become `in` with one value, `!=` becomes `notin` with one. */
 export interface LabelRequirement {
   readonly key: string;
   readonly operator: 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
-  /** None for `exists` and `!`; one integer for `gt` and `lt`. */
+  /** Empty for `exists` and `!`; one integer for `gt` and `lt`. */
   readonly values: readonly string[];
 }
 
@@ -19,7 +19,7 @@ const OPERATORS: Readonly<Record<string, LabelRequirement['operator']>> = {
   '<': 'lt',
 };
 
-/** The longest symbol counts; a NUL ends the text, as in the API. */
+/** The longest symbol wins; a NUL ends the text, as in the API server. */
 const TOKEN = /==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+/g;
 const SYMBOLS = new Set(['==', '!=', '=', '!', '(', ')', ',', '<', '>']);
 const END = '';
@@ -27,10 +27,9 @@ const END = '';
 const isIdentifier = (token: string) => token !== END && !SYMBOLS.has(token);
 
 /**
- * The conditions of a label selector, all of which must hold.
- *
+ * The requirements of a label selector, all of which must hold.
  * @throws ApiFailure 400
- * @see k8s.io/apimachinery/pkg/labels/selector.go for the grammar and the wordings
+ * @see k8s.io/apimachinery/pkg/labels/selector.go for the grammar and the messages
  */
 export function parseLabelRequirements(text: string): readonly LabelRequirement[] {
   const tokens = createTokens((text.split('\0')[0] ?? '').match(TOKEN) ?? []);
@@ -50,7 +49,7 @@ export function parseLabelRequirements(text: string): readonly LabelRequirement[
 }
 
 interface Tokens {
-  /** The next token; END after the last. */
+  /** The next token; END after the last one. */
   readonly peek: () => string;
   readonly next: () => string;
 }
@@ -78,7 +77,7 @@ function parseRequirement(tokens: Tokens): LabelRequirement {
   const key = tokens.next();
   if (!isIdentifier(key)) throw unparsableAt(key, ', expected: identifier');
   const problems = labelKeyProblems(key);
-  // The API has no path to show here.
+  // The API server has no field path here.
   if (problems.length > 0) throw unparsable(invalidValue('<nil>', key, problems.join('; ')));
 
   if (absent) return { key, operator: '!', values: [] };
@@ -122,7 +121,7 @@ function parseExactValue(tokens: Tokens): string {
   return value;
 }
 
-/** `(a,,b)`: sorted, each once; between two commas and in `()` is the empty value. */
+/** `(a,,b)`: sorted and without duplicates; `()` and an empty item stand for the empty value. */
 function parseValues(tokens: Tokens): readonly string[] {
   const open = tokens.next();
   if (open !== '(') throw unparsableAt(open, " expected: '('");

@@ -1,4 +1,4 @@
-// Patterns and wordings are those of k8s.io/apimachinery/pkg/api/validate/content.
+// Patterns and messages follow k8s.io/apimachinery/pkg/api/validate/content.
 const NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
@@ -14,7 +14,7 @@ const VALUE_PROBLEM =
   "with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is " +
   "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/** What is wrong with the key of a label or an annotation: an optional DNS prefix, a slash, a name. */
+/** The problems of a label or annotation key: an optional DNS prefix with a slash, and a name. */
 export function labelKeyProblems(key: string): readonly string[] {
   const parts = key.split('/');
   if (parts.length > 2) {
@@ -29,7 +29,7 @@ export function labelKeyProblems(key: string): readonly string[] {
   ];
 }
 
-/** What is wrong with the value of a label. */
+/** The problems of a label value. */
 export function labelValueProblems(value: string): readonly string[] {
   return [...tooLong(value, 63), ...(value === '' || NAME.test(value) ? [] : [VALUE_PROBLEM])];
 }

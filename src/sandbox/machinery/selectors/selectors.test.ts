@@ -12,7 +12,7 @@ function refusal(act: () => unknown): string {
     if (error instanceof ApiFailure && error.status.code === 400) return error.message;
     throw error;
   }
-  throw new Error('nothing was thrown');
+  throw new Error('expected an error');
 }
 
 describe('label selectors', () => {
@@ -56,7 +56,7 @@ describe('label selectors', () => {
     expect(parseLabelSelector(selector)(labels)).toBe(selected);
   });
 
-  test('an object without labels meets what asks for absence', () => {
+  test('an object without labels matches requirements of absence', () => {
     expect(parseLabelSelector('!a,b!=c')(undefined)).toBe(true);
     expect(parseLabelSelector('a')(undefined)).toBe(false);
   });
@@ -82,11 +82,11 @@ describe('label selectors', () => {
       'a>9223372036854775808',
       "unable to parse requirement: values[0]: Invalid value: \"9223372036854775808\": for 'Gt', 'Lt' operators, the value must be an integer",
     ],
-  ])('%j is refused in the words of the API', (selector, message) => {
+  ])('%j is rejected in the words of the API server', (selector, message) => {
     expect(refusal(() => parseLabelSelector(selector))).toBe(message);
   });
 
-  test('a key or value that no label can have is refused with the place', () => {
+  test('an invalid key or value is rejected with its place', () => {
     expect(refusal(() => parseLabelSelector('a/b/c'))).toMatch(
       /^unable to parse requirement: <nil>: Invalid value: "a\/b\/c": a qualified name must consist of/,
     );
@@ -95,7 +95,7 @@ describe('label selectors', () => {
     );
   });
 
-  test('any text is a selector or refused', () => {
+  test('every text is a selector or is rejected', () => {
     const piece = fc.constantFrom(
       'a',
       'in',
@@ -186,11 +186,11 @@ describe('field selectors', () => {
     ['type=a\\b', 'invalid field selector: invalid escape sequence: \\b'],
     ['type=a\\', 'invalid field selector: invalid escape sequence: \\'],
     ['type=a=b', 'invalid field selector: unescaped character in value: 61'],
-  ])('%j is refused in the words of the API', (selector, message) => {
+  ])('%j is rejected in the words of the API server', (selector, message) => {
     expect(refusal(() => parseFieldSelector(selector, fields))).toBe(message);
   });
 
-  test('the refusal of an unknown field depends on the kind', () => {
+  test('the error for an unknown field depends on the kind', () => {
     expect(refusal(() => parseFieldSelector('x=y', metadata))).toBe(
       '"x" is not a known field selector: only "metadata.name", "metadata.namespace"',
     );

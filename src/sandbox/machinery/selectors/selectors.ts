@@ -5,9 +5,8 @@ import { parseLabelRequirements, type LabelRequirement } from './label-requireme
 type Labels = Readonly<Record<string, string>>;
 
 /**
- * The test that a `labelSelector` parameter stands for; an empty one accepts everything.
- *
- * @throws ApiFailure 400 in the API's words
+ * The predicate of a `labelSelector` parameter; an empty one accepts everything.
+ * @throws ApiFailure 400 in the API server's words
  */
 export function parseLabelSelector(text: string): (labels: Labels | undefined) => boolean {
   const requirements = parseLabelRequirements(text);
@@ -35,11 +34,10 @@ function meets(labels: Labels, { key, operator, values }: LabelRequirement): boo
 }
 
 /**
- * The test that a `fieldSelector` parameter stands for; an empty one accepts everything.
- *
- * @param fields what can be selected: `metadata.name`, `type` → value of the field, empty if absent
- * @param custom whether it is for custom resources, whose refusal has another wording
- * @throws ApiFailure 400 in the API's words
+ * The predicate of a `fieldSelector` parameter; an empty one accepts everything.
+ * @param fields the selectable fields: `metadata.name`, `type` → value of the field, empty if absent
+ * @param custom whether the selector is for custom resources, whose error message differs
+ * @throws ApiFailure 400 in the API server's words
  */
 export function parseFieldSelector(
   text: string,
@@ -53,7 +51,7 @@ export function parseFieldSelector(
       if (operator === '') throw badRequest(`invalid selector: '${text}'; can't understand '${term}'`);
       return { label, wanted: operator !== '!=', expected: unescape(escaped) };
     });
-  // `=` asks for nothing, and the API takes it as that.
+  // A lone `=` has no field and no value, and the API server ignores it.
   const asked = terms.filter(({ label, expected }) => label !== '' || expected !== '');
   const tests = asked.map(({ label, wanted, expected }) => {
     const read = Object.hasOwn(fields, label) ? fields[label] : undefined;
@@ -64,7 +62,7 @@ export function parseFieldSelector(
   return (object) => tests.every((test) => test(object));
 }
 
-/** Kinds that are selected by their metadata alone say so; the others, and custom resources, have one wording. */
+/** Kinds that support only metadata fields have one message; other kinds and custom resources have another. */
 const unknownField = (label: string, general: boolean) =>
   badRequest(
     general
@@ -72,17 +70,17 @@ const unknownField = (label: string, general: boolean) =>
       : `${JSON.stringify(label)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
   );
 
-/** The first operator divides; `!=` and `==` go before the `=` in them. */
+/** The first operator splits the term; `!=` and `==` take precedence over the `=` in them. */
 const TERM = /^(.*?)(!=|==|=)(.*)$/s;
 
-/** Divides at commas that no backslash escapes. */
+/** Splits at commas that are not escaped. */
 const splitTerms = (text: string) => text.match(/(?:\\.|[^\\,]|\\$)+/gs) ?? [];
 
-/** In a value, `\`, `,` and `=` stand behind a backslash. */
+/** In a value, `\`, `,` and `=` are escaped with a backslash. */
 function unescape(value: string): string {
   return value.replace(/\\([\s\S]?)|[,=]/g, (found: string, escaped: string | undefined) => {
     if (escaped === undefined) {
-      // The API prints the number of the character.
+      // The API server prints the code of the character.
       throw badRequest(`invalid field selector: unescaped character in value: ${found.charCodeAt(0)}`);
     }
     if (!['\\', ',', '='].includes(escaped)) {

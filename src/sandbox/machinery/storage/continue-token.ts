@@ -1,15 +1,18 @@
 import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../../json/json.ts';
 import { badRequest, expired, type ApiFailure } from '../failure.ts';
 
-/** Where the next page of a list starts. */
+/** The position of the next page of a list. */
 export interface Continuation {
-  /** The list's state is that at this revision; `latest` after the client accepted an inconsistent list. */
+  /** The revision whose state the list shows; `latest` after the client accepted an inconsistent list. */
   readonly revision: number | 'latest';
-  /** The first key that the page may have, relative to what is listed: `namespace/name`, or `name` within a namespace. */
+  /**
+   * The first possible key of the page, relative to the listed scope: `namespace/name`, or `name` within a namespace.
+   */
   readonly start: string;
 }
 
-// The layout is that of k8s.io/apiserver/pkg/storage/continue.go, so that tokens look as in a real cluster; to clients they are opaque.
+// The layout follows k8s.io/apiserver/pkg/storage/continue.go, so that tokens look as in a real cluster. Clients
+// treat them as opaque.
 const VERSION = 'meta.k8s.io/v1';
 const LATEST = -1;
 
@@ -18,7 +21,7 @@ export function writeContinueToken({ revision, start }: Continuation): string {
   return Buffer.from(JSON.stringify(token)).toString('base64url');
 }
 
-/** @throws ApiFailure 400 when it is none of ours */
+/** @throws ApiFailure 400 if the token is invalid */
 export function readContinueToken(text: string): Continuation {
   const token = parseToken(text);
   if (!isJsonObject(token)) throw refuse('not a token');
@@ -53,10 +56,9 @@ function parseToken(text: string): JsonValue {
 }
 
 /**
- * 410 for a page whose revision is forgotten. It offers a token by which the rest can be had as it is now.
- *
+ * 410 for a page whose revision has been compacted. It offers a token that continues with the current state.
  * @param start as in {@link Continuation}
- * @see k8s.io/apiserver/pkg/storage/etcd3/errors.go for the wording
+ * @see k8s.io/apiserver/pkg/storage/etcd3/errors.go for the message
  */
 export function continueExpired(start: string): ApiFailure {
   const failure = expired(

@@ -15,8 +15,7 @@ interface Listed {
 }
 
 /**
- * A page of a list. All pages show the state at the revision of the first, whatever was written since.
- *
+ * A page of a list. All pages show the state at the revision of the first page, regardless of later writes.
  * @param now the storage's revision
  * @throws ApiFailure 410 or 400, see {@link ListOptions}
  */
@@ -26,7 +25,7 @@ export function listPage(listed: Listed, now: number, options: ListOptions): Pag
   const most = limit > 0 ? limit : Infinity;
   const next = continueToken === '' ? undefined : readContinueToken(continueToken);
   const revision = revisionOf(next, options.revision, now);
-  // A revision that is yet to come is of another life of this storage: as unknown as one that is forgotten.
+  // A future revision comes from another instance of the storage and is as unknown as a compacted one.
   if (revision < listed.history.forgotten() || revision > now) {
     throw next === undefined
       ? expired('The resourceVersion for the provided list is too old.')
@@ -48,7 +47,7 @@ export function listPage(listed: Listed, now: number, options: ListOptions): Pag
   return {
     items,
     revision,
-    // NUL makes the least key after the last one.
+    // Appending NUL gives the smallest key after the last one.
     continueToken: writeContinueToken({ revision, start: `${last.slice(from.length)}\0` }),
     ...(accepts === undefined ? { remaining } : {}),
   };
@@ -60,12 +59,12 @@ function revisionOf(next: Continuation | undefined, wanted: number | undefined, 
 }
 
 interface State {
-  /** In order. */
+  /** Sorted. */
   readonly keys: readonly string[];
   readonly objectAt: (key: string) => ApiObject | undefined;
 }
 
-/** The objects whose keys lie between two, as they were at a revision: the present, with what came later undone. */
+/** The objects in a key range as of a revision: the current objects with all later events undone. */
 function stateAt(
   { objects, history }: Listed,
   revision: number,
@@ -88,13 +87,13 @@ function stateAt(
 /** The latest events of one place, oldest first. */
 export interface History {
   readonly push: (event: StoredEvent) => void;
-  /** Every event after `revision` is known if this is not above it: the revision of the last event forgotten. */
+  /** The revision of the last dropped event; events after any revision that is not below it are known. */
   readonly forgotten: () => number;
   /** The events after `revision`, which must not be before `forgotten()`. */
   readonly after: (revision: number) => readonly StoredEvent[];
 }
 
-/** Keeps at least `limit` events and at most a quarter more, so that forgetting costs little for each. */
+/** Keeps at least `limit` events and at most a quarter more, so that dropping is cheap per event. */
 export function createHistory(limit: number, firstRevision: number): History {
   const events: StoredEvent[] = [];
   let forgotten = firstRevision;
@@ -107,7 +106,7 @@ export function createHistory(limit: number, firstRevision: number): History {
     },
     forgotten: () => forgotten,
     after: (revision) => {
-      // Those who page or resume mostly ask for what is recent, hence from the end.
+      // Search from the end, because clients mostly ask for recent events.
       const last = events.findLastIndex((event) => event.revision <= revision);
       return events.slice(last + 1);
     },

@@ -1,10 +1,13 @@
-/** A map whose keys can be read in order. Made for up to some 100,000 keys: an insertion moves the keys behind it. */
+/** A map with sorted keys for up to about 100,000 entries: an insertion shifts all keys behind it. */
 export interface SortedMap<Value> {
   readonly size: () => number;
   readonly get: (key: string) => Value | undefined;
   readonly set: (key: string, value: Value) => void;
   readonly delete: (key: string) => void;
-  /** The keys from `from` up to but without `to`, in the order of their UTF-16 code units (for ASCII: of their bytes). */
+  /**
+   * The keys from `from` up to, but not including, `to`, in the order of their UTF-16 code units (for ASCII: of their
+   * bytes).
+   */
   readonly keys: (from: string, to?: string) => readonly string[];
 }
 
@@ -26,7 +29,7 @@ export function createSortedMap<Value>(): SortedMap<Value> {
   };
 }
 
-/** Index of the first key that is not before `key`. */
+/** The index of the first key that is not before `key`. */
 function firstAtOrAfter(sorted: readonly string[], key: string): number {
   let low = 0;
   let high = sorted.length;

@@ -22,7 +22,7 @@ function statusOf(act: () => unknown): ApiFailure['status'] {
     if (error instanceof ApiFailure) return error.status;
     throw error;
   }
-  throw new Error('nothing was thrown');
+  throw new Error('expected an error');
 }
 
 function filled(count: number, options: StorageOptions = {}): Storage {
@@ -31,7 +31,7 @@ function filled(count: number, options: StorageOptions = {}): Storage {
   return storage;
 }
 
-/** All pages of a list; `between` runs after each. */
+/** All pages of a list; `between` runs after each page. */
 function listAll(storage: Storage, options: ListOptions, between: () => void = () => undefined): ApiObject[] {
   const items: ApiObject[] = [];
   let continueToken: string | undefined = '';
@@ -45,7 +45,7 @@ function listAll(storage: Storage, options: ListOptions, between: () => void = (
 }
 
 describe('writes', () => {
-  test('each write of any place takes the next number of one counter', () => {
+  test('every write takes the next number of one counter, whatever its place', () => {
     const storage = createStorage();
     const first = storage.create(SECRETS, secret('prod', 'db'));
     const second = storage.create(WIDGETS, secret('', 'w'));
@@ -55,13 +55,13 @@ describe('writes', () => {
     expect(storage.get(SECRETS, { namespace: 'prod', name: 'db' })).toBe(third);
   });
 
-  test('the object given is left as it was', () => {
+  test('the given object is not mutated', () => {
     const given = secret('prod', 'db');
     createStorage().create(SECRETS, given);
     expect(given.metadata).toEqual({ namespace: 'prod', name: 'db' });
   });
 
-  test('a name is taken once in a namespace', () => {
+  test('a name is unique within a namespace', () => {
     const storage = filled(1);
     expect(statusOf(() => storage.create(SECRETS, secret('prod', 's0')))).toMatchObject({
       code: 409,
@@ -75,7 +75,7 @@ describe('writes', () => {
   test.each([
     ['replace', (storage: Storage) => storage.replace(SECRETS, secret('prod', 's0'), '1')],
     ['remove', (storage: Storage) => storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '1')],
-  ])('%s of what has changed meanwhile is a conflict and writes nothing', (_name, act) => {
+  ])('%s with an outdated resourceVersion is a conflict and writes nothing', (_name, act) => {
     const storage = filled(1);
     expect(statusOf(() => act(storage))).toMatchObject({
       code: 409,
@@ -89,14 +89,14 @@ describe('writes', () => {
   test.each([
     ['replace', (storage: Storage) => storage.replace(WIDGETS, secret('prod', 'w'), '2')],
     ['remove', (storage: Storage) => storage.remove(WIDGETS, { namespace: 'prod', name: 'w' }, '2')],
-  ])('%s of what is not there is not found', (_name, act) => {
+  ])('%s of a missing object is not found', (_name, act) => {
     expect(statusOf(() => act(filled(1)))).toMatchObject({
       code: 404,
       message: 'widgets.example.com "w" not found',
     });
   });
 
-  test('a removal answers with the last state at the revision of the removal', () => {
+  test('a removal returns the last state at the revision of the removal', () => {
     const storage = filled(1);
     const last = storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
     expect(last).toEqual({ ...secret('prod', 's0'), metadata: { ...last.metadata, resourceVersion: '3' } });
@@ -106,7 +106,7 @@ describe('writes', () => {
 });
 
 describe('lists', () => {
-  test('objects come in the order of etcd keys', () => {
+  test('objects are sorted by their etcd keys', () => {
     const storage = createStorage();
     for (const [namespace, name] of [
       ['b', 'x'],
@@ -119,14 +119,14 @@ describe('lists', () => {
     expect(keysOf(storage.list(SECRETS).items)).toEqual(['a-b/y', 'a/B', 'a/z', 'b/x']);
   });
 
-  test('a list of a namespace leaves out namespaces whose names begin alike', () => {
+  test('a list of a namespace excludes namespaces with the same prefix', () => {
     const storage = createStorage();
     for (const namespace of ['prod', 'prod-2', 'prod2', 'pro'])
       storage.create(SECRETS, secret(namespace, 'x'));
     expect(keysOf(storage.list(SECRETS, { namespace: 'prod' }).items)).toEqual(['prod/x']);
   });
 
-  test('pages say how many objects remain', () => {
+  test('pages give the number of remaining objects', () => {
     const storage = filled(5);
     const first = storage.list(SECRETS, { limit: 2 });
     expect([first.items.length, first.remaining, first.revision]).toEqual([2, 3, 6]);
@@ -135,7 +135,7 @@ describe('lists', () => {
     expect([rest.items.length, rest.remaining, rest.continueToken]).toEqual([3, undefined, undefined]);
   });
 
-  test('a selector fills pages with what it accepts and hides how many remain', () => {
+  test('a selector fills pages with matching objects and hides the number of remaining objects', () => {
     const storage = filled(10);
     const accepts = ({ metadata }: ApiObject) => Number(metadata.name?.slice(1)) % 3 === 0;
     const first = storage.list(SECRETS, { limit: 2, accepts });
@@ -149,12 +149,12 @@ describe('lists', () => {
     ]);
   });
 
-  test('a limit of 0 is none, also when nothing is accepted at first', () => {
+  test('a limit of 0 means no limit, even if the first objects do not match', () => {
     const accepts = ({ metadata }: ApiObject) => metadata.name === 's3';
     expect(keysOf(filled(5).list(SECRETS, { limit: 0, accepts }).items)).toEqual(['prod/s3']);
   });
 
-  test('a page whose revision is forgotten is refused with a token for the rest as it is now', () => {
+  test('a page whose revision is compacted is rejected with a token for the current state', () => {
     const storage = filled(4, { history: 2 });
     const { continueToken = '' } = storage.list(SECRETS, { limit: 1 });
     for (const name of ['s01', 's11', 's21']) storage.create(SECRETS, secret('prod', name));
@@ -171,7 +171,7 @@ describe('lists', () => {
     expect(rest.revision).toBe(storage.revision());
   });
 
-  test('a list may show an earlier state, as long as it is known', () => {
+  test('a list may show an earlier state that is still known', () => {
     const storage = filled(3, { history: 4 });
     storage.remove(SECRETS, { namespace: 'prod', name: 's0' }, '2');
     const page = storage.list(SECRETS, { revision: 3, limit: 1 });
@@ -186,7 +186,7 @@ describe('lists', () => {
     });
   });
 
-  test('a token from another life of the storage is refused as too old', () => {
+  test('a token from another instance of the storage is rejected as too old', () => {
     const { continueToken = '' } = filled(9).list(SECRETS, { limit: 1 });
     expect(statusOf(() => filled(3).list(SECRETS, { continueToken }))).toMatchObject({ code: 410 });
   });
@@ -211,7 +211,7 @@ describe('watches', () => {
   const summary = (events: readonly StoredEvent[]) =>
     events.map(({ type, object, revision }) => `${type} ${keyOf(object)} ${revision}`);
 
-  test('past events come first, then each as it happens, until it is stopped', () => {
+  test('past events come first, then each event as it happens, until the watch is stopped', () => {
     const storage = filled(2);
     const { events, stop } = watched(storage, 2);
     expect(summary(events)).toEqual(['ADDED prod/s1 3']);
@@ -224,7 +224,7 @@ describe('watches', () => {
     expect(events.map(({ previous }) => previous && versionOf(previous))).toEqual([undefined, '2', '4']);
   });
 
-  test('a watch from a revision to come begins after it', () => {
+  test('a watch from a future revision begins after that revision', () => {
     const storage = filled(1);
     const { events } = watched(storage, 3);
     storage.create(SECRETS, secret('prod', 'a'));
@@ -232,7 +232,7 @@ describe('watches', () => {
     expect(summary(events)).toEqual(['ADDED prod/b 4']);
   });
 
-  test('a watch from before the history is refused with the revision from which it can be had', () => {
+  test('a watch from before the history is rejected with the oldest usable revision', () => {
     const storage = filled(10, { history: 4 });
     const status = statusOf(() => watched(storage, 2));
     expect(status).toMatchObject({ code: 410, reason: 'Expired' });
@@ -241,14 +241,14 @@ describe('watches', () => {
     expect(statusOf(() => watched(storage, oldest - 1))).toMatchObject({ code: 410 });
   });
 
-  test('writes to one place do not push the events of another out of the history', () => {
+  test('writes to one place do not displace the events of another', () => {
     const storage = createStorage({ history: 4 });
     storage.create(SECRETS, secret('prod', 'db'));
     for (let index = 0; index < 50; index += 1) storage.create(WIDGETS, secret('prod', `w${index}`));
     expect(summary(watched(storage, 1).events)).toEqual(['ADDED prod/db 2']);
   });
 
-  test('a watcher that throws harms neither the write nor other watchers, and is heard of', () => {
+  test('a watcher that throws affects neither the write nor other watchers, and its error is reported', () => {
     const errors: unknown[] = [];
     const storage = createStorage({ onWatcherError: (error) => errors.push(error) });
     storage.watch(SECRETS, 1, () => {
@@ -261,7 +261,7 @@ describe('watches', () => {
     expect(errors.map(String)).toEqual(['Error: broken watcher']);
   });
 
-  test('a watcher may stop itself and others while it is told', () => {
+  test('a watcher may stop itself and others during delivery', () => {
     const storage = createStorage();
     const heard: string[] = [];
     const stops: (() => void)[] = [];
@@ -278,7 +278,7 @@ describe('watches', () => {
     expect(heard).toEqual(['first']);
   });
 
-  test('a watcher that writes keeps the order of events for all, also for one that begins meanwhile', () => {
+  test('a watcher that writes preserves the order of events for all watchers, including new ones', () => {
     const storage = createStorage();
     let late: readonly StoredEvent[] = [];
     storage.watchAll((_place, { object }) => {
@@ -294,7 +294,7 @@ describe('watches', () => {
     expect(summary(late)).toEqual(expected);
   });
 
-  test('a watcher that writes while it is told the past hears of that write afterwards, once', () => {
+  test('a watcher that writes during the replay of past events receives that write once, afterwards', () => {
     const storage = filled(2);
     const heard: string[] = [];
     storage.watch(SECRETS, 1, ({ object }) => {
@@ -304,7 +304,7 @@ describe('watches', () => {
     expect(heard).toEqual(['prod/s0', 'prod/s1', 'prod/new']);
   });
 
-  test('events of all places are told in order, from now on', () => {
+  test('events of all places are delivered in order, starting now', () => {
     const storage = filled(1);
     const heard: string[] = [];
     const stop = storage.watchAll(({ resource }, { type, revision }) =>
@@ -318,7 +318,7 @@ describe('watches', () => {
   });
 });
 
-describe('whatever is written', () => {
+describe('any sequence of writes', () => {
   const change = fc.record({
     namespace: fc.constantFrom('a', 'a-b', 'b'),
     name: fc.constantFrom('x', 'y', 'z', 'x-1', 'w'),
@@ -333,7 +333,7 @@ describe('whatever is written', () => {
     else storage.replace(SECRETS, old, versionOf(old));
   }
 
-  test('pages show the state at the first page under concurrent writes', () => {
+  test('pages show the state of the first page despite concurrent writes', () => {
     fc.assert(
       fc.property(
         fc.array(change),
@@ -355,7 +355,7 @@ describe('whatever is written', () => {
     );
   });
 
-  test('a watch from any revision replays to the present state', () => {
+  test('a watch from any revision replays up to the current state', () => {
     fc.assert(
       fc.property(fc.array(change), fc.array(change), fc.array(change), (before, past, live) => {
         const storage = createStorage();

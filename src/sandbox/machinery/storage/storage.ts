@@ -5,20 +5,20 @@ import { keyOf, type Key, type Place, type Storage, type StoredEvent } from './s
 import { createSortedMap, type SortedMap } from './sorted-map.ts';
 import { createDelivery, createWatchers, type Watchers } from './watchers.ts';
 
-/** Everything in a storage at one time. */
+/** The whole content of a storage at one time. */
 export interface StorageContent {
   readonly revision: number;
   readonly objects: readonly { readonly place: Place; readonly object: ApiObject }[];
 }
 
 export interface StorageOptions {
-  /** How many past events of each place are kept at least: as far back reach watches and pages of lists. */
+  /** The minimum number of past events to keep per place, which limits how old watches and list pages may be. */
   readonly history?: number;
   /** The counter's value before the first write. */
   readonly firstRevision?: number;
-  /** What is in it from the start; its revision takes the place of `firstRevision`. */
+  /** The initial content; its revision replaces `firstRevision`. */
   readonly initial?: StorageContent;
-  /** Told what a watcher threw. The write that it watched is done, and other watchers hear of it all the same. */
+  /** Called with the error of a watcher. The write itself is done, and other watchers still receive its event. */
   readonly onWatcherError?: (error: unknown) => void;
 }
 
@@ -106,7 +106,7 @@ interface Happening {
   readonly event: StoredEvent;
 }
 
-/** The objects of one place, what became of them lately, and who watches. */
+/** The objects of one place with their recent events and watchers. */
 interface Shelf {
   readonly objects: SortedMap<ApiObject>;
   readonly history: History;
@@ -121,7 +121,7 @@ function createShelves(history: number, initial: StorageContent): (place: Place)
     if (known !== undefined) return known;
     const shelf: Shelf = {
       objects: createSortedMap(),
-      // A place that was not asked for yet has had no event since the beginning.
+      // A new place has had no events since the start.
       history: createHistory(history, initial.revision),
       watchers: createWatchers(),
     };

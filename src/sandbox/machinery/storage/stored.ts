@@ -1,7 +1,7 @@
 import type { ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
-/** Where objects of one resource are kept, whatever version they were written in. */
+/** Where the objects of one resource are stored, whatever the version they were written in. */
 export interface Place {
   readonly group: string;
   readonly resource: string;
@@ -15,11 +15,11 @@ export interface Key {
 
 export interface Page {
   readonly items: readonly ApiObject[];
-  /** The resourceVersion of the list: of the first page, for all that follow it. */
+  /** The resourceVersion of the list; that of the first page for all following pages. */
   readonly revision: number;
-  /** Opaque; undefined when this is the last page. */
+  /** Opaque; undefined on the last page. */
   readonly continueToken?: string;
-  /** How many come after this page. Undefined when selectors make it unknown, as in the API. */
+  /** The number of objects after this page. Undefined with selectors, as in the API. */
   readonly remaining?: number;
 }
 
@@ -28,52 +28,59 @@ export interface ListOptions {
   readonly namespace?: string;
   readonly limit?: number;
   readonly continueToken?: string;
-  /** The state as it was at this revision; of no account with a continue token, which has its own. */
+  /** List the state at this revision; ignored with a continue token, which has its own revision. */
   readonly revision?: number;
-  /** Label and field selectors; undefined selects all. */
+  /** Label and field selectors; undefined selects everything. */
   readonly accepts?: (object: ApiObject) => boolean;
 }
 
 export interface StoredEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** As it is now; of a deletion: the last state, with the deletion's resourceVersion. */
+  /** The current state; for a deletion, the last state with the resourceVersion of the deletion. */
   readonly object: ApiObject;
-  /** The state before, undefined for ADDED. */
+  /** The previous state; undefined for ADDED. */
   readonly previous?: ApiObject;
   readonly revision: number;
 }
 
 /**
- * Every object, with one resourceVersion counter for all. Synchronous: a read and the write that follows it without an
- * `await` between them are one transaction.
+ * All objects, with one resourceVersion counter. Synchronous: a read and a write without an `await` in between form a
+ * transaction.
  */
 export interface Storage {
-  /** The counter's value; the resourceVersion of the last write. */
+  /** The counter's value: the resourceVersion of the last write. */
   readonly revision: () => number;
   readonly get: (place: Place, key: Key) => ApiObject | undefined;
-  /** @throws ApiFailure 410 when the revision, or that of the continue token, is not known any more, 400 when it is none of ours */
+  /**
+   * @throws ApiFailure 410 if the revision of the request or of its continue token is no longer known; 400 if the
+   *   token is invalid
+   */
   readonly list: (place: Place, options?: ListOptions) => Page;
   readonly count: (place: Place) => number;
-  /** Stores it under its namespace and name with a new resourceVersion. @throws ApiFailure 409 AlreadyExists */
+  /** Stores the object with a new resourceVersion. @throws ApiFailure 409 AlreadyExists */
   readonly create: (place: Place, object: ApiObject) => ApiObject;
-  /** Replaces it if it still is at `expected`. @throws ApiFailure 409 Conflict, 404 */
+  /** Replaces the object if its resourceVersion is still `expected`. @throws ApiFailure 409 Conflict, 404 */
   readonly replace: (place: Place, object: ApiObject, expected: string) => ApiObject;
-  /** Removes it if it still is at `expected`; its last state with a new resourceVersion. @throws ApiFailure 409, 404 */
+  /**
+   * Removes the object if its resourceVersion is still `expected`; returns its last state with a new resourceVersion.
+   * @throws ApiFailure 409, 404
+   */
   readonly remove: (place: Place, key: Key, expected: string) => ApiObject;
   /**
-   * Calls back with every event after `fromRevision`: first, before it returns, those that are past; then each as it
-   * happens, synchronously with the write. Returns how to stop. @throws ApiFailure 410 when the history does not reach back
+   * Calls back with every event after `fromRevision`: first all past events, before it returns; then each event
+   * synchronously with its write. Returns a function that stops the watch. @throws ApiFailure 410 if the history does
+   * not go back far enough
    */
   readonly watch: (place: Place, fromRevision: number, onEvent: (event: StoredEvent) => void) => () => void;
-  /** Every event of every place, in order: for controllers and persistence. */
+  /** All events of all places in order, for controllers and persistence. */
   readonly watchAll: (onEvent: (place: Place, event: StoredEvent) => void) => () => void;
 }
 
-/** Key of an object within its place, as etcd has it: lists are in the order of these. */
+/** The key of an object within its place, as in etcd; lists are sorted by it. */
 export const keyOf = ({ namespace, name }: Partial<Key>) =>
   namespace === undefined || namespace === '' ? (name ?? '') : `${namespace}/${name ?? ''}`;
 
-/** All keys of a namespace lie from the one to before the other: `0` is the character after `/`. */
+/** The key range of a namespace, excluding `to`: `0` is the character after `/`. */
 export const keyRangeOf = (namespace: string) => ({ from: `${namespace}/`, to: `${namespace}0` });
 
 export const placeOf = ({ group, resource }: ResourceType): Place => {

@@ -1,12 +1,12 @@
 interface Watcher<Event> {
   readonly tell: (event: Event) => void;
-  /** It is told only of what comes after this revision. */
+  /** The watcher receives only events after this revision. */
   readonly from: number;
 }
 
-/** Those who watch something, told one after the other. */
+/** Watchers that receive each event one after the other. */
 export interface Watchers<Event> {
-  /** Returns how to stop. */
+  /** Returns a function that removes the watcher. */
   readonly add: (watcher: Watcher<Event>) => () => void;
   readonly tell: (event: Event, revision: number) => void;
 }
@@ -27,17 +27,17 @@ export function createWatchers<Event>(): Watchers<Event> {
 }
 
 /**
- * Delivers events in their order to all watchers, also when a watcher writes and so causes the next event: that one waits
- * until everybody has heard of the one before.
+ * Delivers events in order to all watchers. If a watcher writes and so causes another event, that event waits until
+ * every watcher has received the current one.
  */
 export interface Delivery {
-  /** Does it as soon as all deliveries before are done: now, unless this is called within one. */
+  /** Runs the task after all pending deliveries: immediately, unless called during one. */
   readonly enqueue: (task: () => void) => void;
-  /** Does it now, and what it enqueues after it. */
+  /** Runs the task immediately, then the tasks that it enqueues. */
   readonly now: (task: () => void) => void;
 }
 
-/** The tasks must not throw. */
+/** Tasks must not throw. */
 export function createDelivery(): Delivery {
   const waiting: (() => void)[] = [];
   let busy = false;

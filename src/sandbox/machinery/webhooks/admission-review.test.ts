@@ -37,7 +37,7 @@ test('a review shows the request as the API server does', () => {
   });
 });
 
-test('what is empty is left out of a review, and a subresource is said twice', () => {
+test('empty fields are left out of a review, and a subresource appears twice', () => {
   const asked = attributes({ name: '', namespace: '', subresource: 'status', operation: 'UPDATE' });
   const { request } = admissionReview({ ...question, attributes: asked });
   expect(request).toMatchObject({ subResource: 'status', requestSubResource: 'status' });
@@ -52,7 +52,7 @@ const answer = (response: JsonObject, review: JsonObject = {}): JsonObject => ({
   ...review,
 });
 
-test('an answer is read with all that it says', () => {
+test('all fields of an answer are read', () => {
   const said = { warnings: ['w'], auditAnnotations: { a: 'b' }, status: { message: 'm' } };
   expect(verdictOf(answer({ ...patch({ op: 'test' }), ...said }), question, true)).toEqual({
     allowed: true,
@@ -64,7 +64,7 @@ test('an answer is read with all that it says', () => {
   });
 });
 
-test('allowed is true only when it says so', () => {
+test('allowed is true only if the answer says so explicitly', () => {
   expect(verdictOf(answer({ allowed: 'true' }), question, true).allowed).toBe(false);
 });
 
@@ -108,11 +108,11 @@ test.each([
     answer({ patchType: 'JSONPatch' }),
     'validating webhook may not return response.patchType',
   ],
-] as const)('an answer with %s is none', (_what, mutating, given, message) => {
+] as const)('an answer with %s is invalid', (_what, mutating, given, message) => {
   expect(() => verdictOf(given, question, mutating)).toThrow(new Error(message));
 });
 
-test('of v1beta1 answers neither uid nor version counts, and a patch is a JSON Patch', () => {
+test('a v1beta1 answer needs neither uid nor version, and its patch is a JSON Patch', () => {
   const old = { ...question, version: 'v1beta1' } as const;
   const given = answer({ uid: 'x', patch: PATCH }, { apiVersion: 'v1' });
   expect(verdictOf(given, old, true)).toMatchObject({ allowed: true, patch: '[]', patchType: 'JSONPatch' });
@@ -132,7 +132,7 @@ test.each([
     { details: { name: 'a', retryAfterSeconds: 7 } },
     { details: { name: 'a', retryAfterSeconds: 7 } },
   ],
-])('a refusal with %s says as much', (_what, status, shown) => {
+])('a refusal with %s passes it on', (_what, status, shown) => {
   const refusal = refusalOf('h', status);
   expect(refusal.status).toMatchObject({ status: 'Failure', ...shown });
   expect('reason' in refusal.status).toBe('reason' in shown);

@@ -21,7 +21,7 @@ export interface AdmissionAttributes {
   readonly options: JsonObject;
 }
 
-/** What a webhook is asked: an AdmissionReview of admission.k8s.io. `seen` is the version that it wants. */
+/** The content of an AdmissionReview for one webhook. `seen` is the version that the webhook wants. */
 export interface Question {
   readonly uid: string;
   readonly version: 'v1' | 'v1beta1';
@@ -51,7 +51,7 @@ export function admissionReview(question: Question): JsonObject {
   };
 }
 
-/** All but the objects, which is also what matchConditions see as `request`. */
+/** The request without its objects, which is also what matchConditions see as `request`. */
 export function admissionRequest({ attributes, seen }: Question): JsonObject {
   const { type, shownAs, subresource, name, namespace, operation, user, dryRun, options } = attributes;
   return {
@@ -78,12 +78,12 @@ export function admissionRequest({ attributes, seen }: Question): JsonObject {
 const shown = (object: ApiObject | undefined, seen: ResourceType): JsonValue =>
   object === undefined ? null : { ...toJson(object), apiVersion: apiVersionOf(seen), kind: seen.kind };
 
-/** What a webhook answered. */
+/** The parsed answer of a webhook. */
 export interface Verdict {
   readonly allowed: boolean;
-  /** Text of a JSON Patch; empty when there is none. */
+  /** The text of a JSON Patch; empty if there is none. */
   readonly patch: string;
-  /** Empty when there is none. */
+  /** Empty if there is none. */
   readonly patchType: string;
   readonly warnings: readonly string[];
   readonly auditAnnotations: readonly (readonly [string, string])[];
@@ -91,9 +91,8 @@ export interface Verdict {
 }
 
 /**
- * Reads an answer as strictly as the API server (k8s.io/apiserver/pkg/admission/plugin/webhook/request).
- *
- * @throws Error when it is none
+ * Parses an answer as strictly as the API server (k8s.io/apiserver/pkg/admission/plugin/webhook/request).
+ * @throws Error if the answer is invalid
  */
 export function verdictOf(
   answer: JsonValue,
@@ -130,7 +129,7 @@ export const JSON_PATCH = 'JSONPatch';
 function checkType(answer: JsonValue): void {
   const { apiVersion, kind } = isJsonObject(answer) ? answer : {};
   if (apiVersion === 'admission.k8s.io/v1' && kind === 'AdmissionReview') return;
-  // As Go shows a GroupVersionKind: the core group is empty text before the slash.
+  // Go prints a GroupVersionKind with the group before the slash; the core group is empty.
   const got = textOf(apiVersion).includes('/') ? textOf(apiVersion) : `/${textOf(apiVersion)}`;
   throw new Error(
     `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${got}, Kind=${textOf(kind)}`,
@@ -152,7 +151,7 @@ function checkPatch({ patch, patchType }: JsonObject, mutating: boolean): void {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** The refusal that the client gets: what the webhook said, as far as it makes sense for a refusal. */
+/** The error for the client, with the webhook's status as far as it makes sense for a refusal. */
 export function refusalOf(name: string, status: JsonObject | undefined): ApiFailure {
   const deniedBy = `admission webhook ${JSON.stringify(name)} denied the request`;
   const { message, reason, code, details } = status ?? {};

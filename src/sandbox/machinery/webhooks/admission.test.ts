@@ -33,14 +33,14 @@ const labelsSeen = ({ asked }: ReturnType<typeof createCourt>) =>
     return `${path}: ${Object.keys(labels).join(',')}`;
   });
 
-test('without webhooks the object stays the same', async () => {
+test('without webhooks the object is unchanged', async () => {
   const { admission, notes } = createCourt({});
   const request = attributes();
   expect(await admission.mutate(request, echo, notes)).toBe(request.object);
   await admission.validate(request, notes);
 });
 
-/** Each failure, and what the client hears of it. */
+/** Each failure and the message that the client receives. */
 const FAILURES: readonly (readonly [string, Answer, string])[] = [
   ['cannot be called', () => new Error('Post "x": EOF'), 'failed to call webhook: Post "x": EOF'],
   ['answers nothing', () => ({ raw: {} }), 'received invalid webhook response: webhook response was absent'],
@@ -63,7 +63,7 @@ test.each(FAILURES)('a webhook that %s fails the request', async (_what, answer,
   });
 });
 
-test.each(FAILURES)('a webhook that %s may be ignored, which is noted', async (_what, answer) => {
+test.each(FAILURES)('a webhook that %s may be ignored, with an audit annotation', async (_what, answer) => {
   const { admission, notes, install, annotations } = createCourt({ hook: answer, other: allowed });
   install('Validating', [at('other'), entry({ failurePolicy: 'Ignore' })]);
   await admission.validate(attributes(), notes);
@@ -84,7 +84,7 @@ test('a mutating webhook that is ignored changes nothing', async () => {
   });
 });
 
-test('a refusal is no failure: it is not ignored', async () => {
+test('a refusal is not a failure and is never ignored', async () => {
   const { admission, notes, install } = createCourt({ hook: () => ({ allowed: false }) });
   install('Validating', [entry({ failurePolicy: 'Ignore' })]);
   await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
@@ -92,7 +92,7 @@ test('a refusal is no failure: it is not ignored', async () => {
   });
 });
 
-test('a validating webhook that patches has failed', async () => {
+test('a validating webhook that patches counts as failed', async () => {
   const { admission, notes, install } = createCourt({ hook: () => patch() });
   install('Validating', [entry()]);
   await expect(admission.validate(attributes(), notes)).rejects.toThrow(
@@ -100,14 +100,14 @@ test('a validating webhook that patches has failed', async () => {
   );
 });
 
-test('all validating webhooks are asked, whichever refuses', async () => {
+test('all validating webhooks are called, whichever of them denies', async () => {
   const { admission, notes, install, asked } = createCourt({ no: () => ({ allowed: false }), yes: allowed });
   install('Validating', [at('no'), at('yes')]);
   await expect(admission.validate(attributes(), notes)).rejects.toThrow('no.example.com');
   expect(asked.map(({ path }) => path)).toEqual(['no', 'yes']);
 });
 
-test('warnings and annotations of a refusal reach the client and the audit log', async () => {
+test('the warnings and annotations of a denied request reach the client and the audit log', async () => {
   const { admission, notes, install, warnings, annotations } = createCourt({
     hook: () => ({ allowed: false, warnings: ['take care'], auditAnnotations: { seen: 'yes' } }),
   });
@@ -122,17 +122,20 @@ test.each([
   ['NoneOnDryRun', true],
   ['Some', false],
   ['Unknown', false],
-])('in a dry run a webhook with side effects %s is asked, or refuses', async (sideEffects, isAsked) => {
-  const { admission, notes, install, asked } = createCourt({ hook: allowed });
-  install('Validating', [entry({ sideEffects, failurePolicy: 'Ignore' })]);
-  const request = attributes({ dryRun: true });
-  const refusal = 'admission webhook "hook.example.com" does not support dry run';
-  if (isAsked) await admission.validate(request, notes);
-  else await expect(admission.validate(request, notes)).rejects.toThrow(refusal);
-  expect(asked.map(({ request: { dryRun } }) => dryRun)).toEqual(isAsked ? [true] : []);
-});
+])(
+  'in a dry run, a webhook with side effects %s is called or fails the request',
+  async (sideEffects, isAsked) => {
+    const { admission, notes, install, asked } = createCourt({ hook: allowed });
+    install('Validating', [entry({ sideEffects, failurePolicy: 'Ignore' })]);
+    const request = attributes({ dryRun: true });
+    const refusal = 'admission webhook "hook.example.com" does not support dry run';
+    if (isAsked) await admission.validate(request, notes);
+    else await expect(admission.validate(request, notes)).rejects.toThrow(refusal);
+    expect(asked.map(({ request: { dryRun } }) => dryRun)).toEqual(isAsked ? [true] : []);
+  },
+);
 
-test('mutating webhooks see what those before them made, by the names of configurations', async () => {
+test('each mutating webhook sees the changes of earlier ones, in the order of configuration names', async () => {
   const court = createCourt({ a1: label('a1'), a2: label('a2'), b1: label('b1') });
   court.install('Mutating', [at('b1')], 'b');
   court.install('Mutating', [at('a1'), at('a2')], 'a');
@@ -141,7 +144,7 @@ test('mutating webhooks see what those before them made, by the names of configu
   expect(mutated?.metadata.labels).toEqual({ a1: 'yes', a2: 'yes', b1: 'yes' });
 });
 
-test('what a patch makes is pruned and completed before anybody else sees it', async () => {
+test('a patched object is pruned and defaulted before any other webhook sees it', async () => {
   const court = createCourt({ first: label('first'), second: allowed });
   court.install('Mutating', [at('first'), at('second')]);
   const complete = (object: ApiObject) => withMeta(object, { labels: { completed: 'yes' } });
@@ -151,7 +154,7 @@ test('what a patch makes is pruned and completed before anybody else sees it', a
 
 const IF_NEEDED = { reinvocationPolicy: 'IfNeeded' };
 
-test('a webhook that wants it is asked again once another one has changed the object', async () => {
+test('a webhook with a reinvocation policy is called again after another webhook changed the object', async () => {
   const court = createCourt({ early: allowed, late: label('late') });
   court.install('Mutating', [at('early', IF_NEEDED), at('late', IF_NEEDED)]);
   await court.admission.mutate(attributes(), echo, court.notes);
@@ -161,14 +164,14 @@ test('a webhook that wants it is asked again once another one has changed the ob
 test.each([
   ['Never', { early: allowed, late: label('late') }, { reinvocationPolicy: 'Never' }],
   ['IfNeeded, but nothing changed after it', { early: label('early'), late: allowed }, IF_NEEDED],
-])('a webhook is asked once only: %s', async (_what, answers, policy) => {
+])('a webhook is called only once: %s', async (_what, answers, policy) => {
   const court = createCourt(answers);
   court.install('Mutating', [at('early', policy), at('late', policy)]);
   await court.admission.mutate(attributes(), echo, court.notes);
   expect(court.asked.map(({ path }) => path)).toEqual(['early', 'late']);
 });
 
-test('there are two rounds at most, and the audit log tells them apart', async () => {
+test('there are at most two rounds, which the audit log distinguishes', async () => {
   let count = 0;
   const restless: Answer = () => patch({ op: 'add', path: '/data/count', value: String(++count) });
   const court = createCourt({ one: restless, two: restless });
@@ -182,7 +185,7 @@ test('there are two rounds at most, and the audit log tells them apart', async (
   ]);
 });
 
-test('a webhook whose selector fits only after the first round is not asked in the second', async () => {
+test('a webhook whose selector first matches in the second round is not called', async () => {
   const court = createCourt({ late: label('late'), early: allowed });
   const objectSelector = { matchLabels: { late: 'yes' } };
   court.install('Mutating', [at('early', { ...IF_NEEDED, objectSelector }), at('late')]);
@@ -221,7 +224,7 @@ test('a patch that does not apply fails the request, even if failures are ignore
   });
 });
 
-test('a deletion cannot be patched, but an empty patch of it does no harm', async () => {
+test('a deletion cannot be patched, but an empty patch is accepted', async () => {
   const rules = [{ operations: ['DELETE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
   const { object: oldObject = configMap(), ...rest } = attributes();
   const deletion = { ...rest, operation: 'DELETE', oldObject } as const;
@@ -236,7 +239,7 @@ test('a deletion cannot be patched, but an empty patch of it does no harm', asyn
   );
 });
 
-test('a webhook for another version sees that version, and its patch comes back in the first', async () => {
+test('a webhook for another version sees that version, and its patch is converted back', async () => {
   const court = createCourt({ hook: label('seen') });
   const rules = [
     {
@@ -267,7 +270,7 @@ test('a webhook for another version sees that version, and its patch comes back 
   });
 });
 
-test('a webhook may change neither apiVersion nor kind', async () => {
+test('a webhook must not change apiVersion or kind', async () => {
   const court = createCourt({ hook: () => patch({ op: 'replace', path: '/kind', value: 'Secret' }) });
   court.install('Mutating', [entry()]);
   await expect(court.admission.mutate(attributes(), echo, court.notes)).rejects.toThrow(
@@ -282,7 +285,7 @@ test.each([
   ['oldObject, which is null on creation', 'oldObject != null', false],
   ['request', "request.operation == 'CREATE' && request.userInfo.username == 'alice'", true],
   ['the namespace of the request', "request.namespace != 'shop'", false],
-])('a matchCondition about %s chooses', async (_what, expression, isAsked) => {
+])('a matchCondition about %s selects requests', async (_what, expression, isAsked) => {
   const { admission, notes, install, asked } = createCourt({ hook: allowed });
   install('Validating', [entry({ matchConditions: [condition(expression)] })]);
   await admission.validate(attributes(), notes);
@@ -292,7 +295,7 @@ test.each([
 const BROKEN = condition('object.spec.missing == 1');
 const WHY = "expression 'object.spec.missing == 1' resulted in error: no such key: spec";
 
-test('a matchCondition that cannot be evaluated forbids the request, and the webhook is not asked', async () => {
+test('a matchCondition that fails to evaluate denies the request without calling the webhook', async () => {
   const { admission, notes, install, asked } = createCourt({ hook: allowed });
   install('Validating', [entry({ matchConditions: [condition('true'), BROKEN] })]);
   await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
@@ -305,7 +308,7 @@ test.each([
   ['failures are ignored', [BROKEN], 'Ignore'],
   ['another one is false', [BROKEN, condition('false')], 'Fail'],
 ])(
-  'a matchCondition that cannot be evaluated passes the webhook over when %s',
+  'a matchCondition that fails to evaluate skips the webhook if %s',
   async (_when, matchConditions, failurePolicy) => {
     const { admission, notes, install, asked } = createCourt({ hook: allowed });
     install('Validating', [entry({ matchConditions, failurePolicy })]);

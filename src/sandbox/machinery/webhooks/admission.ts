@@ -21,7 +21,9 @@ export interface Admission {
   readonly validate: (attributes: AdmissionAttributes, notes: Notes) => Promise<void>;
 }
 
-/** The admission webhooks of the stored configurations, called as k8s.io/apiserver/pkg/admission/plugin/webhook does. */
+/**
+ * Calls the admission webhooks of the stored configurations as k8s.io/apiserver/pkg/admission/plugin/webhook does.
+ */
 export function createAdmission(deps: WebhookAdmission): Admission {
   const hooks = (resource: string): readonly Hook[] =>
     deps.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
@@ -42,7 +44,7 @@ export function createAdmission(deps: WebhookAdmission): Admission {
   };
 }
 
-/** Webhooks are told that a Namespace lies in itself. */
+/** For webhooks, the namespace of a Namespace is the Namespace itself. */
 function withNamespace(attributes: AdmissionAttributes): AdmissionAttributes {
   const { type, name } = attributes;
   return type.group === '' && type.resource === 'namespaces'
@@ -53,7 +55,7 @@ function withNamespace(attributes: AdmissionAttributes): AdmissionAttributes {
 const withObject = (attributes: AdmissionAttributes, object: ApiObject | undefined): AdmissionAttributes =>
   object === undefined ? attributes : { ...attributes, object };
 
-/** All that are concerned at once; of several refusals the client hears the first. */
+/** Calls all matching webhooks in parallel; the client receives the first refusal in order. */
 async function validatingRound(
   deps: WebhookAdmission,
   hooks: readonly Hook[],
@@ -73,7 +75,7 @@ async function validatingRound(
     }
   });
   for (const result of await Promise.allSettled(asked)) {
-    if (result.status === 'rejected') throw result.reason as Error; // `failOpen` throws nothing else
+    if (result.status === 'rejected') throw result.reason as Error; // `failOpen` throws only errors
   }
 }
 
@@ -86,11 +88,13 @@ interface MutatingContext {
 
 interface Round {
   readonly object: ApiObject | undefined;
-  /** Webhooks that want to see what later ones made of the object. */
+  /** Webhooks to call again because a later webhook changed the object. */
   readonly again: ReadonlySet<Hook>;
 }
 
-/** One after the other, each seeing what those before it made. In the second round only those that want it `again`. */
+/**
+ * Calls webhooks in sequence, each with the changes of earlier ones. The second round calls only webhooks in `again`.
+ */
 async function mutatingRound(
   { deps, hooks, complete, notes }: MutatingContext,
   attributes: AdmissionAttributes,
@@ -129,7 +133,7 @@ async function mutatingRound(
   return { object, again };
 }
 
-/** Notes that the failure of a webhook is ignored. @throws the error when it is to be heard of */
+/** Records that the failure of a webhook is ignored. @throws the error if it must not be ignored */
 function failOpen(hook: Hook, error: unknown, notes: Notes, annotation: string): void {
   if (!(error instanceof CallFailure)) throw error;
   if (!hook.ignoresFailures) {
@@ -139,10 +143,9 @@ function failOpen(hook: Hook, error: unknown, notes: Notes, annotation: string):
 }
 
 /**
- * The object with the webhook's patch, in the version of the request; undefined when there is nothing to change.
- *
- * @throws CallFailure when the patch is none
- * @throws ApiFailure 500 when it does not apply: that is no failure to call, and the failure policy has no say
+ * The object with the webhook's patch in the version of the request; undefined if the patch is empty.
+ * @throws CallFailure if the patch is invalid
+ * @throws ApiFailure 500 if the patch does not apply; the failure policy does not cover this
  */
 async function patched(
   deps: WebhookAdmission,

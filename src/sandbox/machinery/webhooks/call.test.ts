@@ -87,7 +87,7 @@ const byUrl = (path = '/hook'): ClientConfig => ({ url: `https://localhost:${por
 const call = (client: ClientConfig, timeoutMs = PATIENCE_MS) =>
   caller.call(client, { kind: 'AdmissionReview' }, timeoutMs, 'kube-apiserver-admission');
 
-test('a webhook is reached by its Service, under the name of the Service', async () => {
+test('a webhook is reached through its Service, with the Service name as TLS server name', async () => {
   const seen: unknown[] = [];
   respond = ({ method, url, headers }, response, body) => {
     const { host, accept } = headers;
@@ -116,7 +116,7 @@ test('a webhook is reached by its Service, under the name of the Service', async
   ]);
 });
 
-test('a webhook is reached by its URL, whose query is kept', async () => {
+test('a webhook is reached by its URL, including the query', async () => {
   let asked: string | undefined;
   respond = ({ url }, response) => {
     asked = url;
@@ -126,12 +126,12 @@ test('a webhook is reached by its URL, whose query is kept', async () => {
   expect(asked).toBe('/a/b?c=d&timeout=3s');
 });
 
-test('what type an answer says it has does not matter', async () => {
+test('the content type of an answer is ignored', async () => {
   respond = answering(200, '{"a":1}', 'text/plain');
   expect(await call(byUrl())).toEqual({ a: 1 });
 });
 
-test('a connection is used again, and replaced when the webhook has closed it', async () => {
+test('a connection is reused, and replaced after the webhook closed it', async () => {
   const connections = new Set<unknown>();
   respond = ({ socket }, response) => {
     connections.add(socket);
@@ -142,7 +142,7 @@ test('a connection is used again, and replaced when the webhook has closed it', 
   const used = connections.size;
   server.closeAllConnections();
   await call(byUrl());
-  // At most one could be open from an earlier test.
+  // An earlier test may have left one connection open.
   expect(used).toBe(1);
   expect(connections.size).toBe(2);
 });
@@ -150,43 +150,43 @@ test('a connection is used again, and replaced when the webhook has closed it', 
 const shown = (path: string, host = 'localhost', at = port) =>
   `Post "https://${host}:${at}${path}?timeout=10s": `;
 
-test('a certificate of an authority that is not trusted is refused', async () => {
+test('a certificate from an untrusted CA is rejected', async () => {
   respond = answering(200, '{}');
   await expect(call({ ...byUrl(), ca: foreignCa })).rejects.toThrow(
     `${shown('/hook')}tls: failed to verify certificate: x509: certificate signed by unknown authority`,
   );
 });
 
-test('without a caBundle the system decides, which does not know the authority', async () => {
+test("without a caBundle the system's CAs apply, which do not include the test CA", async () => {
   const { url = '' } = byUrl();
   await expect(call({ url })).rejects.toThrow('certificate signed by unknown authority');
 });
 
-test('a certificate for another name is refused', async () => {
+test('a certificate for another name is rejected', async () => {
   await expect(call(byService('other'))).rejects.toThrow(
     `${shown('/hook', 'other.shop.svc')}tls: failed to verify certificate: x509: certificate is valid for ${SERVICE_NAME}, localhost, not other.shop.svc`,
   );
 });
 
-test('a port that nobody listens on is told as Go tells it', async () => {
+test("a refused connection is reported in Go's words", async () => {
   await expect(call(byService('hooks', { port: 1 }))).rejects.toThrow(
     /^Post "https:\/\/hooks\.shop\.svc:1\/hook\?timeout=10s": dial tcp \S+:1: connect: connection refused$/,
   );
 });
 
-test('a Service that is not there, or that leads to pods, cannot be called', async () => {
+test('a missing Service, or a Service backed by pods, cannot be called', async () => {
   await expect(call(byService('missing'))).rejects.toThrow(
     `${shown('/hook', 'missing.shop.svc')}service "missing" not found`,
   );
   await expect(call(byService('inside'))).rejects.toThrow('the sandbox runs no pods');
 });
 
-test('a webhook that does not answer in time is given up', async () => {
+test('a webhook that does not answer in time is abandoned', async () => {
   respond = () => undefined;
   await expect(call(byUrl(), 50)).rejects.toThrow('context deadline exceeded');
 });
 
-test('a webhook that hangs up has given no answer', async () => {
+test('a webhook that closes the connection has not answered', async () => {
   respond = ({ socket }) => {
     socket.destroy();
   };
@@ -201,17 +201,17 @@ test.each([
   [500, '{}', 'an error on the server ("unknown") has prevented the request from succeeding'],
   [503, 'x', 'the server is currently unable to handle the request'],
   [500, '{"kind":"Status","status":"Failure","message":"out of paper"}', 'out of paper'],
-])('an answer of %i with the body %j is a failure', async (status, text, message) => {
+])('an answer with status %i and body %j is a failure', async (status, text, message) => {
   respond = answering(status, text);
   await expect(call(byUrl())).rejects.toThrow(message);
 });
 
-test('text beside an error is shown', async () => {
+test('the text of an error answer is shown', async () => {
   respond = answering(500, ' out of paper\n', 'text/plain');
   await expect(call(byUrl())).rejects.toThrow('an error on the server ("out of paper") has prevented');
 });
 
-/** Answers in turn with these codes, the last one for ever; with a Retry-After of so many seconds, if it is to have one. */
+/** Answers with these codes in turn, repeating the last one; with a Retry-After in seconds if given. */
 function answeringInTurn(codes: readonly number[], retryAfter?: string): readonly string[] {
   const bodies: string[] = [];
   respond = (_request, response, body) => {
@@ -222,13 +222,13 @@ function answeringInTurn(codes: readonly number[], retryAfter?: string): readonl
   return bodies;
 }
 
-test.each([429, 500, 503])('after a %i with Retry-After a webhook is asked again', async (code) => {
+test.each([429, 500, 503])('after a %i with Retry-After the webhook is called again', async (code) => {
   const bodies = answeringInTurn([code, code, 200], '0');
   expect(await call(byUrl())).toEqual({});
   expect(bodies).toEqual(Array.from({ length: 3 }, () => '{"kind":"AdmissionReview"}'));
 });
 
-test('it is asked ten times more and then given up', async () => {
+test('a webhook is retried ten times at most', async () => {
   const bodies = answeringInTurn([429], '0');
   await expect(call(byUrl())).rejects.toThrow('the server has received too many requests');
   expect(bodies).toHaveLength(11);
@@ -238,13 +238,13 @@ test.each([
   [503, undefined],
   [503, 'soon'],
   [404, '0'],
-])('after a %i with Retry-After %s it is not asked again', async (code, retryAfter) => {
+])('after a %i with Retry-After %s the webhook is not called again', async (code, retryAfter) => {
   const bodies = answeringInTurn([code, 200], retryAfter);
   await expect(call(byUrl())).rejects.toThrow();
   expect(bodies).toHaveLength(1);
 });
 
-test('a Retry-After beyond the timeout is waited for in vain', async () => {
+test('a Retry-After beyond the timeout ends in the timeout', async () => {
   const bodies = answeringInTurn([503, 200], '60');
   await expect(call(byUrl(), 100)).rejects.toThrow('context deadline exceeded');
   expect(bodies).toHaveLength(1);

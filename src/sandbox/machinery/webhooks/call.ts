@@ -15,11 +15,11 @@ import { networkComplaint, parseAnswer, statusComplaint } from './complaints.ts'
 import type { ClientConfig } from './hook.ts';
 
 const SERVICES = { group: '', resource: 'services' };
-/** As long as kube-apiserver keeps a connection that nobody uses, in milliseconds. */
+/** How long kube-apiserver keeps an idle connection, in milliseconds. */
 const IDLE_MS = 90_000;
 
 export interface WebhookCaller {
-  /** POSTs a review and reads the answer. @throws Error that says what went wrong, as Go's client would */
+  /** POSTs a review and parses the answer. @throws Error with the message that Go's client would give */
   readonly call: (
     client: ClientConfig,
     body: JsonObject,
@@ -33,13 +33,16 @@ interface Target {
   readonly host: string;
   readonly port: number;
   readonly path: string;
-  /** The name that the certificate has to bear. */
+  /** The name that the certificate must contain. */
   readonly serverName: string;
-  /** As errors show it. */
+  /** The URL as errors print it. */
   readonly shown: string;
 }
 
-/** Calls webhooks as kube-apiserver does: HTTPS/1.1, connections kept, verified against the caBundle and the Service's name. */
+/**
+ * Calls webhooks as kube-apiserver does: HTTP/1.1 over TLS, connections kept alive, verified against the caBundle and
+ * the Service's name.
+ */
 export function createWebhookCaller(storage: Storage): WebhookCaller {
   const agents = new Map<string, Agent>();
   const agentFor = (ca: string | undefined): Agent => {
@@ -100,10 +103,10 @@ function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: n
   return { host: externalName, port, path, serverName, shown };
 }
 
-/** As client-go: k8s.io/client-go rest/with_retry.go. */
+/** As client-go does: k8s.io/client-go rest/with_retry.go. */
 const MOST_RETRIES = 10;
 
-/** Sends again whenever the answer is 429 or 5xx with a time after which to do so. */
+/** Retries as long as the answer is 429 or 5xx with a Retry-After. */
 async function asOftenAsAsked(
   send: (signal: AbortSignal) => Promise<Reply>,
   signal: AbortSignal,
@@ -113,16 +116,16 @@ async function asOftenAsAsked(
     const { status, retryAfterSeconds } = reply;
     const asksAgain = (status === 429 || status >= 500) && retryAfterSeconds !== undefined;
     if (!asksAgain || retries === MOST_RETRIES) return reply;
-    // Whoever sleeps past the end is told so by the next attempt.
+    // If the wait exceeds the timeout, the next attempt reports it.
     await sleep(retryAfterSeconds * 1_000, undefined, { signal }).catch(() => undefined);
   }
 }
 
 interface Reply {
   readonly status: number;
-  /** Undefined when the answer does not say. */
+  /** Undefined without a Retry-After header. */
   readonly retryAfterSeconds: number | undefined;
-  /** Empty when the answer does not say. */
+  /** Empty without a Content-Type header. */
   readonly contentType: string;
   readonly text: string;
 }
@@ -140,7 +143,7 @@ function post(
         host: target.host,
         port: target.port,
         path: target.path,
-        // Addresses are no names to ask for (RFC 6066 §3), but certificates are verified against them.
+        // IP addresses are not allowed in SNI (RFC 6066 §3), but certificates are still verified against them.
         servername: isIP(target.serverName) === 0 ? target.serverName : '',
         method: 'POST',
         agent,
@@ -171,7 +174,7 @@ function post(
       },
     );
     const fail = (error: NodeJS.ErrnoException) => {
-      // The server closed the connection while nobody used it, and we have just not noticed yet.
+      // The server closed the idle connection before we noticed: try once more.
       if (error.code === 'ECONNRESET' && call.reusedSocket && !signal.aborted) {
         resolve(post(target, agent, body, signal, userAgent));
         return;

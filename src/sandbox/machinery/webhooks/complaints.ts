@@ -1,11 +1,11 @@
 import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../../json/json.ts';
 
-// What goes wrong when a webhook is called, in the words of the API server's client and of Go's libraries: people search for
-// them, and tools match on them.
+// Errors of webhook calls in the words of the API server's client and Go's libraries, because users search for them
+// and tools match on them.
 
 const UNTRUSTED = 'tls: failed to verify certificate: x509: certificate signed by unknown authority';
 
-/** Words for Node's codes; `$` stands for the address where the error has one. */
+/** Messages for Node's error codes; `$` stands for the address if the error has one. */
 const NETWORK: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'dial tcp $: connect: connection refused',
   ECONNRESET: 'EOF',
@@ -21,9 +21,9 @@ const NETWORK: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
 };
 
-/** Why a connection failed. `serverName` is the name that the certificate should bear. */
+/** Why a connection failed. `serverName` is the name that the certificate must contain. */
 export function networkComplaint(error: NodeJS.ErrnoException, serverName: string): string {
-  // Happy eyeballs: all addresses of the name failed, each for a reason of its own.
+  // Happy eyeballs: every address of the name failed with its own error.
   if (error instanceof AggregateError) {
     const first: unknown = error.errors[0];
     if (first instanceof Error) return networkComplaint(first, serverName);
@@ -38,7 +38,7 @@ export function networkComplaint(error: NodeJS.ErrnoException, serverName: strin
 }
 
 function addressOf(error: Error): string {
-  const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string }; // as Node's system errors have them
+  const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string }; // Node's system errors have these fields
   if (address === undefined) return hostname ?? '';
   return `${address.includes(':') ? `[${address}]` : address}:${port ?? 0}`;
 }
@@ -56,8 +56,7 @@ const STATUS: Readonly<Record<number, string>> = {
 };
 
 /**
- * What a status other than success means. A Status in the body says more than the code.
- *
+ * The error for a status code other than success. A Status in the body is more specific than the code.
  * @see NewGenericServerResponse of k8s.io/apimachinery/pkg/api/errors
  */
 export function statusComplaint(status: number, contentType: string, text: string): string {
@@ -84,7 +83,7 @@ function messageOfStatus(text: string): string | undefined {
   return typeof message === 'string' ? message : '';
 }
 
-/** Reads the body of an answer. @throws Error */
+/** Parses the body of an answer. @throws Error */
 export function parseAnswer(status: number, contentType: string, text: string): JsonValue {
   if (text === '') {
     throw new Error(`0-length response with status code: ${status} and content type: ${contentType}`);

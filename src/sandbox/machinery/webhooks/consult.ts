@@ -28,9 +28,9 @@ export interface WebhookAdmission {
 const USER_AGENT = 'kube-apiserver-admission';
 
 /**
- * What a webhook is to be asked about a request; undefined when it is not concerned.
- *
- * @throws ApiFailure 403 when it cannot be told, 500 when the object cannot be converted to the version that it wants
+ * The review to send to a webhook; undefined if the webhook does not match the request.
+ * @throws ApiFailure 403 if a match condition cannot be evaluated, 500 if the object cannot be converted to the
+ *   wanted version
  */
 export async function questionFor(
   { registry, storage, convert, newUid }: WebhookAdmission,
@@ -54,7 +54,7 @@ export async function questionFor(
   return conditionsHold(hook, question) ? question : undefined;
 }
 
-/** A conversion that fails is no failure of the webhook that wanted it. */
+/** A failed conversion does not count as a failure of the webhook. */
 export async function converted<Result>(conversion: Promise<Result>): Promise<Result> {
   try {
     return await conversion;
@@ -65,9 +65,8 @@ export async function converted<Result>(conversion: Promise<Result>): Promise<Re
 
 /**
  * The answer of a webhook that allows the request.
- *
- * @throws CallFailure when there is no proper answer
- * @throws ApiFailure when it refuses, or when the request is a dry run and it cannot do one
+ * @throws CallFailure if there is no valid answer
+ * @throws ApiFailure if the webhook denies the request, or does not support dry run
  */
 export async function consult(
   { caller }: Pick<WebhookAdmission, 'caller'>,

@@ -3,7 +3,7 @@ import { normaliseSelector, type NormalSelector } from '../../../json/label-sele
 import { compileCel, type CelProgram } from '../../../cel/cel.ts';
 import { field, type ApiObject } from '../api-object.ts';
 
-/** How a webhook is reached, as `clientConfig` says it. */
+/** The address of a webhook, from `clientConfig`. */
 export interface ClientConfig {
   readonly url?: string;
   readonly service?: {
@@ -12,7 +12,7 @@ export interface ClientConfig {
     readonly path: string;
     readonly port: number;
   };
-  /** PEM; undefined: the certificates that the system trusts. */
+  /** PEM; undefined: the system's CA certificates. */
   readonly ca?: string;
 }
 
@@ -24,7 +24,7 @@ export interface Rule {
   readonly scope: string;
 }
 
-/** One webhook of a configuration, ready for use. */
+/** One webhook of a configuration, compiled. */
 export interface Hook {
   readonly configuration: string;
   readonly name: string;
@@ -32,7 +32,7 @@ export interface Hook {
   readonly rules: readonly Rule[];
   readonly namespaceSelector: NormalSelector;
   readonly objectSelector: NormalSelector;
-  /** The expressions of its matchConditions. */
+  /** The compiled expressions of its matchConditions. */
   readonly conditions: readonly CelProgram[];
   readonly ignoresFailures: boolean;
   readonly exact: boolean;
@@ -42,12 +42,15 @@ export interface Hook {
   readonly reinvokes: boolean;
 }
 
-/** What the expression of a match condition can see. The API server has an `authorizer` too. */
+/** The variables of a match condition. The API server also has `authorizer`. */
 const CONDITION_VARIABLES: readonly string[] = ['object', 'oldObject', 'request'];
 
 const known = new WeakMap<ApiObject, readonly Hook[]>();
 
-/** The webhooks of a stored configuration, in its order. Stored ones are validated and defaulted: what is absent is empty. */
+/**
+ * The webhooks of a stored configuration in order. Stored configurations are validated and defaulted; absent fields
+ * are empty.
+ */
 export function hooksOf(configuration: ApiObject): readonly Hook[] {
   const cached = known.get(configuration);
   if (cached !== undefined) return cached;
@@ -82,7 +85,7 @@ function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
   };
 }
 
-/** Of an admission webhook or of a CRD's conversion: both are written alike. */
+/** For admission webhooks and conversion webhooks, which use the same format. */
 export function clientConfigOf(value: JsonValue | undefined): ClientConfig {
   if (!isJsonObject(value)) return {};
   const { url, service, caBundle } = value;
@@ -111,13 +114,13 @@ const objectsOf = (value: JsonValue | undefined): readonly JsonObject[] =>
   isJsonArray(value) ? value.filter((item) => isJsonObject(item)) : [];
 
 /**
- * A webhook could not be asked, or gave no proper answer: its failurePolicy decides what that means. The message is what the
- * API server says after `failed calling webhook "…": `.
+ * A webhook could not be called or gave an invalid answer; its failurePolicy decides what follows. The message is the
+ * part after `failed calling webhook "…": ` in the API server's message.
  */
 export class CallFailure extends Error {
   override name = 'CallFailure';
 }
 
-/** Says where it failed, as the API server does: `failed to call webhook: Post "https://…": …`. */
+/** Prefixes the cause as the API server does: `failed to call webhook: Post "https://…": …`. */
 export const callFailure = (where: string, cause: unknown): CallFailure =>
   new CallFailure(`${where}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });

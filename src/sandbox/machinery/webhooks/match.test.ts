@@ -50,7 +50,7 @@ test.each([
   ['that subresource of all', { resources: ['*/status'] }, { subresource: 'status' }, true],
   ['another subresource', { resources: ['*/scale'] }, { subresource: 'status' }, false],
   ['everything and its subresources', { resources: ['*/*'] }, { subresource: 'status' }, true],
-] as const)('a rule for %s: the webhook is asked, or not', (_what, rule, request, isAsked) => {
+] as const)('a rule for %s: whether the webhook is called', (_what, rule, request, isAsked) => {
   expect(seen({ ...rules(rule), matchPolicy: 'Exact' }, request) !== undefined).toBe(isAsked);
 });
 
@@ -61,13 +61,13 @@ test.each([
   ['Cluster', CONFIG_MAPS, false],
   ['Cluster', NODES_LIKE, true],
   ['Cluster', NAMESPACES, true],
-] as const)('the scope %s is asked about $1.resource, or not', (scope, type, isAsked) => {
-  // Of a Namespace the API server says that it lies in itself.
+] as const)('the scope %s and $1.resource: whether the webhook is called', (scope, type, isAsked) => {
+  // The API server reports the Namespace itself as the namespace of a Namespace.
   const namespace = type === NODES_LIKE ? '' : 'shop';
   expect(seen(rules({ scope }), { type, namespace }) !== undefined).toBe(isAsked);
 });
 
-test('one rule of several is enough', () => {
+test('one matching rule is enough', () => {
   expect(seen(rules({ resources: ['secrets'] }, { resources: ['configmaps'] }))).toBe('v1');
   expect(seen({ rules: [] })).toBeUndefined();
 });
@@ -75,17 +75,17 @@ test('one rule of several is enough', () => {
 const V1 = { type: world.serversIn('v1') };
 const V2 = { type: world.serversIn('v2') };
 
-test('an equivalent version is what the webhook wants to see', () => {
+test('a webhook receives an equivalent version that it wants', () => {
   expect(seen(rules({ apiVersions: ['v2'] }), V1)).toBe('v2');
   expect(seen(rules({ apiVersions: ['v1'] }), V2)).toBe('v1');
   expect(seen({ ...rules({ apiVersions: ['v2'] }), matchPolicy: 'Exact' }, V1)).toBeUndefined();
 });
 
-test('its own version comes before an equivalent one, whatever the order of rules', () => {
+test("the request's own version takes precedence over an equivalent one, whatever the order of rules", () => {
   expect(seen(rules({ apiVersions: ['v2'] }, { apiVersions: ['v1'] }), V1)).toBe('v1');
 });
 
-test('a subresource is equivalent only where both versions have it', () => {
+test('a subresource is equivalent only if both versions have it', () => {
   const status = { resources: ['servers/status'] };
   expect(seen(rules({ ...status, apiVersions: ['v1'] }), { ...V1, subresource: 'status' })).toBe('v1');
   expect(seen(rules({ ...status, apiVersions: ['v2'] }), { ...V1, subresource: 'status' })).toBeUndefined();
@@ -100,12 +100,12 @@ test('Events of the two groups are the same objects', () => {
 const BLUE = { namespaceSelector: { matchLabels: { team: 'blue' } } };
 const RED = { namespaceSelector: { matchLabels: { team: 'red' } } };
 
-test('a namespaceSelector looks at the labels of the stored namespace', () => {
+test('a namespaceSelector checks the labels of the stored namespace', () => {
   expect(seen({ ...rules({}), ...BLUE })).toBe('v1');
   expect(seen({ ...rules({}), ...RED })).toBeUndefined();
 });
 
-test('a namespaceSelector looks at a Namespace as it will be, and when it goes as it was', () => {
+test('a namespaceSelector checks the new state of a Namespace, and the old state on deletion', () => {
   const red = { ...configMap({ name: 'shop', labels: { team: 'red' } }), kind: 'Namespace' };
   const request = { type: NAMESPACES, name: 'shop' };
   expect(seen({ ...rules({}), ...RED }, { ...request, object: red })).toBe('v1');
@@ -114,7 +114,7 @@ test('a namespaceSelector looks at a Namespace as it will be, and when it goes a
   expect(matchingType(hook({ ...rules({}), ...RED }), deletion, world)).toBeDefined();
 });
 
-test('what has no namespace passes every namespaceSelector', () => {
+test('cluster-scoped objects match every namespaceSelector', () => {
   expect(seen({ ...rules({}), ...RED }, { type: NODES_LIKE, namespace: '' })).toBe('v1');
 });
 
@@ -124,7 +124,7 @@ test.each([
   ['the old object', undefined, 'yes', true],
   ['both', 'yes', 'yes', true],
   ['one with another value', 'no', undefined, false],
-])('an objectSelector that fits %s: the webhook is asked, or not', (_what, now, before, isAsked) => {
+])('an objectSelector that matches %s: whether the webhook is called', (_what, now, before, isAsked) => {
   const objectSelector = { matchExpressions: [{ key: 'guarded', operator: 'In', values: ['yes'] }] };
   const labelled = (guarded: string | undefined) =>
     configMap({ labels: guarded === undefined ? {} : { guarded } });
@@ -132,7 +132,7 @@ test.each([
   expect(seen({ ...rules({}), objectSelector }, request) !== undefined).toBe(isAsked);
 });
 
-test('webhook configurations are exempt, so that a bad one can be removed', () => {
+test('webhook configurations are exempt, so that an invalid one can be removed', () => {
   expect(isExempt(typeOf('admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration'))).toBe(true);
   expect(isExempt(typeOf('admissionregistration.k8s.io/v1 MutatingWebhookConfiguration'))).toBe(true);
   expect(isExempt(CONFIG_MAPS)).toBe(false);

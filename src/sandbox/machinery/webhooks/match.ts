@@ -8,7 +8,10 @@ import { admissionRequest, type AdmissionAttributes, type Question } from './adm
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
 
-/** Objects that no webhook is asked about: a webhook that refuses its own configuration could never be mended. */
+/**
+ * Resources for which no webhook is called: a webhook that denies changes to its own configuration could never be
+ * repaired.
+ */
 const EXEMPT = new Set([
   'mutatingwebhookconfigurations',
   'validatingwebhookconfigurations',
@@ -22,8 +25,8 @@ export const isExempt = ({ group, resource }: ResourceType): boolean =>
   group === 'admissionregistration.k8s.io' && EXEMPT.has(resource);
 
 /**
- * The version in which the webhook wants to see the object; undefined when it is not concerned. With the match policy
- * Equivalent a rule for another version of the resource counts, and that is the version.
+ * The version in which the webhook wants the object; undefined if it does not match. With matchPolicy Equivalent, a
+ * rule for another version of the resource matches and determines the version.
  */
 export function matchingType(
   hook: Hook,
@@ -36,7 +39,7 @@ export function matchingType(
   if (hook.rules.some((rule) => matches(rule, type))) return type;
   if (hook.exact) return undefined;
   const equivalents = registry.all().filter((other) => isEquivalent(other, type, attributes.subresource));
-  // Of several rules the first decides, whatever versions it and the others name.
+  // The first matching rule decides, regardless of the versions in other rules.
   for (const rule of hook.rules) {
     const found = equivalents.find((other) => matches(rule, other));
     if (found !== undefined) return found;
@@ -44,7 +47,7 @@ export function matchingType(
   return undefined;
 }
 
-/** Whether the same objects are served as another type, as the other versions of a resource do and the Events of both groups. */
+/** Whether two types serve the same objects: versions of one resource, or Events of both groups. */
 function isEquivalent(other: ResourceType, type: ResourceType, subresource: string): boolean {
   const [place, otherPlace] = [placeOf(type), placeOf(other)];
   const isSame = other.group === type.group && other.version === type.version;
@@ -71,7 +74,7 @@ function ruleMatches(
   );
 }
 
-/** A Namespace is cluster-scoped here although requests for it name a namespace. */
+/** A Namespace counts as cluster-scoped here, although requests for it name a namespace. */
 function scopeMatches(scope: string, { namespaced }: ResourceType): boolean {
   if (scope === 'Namespaced') return namespaced;
   return scope === 'Cluster' ? !namespaced : true;
@@ -107,9 +110,9 @@ function selectsObject({ objectSelector }: Hook, { object, oldObject }: Admissio
 }
 
 /**
- * Whether all matchConditions of a webhook hold. One that is false decides, even if others cannot be evaluated.
- *
- * @throws ApiFailure 403 when a condition cannot be evaluated and failurePolicy is Fail; with Ignore the webhook is passed over
+ * Whether all matchConditions of a webhook hold. A false condition decides, even if others cannot be evaluated.
+ * @throws ApiFailure 403 if a condition cannot be evaluated and failurePolicy is Fail; with Ignore the webhook is
+ *   skipped
  * @see k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
  */
 export function conditionsHold({ conditions, ignoresFailures }: Hook, question: Question): boolean {

@@ -12,7 +12,7 @@ import type { Place, Storage } from '../../machinery/storage/stored.ts';
 
 export interface DefinitionsControllerDeps {
   readonly storage: Storage;
-  /** RFC 3339 with seconds. */
+  /** RFC 3339 with second precision. */
   readonly now: () => string;
   /** Asks for every object of a place to be deleted; those with finalizers are only marked. */
   readonly deleteAll: (place: Place) => void;

@@ -13,7 +13,7 @@ export interface NamespaceControllerDeps {
   readonly deleteAllIn: (place: Place, namespace: string) => void | Promise<void>;
   /** Replaces it, and removes it when it was marked and has no finalizers left, of either sort. @throws ApiFailure 404, 409 */
   readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
-  /** RFC 3339 with seconds. */
+  /** RFC 3339 with second precision. */
   readonly now: () => string;
   readonly onError: (error: unknown) => void;
 }

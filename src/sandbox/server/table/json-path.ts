@@ -57,7 +57,7 @@ function take(step: Step, value: JsonValue): readonly JsonValue[] {
 
 function fieldOf(value: JsonValue, name: string): readonly JsonValue[] {
   if (!isJsonObject(value)) return [];
-  const found = ownValue(value, name) as JsonValue | undefined; // a value in JSON is JSON
+  const found = ownValue(value, name) as JsonValue | undefined; // a field of JSON is JSON
   return found === undefined ? [] : [found];
 }
 

@@ -8,7 +8,7 @@ import { stringMap, flag } from '../../fields.ts';
 import { BOOLEAN, BYTES, mapOf, STRINGS_BY_KEY } from '../schema-words.ts';
 import { isEqual } from '../../../../json/json.ts';
 
-/** Bytes of all values together, binary ones decoded. */
+/** The limit for all values together in bytes, with binary values decoded. */
 const MAX_DATA = 1024 * 1024;
 
 /** v1 ConfigMap. */
@@ -36,7 +36,7 @@ export const CONFIG_MAP: ResourceType = builtInKind({
   },
 });
 
-/** ValidateConfigMap of pkg/apis/core/validation. */
+/** Follows ValidateConfigMap of pkg/apis/core/validation. */
 function configMapProblems(map: ApiObject): readonly Cause[] {
   const data = stringMap(map, 'data');
   const binary = stringMap(map, 'binaryData');
@@ -51,7 +51,7 @@ function configMapProblems(map: ApiObject): readonly Cause[] {
         : []),
     ]),
     ...Object.keys(binary).flatMap((key) => keyProblems(key, `binaryData[${key}]`)),
-    // The whole map is meant: the path is empty.
+    // The path is empty because the problem concerns the whole map.
     ...(size > MAX_DATA ? [tooLong('[]', MAX_DATA)] : []),
   ];
 }
@@ -61,7 +61,7 @@ function keyProblems(key: string, field: string): readonly Cause[] {
   return problem === undefined ? [] : [invalidValue(field, key, problem)];
 }
 
-/** What may not change once `immutable` is set: for Secrets and ConfigMaps alike. */
+/** Rejects changes to the data of an immutable Secret or ConfigMap. */
 export function frozenProblems(
   object: ApiObject,
   old: ApiObject,

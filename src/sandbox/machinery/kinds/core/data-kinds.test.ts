@@ -11,13 +11,13 @@ import {
 const SECRET = 'v1 Secret';
 const CONFIG_MAP = 'v1 ConfigMap';
 
-test('stringData becomes data, and wins over it', () => {
+test('stringData is copied into data and overrides it', () => {
   const secret = toJson(created(SECRET, { stringData: { a: 'b' }, data: { a: 'Yw==', c: 'ZA==' } }));
   expect(secret).toMatchObject({ type: 'Opaque', data: { a: 'Yg==', c: 'ZA==' } });
   expect(secret).not.toHaveProperty('stringData');
 });
 
-test('a Secret of no type is opaque', () => {
+test('the type of a Secret defaults to Opaque', () => {
   expect(toJson(decoded(SECRET, { type: '' }))).toMatchObject({ type: 'Opaque' });
 });
 
@@ -80,17 +80,17 @@ test.each([
     { stringData: { a: 'x'.repeat(1_048_577) } },
     ['data: Too long: may not be more than 1048576 bytes'],
   ],
-])('a Secret is refused when it %s', (_when, fields, expected) => {
+])('a Secret is rejected if it %s', (_when, fields, expected) => {
   expect(createProblems(SECRET, fields as never)).toEqual(expected);
 });
 
-test('a user may have a name and no password', () => {
+test('a basic-auth Secret may have a user name without a password', () => {
   expect(createProblems(SECRET, { type: 'kubernetes.io/basic-auth', stringData: { username: 'a' } })).toEqual(
     [],
   );
 });
 
-test('the type of a Secret stays', () => {
+test('the type of a Secret is immutable', () => {
   expect(updateProblems(SECRET, { type: 'a' }, { type: 'b' })).toEqual([
     'type: Invalid value: "b": field is immutable',
   ]);
@@ -101,7 +101,7 @@ test.each([
   ['it becomes mutable', { stringData: { a: 'b' } }, ['immutable']],
   ['both happen', { stringData: {} }, ['immutable', 'data']],
   ['nothing happens', { immutable: true, data: { a: 'Yg==' } }, []],
-])('an immutable Secret is kept when %s', (_when, after, fields) => {
+])('an immutable Secret rejects an update when %s', (_when, after, fields) => {
   expect(updateProblems(SECRET, { immutable: true, stringData: { a: 'b' } }, after as never)).toEqual(
     fields.map((field) => `${field}: Forbidden: field is immutable when \`immutable\` is set`),
   );
@@ -123,11 +123,11 @@ test.each([
     { data: { a: 'x'.repeat(1_048_577) } },
     ['[]: Too long: may not be more than 1048576 bytes'],
   ],
-])('a ConfigMap is refused when it %s', (_when, fields, expected) => {
+])('a ConfigMap is rejected if it %s', (_when, fields, expected) => {
   expect(createProblems(CONFIG_MAP, fields as never)).toEqual(expected);
 });
 
-test('an immutable ConfigMap keeps both kinds of data', () => {
+test('an immutable ConfigMap rejects changes to data and binaryData', () => {
   const before = { immutable: true, data: { a: 'b' } };
   const after = { immutable: true, data: { a: 'c' }, binaryData: { z: 'YQ==' } };
   expect(updateProblems(CONFIG_MAP, before, after)).toEqual([
@@ -136,7 +136,7 @@ test('an immutable ConfigMap keeps both kinds of data', () => {
   ]);
 });
 
-test('the keys of both are counted', () => {
+test('the data column counts the keys of data and binaryData', () => {
   expect(cells(CONFIG_MAP, created(CONFIG_MAP, { data: { a: '' }, binaryData: { b: '' } }))).toEqual({
     Data: 2,
   });

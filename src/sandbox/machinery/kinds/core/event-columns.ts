@@ -4,8 +4,7 @@ import type { PrinterColumn } from '../../resource-type.ts';
 import { ageOf } from '../../human-duration.ts';
 
 /**
- * The columns of an Event in v1. Its name is one of them, and the last: what happened is of more interest.
- *
+ * The columns of a v1 Event. Its name is the last column, because the message matters more.
  * @see pkg/printers/internalversion/printers.go, printEvent
  */
 export const EVENT_COLUMNS: readonly PrinterColumn[] = [
@@ -66,7 +65,7 @@ function lastSeen(event: ApiObject, now: Date): string {
   return repeats ? `${shown} (x${countOf(event)} over ${ageOf(firstTime(event), now)})` : shown;
 }
 
-/** One that is in no series, and has never been counted, has happened once. */
+/** An event without a series and a count has happened once. */
 function countOf(event: ApiObject): number {
   return number(section(event, 'series'), 'count') ?? Math.max(number(event, 'count') ?? 1, 1);
 }

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../../../json/json.ts';
 import type { ApiObject } from '../../api-object.ts';
 import { value, withFields } from '../../fields.ts';
 
-/** What a field is called in v1, and in events.k8s.io/v1. Those with one name are not here. */
+/** Field names in v1 and in events.k8s.io/v1. Fields with the same name in both are not listed. */
 const SPELLINGS = [
   ['involvedObject', 'regarding'],
   ['message', 'note'],
@@ -13,19 +13,19 @@ const SPELLINGS = [
   ['reportingComponent', 'reportingController'],
 ] as const;
 
-/** The event as v1 spells it. One that is in v1 already stays as it is. */
+/** Converts the event to v1; a v1 event is returned unchanged. */
 export function fromEventsGroup(event: ApiObject): ApiObject {
   if (event.apiVersion === 'v1') return event;
   return { ...withFields(event, renamed(event, 1, 0)), apiVersion: 'v1' };
 }
 
-/** The event as events.k8s.io/v1 spells it. */
+/** Converts the event to events.k8s.io/v1. */
 function toEventsGroup(event: ApiObject): ApiObject {
   if (event.apiVersion !== 'v1') return event;
   return { ...withFields(event, renamed(event, 0, 1)), apiVersion: 'events.k8s.io/v1' };
 }
 
-/** The event in the spelling of this apiVersion, `v1` or `events.k8s.io/v1`; the same object when it is in it. */
+/** The event in this apiVersion, `v1` or `events.k8s.io/v1`; the same object if it already has that version. */
 export const eventAs = (event: ApiObject, apiVersion: string): ApiObject =>
   apiVersion === 'v1' ? fromEventsGroup(event) : toEventsGroup(event);
 

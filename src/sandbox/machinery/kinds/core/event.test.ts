@@ -22,7 +22,7 @@ describe('an Event', () => {
   };
   const now = new Date(120_000);
 
-  test('is shown with its name last', () => {
+  test('shows its name last', () => {
     expect(Object.entries(cells(EVENT, created(EVENT, written), now))).toEqual([
       ['Last Seen', '60s (x3 over 2m)'],
       ['Type', 'Normal'],
@@ -37,7 +37,7 @@ describe('an Event', () => {
     ]);
   });
 
-  test('is one thing in two spellings', () => {
+  test('is the same object in both API groups', () => {
     const core = created(EVENT, written);
     const other = eventAs(core, 'events.k8s.io/v1');
     expect(toJson(other)).toMatchObject({
@@ -65,13 +65,13 @@ describe('an Event', () => {
       'a',
       ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
     ],
-  ])('may stand in %s', (_which, namespace, own, expected) => {
+  ])('may be in %s', (_which, namespace, own, expected) => {
     expect(createProblems(EVENT, { involvedObject: { namespace } }, { name: 'x', namespace: own })).toEqual(
       expected,
     );
   });
 
-  test('with a time of its own says who reports it', () => {
+  test('with an eventTime must name its reporter', () => {
     expect(createProblems(EVENT, { eventTime: '2020-01-01T00:00:00.000000Z' })).toEqual([
       'reportingComponent: Required value',
       'reportingInstance: Required value',
@@ -80,7 +80,7 @@ describe('an Event', () => {
     ]);
   });
 
-  test('in the new spelling says when, and nothing in the old one', () => {
+  test('in events.k8s.io/v1 needs an eventTime and no deprecated fields', () => {
     const healthy = {
       eventTime: '2020-01-01T00:00:00.000000Z',
       reportingController: 'a/b',

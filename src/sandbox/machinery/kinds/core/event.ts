@@ -9,7 +9,7 @@ import { EVENT_COLUMNS } from './event-columns.ts';
 import { fromEventsGroup } from './event-conversion.ts';
 import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-words.ts';
 
-// One kind in two groups with two spellings, and one place: see event-conversion.ts.
+// One kind in two groups with different field names, stored in one place: see event-conversion.ts.
 
 const COMMON = {
   resource: 'events',
@@ -85,7 +85,7 @@ export const EVENT: ResourceType = builtInKind({
   strategy: { validate: eventProblems },
 });
 
-/** Runs what reads a core Event on one of the other group. */
+/** Runs a function that reads core Events on an Event of events.k8s.io. */
 function asCore<T>(read: (event: ApiObject, now: Date) => T): (event: ApiObject, now: Date) => T {
   return (event, now) => read(fromEventsGroup(event), now);
 }
@@ -101,7 +101,7 @@ function sourceOf(event: ApiObject): string {
   return text(section(event, 'source'), 'component') || text(event, 'reportingComponent');
 }
 
-/** legacyValidateEvent of pkg/apis/core/validation/events.go. */
+/** Follows legacyValidateEvent of pkg/apis/core/validation/events.go. */
 function coreEventProblems(event: ApiObject): readonly Cause[] {
   return [
     ...namespaceProblems(event, section(event, 'involvedObject')),
@@ -109,7 +109,9 @@ function coreEventProblems(event: ApiObject): readonly Cause[] {
   ];
 }
 
-/** An event stands beside what it is about; those about the cluster stand in `default`. */
+/**
+ * An event is in the namespace of the object that it involves; events about cluster-scoped objects are in `default`.
+ */
 function namespaceProblems({ metadata }: ApiObject, about: JsonObject): readonly Cause[] {
   const { namespace = '' } = metadata;
   const theirs = text(about, 'namespace');
@@ -144,7 +146,7 @@ function reporterProblems(event: ApiObject, controllerField: string, noteField: 
 const TYPES = ['Normal', 'Warning'];
 const DEPRECATED = ['deprecatedFirstTimestamp', 'deprecatedLastTimestamp', 'deprecatedCount'];
 
-/** ValidateEventCreate of the same file; those of core/v1 that are no more in the new spelling may not be written. */
+/** Follows ValidateEventCreate of the same file. Fields that exist only in core/v1 must be empty. */
 function eventProblems(event: ApiObject): readonly Cause[] {
   const core = fromEventsGroup(event);
   const type = text(event, 'type');

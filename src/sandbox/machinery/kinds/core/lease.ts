@@ -39,7 +39,7 @@ export const LEASE: ResourceType = builtInKind({
   strategy: { validate: leaseProblems },
 });
 
-/** ValidateLeaseSpec of pkg/apis/coordination/validation. */
+/** Follows ValidateLeaseSpec of pkg/apis/coordination/validation. */
 function leaseProblems(lease: ApiObject): readonly Cause[] {
   const duration = number(spec(lease), 'leaseDurationSeconds') ?? 1;
   const transitions = number(spec(lease), 'leaseTransitions') ?? 0;

@@ -8,12 +8,12 @@ import { AGE, builtInKind } from '../built-in-kind.ts';
 import { labelProblem } from '../name-problems.ts';
 import { CONDITIONS, object, STRING, STRINGS } from '../schema-words.ts';
 
-/** Every Namespace carries its own name in it, so that selectors can name it. */
+/** Every Namespace has a label with its own name, so that selectors can match it. */
 const NAME_LABEL = 'kubernetes.io/metadata.name';
-/** Holds a Namespace until everything in it is gone. */
+/** Keeps a Namespace until its content is deleted. */
 const NAMESPACE_FINALIZER = 'kubernetes';
 
-/** pkg/registry/core/namespace/strategy.go */
+/** Follows pkg/registry/core/namespace/strategy.go. */
 const namespaceStrategy: Partial<Strategy> = {
   completeDefaults: withNameLabel,
   prepareForCreate: (namespace) => {
@@ -27,7 +27,7 @@ const namespaceStrategy: Partial<Strategy> = {
       status: { phase: 'Active' },
     });
   },
-  // Finalizers go through the subresource `finalize` only.
+  // Only the `finalize` subresource changes finalizers.
   prepareForUpdate: (namespace, old) => withFields(withNameLabel(namespace), { spec: field(old, 'spec') }),
   validate: finalizerProblems,
   nameProblem: labelProblem,

@@ -9,7 +9,7 @@ import { frozenProblems } from './config-map.ts';
 import { configKeyProblem } from '../name-problems.ts';
 import { BOOLEAN, BYTES, mapOf, STRING, STRINGS_BY_KEY, withDefault } from '../schema-words.ts';
 
-/** Bytes of all values together, decoded. */
+/** The limit for all decoded values together in bytes. */
 const MAX_DATA = 1024 * 1024;
 
 /** v1 Secret. */
@@ -50,7 +50,7 @@ export const SECRET: ResourceType = builtInKind({
   },
 });
 
-/** stringData is write-only: it becomes data at once, and wins over it. */
+/** stringData is write-only: it is encoded into data and overrides it. */
 function encoded(secret: ApiObject): ApiObject {
   const type = text(secret, 'type') || 'Opaque';
   const plain = Object.entries(stringMap(secret, 'stringData'));
@@ -66,7 +66,7 @@ function encoded(secret: ApiObject): ApiObject {
   });
 }
 
-/** The keys without which a Secret of a type is of no use (ValidateSecret of pkg/apis/core/validation). */
+/** The required keys of each Secret type (ValidateSecret of pkg/apis/core/validation). */
 const NEEDED_KEYS: Readonly<Record<string, readonly string[]>> = {
   'kubernetes.io/tls': ['tls.crt', 'tls.key'],
   'kubernetes.io/dockercfg': ['.dockercfg'],
@@ -100,7 +100,7 @@ function typeProblems(
       return name === '' ? [requiredValue(`metadata.annotations[${annotation}]`)] : [];
     }
     case 'kubernetes.io/basic-auth': {
-      // Either is enough.
+      // One of the two is enough.
       const either = ['username', 'password'];
       return either.some((key) => Object.hasOwn(data, key))
         ? []

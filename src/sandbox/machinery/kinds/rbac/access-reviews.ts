@@ -15,7 +15,7 @@ import {
 } from '../schema-words.ts';
 import { items } from '../../fields.ts';
 
-/** By kind: what answers a review. Kinds without an answer are not served. */
+/** The function that answers each kind of review. Kinds without one are not served. */
 export type ReviewAnswers = Readonly<Record<string, NonNullable<ResourceType['answer']>>>;
 
 const EXTRA = mapOf(STRINGS);
@@ -108,7 +108,7 @@ const REVIEWS: readonly Review[] = [
   },
 ];
 
-/** Questions to the API, which are answered and not kept. What is wrong with one is for its answer to say. */
+/** Review kinds are answered and not stored. The answering function validates them. */
 export function reviewKinds(answers: ReviewAnswers): readonly ResourceType[] {
   return REVIEWS.flatMap(({ group, kind, namespaced, description, spec: asked, status }) => {
     const answer = Object.hasOwn(answers, kind) ? answers[kind] : undefined;

@@ -7,7 +7,7 @@ import { invalidValue, requiredValue, unsupportedValue } from '../../schema/caus
 import { selectorProblems } from '../label-problems.ts';
 import { pathSegmentProblem } from '../name-problems.ts';
 
-// The rules of pkg/apis/rbac/validation/validation.go, in its order and its words.
+// The rules of pkg/apis/rbac/validation/validation.go, in the same order and words.
 
 const GROUP = 'rbac.authorization.k8s.io';
 
@@ -66,7 +66,7 @@ function ruleProblems(rule: JsonObject, field: string, namespaced: boolean): rea
 
 type Texts = readonly string[];
 
-/** @param roleKinds what it may grant */
+/** @param roleKinds the kinds that `roleRef` may name */
 export function bindingProblems(binding: ApiObject, roleKinds: readonly string[]): readonly Cause[] {
   const roleRef = section(binding, 'roleRef');
   const [group, kind, name] = [text(roleRef, 'apiGroup'), text(roleRef, 'kind'), text(roleRef, 'name')];
@@ -104,7 +104,7 @@ function subjectProblems(subject: JsonObject, field: string, namespaced: boolean
   }
 }
 
-/** A binding is of one role for life; what is shown is the API server's own struct. */
+/** roleRef is immutable; the message prints the API server's own struct. */
 export function bindingUpdateProblems(binding: ApiObject, old: ApiObject): readonly Cause[] {
   const roleRef = section(binding, 'roleRef');
   if (isEqual(roleRef, section(old, 'roleRef'))) return [];

@@ -45,21 +45,21 @@ test.each([
     [{ verbs: ['get'], apiGroups: [''], resources: ['a', 'b'], resourceNames: ['x'] }],
     [],
   ],
-])('a Role whose rule has %s', (_what, rules, expected) => {
+])('a Role is rejected if its rule has %s', (_what, rules, expected) => {
   expect(createProblems(ROLE, { rules })).toEqual(expected);
 });
 
-test('a ClusterRole may be about paths', () => {
+test('a ClusterRole may have nonResourceURLs', () => {
   expect(createProblems(CLUSTER_ROLE, { rules: [{ verbs: ['get'], nonResourceURLs: ['/a'] }] })).toEqual([]);
 });
 
-test('a ClusterRole that aggregates says what', () => {
+test('an aggregated ClusterRole needs selectors', () => {
   expect(createProblems(CLUSTER_ROLE, { aggregationRule: {} })).toEqual([
     'aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if aggregationRule is non-nil',
   ]);
 });
 
-test('users, groups and roles are of the RBAC group unless they say otherwise', () => {
+test('subjects and roleRef default to the RBAC API group', () => {
   const binding = created(BINDING, {
     roleRef: VIEW,
     subjects: [
@@ -128,18 +128,18 @@ test.each([
     { roleRef: VIEW, subjects: [{ kind: 'ServiceAccount', name: 'a' }] },
     ['subjects[0].namespace: Required value'],
   ],
-])('a binding is refused that has %s', (_what, kind, fields, expected) => {
+])('a binding is rejected that has %s', (_what, kind, fields, expected) => {
   expect(createProblems(kind, fields as never)).toEqual(expected);
 });
 
-test('a service account in a binding has a name that it can have', () => {
+test('a ServiceAccount subject must have a valid name', () => {
   const fields = { roleRef: VIEW, subjects: [{ kind: 'ServiceAccount', name: 'C_' }] };
   expect(createProblems(BINDING, fields)[0]).toContain(
     `subjects[0].name: Invalid value: "C_": ${SUBDOMAIN_PROBLEM}`,
   );
 });
 
-test('a binding keeps its role', () => {
+test('the roleRef of a binding is immutable', () => {
   expect(
     updateProblems(BINDING, { roleRef: VIEW }, { roleRef: { kind: 'ClusterRole', name: 'edit' } }),
   ).toEqual([
@@ -157,7 +157,7 @@ test.each([
   expect(typeOf(ROLE).strategy.nameProblem?.(name)).toBe(problem);
 });
 
-test('a binding shows its subjects by kind', () => {
+test('the table lists the subjects of a binding by kind', () => {
   const subjects = [
     { kind: 'User', name: 'a' },
     { kind: 'User', name: 'b' },

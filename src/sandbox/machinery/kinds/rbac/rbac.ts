@@ -25,7 +25,7 @@ const RULES = listOf(
   }),
 );
 
-/** A time, not an age: so the API server has it for kinds without columns of their own. */
+/** A time instead of an age, as the API server shows it for kinds without columns of their own. */
 const CREATED_AT: PrinterColumn = {
   name: 'Created At',
   type: 'date',
@@ -33,7 +33,7 @@ const CREATED_AT: PrinterColumn = {
   value: ({ metadata }) => metadata.creationTimestamp ?? '',
 };
 
-/** Escalation is the authoriser's business; names are free. */
+/** Any path segment is a valid name; the authoriser prevents privilege escalation. */
 const NAMES = { nameProblem: pathSegmentProblem } satisfies Partial<Strategy>;
 
 export const ROLE: ResourceType = builtInKind({
@@ -89,7 +89,7 @@ export const CLUSTER_ROLE_BINDING: ResourceType = builtInKind({
   strategy: bindingStrategy(['ClusterRole']),
 });
 
-/** @param roleKinds what it may grant */
+/** @param roleKinds the kinds that `roleRef` may name */
 function bindingStrategy(roleKinds: readonly string[]): Partial<Strategy> {
   return {
     ...NAMES,
@@ -101,7 +101,10 @@ function bindingStrategy(roleKinds: readonly string[]): Partial<Strategy> {
   };
 }
 
-/** Users, groups and roles are RBAC's own; service accounts are of the core group (pkg/apis/rbac/v1/defaults.go). */
+/**
+ * Users, groups and roles default to the RBAC group, service accounts to the core group
+ * (pkg/apis/rbac/v1/defaults.go).
+ */
 function withGroups(binding: ApiObject): ApiObject {
   const roleRef = section(binding, 'roleRef');
   const subjects = records(binding, 'subjects').map((subject) =>

@@ -19,7 +19,8 @@ import {
   withDefault,
 } from '../schema-words.ts';
 
-// What stands behind a Service, in the old spelling and the new. Nothing here computes them: whoever wants some writes them.
+// The endpoints of a Service in the core and the discovery API. The sandbox does not compute them; clients write
+// them.
 
 const ADDRESSES = listOf(
   atomic(object({ ip: STRING, hostname: STRING, nodeName: STRING, targetRef: OBJECT_REFERENCE })),
@@ -66,7 +67,7 @@ function shownSubset(subset: JsonObject): readonly string[] {
   return ports.flatMap((port) => addresses.map((address) => shown(address, port)));
 }
 
-/** `a,b,c + 2 more...`; `<none>` for none. */
+/** `a,b,c + 2 more...`; `<none>` if empty. */
 function firstThree(texts_: readonly string[], none = '<none>'): string {
   if (texts_.length === 0) return none;
   const more = texts_.length > 3 ? ` + ${texts_.length - 3} more...` : '';

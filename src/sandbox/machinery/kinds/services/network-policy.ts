@@ -23,7 +23,7 @@ const PEERS = listOf(
   }),
 );
 
-/** networking.k8s.io/v1 NetworkPolicy: kept as it is written. */
+/** networking.k8s.io/v1 NetworkPolicy: stored but not enforced. */
 export const NETWORK_POLICY: ResourceType = builtInKind({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
@@ -59,7 +59,7 @@ export const NETWORK_POLICY: ResourceType = builtInKind({
   },
 });
 
-/** It is about what comes in; about what goes out only when it says something of that. */
+/** Every policy covers ingress; it covers egress only if it has egress rules. */
 function withTypes(policy: ApiObject): ApiObject {
   const given = spec(policy);
   if (items(given, 'policyTypes').length > 0) return policy;

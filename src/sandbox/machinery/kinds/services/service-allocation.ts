@@ -14,9 +14,9 @@ import {
 } from '../../fields.ts';
 import type { Storage, StoredEvent } from '../../storage/stored.ts';
 
-/** Where the numbers of Services come from. Each call gives one that no stored Service has. */
+/** Allocates values for Services. Each call returns a value that no stored Service has. */
 export interface ServiceAllocators {
-  /** An IPv4 address out of the cluster's range. */
+  /** An IPv4 address from the cluster's range. */
   readonly allocateClusterIp: () => string;
   /** 30000–32767. */
   readonly allocateNodePort: () => number;
@@ -27,9 +27,9 @@ const needsNodePort = (type: string) => type === 'NodePort' || type === 'LoadBal
 const typeOf = (service: ApiObject) => text(spec(service), 'type') || 'ClusterIP';
 
 /**
- * What an update need not repeat, and what goes with a type that no longer has it: patchAllocatedValues and
- * dropTypeDependentFields of pkg/registry/core/service. Clients that write a Service as they first had it would clear
- * its address otherwise.
+ * Carries over values that an update may omit, and drops values that the new type does not have: patchAllocatedValues
+ * and dropTypeDependentFields of pkg/registry/core/service. Otherwise, a client that resends its original manifest
+ * would clear the address.
  */
 export function carryOver(service: ApiObject, old: ApiObject): ApiObject {
   const before = spec(old);
@@ -85,7 +85,7 @@ function nodePortChanges(wanted: JsonObject, before: JsonObject, oldType: string
 
 const portKey = (port: JsonObject) => `${text(port, 'protocol')}/${number(port, 'port') ?? 0}`;
 
-/** The Service with an address, families and node ports, as far as its type has them. */
+/** The Service with a cluster IP, IP families and node ports, as its type requires. */
 export function withAllocations(
   service: ApiObject,
   { allocateClusterIp, allocateNodePort }: ServiceAllocators,
@@ -112,7 +112,7 @@ export function withAllocations(
 }
 
 function familiesOf(given: JsonObject, address: string): Changes {
-  // Nobody but the owner of its endpoints knows their family, so it may have both.
+  // Without a selector, only the owner of the endpoints knows their family, so the Service may have both.
   const open = address === 'None' && Object.keys(section(given, 'selector')).length === 0;
   const policy = text(given, 'ipFamilyPolicy') || (open ? 'RequireDualStack' : 'SingleStack');
   const family = address.includes(':') ? 'IPv6' : 'IPv4';
@@ -124,13 +124,13 @@ function familiesOf(given: JsonObject, address: string): Changes {
 }
 
 const SERVICES = { group: '', resource: 'services' };
-/** 10.96.0.0/16 without its first addresses, which clusters keep for the API server and DNS. */
+/** 10.96.0.0/16 without its first addresses, which clusters reserve for the API server and DNS. */
 const FIRST_ADDRESS = 256;
 const ADDRESSES = 65_000;
 const FIRST_NODE_PORT = 30_000;
 const NODE_PORTS = 2_768;
 
-/** Numbers that no stored Service has. What a dry run or a refused create took comes round again. */
+/** Allocates values that no stored Service has. Values taken by a dry run or a rejected create are reused later. */
 export function createServiceAllocators(
   storage: Pick<Storage, 'list' | 'watch' | 'revision'>,
 ): ServiceAllocators {
@@ -148,7 +148,7 @@ export function createServiceAllocators(
       const candidate = name(next++ % count);
       if (!used.has(candidate)) return candidate;
     }
-    throw new Error('the sandbox has no address left for another Service');
+    throw new Error('the sandbox has no cluster IP or node port left for another Service');
   };
   return {
     allocateClusterIp: () =>

@@ -3,13 +3,13 @@ import type { ApiObject } from '../../api-object.ts';
 import { records, text, texts, number, spec, status, section, stringMap } from '../../fields.ts';
 import type { PrinterColumn } from '../../resource-type.ts';
 
-/** `a=1,b=2` by key, as labels are shown; `<none>` for none. */
+/** Labels as `a=1,b=2`, sorted by key; `<none>` if empty. */
 export function shownLabels(labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return pairs.length === 0 ? '<none>' : pairs.sort().join(',');
 }
 
-/** The columns of pkg/printers/internalversion/printers.go without Age, which stands before the last. */
+/** The columns of pkg/printers/internalversion/printers.go without Age, which comes before the last column. */
 export const SERVICE_COLUMNS: readonly PrinterColumn[] = [
   {
     name: 'Type',

@@ -14,7 +14,7 @@ import type { Cause } from '../../failure.ts';
 import { labelProblems } from '../label-problems.ts';
 import { isPort, labelProblem, PORT_RANGE, portNameProblems } from '../name-problems.ts';
 
-// The rules of ValidateService in pkg/apis/core/validation/validation.go, in its order and its words.
+// The rules of ValidateService in pkg/apis/core/validation/validation.go, in the same order and words.
 
 const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
@@ -109,7 +109,10 @@ function duplicateNames(ports: readonly JsonObject[]): readonly Cause[] {
   );
 }
 
-/** A port is the same where number and protocol are. What is shown is the API server's own struct, in its order. */
+/**
+ * Two ports are duplicates if number and protocol match. The message prints the API server's own struct, in its field
+ * order.
+ */
 function duplicatePorts(ports: readonly JsonObject[]): readonly Cause[] {
   const keys = ports.map((port) => `${text(port, 'protocol')}/${number(port, 'port') ?? 0}`);
   return ports.flatMap((port, index) => {
@@ -194,7 +197,10 @@ function trafficProblems(given: JsonObject, type: string): readonly Cause[] {
   ];
 }
 
-/** ValidateServiceUpdate: an address stays, also when the Service changes between the types that have one. */
+/**
+ * Follows ValidateServiceUpdate: the cluster IP is immutable, also when the Service changes between types that have
+ * one.
+ */
 export function serviceUpdateProblems(service: ApiObject, old: ApiObject): readonly Cause[] {
   const [wanted, before] = [spec(service), spec(old)];
   if (text(wanted, 'type') === 'ExternalName' || text(before, 'type') === 'ExternalName') return [];

@@ -14,7 +14,7 @@ const create = (spec: object) => toJson(created(SERVICE, { spec: { ...spec } }))
 const problems = (spec: object) => createProblems(SERVICE, { spec: { ...spec } });
 const port = { port: 80 };
 
-test('a Service is completed as the API server completes it', () => {
+test('a Service gets the same defaults as in the API server', () => {
   expect(create({ ports: [port], selector: { a: 'b' } })).toMatchObject({
     spec: {
       ports: [{ protocol: 'TCP', port: 80, targetPort: 80 }],
@@ -31,14 +31,14 @@ test('a Service is completed as the API server completes it', () => {
   });
 });
 
-test('an address that it asks for is its own', () => {
+test('a requested address is kept', () => {
   expect(create({ ports: [port], clusterIP: '10.0.0.77' }).spec).toMatchObject({
     clusterIP: '10.0.0.77',
     clusterIPs: ['10.0.0.77'],
   });
 });
 
-test('a headless Service has no address, and both families when nobody selects its pods', () => {
+test('a headless Service has no address, and both families if it has no selector', () => {
   expect(create({ clusterIP: 'None' }).spec).toMatchObject({
     clusterIP: 'None',
     clusterIPs: ['None'],
@@ -51,7 +51,7 @@ test('a headless Service has no address, and both families when nobody selects i
   });
 });
 
-test('an ExternalName has no address', () => {
+test('an ExternalName Service has no address', () => {
   expect(create({ type: 'ExternalName', externalName: 'a.b' }).spec).toEqual({
     type: 'ExternalName',
     sessionAffinity: 'None',
@@ -59,13 +59,13 @@ test('an ExternalName has no address', () => {
   });
 });
 
-test('a target port of zero is none', () => {
+test('a target port of zero counts as absent', () => {
   expect(create({ ports: [{ port: 80, targetPort: 0 }] }).spec).toMatchObject({
     ports: [{ targetPort: 80 }],
   });
 });
 
-test('client affinity lasts three hours, and settings of no affinity are dropped', () => {
+test('client IP affinity lasts three hours by default, and affinity settings without affinity are dropped', () => {
   expect(create({ ports: [port], sessionAffinity: 'ClientIP' }).spec).toMatchObject({
     sessionAffinityConfig: { clientIP: { timeoutSeconds: 10_800 } },
   });
@@ -74,7 +74,7 @@ test('client affinity lasts three hours, and settings of no affinity are dropped
   ).not.toHaveProperty('sessionAffinityConfig');
 });
 
-test.each(['NodePort', 'LoadBalancer'])('a %s has a node port', (type) => {
+test.each(['NodePort', 'LoadBalancer'])('a %s Service has a node port', (type) => {
   expect(create({ ports: [port], type }).spec).toMatchObject({
     ports: [{ nodePort: 30_007 }],
     externalTrafficPolicy: 'Cluster',
@@ -183,25 +183,25 @@ test.each([
       'spec.externalTrafficPolicy: Invalid value: "Local": may only be set for externally-accessible services',
     ],
   ],
-])('a Service is refused when it %s', (_when, spec, expected) => {
+])('a Service is rejected if it %s', (_when, spec, expected) => {
   expect(problems(spec)).toEqual(expected);
 });
 
 test.each([{ ports: [port] }, { clusterIP: 'None' }, { type: 'ExternalName', externalName: 'a.b' }])(
-  'nothing is wrong with %j',
+  '%j is valid',
   (spec) => {
     expect(problems(spec)).toEqual([]);
   },
 );
 
-test('an update that leaves the address out keeps it', () => {
+test('an update that omits the address keeps it', () => {
   const old = created(SERVICE, { spec: { ports: [port], clusterIP: '10.0.0.9' } });
   expect(updated(SERVICE, { spec: { ports: [{ port: 81 }] } }, old)).toMatchObject({
     spec: { clusterIP: '10.0.0.9', clusterIPs: ['10.0.0.9'], ipFamilies: ['IPv4'], ports: [{ port: 81 }] },
   });
 });
 
-test('an update that leaves node ports out keeps them', () => {
+test('an update that omits node ports keeps them', () => {
   const old = created(SERVICE, { spec: { type: 'NodePort', ports: [{ port: 80, nodePort: 30_100 }] } });
   expect(updated(SERVICE, { spec: { type: 'NodePort', ports: [port] } }, old)).toMatchObject({
     spec: { ports: [{ nodePort: 30_100 }] },
@@ -220,12 +220,12 @@ test('a Service that becomes an ExternalName loses its address', () => {
 test.each([
   ['10.0.0.99', 'spec.clusterIPs[0]: Invalid value: ["10.0.0.99"]: may not change once set'],
   ['None', 'spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set'],
-])('the address may not become %s', (clusterIP, problem) => {
+])('the address may not change to %s', (clusterIP, problem) => {
   const before = { spec: { ports: [port] } };
   expect(updateProblems(SERVICE, before, { spec: { ports: [port], clusterIP } })).toEqual([problem]);
 });
 
-test('the name of a Service begins with a letter', () => {
+test('the name of a Service must start with a letter', () => {
   const { nameProblem } = typeOf(SERVICE).strategy;
   expect(nameProblem?.('1abc')).toContain('a DNS-1035 label must consist of');
   expect(nameProblem?.('abc')).toBeUndefined();
@@ -240,6 +240,6 @@ test.each([
     ['LoadBalancer', '10.0.0.7', '<pending>', '80:30007/TCP', '<none>'],
   ],
   [{ ports: [port], externalIPs: ['1.2.3.4'] }, ['ClusterIP', '10.0.0.7', '1.2.3.4', '80/TCP', '<none>']],
-])('%j is shown as kubectl shows it', (spec, expected) => {
+])('%j is printed as kubectl prints it', (spec, expected) => {
   expect(Object.values(cells(SERVICE, created(SERVICE, { spec: spec })))).toEqual(expected);
 });

@@ -99,7 +99,7 @@ export const serviceKind = (allocators: ServiceAllocators): ResourceType =>
     },
   });
 
-/** SetDefaults_Service of pkg/apis/core/v1/defaults.go, as far as the schema cannot say it. */
+/** Follows SetDefaults_Service of pkg/apis/core/v1/defaults.go, for defaults that the schema cannot express. */
 function withServiceDefaults(service: ApiObject): ApiObject {
   const given = spec(service);
   const type = text(given, 'type') || 'ClusterIP';
@@ -133,7 +133,7 @@ function withTargetPort(port: JsonValue): JsonValue {
   });
 }
 
-/** Three hours, unless it says how long a client is sent to the same pod. */
+/** The session affinity timeout defaults to three hours. */
 function affinityOf(given: JsonObject): JsonObject {
   const clientIP = section(given, 'sessionAffinityConfig', 'clientIP');
   return { clientIP: has(clientIP, 'timeoutSeconds') ? clientIP : { timeoutSeconds: 10_800 } };

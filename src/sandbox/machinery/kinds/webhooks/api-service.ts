@@ -9,7 +9,7 @@ import { AGE, builtInKind } from '../built-in-kind.ts';
 import { pathSegmentProblem } from '../name-problems.ts';
 import { BOOLEAN, BYTES, CONDITIONS, INT32, object, STRING, withDefault } from '../schema-words.ts';
 
-/** apiregistration.k8s.io/v1 APIService: kept, but nothing is served for it. */
+/** apiregistration.k8s.io/v1 APIService: stored; the sandbox does not proxy to extension API servers. */
 export const API_SERVICE: ResourceType = builtInKind({
   apiVersion: 'apiregistration.k8s.io/v1',
   kind: 'APIService',
@@ -44,7 +44,7 @@ export const API_SERVICE: ResourceType = builtInKind({
   },
 });
 
-/** Its Available condition. The aggregator would ask the Service; here, nobody forwards to it. */
+/** The Available condition. A real aggregator would probe the Service; the sandbox does not proxy. */
 function conditionOf(service: ApiObject): JsonObject {
   const at = service.metadata.creationTimestamp ?? '';
   const told = record(spec(service), 'service');
@@ -79,7 +79,7 @@ function shownAvailable(service: ApiObject): string {
   return is === 'True' ? is : `${is} (${text(condition, 'reason')})`;
 }
 
-/** ValidateAPIService of kube-aggregator, in its order and its words. */
+/** Follows ValidateAPIService of kube-aggregator, in the same order and words. */
 function apiServiceProblems(service: ApiObject): readonly Cause[] {
   const given = spec(service);
   const { name = '' } = service.metadata;

@@ -5,9 +5,9 @@ import type { Cause } from '../../failure.ts';
 import { invalidValue, requiredValue } from '../../schema/causes.ts';
 import { isPort, PORT_RANGE } from '../name-problems.ts';
 
-// Where a webhook is: the rules of k8s.io/apiserver/pkg/util/webhook/validation.go, in its order and its words.
+// The rules of k8s.io/apiserver/pkg/util/webhook/validation.go, in the same order and words.
 
-/** What is wrong with a WebhookClientConfig. */
+/** The problems of a WebhookClientConfig. */
 export function clientConfigProblems(config: JsonObject, field: string): readonly Cause[] {
   const url = optionalText(config, 'url');
   const service = record(config, 'service');
@@ -21,11 +21,11 @@ export function clientConfigProblems(config: JsonObject, field: string): readonl
 }
 
 const FORM = '; desired format: https://host[/path]';
-/** RFC 3986, appendix B, with the authority taken apart. */
+/** RFC 3986, appendix B, with the authority split into its parts. */
 const URL_PARTS =
   /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/(?:([^/?#@]*)@)?([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/;
 
-// eslint-disable-next-line no-control-regex -- they are what is looked for
+// eslint-disable-next-line no-control-regex -- the pattern searches for control characters
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 function urlProblems(url: string, field: string): readonly Cause[] {
@@ -46,7 +46,7 @@ function urlProblems(url: string, field: string): readonly Cause[] {
   ];
 }
 
-/** What Go's net/url says of text that is no URL, for the mistakes that people make. */
+/** The error of Go's net/url for common mistakes. */
 function syntaxProblem(url: string): string | undefined {
   if (CONTROL.test(url)) return 'net/url: invalid control character in URL';
   if (url.startsWith(':')) return 'missing protocol scheme';
@@ -71,11 +71,11 @@ function serviceProblems(service: JsonObject, field: string): readonly Cause[] {
   ];
 }
 
-/** Each segment of a path is a DNS subdomain; only the last may be empty. */
+/** Each path segment must be a DNS subdomain; only the last may be empty. */
 function pathProblems(path: string, field: string): readonly Cause[] {
   if (path === '' || path === '/') return [];
   if (path === '//') return [invalidValue(field, path, 'segment[0] may not be empty')];
-  // The API server leaves out the first character whatever it is.
+  // The API server drops the first character without checking it.
   const segments = path.slice(1).replace(/\/$/, '').split('/');
   return [
     ...(path.startsWith('/') ? [] : [invalidValue(field, path, "must start with a '/'")]),

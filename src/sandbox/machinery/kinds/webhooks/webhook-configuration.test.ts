@@ -19,7 +19,7 @@ const HEALTHY = {
 const RULE = { apiGroups: ['*'], apiVersions: ['*'], resources: ['*'], operations: ['*'] };
 const problems = (change: object) => createProblems(MUTATING, { webhooks: [{ ...HEALTHY, ...change }] });
 
-test('a webhook is completed as the API server completes it', () => {
+test('a webhook gets the same defaults as in the API server', () => {
   const service = { name: 'a', namespace: 'b' };
   const rules = [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }];
   const configuration = created(VALIDATING, { webhooks: [{ ...HEALTHY, clientConfig: { service }, rules }] });
@@ -37,7 +37,7 @@ test('a webhook is completed as the API server completes it', () => {
   ]);
 });
 
-test('only a mutating webhook may be asked again', () => {
+test('only a mutating webhook may be reinvoked', () => {
   expect(toJson(created(MUTATING, { webhooks: [HEALTHY] })).webhooks).toMatchObject([
     { reinvocationPolicy: 'Never' },
   ]);
@@ -46,7 +46,7 @@ test('only a mutating webhook may be asked again', () => {
   );
 });
 
-test('nothing is wrong with a webhook that says what it must', () => {
+test('a webhook with only the required fields is valid', () => {
   expect(problems({})).toEqual([]);
 });
 
@@ -235,23 +235,23 @@ test.each([
     },
     ['webhooks[0].matchConditions: Too many: 65: must have at most 64 items'],
   ],
-])('a webhook is refused that %s', (_what, change, expected) => {
+])('a webhook is rejected that %s', (_what, change, expected) => {
   expect(problems(change)).toEqual(expected);
 });
 
-test('a name in capitals is no domain', () => {
+test('a name with capitals is not a domain', () => {
   expect(problems({ name: 'A.b.c' })[0]).toContain(
     `webhooks[0].name: Invalid value: "A.b.c": ${SUBDOMAIN_PROBLEM}`,
   );
 });
 
-test('two webhooks of a configuration have two names', () => {
+test('the webhooks of a configuration must have unique names', () => {
   expect(createProblems(MUTATING, { webhooks: [HEALTHY, HEALTHY] })).toEqual([
     'webhooks[1].name: Duplicate value: "a.b.c"',
   ]);
 });
 
-test('the expression of a condition must compile', () => {
+test('the expression of a match condition must compile', () => {
   expect(problems({ matchConditions: [{ name: 'a', expression: 'nobody.name' }] })[0]).toContain(
     'webhooks[0].matchConditions[0].expression: Invalid value: "nobody.name": compilation failed: ',
   );
@@ -262,7 +262,7 @@ test('the expression of a condition must compile', () => {
   ).toEqual([]);
 });
 
-test('what the sandbox lacks is refused in a condition, and what is no condition', () => {
+test('a match condition with an unsupported variable or a result other than bool is rejected', () => {
   const problemOf = (expression: string) => problems({ matchConditions: [{ name: 'a', expression }] });
   const refused = (expression: string, why: string) =>
     `webhooks[0].matchConditions[0].expression: Invalid value: ${JSON.stringify(expression)}: ${why}`;
@@ -275,11 +275,11 @@ test('what the sandbox lacks is refused in a condition, and what is no condition
   expect(problemOf('1 + 1')).toEqual([refused('1 + 1', 'must evaluate to bool')]);
 });
 
-test('a CA bundle may be anything: only a call finds out', () => {
+test('a CA bundle is not validated before the webhook is called', () => {
   expect(problems({ clientConfig: { url: 'https://a', caBundle: 'YWJj' } })).toEqual([]);
 });
 
-test('generations are counted, and webhooks shown as a number', () => {
+test('generations count changes, and the table shows the number of webhooks', () => {
   expect(typeOf(MUTATING).strategy.countsGenerations).toBe(true);
   expect(cells(MUTATING, created(MUTATING, { webhooks: [HEALTHY] }))).toEqual({ Webhooks: 1 });
   expect(cells(MUTATING, created(MUTATING, {}))).toEqual({ Webhooks: 0 });

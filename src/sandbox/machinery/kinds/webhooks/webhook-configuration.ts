@@ -25,7 +25,7 @@ const RULES = listOf(
   }),
 );
 
-/** WebhookClientConfig, of admission webhooks. */
+/** WebhookClientConfig of admission webhooks. */
 const CLIENT_CONFIG = object({
   url: STRING,
   service: object({ namespace: STRING, name: STRING, path: STRING, port: withDefault(INT32, 443) }),

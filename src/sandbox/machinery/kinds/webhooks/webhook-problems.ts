@@ -17,16 +17,16 @@ import { clientConfigProblems } from './client-config-problems.ts';
 import { selectorProblems } from '../label-problems.ts';
 import { webhookRuleProblems } from './webhook-rule-problems.ts';
 
-// The rules of pkg/apis/admissionregistration/validation/validation.go, in its order and its words. caBundle is not among
-// them: it need only be base64, and what is no certificate fails when the webhook is called.
+// The rules of pkg/apis/admissionregistration/validation/validation.go, in the same order and words. caBundle is
+// not checked: it only has to be base64, and an invalid certificate fails when the webhook is called.
 
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
 const MOST_CONDITIONS = 64;
-/** What the expression of a match condition can see. The API server has an `authorizer` too. */
+/** The variables of a match condition. The API server also has `authorizer`. */
 const CONDITION_VARIABLES = ['object', 'oldObject', 'request'];
 
-/** What is wrong with a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
+/** The problems of a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
 export function webhookProblems(configuration: ApiObject): readonly Cause[] {
   const webhooks = records(configuration, 'webhooks');
   const names = webhooks.map((webhook) => text(webhook, 'name'));
@@ -82,7 +82,7 @@ function wordProblems(
   return [unsupportedValue(`${field}.${name}`, word, supported)];
 }
 
-/** Names of webhooks are domains: who owns the domain owns the name. */
+/** Webhook names are fully qualified domain names, so that owners of different domains cannot clash. */
 function qualifiedNameProblems(name: string, field: string): readonly Cause[] {
   if (name === '') return [requiredValue(field)];
   const problem = subdomainProblem(name);
@@ -145,6 +145,6 @@ function expressionProblem(expression: string): string | undefined {
   }
 }
 
-/** Whether the variable is named, outside of texts and not as a field. */
+/** Whether the expression refers to the variable, other than in a string literal or as a field name. */
 const asksAuthorizer = (expression: string): boolean =>
   /(?<![.\w])authorizer\b/.test(expression.replaceAll(/'[^']*'|"[^"]*"/g, ''));

@@ -6,7 +6,7 @@ import { invalidValue, requiredValue, unsupportedValue } from '../../schema/caus
 const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const SCOPES = ['*', 'Cluster', 'Namespaced'];
 
-/** What is wrong with one rule of a webhook (validateRuleWithOperations, same source as webhook-problems.ts). */
+/** The problems of one webhook rule (validateRuleWithOperations, in the same source file as webhook-problems.ts). */
 export function webhookRuleProblems(rule: JsonObject, field: string): readonly Cause[] {
   const scope = text(rule, 'scope');
   return [
@@ -28,7 +28,7 @@ export function webhookRuleProblems(rule: JsonObject, field: string): readonly C
   ];
 }
 
-/** There is at least one item, and `*` stands alone. */
+/** The list must not be empty, and `*` excludes other items. */
 function listProblems(rule: JsonObject, field: string, name: string, called: string): readonly Cause[] {
   const list = texts(rule, name);
   if (list.length === 0) return [requiredValue(`${field}.${name}`)];
@@ -36,7 +36,7 @@ function listProblems(rule: JsonObject, field: string, name: string, called: str
   return [invalidValue(`${field}.${name}`, list, `if '*' is present, must not specify other ${called}`)];
 }
 
-/** Patterns may not say what a pattern before them has said already. */
+/** A pattern may not repeat what an earlier pattern matches. */
 function resourcesProblems(resources: readonly string[], field: string): readonly Cause[] {
   if (resources.length === 0) return [requiredValue(field)];
   // As in the API server, the last pattern without a subresource decides.

@@ -19,7 +19,7 @@ import {
   withDefault,
 } from '../schema-words.ts';
 
-/** policy/v1 PodDisruptionBudget: kept; nothing is evicted here. */
+/** policy/v1 PodDisruptionBudget: stored; the sandbox does not evict pods. */
 export const POD_DISRUPTION_BUDGET: ResourceType = builtInKind({
   apiVersion: 'policy/v1',
   kind: 'PodDisruptionBudget',
@@ -78,7 +78,10 @@ const shownShare = (share: JsonValue | undefined) =>
 
 const EVICTION_POLICIES = ['AlwaysAllow', 'IfHealthyBudget'];
 
-/** ValidatePodDisruptionBudgetSpec of pkg/apis/policy/validation; what is shown is the API server's own struct. */
+/**
+ * Follows ValidatePodDisruptionBudgetSpec of pkg/apis/policy/validation; the message prints the API server's own
+ * struct.
+ */
 function budgetProblems(budget: ApiObject): readonly Cause[] {
   const given = spec(budget);
   const [least, most] = [value(given, 'minAvailable'), value(given, 'maxUnavailable')];
@@ -102,7 +105,7 @@ function budgetProblems(budget: ApiObject): readonly Cause[] {
   ];
 }
 
-/** A number of pods, or a share of them in per cent. */
+/** A number or a percentage of pods. */
 function shareProblems(share: JsonValue | undefined, field: string): readonly Cause[] {
   if (typeof share === 'number' && share < 0) {
     return [invalidValue(field, share, 'must be greater than or equal to 0')];

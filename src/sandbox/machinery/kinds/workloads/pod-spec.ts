@@ -11,8 +11,8 @@ import {
   withDefault,
 } from '../schema-words.ts';
 
-// Nothing runs here, so pods are kept as they are written: only what merges by key has to be known, because `kubectl apply`
-// sends no more of those lists than has changed, and the defaults that every pod shows.
+// The sandbox does not run pods and stores most fields unchanged. The schema only has the lists that merge by key,
+// because `kubectl apply` sends partial lists, and the defaults that every pod shows.
 
 const open = openObject({});
 

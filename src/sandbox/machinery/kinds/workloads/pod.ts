@@ -37,7 +37,7 @@ function wide(name: string, description: string, read: (pod: ApiObject) => strin
   return { name, type: 'string', priority: 1, description, value: (pod) => read(pod) || '<none>' };
 }
 
-/** v1 Pod: kept, never run. */
+/** v1 Pod: stored but not run. */
 export const POD: ResourceType = builtInKind({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -71,7 +71,10 @@ export const POD: ResourceType = builtInKind({
   },
 });
 
-/** The spec of a pod or a template whose containers say when to pull: an image without a fixed tag may be another tomorrow. */
+/**
+ * Sets imagePullPolicy on all containers of a pod or template. It defaults to Always for an image without a fixed
+ * tag, because such an image may change.
+ */
 export function withPullPolicies(podSpec: JsonObject): JsonObject {
   const lists = ['containers', 'initContainers'].filter((name) => Array.isArray(podSpec[name]));
   if (lists.length === 0) return podSpec;
@@ -87,7 +90,7 @@ const pulled = (podSpec: JsonObject, list: string): JsonValue =>
     return { ...container, imagePullPolicy: floating ? 'Always' : 'IfNotPresent' };
   });
 
-/** The rules of ValidatePodSpec that are about what every container has. */
+/** The rules of ValidatePodSpec for fields that every container has. */
 export function containerProblems(podSpec: JsonObject, field: string): readonly Cause[] {
   const containers = records(podSpec, 'containers');
   if (containers.length === 0) return [requiredValue(`${field}.containers`)];

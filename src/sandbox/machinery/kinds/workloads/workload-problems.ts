@@ -7,7 +7,7 @@ import { invalidValue, requiredValue } from '../../schema/causes.ts';
 import { selectorProblems } from '../label-problems.ts';
 import { containerProblems } from './pod.ts';
 
-/** What is wrong with a Deployment or ReplicaSet (pkg/apis/apps/validation). */
+/** The problems of a Deployment or ReplicaSet (pkg/apis/apps/validation). */
 export function workloadProblems(workload: ApiObject, called: 'deployment' | 'replicaset'): readonly Cause[] {
   const template = section(workload, 'spec', 'template');
   return [
@@ -19,7 +19,7 @@ export function workloadProblems(workload: ApiObject, called: 'deployment' | 're
   ];
 }
 
-/** What is counted among all replicas. */
+/** Status counters that may not exceed `replicas`. */
 const PARTS = ['fullyLabeledReplicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'];
 
 function countProblems(workload: ApiObject): readonly Cause[] {
@@ -43,7 +43,7 @@ function notNegative(workload: ApiObject, name: string): readonly Cause[] {
   return count >= 0 ? [] : [invalidValue(`spec.${name}`, count, 'must be greater than or equal to 0')];
 }
 
-/** It selects something, and at least the pods of its own template. */
+/** The selector must not be empty and must match the labels of the pod template. */
 function selectionProblems(workload: ApiObject, called: string): readonly Cause[] {
   const selector = record(spec(workload), 'selector');
   const labels = stringMap(section(workload, 'spec', 'template', 'metadata'), 'labels');
@@ -62,7 +62,7 @@ function selectionProblems(workload: ApiObject, called: string): readonly Cause[
   return matchesSelector(normal, labels) ? [] : [mismatch];
 }
 
-/** Its pods would be orphans under another selector. */
+/** The selector is immutable, because a new selector would orphan the existing pods. */
 export function workloadUpdateProblems(workload: ApiObject, old: ApiObject): readonly Cause[] {
   const selector = section(workload, 'spec', 'selector');
   if (isEqual(selector, section(old, 'spec', 'selector'))) return [];

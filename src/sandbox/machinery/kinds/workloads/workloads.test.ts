@@ -20,7 +20,7 @@ describe('a Deployment', () => {
   };
   const healthy: JsonObject = { selector: { matchLabels: { a: 'b' } }, template };
 
-  test('is completed as the API server completes it', () => {
+  test('gets the same defaults as in the API server', () => {
     expect(toJson(created(DEPLOYMENT, { spec: healthy }))).toMatchObject({
       spec: {
         replicas: 1,
@@ -41,7 +41,7 @@ describe('a Deployment', () => {
     });
   });
 
-  test('keeps what is not known of its pods', () => {
+  test('keeps unknown fields of its pod template', () => {
     const spec = { ...healthy, template: { ...template, spec: { ...template.spec, invented: 1 } } };
     expect(created(DEPLOYMENT, { spec })).toMatchObject({ spec: { template: { spec: { invented: 1 } } } });
   });
@@ -91,7 +91,7 @@ describe('a Deployment', () => {
     expect(createProblems(DEPLOYMENT, { spec: { ...healthy, ...change } })).toEqual(expected);
   });
 
-  test('keeps its selector', () => {
+  test('has an immutable selector', () => {
     const after = { spec: { ...healthy, selector: { matchLabels: { z: 'b' } } } };
     expect(updateProblems(DEPLOYMENT, { spec: healthy }, after)).toEqual([
       'spec.selector: Invalid value: {"matchLabels":{"z":"b"}}: field is immutable',
@@ -115,13 +115,13 @@ describe('a Deployment', () => {
       { updatedReplicas: -1 },
       ['status.updatedReplicas: Invalid value: -1: must be greater than or equal to 0'],
     ],
-  ])('whose status says that %s', (_what, status, expected) => {
+  ])('with a status where %s', (_what, status, expected) => {
     const deployment = decoded(DEPLOYMENT, { spec: healthy, status });
     const problems = typeOf(DEPLOYMENT).strategy.validate(deployment);
     expect(problems.map(({ field, message }) => `${field}: ${message}`)).toEqual(expected);
   });
 
-  test('shows how far it is', () => {
+  test('shows its rollout progress', () => {
     expect(cells(DEPLOYMENT, created(DEPLOYMENT, { spec: healthy }))).toEqual({
       Ready: '0/1',
       'Up-to-date': 0,
@@ -140,12 +140,12 @@ describe('a Pod', () => {
     ['host:5000/i', 'Always'],
     ['i:1', 'IfNotPresent'],
     ['i@sha256:0', 'IfNotPresent'],
-  ])('of the image %s pulls %s', (image, imagePullPolicy) => {
+  ])('with the image %s pulls %s', (image, imagePullPolicy) => {
     const pod = created('v1 Pod', { spec: { containers: [{ name: 'c', image }] } });
     expect(pod).toMatchObject({ spec: { containers: [{ imagePullPolicy }] }, status: { phase: 'Pending' } });
   });
 
-  test('has containers, each with a name of its own and an image', () => {
+  test('needs containers with unique names and an image', () => {
     const containers = [{}, { name: 'a', image: ' x ' }, { name: 'a', image: 'x' }];
     expect(createProblems('v1 Pod', { spec: { containers } })).toEqual([
       'spec.containers[0].name: Required value',
@@ -155,7 +155,7 @@ describe('a Pod', () => {
     ]);
   });
 
-  test('shows what its containers are waiting for', () => {
+  test('shows why its containers wait', () => {
     const containerStatuses = [
       { ready: true, restartCount: 2, state: { waiting: { reason: 'CrashLoopBackOff' } } },
     ];
@@ -195,7 +195,7 @@ test.each([
   expect(createProblems(BUDGET, { spec })).toEqual(expected);
 });
 
-test('a PodDisruptionBudget has one measure', () => {
+test('a PodDisruptionBudget may set only one limit', () => {
   expect(createProblems(BUDGET, { spec: { minAvailable: 1, maxUnavailable: 1 } })[0]).toContain(
     'minAvailable and maxUnavailable cannot be both set',
   );

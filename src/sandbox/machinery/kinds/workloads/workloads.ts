@@ -19,7 +19,7 @@ import {
 import { shownSelector } from '../selector-text.ts';
 import { workloadProblems, workloadUpdateProblems } from './workload-problems.ts';
 
-// Kept, never run: no controller makes pods of them.
+// Stored only: no controller creates pods for them.
 
 const SCALE = {
   specReplicasPath: '.spec.replicas',
@@ -172,7 +172,7 @@ function replicasColumn(name: string, description: string, field: string): Print
   return { name, type: 'integer', description, value: (workload) => statusNumber(workload, field) };
 }
 
-/** A rolling update, of a quarter of the pods at a time, unless it says otherwise (pkg/apis/apps/v1/defaults.go). */
+/** The strategy defaults to a rolling update of 25 % of the pods (pkg/apis/apps/v1/defaults.go). */
 function withRollout(deployment: ApiObject): ApiObject {
   const given = spec(deployment);
   const told = section(given, 'strategy');
