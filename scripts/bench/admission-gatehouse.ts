@@ -13,7 +13,7 @@ import { createClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
 import { watchEventLoop } from '../../src/server/event-loop.ts';
-import { createMetrics } from '../../src/server/metrics.ts';
+import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { createPressure, mostBodyBytes } from '../../src/server/pressure.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
 import { buildWebhookServer, type WebhookServer } from '../../src/server/webhook-server.ts';

@@ -6,7 +6,7 @@ import { type KubeClient, createClient } from '../kube/client.ts';
 import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
 import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
 import { type ServerClock, createServerClock } from '../kube/server-clock.ts';
-import type { Metrics } from '../server/metrics.ts';
+import type { Metrics } from '../server/metrics/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJson } from '../json/json.ts';

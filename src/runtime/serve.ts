@@ -15,7 +15,7 @@ import { createListener, type Listener } from '../server/listener.ts';
 import type { StatusPageDeps } from '../server/status-page/status-page.ts';
 import type { DevUrl } from '../config/dev-url.ts';
 import { type Context, connect, type Connected } from './context.ts';
-import { createMetrics } from '../server/metrics.ts';
+import { createMetrics } from '../server/metrics/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
 import { createPressure, mostBodyBytes } from '../server/pressure.ts';
 import { WEBHOOK_LIMITS, type WebhookDeps } from '../server/webhook-server.ts';

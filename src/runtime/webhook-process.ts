@@ -1,6 +1,6 @@
 /** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing but UniqueClaims. */
 import type { WebhookDeps } from '../server/webhook-server.ts';
-import type { RestoreWindowFigures } from '../server/restore-metrics.ts';
+import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 import { windowState } from '../restore/window.ts';
 import { untilPassed, type HealthCheck } from '../server/health.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';

@@ -1,7 +1,7 @@
 /** What the log says of each admission: who, what, and how it went. Objects never. */
 import type { Decision } from '../admission/review/decision.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
-import type { Outcome } from './metrics.ts';
+import type { Outcome } from './metrics/metrics.ts';
 
 export interface Answered {
   readonly webhook: 'mutate' | 'validate';

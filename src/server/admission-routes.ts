@@ -15,7 +15,7 @@ import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
 import { abortInTime } from './answer-signal.ts';
 import { failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
 import type { Log } from '../log.ts';
-import type { Metrics, Outcome } from './metrics.ts';
+import type { Metrics, Outcome } from './metrics/metrics.ts';
 import type { Pressure } from './pressure.ts';
 import { refuseUnderPressure, toBusy } from './pressure-hook.ts';
 import { endAnswered, outcomeAttribute, reviewAttributes, type ServerTracing } from './tracing.ts';

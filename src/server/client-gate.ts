@@ -5,7 +5,7 @@ import type { Server } from 'node:https';
 
 import { busy, failure, send, type Answer, type Reply } from './answer.ts';
 import { clientOf, type Client, type ClientTrust } from './client-trust.ts';
-import type { ConnectionMetrics } from './connection-metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import type { Log } from '../log.ts';
 
 export interface ClientGate {
@@ -18,7 +18,7 @@ export interface ClientGate {
 
 export interface ClientGateDeps {
   readonly log: Pick<Log, 'warn'>;
-  readonly metrics: Pick<ConnectionMetrics, 'refusedClient'>;
+  readonly metrics: Pick<Metrics, 'refusedClient'>;
 }
 
 type Standing = Exclude<Client, { readonly kind: 'refused' }> & { readonly trust: ClientTrust };

@@ -14,7 +14,7 @@ import {
 import { groupResourceName } from '../json/kube-object.ts';
 import { answerSignal } from './answer-signal.ts';
 import { busy, retry, send, type Reply } from './answer.ts';
-import type { ConversionMetrics } from './conversion-metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { createFairShare } from './fair-share.ts';
 import type { Log } from '../log.ts';
 import { sendLong } from './long-answer.ts';
@@ -25,7 +25,7 @@ export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
   /** Bytes of the largest review that is taken. */
   readonly bodyLimit: number;
   readonly log: Log;
-  readonly metrics: ConversionMetrics;
+  readonly metrics: Pick<Metrics, 'conversion'>;
 }
 
 interface ConvertRoute {
@@ -127,7 +127,7 @@ async function tracedConvert(
   const route = definition === undefined ? '/convert' : '/convert/:definition';
   const name = definition === undefined ? 'convert' : `convert ${definition}`;
   const span = tracing.server(name, request.headers, httpAttributes(route));
-  const metrics: ConversionMetrics = {
+  const metrics: Pick<Metrics, 'conversion'> = {
     conversion: (labels, seconds, objects) => {
       const { crd, outcome } = labels;
       tracing.note({ 'gatehouse.crd': crd, 'gatehouse.outcome': outcome, 'gatehouse.objects': objects });

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 
 import type { HealthChecks } from './health.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { buildOperationsServer } from './operations-server.ts';
 
 async function get(url: string, ready: HealthChecks = { stores: () => undefined }) {

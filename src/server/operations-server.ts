@@ -2,8 +2,8 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import { runChecks, type HealthChecks } from './health.ts';
-import type { Metrics } from './metrics.ts';
-import { prefersOpenMetrics } from './open-metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { prefersOpenMetrics } from './metrics/open-metrics.ts';
 import { addStatusPage, type StatusPageDeps } from './status-page/status-page.ts';
 
 export interface OperationsDeps {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { groupResourceName } from '../json/kube-object.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
-import type { Outcome } from './metrics.ts';
+import type { Outcome } from './metrics/metrics.ts';
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 

@@ -15,10 +15,9 @@ import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
 import type { ClientGate } from './client-gate.ts';
 import { prepareClosing } from './closing.ts';
 import { limitConnections } from './connection-limit.ts';
-import type { ConnectionMetrics } from './connection-metrics.ts';
 import { addConversionRoutes, type ConversionServing } from './conversion-routes.ts';
 import { lingering } from './lingering.ts';
-import type { Metrics } from './metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { secureOptions, type ServingCertificate } from './serving-certificate.ts';
 
 export type WebhookServer = FastifyInstance<Server>;
@@ -28,7 +27,7 @@ export interface WebhookDeps extends AdmissionDeps {
   readonly turnsAway: () => boolean;
   readonly conversion: ConversionServing;
   readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'> &
-    Pick<ConnectionMetrics, 'crowdedOut' | 'webhookConnections'>;
+    Pick<Metrics, 'crowdedOut' | 'webhookConnections'>;
 }
 
 /** A review carries the object twice, as it was and as it will be; the API server takes writes of up to 3 MiB. */

@@ -10,7 +10,7 @@ import { startHandlers } from '../../src/runtime/handlers/handlers.ts';
 import { resolveConfig } from '../../src/config/config.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
 import { defineHandler, type HandlerDefinition } from '../../src/index.ts';
-import { createMetrics } from '../../src/server/metrics.ts';
+import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { judgeAdmission } from '../support/review-checker.ts';
 import { post, reviewOf, serverObject, type ReviewFields } from '../support/webhook-client.ts';
 import { everyDatacenter, startWebhookServer } from '../support/webhook-server.ts';

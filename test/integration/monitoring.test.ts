@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { createMetrics } from '../../src/server/metrics.ts';
+import { createMetrics } from '../../src/server/metrics/metrics.ts';
 
 interface Rule {
   readonly alert: string;

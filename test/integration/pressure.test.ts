@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/event-loop.ts';
-import { createMetrics } from '../../src/server/metrics.ts';
+import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
 import { pressureOf } from '../support/server/pressure.ts';
 import type { WebhookDeps } from '../../src/server/webhook-server.ts';

@@ -3,7 +3,7 @@ import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { statusContent } from '../../src/cli/inspect/page/status-content.ts';
 import type { ServingCertRow } from '../../src/cli/inspect/status/report/serving-certs.ts';
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
-import { createMetrics } from '../../src/server/metrics.ts';
+import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
 import { createGate } from '../../src/server/status-page/gate.ts';
 

@@ -13,7 +13,7 @@ import { firstAuthority, serverOf } from './pki/fixtures.ts';
 import type { Authority } from '../../src/pki/authority/authority.ts';
 import { noConversions } from './server/conversion.ts';
 import type { Log } from '../../src/log.ts';
-import type { Outcome } from '../../src/server/metrics.ts';
+import type { Outcome } from '../../src/server/metrics/metrics.ts';
 import { pressureOf } from './server/pressure.ts';
 import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
 import {

@@ -13,7 +13,7 @@ import { rootOf } from '../../pki/authority/generation.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import type { AuthorityState } from '../../server/authority-metrics.ts';
+import type { AuthorityState } from '../../server/metrics/metrics.ts';
 import type { Context } from '../context.ts';
 import { watch } from '../watch.ts';
 import { authorityAccess } from './authority-access.ts';

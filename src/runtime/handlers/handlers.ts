@@ -9,7 +9,7 @@ import { isGoverned, type CompiledHandler } from '../../admission/handlers/compi
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { canI } from '../../kube/access.ts';
-import type { HandlerOutcomeLabel } from '../../server/handler-metrics.ts';
+import type { HandlerOutcomeLabel } from '../../server/metrics/metrics.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import { compileHandlers, loadHandlers, type LoadedHandler } from './load-handlers.ts';
 import type { Context } from '../context.ts';

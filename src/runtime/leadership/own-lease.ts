@@ -12,7 +12,7 @@ import {
   type LeaseMemory,
   type LeaseSight,
 } from '../../restore/rollback.ts';
-import type { OwnStateMetrics } from '../../server/own-state-metrics.ts';
+import type { Metrics } from '../../server/metrics/metrics.ts';
 
 export interface OwnLease {
   readonly notes: LeaseNotes;
@@ -27,7 +27,7 @@ export interface OwnLease {
 export interface OwnLeaseParts {
   /** Everything that was read is to be read anew. */
   readonly onRollback: () => void;
-  readonly metrics: OwnStateMetrics;
+  readonly metrics: Pick<Metrics, 'rollback'>;
   /** The time that all replicas agree on. */
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;

@@ -100,3 +100,77 @@ test('the process itself is measured', async () => {
     expect(text).toContain(`\n${name} `);
   }
 });
+
+const notAfter = new Date('2028-01-01T00:00:00Z');
+
+test('service-ca e2e service-ca-metrics: the leader tells the phase of the authority and when its generations end, and only what holds now', async () => {
+  const metrics = createMetrics();
+  metrics.authority({
+    phase: 'publishing',
+    broken: undefined,
+    generations: [{ id: '11111111', state: 'pending', notAfter }],
+  });
+  metrics.authority({
+    phase: 'broken',
+    broken: 'Unreadable',
+    generations: [{ id: '22222222', state: 'active', notAfter }],
+  });
+  const text = await metrics.text();
+  expect(text).toContain(
+    'gatehouse_serving_ca_not_after_seconds{generation="22222222",state="active"} 1830297600',
+  );
+  expect(text).toContain('gatehouse_authority_broken{reason="Unreadable"} 1');
+  expect(text).toContain('gatehouse_rotation_phase{phase="broken"} 1');
+  expect(text).not.toMatch(/11111111|publishing/);
+});
+
+test('a replica that does not lead tells nothing of the authority', async () => {
+  const metrics = createMetrics();
+  metrics.authority({
+    phase: 'steady',
+    broken: undefined,
+    generations: [{ id: 'a', state: 'active', notAfter }],
+  });
+  metrics.authorityUnknown();
+  expect(await metrics.text()).not.toMatch(/gatehouse_rotation_phase(_seconds)?\{|not_after_seconds\{/);
+});
+
+test('the skew of the clock is asked at each scrape', async () => {
+  const metrics = createMetrics();
+  metrics.clockSkew(() => -1_500);
+  expect(await metrics.text()).toContain('gatehouse_clock_skew_seconds -1.5');
+});
+
+const now = new Date('2026-11-21T12:00:00Z');
+const inDays = (days: number) => new Date(now.getTime() + days * 86_400_000);
+
+test('certs are shown as they stand at the scrape, and not at all by a replica that does not lead', async () => {
+  const { servingCerts, issue, text } = createMetrics();
+  expect(await text()).not.toContain('gatehouse_serving_reissue_waiting 0');
+
+  const leaves = [
+    { notAfter: inDays(2), generation: 'aaaaaaaa' },
+    { notAfter: inDays(89), generation: 'aaaaaaaa' },
+    { notAfter: inDays(-1), generation: undefined },
+  ];
+  servingCerts({
+    all: () => leaves,
+    stoppedByReason: () => new Map([['NotRequested', 1]]),
+    waiting: () => 7,
+    now: () => now,
+  });
+  for (const scrape of [await text(), await text()]) {
+    expect(scrape).toContain('gatehouse_serving_leaf_not_after_seconds_bucket{le="0"} 1');
+    expect(scrape).toContain('gatehouse_serving_leaf_not_after_seconds_bucket{le="259200"} 2');
+    expect(scrape).toContain('gatehouse_serving_leaf_not_after_seconds_count 3');
+    expect(scrape).toContain('gatehouse_serving_leaf_generation{generation="aaaaaaaa"} 2');
+    expect(scrape).toContain('gatehouse_serving_leaf_generation{generation="unknown"} 1');
+    expect(scrape).toContain('gatehouse_serving_leaf_not_renewed{reason="NotRequested"} 1');
+    expect(scrape).toContain('gatehouse_serving_reissue_waiting 7');
+  }
+  issue('issued', 'Missing');
+  expect(await text()).toContain('gatehouse_issue_total{result="issued",reason="Missing"} 1');
+
+  servingCerts(undefined);
+  expect(await text()).not.toMatch(/gatehouse_serving_leaf_generation\{|reissue_waiting \d/);
+});
