@@ -1,7 +1,7 @@
 /** A cluster of its own for the restore of many objects: the kinds, the policy, Velero. */
 import { readFileSync } from 'node:fs';
 
-import { applyManifests } from '../../src/cli/sandbox/manifests.ts';
+import { applyManifests } from '../../src/cli/deploy-manifests.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import { systemClock } from '../../src/kube/clock.ts';

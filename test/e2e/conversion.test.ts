@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import { parseJson, type JsonObject } from '../../src/json/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';

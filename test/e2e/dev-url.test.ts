@@ -135,7 +135,7 @@ test('a laptop takes over, the leader lets it, and on exit all is as it was, byt
       seen: expect.stringContaining(
         `eva serves the webhook entries of this cluster at https://127.0.0.1:`,
       ) as string,
-      next: expect.stringContaining('ask eva to end') as string,
+      next: expect.stringContaining('ask eva to stop') as string,
     },
   ]);
 

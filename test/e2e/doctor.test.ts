@@ -59,7 +59,7 @@ test('nothing is found in a healthy cluster', async () => {
 test('somebody without permissions is told which ones are lacking, and that is no problem of the cluster', async () => {
   const { code, bad } = await doctorAs('alice');
   expect(new Set(bad.map(({ severity }) => severity))).toEqual(new Set(['unknown']));
-  expect(one(bad, 'access')?.seen).toBe('you may not create subjectaccessreviews.authorization.k8s.io');
+  expect(one(bad, 'access')?.seen).toBe('no permission to create subjectaccessreviews.authorization.k8s.io');
   expect(one(bad, 'webhook-reach')?.next).toContain('kubectl auth can-i create restorewindows.gatehouse.dev');
   expect(code).toBe(0);
 });
@@ -107,16 +107,16 @@ test('a replica that is gone, and a bundle that somebody else holds, are found',
 
   const { code, bad } = await doctorAs('admin');
   expect(code).toBe(1);
-  expect(one(bad, 'leader')?.seen).toBe('nobody holds the Lease gatehouse-system/gatehouse');
+  expect(one(bad, 'leader')?.seen).toBe('no replica holds the Lease gatehouse-system/gatehouse');
   expect(one(bad, 'webhook-reach')?.seen).toContain(
     'failed calling webhook "own-opening.mutate.gatehouse.dev"',
   );
-  expect(one(bad, 'fail-closed')?.seen).toContain('no replica answers');
+  expect(one(bad, 'fail-closed')?.seen).toContain('no replica responds');
   expect(one(bad, 'ca-bundle')?.seen).toContain('MutatingWebhookConfiguration gatehouse: ');
   const rivals = bad.filter(({ check }) => check === 'rivals').map(({ seen }) => seen);
   expect(rivals).toEqual([
     expect.stringContaining('also cert-manager') as string,
-    expect.stringContaining('caBundle is also written by "cainjector"') as string,
+    expect.stringContaining('"cainjector" also writes caBundle') as string,
   ]);
 });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
-import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { namespaces, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Rest } from '../../src/kube/rest.ts';

@@ -56,8 +56,8 @@ test('wrong usage is told before any cluster is asked, and ends with 2', async (
     ...['restore', 'open', '--for', '30h', '--kubeconfig', '/nowhere'],
   ]);
   expect(stderr.split('\n')).toEqual([
-    expect.stringContaining('error: say who restores') as string,
-    'error: --for 30h: no window is open for more than 24h',
+    expect.stringContaining('error: name the user that restores') as string,
+    'error: --for 30h: must not exceed 24h',
     '',
   ]);
   expect(code).toBe(2);
@@ -98,7 +98,7 @@ test('a window is opened, looked at, and closed with the report of what is broke
   });
 
   const closed = await restoreAs('admin', 'close', 'drill', '--wait');
-  expect(closed.stderr).toContain('"drill" is closed: every check is enforced again');
+  expect(closed.stderr).toContain('"drill" is closed: all checks are enforced again');
   expect(closed.stdout).toContain('RestoreWindow drill: CompletedWithViolations');
   expect(closed.stdout).toMatch(
     /^Server shop\/restored +spec\.datacenter +servers +TargetMissing: .*"muc1"/m,
@@ -136,9 +136,9 @@ test('links are approved where a window waits for it, and nowhere else', async (
   });
 
   const refused = await restoreAs('admin', 'approve', 'drill');
-  expect(refused.stderr).toContain('"drill" waits for no approval: it links lost owners without being asked');
+  expect(refused.stderr).toContain('"drill" needs no approval: it links lost owners without approval');
   expect(refused.code).toBe(1);
   const missing = await restoreAs('admin', 'status', 'nothing');
-  expect(missing.stderr).toContain('there is no RestoreWindow "nothing"');
+  expect(missing.stderr).toContain('RestoreWindow "nothing" does not exist');
   expect(missing.code).toBe(1);
 });

@@ -93,7 +93,7 @@ test('who may look sees what gatehouse status says, by a token for the API serve
     expect(body).toMatch(/Generation [0-9a-f]{8} · active/);
     expect(body).toContain('<th scope="row" role="rowheader">servers</th>');
     expect(body).not.toContain('PRIVATE KEY');
-    expect(body).not.toContain('you may not read');
+    expect(body).not.toContain('no permission to read');
   }
 });
 

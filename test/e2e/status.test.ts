@@ -65,7 +65,7 @@ test('a cluster in which all is well ends with 0, for people, in JSON and in YAM
   expect(stdout).toMatch(/^ {2}[0-9a-f]{8} +active .* \|=+$/m);
   expect(stdout).toMatch(/^ {2}ConfigMap +shop\/trust +Current +authority$/m);
   expect(stdout).toMatch(/^ {2}servers +True +True +Deny/m);
-  expect(stdout).toContain('Everything is fine.');
+  expect(stdout).toContain('Gatehouse is healthy.');
   expect(stdout).not.toContain('\u001b');
 
   const [json, yaml] = await Promise.all([statusAs('admin', '-o', 'json'), statusAs('admin', '-o', 'yaml')]);
@@ -98,7 +98,7 @@ test('a policy that does not compile is told with its reason, and ends with 1', 
     },
     SOON,
   );
-  expect(stdout).toMatch(/This needs attention:\n {2}- AdmissionPolicy broken: /);
+  expect(stdout).toMatch(/Needs attention:\n {2}- AdmissionPolicy broken: /);
   expect(code).toBe(1);
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'broken' });
 });
@@ -108,7 +108,7 @@ test('who may read nothing is told so in each place; who may read the rest sees 
   expect(stranger.code).toBe(1);
   expect(stranger.stderr).toBe('');
   for (const what of ['Lease', 'Secret', 'ConfigMap', 'AdmissionPolicies', 'RestoreWindows'])
-    expect(stranger.stdout).toContain(`(you may not read ${what}`);
+    expect(stranger.stdout).toContain(`(no permission to read ${what}`);
 
   await grantAlice();
   const report = await eventually(
@@ -144,7 +144,7 @@ async function grantAlice(): Promise<void> {
 
 test('wrong usage ends with 2, and a cluster that does not answer with 1', async () => {
   const odd = await runGatehouse(['status', '--namespace', 'a/b']);
-  expect(odd.stderr).toContain('"a/b" cannot be the name of a namespace');
+  expect(odd.stderr).toContain('"a/b" is not a valid name of a namespace');
   expect(odd.code).toBe(2);
   const nowhere = await runGatehouse(['status', '--kubeconfig', '/nowhere']);
   expect(nowhere.stderr).toMatch(/^error: /);
@@ -154,6 +154,6 @@ test('wrong usage ends with 2, and a cluster that does not answer with 1', async
 test('when the last replica has gone, nobody leads', async () => {
   await replica.program.stop(15_000);
   const { code, stdout } = await statusAs('admin');
-  expect(stdout).toContain(`- Lease ${SYSTEM_NAMESPACE}/gatehouse: nobody leads`);
+  expect(stdout).toContain(`- Lease ${SYSTEM_NAMESPACE}/gatehouse: no replica leads`);
   expect(code).toBe(1);
 });

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 
 import { parseJson } from '../../src/json/json.ts';
 import { restoreDetectorSchema, type RestoreDetector } from '../../src/api/restore-detector.ts';
-import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { detectorProblems, isEnabled, readSource } from '../../src/restore/detector.ts';
 import { prune } from '../../src/sandbox/machinery/schema/prune.ts';

@@ -52,12 +52,12 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     await isLive(page);
     const headings = await page.getByRole('heading', { level: 2 }).allTextContents();
     expect(headings.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
-      ...['2 things need attention', 'Certificate authority', 'Serving certificates 3'],
+      ...['2 problems need attention', 'Certificate authority', 'Serving certificates 3'],
       ...['Injection targets 4', 'Admission policies 2', 'Restore windows 2', 'Leader and replicas'],
     ]);
     expect(
       await page
-        .getByRole('img', { name: /^From when to when/ })
+        .getByRole('img', { name: /^Lifetimes of the generations/ })
         .locator('g text.name')
         .count(),
     ).toBe(6);
@@ -87,7 +87,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
       },
       restoreWindows: { ...SCENE.restoreWindows, total: 3 },
     });
-    await page.getByRole('heading', { name: 'Everything is fine.' }).waitFor();
+    await page.getByRole('heading', { name: 'Gatehouse is healthy.' }).waitFor();
     await page.getByRole('rowheader', { name: '<img src=x onerror=alert(1)>' }).waitFor();
     await page.getByRole('heading', { name: 'Restore windows 3' }).waitFor();
     expect(await page.getByText('Server shop/web-1').isVisible()).toBe(true);
@@ -106,7 +106,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
   test('without scripts the page works, and loads itself anew', async () => {
     const { scene, page, faults } = await signIn({ javaScriptEnabled: false });
     scene.change({ attention: [], healthy: true });
-    await page.getByRole('heading', { name: 'Everything is fine.' }).waitFor({ timeout: 40_000 });
+    await page.getByRole('heading', { name: 'Gatehouse is healthy.' }).waitFor({ timeout: 40_000 });
     expect(faults).toEqual([]);
   });
 

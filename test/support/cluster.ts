@@ -1,7 +1,7 @@
 /** A control plane with what `deploy/` puts into a cluster, and clients to look at it with. */
 import { join } from 'node:path';
 
-import { applyManifests, readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { applyManifests, readManifests } from '../../src/cli/deploy-manifests.ts';
 import { localService } from '../../src/cli/sandbox/tour-objects.ts';
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';

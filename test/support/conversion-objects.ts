@@ -1,7 +1,7 @@
 /** The kind of deploy/examples/conversion, and definitions of others that convert. */
 import { join } from 'node:path';
 
-import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';

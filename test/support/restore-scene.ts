@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
-import { readManifests } from '../../src/cli/sandbox/manifests.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';

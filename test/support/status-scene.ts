@@ -25,7 +25,7 @@ export const SCENE: StatusReport = {
   attention: [
     {
       ...{ part: 'injectionTargets', object: 'CustomResourceDefinition disks.infra.example.com' },
-      message: 'not the CA bundle of now: spec.conversion.webhook.clientConfig',
+      message: 'stale CA bundle in spec.conversion.webhook.clientConfig',
     },
     {
       ...{ part: 'restoreWindows', object: 'RestoreWindow drill-2026-02' },
@@ -72,7 +72,7 @@ export const SCENE: StatusReport = {
       { kind: 'ValidatingWebhookConfiguration', name: 'gatehouse', source: 'authority', state: 'Current' },
       {
         ...{ kind: 'CustomResourceDefinition', name: 'disks.infra.example.com', source: 'authority' },
-        ...{ state: 'Stale', message: 'not the CA bundle of now: spec.conversion.webhook.clientConfig' },
+        ...{ state: 'Stale', message: 'stale CA bundle in spec.conversion.webhook.clientConfig' },
       },
       { kind: 'ConfigMap', namespace: 'shop', name: 'trust', source: 'authority', state: 'Current' },
     ],

@@ -1,12 +1,7 @@
 /** The command line of `gatehouse completion`. */
 import { Argument, type Command } from 'commander';
 
-import { commandTree, type CommandTree } from './command-tree.ts';
-import { fishCompletion } from './fish.ts';
-import { bashCompletion, zshCompletion } from './posix.ts';
-
-/** Wrong usage. */
-const UNUSABLE = 2;
+import { commandTree, type CommandTree, fishCompletion, bashCompletion, zshCompletion } from './scripts.ts';
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const satisfies Record<
   string,
@@ -15,13 +10,12 @@ const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion 
 
 type Shell = keyof typeof SHELLS;
 
-/** To be added last or not: what is completed is read when it runs. */
+/** The script contains all commands that the program has when this command runs. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .description('print a script that has a shell complete the commands and flags of gatehouse')
-    .addArgument(new Argument('<shell>', 'for which shell').choices(Object.keys(SHELLS)))
-    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : UNUSABLE))
+    .description('print a completion script for a shell')
+    .addArgument(new Argument('<shell>', 'shell').choices(Object.keys(SHELLS)))
     .addHelpText('after', HELP)
     .action((shell: Shell) => {
       process.stdout.write(SHELLS[shell](commandTree(program, 'gatehouse')));
@@ -34,4 +28,4 @@ Examples:
   source <(gatehouse completion zsh)                                      in ~/.zshrc
   gatehouse completion fish > ~/.config/fish/completions/gatehouse.fish   once
 
-Exit code: 0 it was printed, 2 wrong usage.`;
+Exit code: 0 success, 2 wrong usage.`;

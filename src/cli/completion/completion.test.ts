@@ -2,9 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { Argument, Command, Option } from 'commander';
 import { expect, test } from 'vitest';
 
-import { commandTree } from './command-tree.ts';
-import { fishCompletion } from './fish.ts';
-import { bashCompletion, zshCompletion } from './posix.ts';
+import { commandTree, fishCompletion, bashCompletion, zshCompletion } from './scripts.ts';
 
 const output = () => new Option('-o, --output <format>', 'how to print it').choices(['table', 'json']);
 
@@ -23,7 +21,7 @@ function program() {
   return commandTree(gatehouse, 'gatehouse');
 }
 
-/** What bash offers behind this line, whose last word is being typed. */
+/** The candidates that bash offers for the last word of this line. */
 function offered(...line: readonly string[]): readonly string[] {
   const words = line.map((word) => `'${word}'`).join(' ');
   const script = `${bashCompletion(program())}
@@ -32,7 +30,7 @@ _gatehouse; printf '%s\\n' "\${COMPREPLY[@]}"`;
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split('\n').filter(Boolean);
 }
 
-test('bash offers commands, then those below them, then their flags', () => {
+test('bash offers commands, then subcommands, then flags', () => {
   expect(offered('')).toEqual(['status', 'restore', 'completion', '--help', '-h']);
   expect(offered('re')).toEqual(['restore']);
   expect(offered('restore', '')).toEqual(['open', 'status', '--help', '-h']);
@@ -40,7 +38,7 @@ test('bash offers commands, then those below them, then their flags', () => {
   expect(offered('completion', 'z')).toEqual(['zsh']);
 });
 
-test('bash offers the values of a flag, however it is spelled, and files where any value will do', () => {
+test('bash offers the values of a flag in all its forms, and files where any value is allowed', () => {
   expect(offered('status', '--quiet', '-o', '')).toEqual(['table', 'json']);
   expect(offered('restore', 'status', '--output', 'j')).toEqual(['json']);
   expect(offered('status', '--output', '=')).toEqual(['table', 'json']);
@@ -48,7 +46,7 @@ test('bash offers the values of a flag, however it is spelled, and files where a
   expect(offered('status', '--kubeconfig', '')).toEqual([]); // then bash completes names of files
 });
 
-test('zsh and fish are told the descriptions, with their quotes', () => {
+test('zsh and fish show the descriptions, with quotes escaped', () => {
   const zsh = zshCompletion(program());
   expect(zsh.startsWith('#compdef gatehouse\n')).toBe(true);
   expect(zsh).toContain(String.raw`'status:the cluster'\''s state: all of it'`);

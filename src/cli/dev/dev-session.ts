@@ -1,32 +1,33 @@
-/** `gatehouse serve --dev-url`: in the place of leading, the webhook entries of the cluster lead here until the end. */
+/** `gatehouse serve --dev-url`: while it runs, the webhook entries of the cluster point to this machine. */
 import { randomBytes } from 'node:crypto';
 import { hostname, userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { DevUrl } from '../../config/dev-url.ts';
+import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
+import type { Context } from '../../runtime/context.ts';
+import { startController } from '../../runtime/controller.ts';
+import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
+import type { DevSessionParts } from '../../runtime/serve.ts';
+import type { ReplicaParts } from '../../runtime/webhook-process.ts';
 import {
   createDevSession,
   DevSessionRefused,
   type RunningDevSession,
 } from '../../runtime/webhooks/dev-session.ts';
-import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
-import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
-import type { HealthCheck } from '../../server/health.ts';
-import type { Context } from '../../runtime/context.ts';
-import { startController } from '../../runtime/controller.ts';
-import type { ReplicaParts } from '../../runtime/webhook-process.ts';
-import { seeReached } from './probe.ts';
+import { probeResult, probeWindow } from '../inspect/read-cluster/probe.ts';
 import { sessionAccess } from './session-access.ts';
-import type { DevSessionParts } from '../../runtime/serve.ts';
 
-/** Someone waits at a terminal for the end; the leader mends what is left. In milliseconds. */
-const PUT_BACK_MS = 10_000;
-/** A session ends while its certificate still holds: after it every write would fail. In milliseconds. */
+/** The user waits at the terminal; the leader restores the remaining entries. */
+const RESTORE_TIMEOUT_MS = 10_000;
+/** The session ends before its certificate expires, because every write fails after that. */
 const CERTIFICATE_MARGIN_MS = 3_600_000;
+const HEALTH_POLL_MS = 50;
 
 /**
- * Resolves when `draining` was aborted, the entries are back, and the API server has had time to learn of it.
- * @throws when the session cannot begin or go on
+ * Resolves after `draining` is aborted, the entries are restored, and the API server has had time to observe the change.
+ * @throws when the session cannot start or continue
  */
 export async function serveFromHere(
   context: Context,
@@ -36,35 +37,36 @@ export async function serveFromHere(
 ): Promise<void> {
   const { config, serverClock, log } = context;
   const { chain, key, authority, notAfter } = await sessionCertificate(url.host, serverClock.now());
-  // Nothing leads here before somebody listens.
+  // Listen before any webhook entry points here.
   await parts.listener.present({ chain, key });
   const ended = new AbortController();
+  const holder = userAtHost();
   const session = createDevSession({
     ...sessionAccess(context, parts.replica),
-    own: { id: randomBytes(8).toString('hex'), holder: config.identity ?? whoAndWhere(), url: url.origin },
+    own: { id: randomBytes(8).toString('hex'), holder: config.identity ?? holder, url: url.origin },
     caBundle: Buffer.from(authority).toString('base64'),
     now: () => new Date(),
     serverNow: serverClock.now,
     log,
   });
   try {
-    await whenWell(parts.checks, draining);
+    await whenHealthy(parts.checks, draining);
     await session.take('own', draining);
-    await seeReached(context, parts.admission.wasAsked, url.origin, draining);
+    await checkReachable(context, parts.admission.wasAsked, url.origin, draining);
     await session.take('all', draining);
-    log.info({ url: url.origin, holder: whoAndWhere() }, 'this machine decides now; end it with Ctrl+C');
+    log.info({ url: url.origin, holder }, 'this machine now serves the webhooks; press Ctrl+C to stop');
     const lifeMs = notAfter.getTime() - serverClock.now().getTime() - CERTIFICATE_MARGIN_MS;
     await keepUp(context, session, parts.replica, lifeMs, AbortSignal.any([draining, ended.signal]));
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
     ended.abort();
-    await putBack(session, context);
+    await restoreEntries(session, context);
   }
   await sleep(config.drainDelayMs);
 }
 
-/** The key of the authority is forgotten here: it signs one certificate. */
+/** The key of the authority signs this one certificate and is then discarded. */
 async function sessionCertificate(host: string, now: Date) {
   const [authorityKeys, servingKeys] = await Promise.all([
     generateKeyPair(DEFAULT_KEY_ALGORITHM),
@@ -75,19 +77,56 @@ async function sessionCertificate(host: string, now: Date) {
   return { ...certificate, key: servingKeys.privateKey };
 }
 
-function whoAndWhere(): string {
+function userAtHost(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
-    return hostname(); // a user without a name, as in some containers
+    return hostname(); // the user has no name, as in some containers
   }
 }
 
-const LOOK_AGAIN_MS = 50;
-
-async function whenWell(checks: DevSessionParts['checks'], signal: AbortSignal): Promise<void> {
+async function whenHealthy(checks: DevSessionParts['checks'], signal: AbortSignal): Promise<void> {
   while (Object.values(checks).some((check) => check() !== undefined))
-    await sleep(LOOK_AGAIN_MS, undefined, { signal });
+    await sleep(HEALTH_POLL_MS, undefined, { signal });
+}
+
+/** The API server observes new entries with a watch, and waits five seconds for a webhook that does not respond. */
+const REACHABLE_TIMEOUT_MS = 15_000;
+const RETRY_MS = 250;
+
+/** Sends dry runs until the API server calls this machine. @throws with the message of the API server when it does not */
+async function checkReachable(
+  { client, config, serverClock, log }: Context,
+  wasAsked: () => boolean,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = performance.now() + REACHABLE_TIMEOUT_MS;
+  let last = 'it called another webhook';
+  while (!wasAsked()) {
+    if (performance.now() > deadline)
+      throw new Error(
+        `the API server does not reach ${url}: ${last}. Check that the name resolves to this machine from the network of the ` +
+          'API server, and that no firewall blocks the connection. The webhook entries are restored',
+      );
+    try {
+      const window = probeWindow(config.namespace, serverClock.now());
+      await client.create(RESTORE_WINDOWS, window, { dryRun: true, signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      const result = probeResult(error);
+      if (result.kind === 'unread' && result.reason === 'Forbidden') {
+        log.warn(
+          { url },
+          'cannot check whether the API server reaches this machine: no permission to create RestoreWindows as a dry run',
+        );
+        return;
+      }
+      if (result.kind === 'unread') last = result.message;
+      else if (result.value.kind === 'unreachable') last = result.value.message;
+    }
+    if (!wasAsked()) await sleep(RETRY_MS, undefined, { signal });
+  }
 }
 
 /** Resolves when the signal aborts. @throws DevSessionRefused */
@@ -122,21 +161,21 @@ async function keepUp(
   onDetectorChange(renew, working);
   renew();
   const timer = setTimeout(() => {
-    over.abort(new DevSessionRefused('the certificate of this session ends soon: start a new one'));
+    over.abort(new DevSessionRefused('the certificate of this session expires soon: start a new session'));
   }, lifeMs);
   await stopped;
   clearTimeout(timer);
   over.signal.throwIfAborted();
 }
 
-async function putBack(session: RunningDevSession, { log }: Pick<Context, 'log'>): Promise<void> {
+async function restoreEntries(session: RunningDevSession, { log }: Pick<Context, 'log'>): Promise<void> {
   try {
-    await session.putBack(AbortSignal.timeout(PUT_BACK_MS));
+    await session.putBack(AbortSignal.timeout(RESTORE_TIMEOUT_MS));
   } catch (err) {
     log.error(
       { err },
-      'could not put the webhook entries back: the leader does it within a minute; without one, run this again or delete ' +
-        'the two webhook configurations named gatehouse',
+      'could not restore the webhook entries: the leader restores them within a minute; without a leader, run this command ' +
+        'again or delete the two webhook configurations named gatehouse',
     );
   }
 }

@@ -24,7 +24,7 @@ function problemsOf(change: Partial<OpenFlags>): readonly string[] {
   }
 }
 
-test('a window says who restores and until when, by the clock that is handed in, and stays out of backups', () => {
+test('a window names its principals, expires by the given clock, and is excluded from backups', () => {
   expect(newWindow('drill', flags(), NOW)).toEqual({
     apiVersion: 'gatehouse.dev/v1alpha1',
     kind: 'RestoreWindow',
@@ -37,11 +37,11 @@ test('a window says who restores and until when, by the clock that is handed in,
   });
 });
 
-test('a window without a name is called after the time', () => {
+test('the default name of a window is the time', () => {
   expect(newWindow(undefined, flags(), NOW).metadata.name).toBe('manual-20261121-234457');
 });
 
-test('what is said once or more often goes into the window once', () => {
+test('repeated flags are deduplicated', () => {
   const { spec } = newWindow(
     'drill',
     flags({
@@ -64,21 +64,21 @@ test('what is said once or more often goes into the window once', () => {
 });
 
 test.each([
-  ['nobody restores', { user: [] }, ['say who restores: --user system:serviceaccount:']],
-  ['everybody restores', { group: ['system:authenticated'] }, ['--group: system:authenticated is not one']],
+  ['no principal is given', { user: [] }, ['name the user that restores: --user system:serviceaccount:']],
+  ['the group includes all users', { group: ['system:authenticated'] }, ['--group: system:authenticated is not one']],
   ['an operation cannot be deferred', { operation: ['create'] }, ['--operation create: only CREATE, UPDATE']],
-  ['the time is none', { for: 'soon' }, ['--for soon: write a duration']],
-  ['the time is over at once', { for: '0s' }, ['--for 0s: write a duration']],
-  ['the time is too long', { for: '25h' }, ['--for 25h: no window is open for more than 24h']],
-  ['a namespace is empty', { namespace: [''] }, ['--namespace: name one']],
-  ['several things are wrong', { user: [], for: '2d' }, ['say who restores', '--for 2d: no window']],
+  ['the duration is invalid', { for: 'soon' }, ['--for soon: must be a duration']],
+  ['the duration is zero', { for: '0s' }, ['--for 0s: must be a duration']],
+  ['the duration is too long', { for: '25h' }, ['--for 25h: must not exceed 24h']],
+  ['a namespace is empty', { namespace: [''] }, ['--namespace must not be empty']],
+  ['several flags are wrong', { user: [], for: '2d' }, ['name the user that restores', '--for 2d: must']],
 ])('it is wrong usage when %s', (_when, change, beginnings) => {
   const problems = problemsOf(change);
   expect(problems).toHaveLength(beginnings.length);
   for (const [index, beginning] of beginnings.entries()) expect(problems[index]).toContain(beginning);
 });
 
-test('a time limit is a duration', () => {
+test('a timeout is a duration', () => {
   expect(readTimeout('1m30s')).toBe(90_000);
   expect(() => readTimeout('long')).toThrow(WrongUsage);
 });

@@ -1,4 +1,4 @@
-/** What the user says on the command line → the RestoreWindow to create. */
+/** Flags of `gatehouse restore open` → the RestoreWindow to create. */
 import { parseDuration } from '../../api/duration.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import { principalProblems } from '../../api/principals.ts';
@@ -16,7 +16,7 @@ export interface OpenFlags {
   readonly requireApproval?: boolean;
 }
 
-/** How the user is wrong: a line each, with what to do. */
+/** The message has one line per usage error. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
@@ -26,26 +26,19 @@ const OPERATIONS: readonly Operation[] = ['CREATE', 'UPDATE', 'DELETE'];
 
 /**
  * @param name default: `manual-` and the time
- * @throws WrongUsage with everything that is wrong
+ * @throws WrongUsage with all usage errors
  */
 export function newWindow(name: string | undefined, flags: OpenFlags, now: Date): RestoreWindow {
   const { user = [], group = [], namespace = [], operation = [], reason, requireApproval } = flags;
-  const principals = [...user.map((one) => ({ user: one })), ...group.map((one) => ({ group: one }))];
+  const users = user.map((one) => ({ user: one }));
+  const groups = group.map((one) => ({ group: one }));
+  const principals = [...users, ...groups];
   const problems = [
     ...(principals.length === 0
-      ? ['say who restores: --user system:serviceaccount:<namespace>:<name>, or --group <name>']
+      ? ['name the user that restores: --user system:serviceaccount:<namespace>:<name>, or --group <name>']
       : []),
-    ...[
-      ...principalProblems(
-        user.map((one) => ({ user: one })),
-        '--user',
-      ),
-      ...principalProblems(
-        group.map((one) => ({ group: one })),
-        '--group',
-      ),
-    ].map(withoutIndex),
-    ...(namespace.includes('') ? ['--namespace: name one, or leave it out'] : []),
+    ...[...principalProblems(users, '--user'), ...principalProblems(groups, '--group')].map(withoutIndex),
+    ...(namespace.includes('') ? ['--namespace must not be empty: name a namespace, or omit the flag'] : []),
     ...operation
       .filter((one) => !isOperation(one))
       .map((one) => `--operation ${one}: only ${OPERATIONS.join(', ')} can be deferred`),
@@ -75,10 +68,10 @@ export function newWindow(name: string | undefined, flags: OpenFlags, now: Date)
   };
 }
 
-/** Milliseconds. @throws WrongUsage when it is no duration */
+/** A duration in milliseconds. @throws WrongUsage */
 export function readTimeout(text: string): number {
   const ms = parseDuration(text);
-  if (ms === undefined) throw new WrongUsage(`--timeout ${text}: write a duration such as 30s or 10m`);
+  if (ms === undefined) throw new WrongUsage(`--timeout ${text}: must be a duration such as 30s or 10m`);
   return ms;
 }
 
@@ -87,11 +80,11 @@ export const wholeSeconds = (time: Date): string => time.toISOString().replace(/
 
 function durationProblems(text: string): readonly string[] {
   const ms = parseDuration(text);
-  if (ms === undefined || ms === 0) return [`--for ${text}: write a duration such as 30m or 1h30m`];
-  return ms > LONGEST_WINDOW_MS ? [`--for ${text}: no window is open for more than 24h`] : [];
+  if (ms === undefined || ms === 0) return [`--for ${text}: must be a duration such as 30m or 1h30m`];
+  return ms > LONGEST_WINDOW_MS ? [`--for ${text}: must not exceed 24h`] : [];
 }
 
-/** Of several flags none has a number. */
+/** Flags have no index: strip `[n]`. */
 const withoutIndex = (problem: string): string => problem.replace(/^(--\w+)\[\d+\]/, '$1');
 
 const isOperation = (text: string): text is Operation => OPERATIONS.some((one) => one === text);

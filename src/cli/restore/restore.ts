@@ -1,24 +1,40 @@
-/** `gatehouse restore`: windows are opened, closed, looked at and approved, as the user of the kubeconfig. */
-import { approveWindow, closeWindow } from './close.ts';
-import type { ExitCode, Say } from './outcome.ts';
-import type { RestoreCommand } from './command.ts';
-import { hintFor } from './failure.ts';
-import { newWindow, readTimeout, WrongUsage } from './new-window.ts';
-import { openWindow } from './open.ts';
-import { showFinalReport } from './final-report.ts';
-import { showStatus } from './status.ts';
+/** `gatehouse restore`: opens, closes, shows and approves windows as the user of the kubeconfig. */
+import { ApiError } from '../../kube/api-error.ts';
 import { sentenceOf } from '../../json/error-message.ts';
-import { connectToCluster, type UserCluster } from '../user-cluster.ts';
+import { connectToCluster, type UserCluster } from '../connect.ts';
+import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
+import { print } from '../terminal/output.ts';
+import { approveWindow, closeWindow, openWindow } from './change-window.ts';
+import { newWindow, readTimeout, WrongUsage, type OpenFlags } from './new-window.ts';
+import { showFinalReport, showStatus, type ExitCode, type Printer } from './window-status.ts';
 
-/** Prints what has become of it; what keeps it from being done is told in sentences. */
+export interface StatusFlags extends ClusterFlags {
+  readonly output: OutputFormat;
+  readonly watch?: boolean;
+  /** A duration. */
+  readonly timeout: string;
+}
+
+export interface WaitFlags {
+  readonly wait?: boolean;
+  /** A duration. */
+  readonly timeout: string;
+}
+
+export type RestoreCommand =
+  | {
+      readonly kind: 'open';
+      readonly name: string | undefined;
+      readonly flags: ClusterFlags & WaitFlags & OpenFlags;
+    }
+  | { readonly kind: 'close'; readonly name: string; readonly flags: ClusterFlags & WaitFlags }
+  | { readonly kind: 'approve'; readonly name: string; readonly flags: ClusterFlags }
+  | { readonly kind: 'status'; readonly name: string | undefined; readonly flags: StatusFlags };
+
+/** Prints the result, or the error with a hint. */
 export async function restore(command: RestoreCommand): Promise<ExitCode> {
-  const say: Say = {
-    result: (text) =>
-      new Promise<void>((done) => {
-        process.stdout.write(text, () => {
-          done();
-        });
-      }),
+  const printer: Printer = {
+    result: print,
     note: (text) => {
       console.error(text);
     },
@@ -27,7 +43,7 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
     checkUsage(command);
     const cluster = await connectToCluster(command.flags, 'restore');
     try {
-      return await run(command, cluster, say);
+      return await run(command, cluster, printer);
     } finally {
       await cluster.close();
     }
@@ -39,31 +55,56 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
   }
 }
 
-/** Before anybody waits for a cluster. @throws WrongUsage */
+/** Finds usage errors before it connects to the cluster. @throws WrongUsage */
 function checkUsage(command: RestoreCommand): void {
-  if (command.kind === 'open' || command.kind === 'close') readTimeout(command.flags.timeout);
-  if (command.kind === 'status') {
-    readTimeout(command.flags.timeout);
-    if (command.flags.watch === true && command.name === undefined)
-      throw new WrongUsage('--watch is for one window: gatehouse restore status <name> --watch');
-  }
+  if (command.kind === 'approve') return;
+  readTimeout(command.flags.timeout);
+  if (command.kind === 'status' && command.flags.watch === true && command.name === undefined)
+    throw new WrongUsage('--watch needs the name of a window: gatehouse restore status <name> --watch');
   if (command.kind === 'open') newWindow(command.name, command.flags, new Date());
 }
 
-async function run(command: RestoreCommand, cluster: UserCluster, say: Say): Promise<ExitCode> {
+async function run(command: RestoreCommand, cluster: UserCluster, printer: Printer): Promise<ExitCode> {
   switch (command.kind) {
-    case 'open':
-      return await openWindow(cluster, command.name, command.flags, say);
-    case 'close':
-      return await closeWindow(cluster, command.name, command.flags, say);
+    case 'open': {
+      const { wait = true, timeout } = command.flags;
+      const window = newWindow(command.name, command.flags, cluster.now());
+      return await openWindow(cluster, window, wait ? timeout : undefined, printer);
+    }
+    case 'close': {
+      const { wait = false, timeout } = command.flags;
+      return await closeWindow(cluster, command.name, wait ? timeout : undefined, printer);
+    }
     case 'approve':
-      return await approveWindow(cluster, command.name, say);
+      return await approveWindow(cluster, command.name, printer);
     case 'status': {
-      const { output: format, timeout, watch } = command.flags;
-      if (watch !== true || command.name === undefined)
-        return await showStatus(cluster, command.name, format, say);
-      const patience = { timeout, timeoutMs: readTimeout(timeout), format };
-      return await showFinalReport(cluster, command.name, patience, say);
+      const { output, timeout, watch } = command.flags;
+      return watch === true && command.name !== undefined
+        ? await showFinalReport(cluster, command.name, { timeout, format: output }, printer)
+        : await showStatus(cluster, command.name, output, printer);
     }
   }
+}
+
+const RESOURCE = 'restorewindows.gatehouse.dev';
+const VERBS: Readonly<Record<string, string>> = { GET: 'get" and "list', POST: 'create', PATCH: 'patch' };
+
+/** What to do about an error of the API server; undefined when its message says so already. */
+export function hintFor(error: unknown): string | undefined {
+  const refusal = apiErrorIn(error);
+  if (refusal === undefined) return undefined;
+  const { code, reason, message, request } = refusal;
+  if (message.includes('failed calling webhook'))
+    return 'Gatehouse does not respond, so no window can be opened or changed: check its pods (namespace gatehouse-system by default)';
+  if (reason === 'AlreadyExists') return 'choose another name: a window cannot be opened again';
+  if (code === 403 && !message.includes('admission webhook'))
+    return `ask for the verb "${VERBS[request.method] ?? 'get'}" on ${RESOURCE}`;
+  if (code === 404 && request.path.endsWith('/restorewindows'))
+    return 'this cluster has no RestoreWindows: install Gatehouse (kubectl apply -k deploy), or choose another --context';
+  return undefined;
+}
+
+function apiErrorIn(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error;
+  return error instanceof Error && error.cause !== undefined ? apiErrorIn(error.cause) : undefined;
 }

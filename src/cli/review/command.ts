@@ -1,54 +1,43 @@
-/** The command line of `gatehouse review`; what it does is loaded when it is run. */
+/** The command line of `gatehouse review`. */
 import { Option, type Command } from 'commander';
 
+import { addClusterFlags } from '../terminal/options.ts';
 import type { ReviewFlags } from './flags.ts';
-import { useCompileCache } from '../terminal/compile-cache.ts';
-
-/** Wrong usage, as other errors that are none of the objects reviewed. */
-const UNUSABLE = 2;
 
 export function addReview(program: Command): void {
-  program
+  const command = program
     .command('review')
-    .description(
-      'judge objects by policies and handlers without a cluster, or what is stored in one (--cluster)',
-    )
-    .option(
-      '-p, --policies <paths...>',
-      'AdmissionPolicies to judge by: files, folders or - (standard input)',
-    )
+    .description('check objects against policies and handlers, from files or in a cluster (--cluster)')
+    .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
     .option('-f, --filename <paths...>', 'objects to review: files, folders or - (standard input)')
-    .option('--old <paths...>', 'the same objects as they are now: what is in both is an UPDATE')
-    .option('--existing <paths...>', 'other objects that exist, which those reviewed may refer to')
-    .option('--crds <paths...>', 'CustomResourceDefinitions; they may stand in any other file too')
-    .option('-R, --recursive', 'read folders with all that is below them')
-    .option('-n, --namespace <name>', 'for objects of namespaces that name none (default: default)')
-    .option('--user <name>', 'who writes the objects (default: somebody)')
-    .option('--group <names...>', 'groups of that user, beside system:authenticated')
+    .option('--old <paths...>', 'the current state of the objects; objects in both are reviewed as UPDATE')
+    .option('--existing <paths...>', 'other existing objects, to which the reviewed objects may refer')
+    .option('--crds <paths...>', 'CustomResourceDefinitions; any other input may contain them too')
+    .option('-R, --recursive', 'read folders recursively')
+    .option('-n, --namespace <name>', 'namespace of namespaced objects without one (default: default)')
+    .option('--user <name>', 'user that writes the objects (default: somebody)')
+    .option('--group <names...>', 'groups of the user, in addition to system:authenticated')
     .addOption(
       new Option(
         '--operation <operation>',
-        'what is done with the objects (default: UPDATE with --old, else CREATE)',
+        'operation to review (default: UPDATE with --old, otherwise CREATE)',
       ).choices(['CREATE', 'UPDATE', 'DELETE']),
     )
-    .option('--handlers <folder>', 'folder or package with handlers (TypeScript) to judge by')
+    .option('--handlers <folder>', 'folder or package with handlers (TypeScript)')
     .option('--suite <paths...>', 'test suites to run: YAML files or folders')
     .option(
       '--cluster',
-      'judge what is stored in a cluster, by its policies or by those given with -p; nothing is written',
-    )
-    .option('--kubeconfig <file>', 'kubeconfig file for --cluster')
-    .option('--context <name>', 'context of the kubeconfig')
+      'review the existing objects of a cluster, with its policies or those of -p; read-only',
+    );
+  addClusterFlags(command)
     .addOption(
-      new Option('-o, --output <format>', 'how to print the result')
+      new Option('-o, --output <format>', 'output format')
         .choices(['table', 'json', 'junit'])
         .default('table'),
     )
-    .option('--show-patch', 'also print what policies and handlers change')
+    .option('--show-patch', 'also print the changes that policies and handlers make')
     .addHelpText('after', HELP)
-    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : UNUSABLE))
     .action(async (flags: ReviewFlags) => {
-      useCompileCache();
       const { review } = await import('./review.ts');
       // Handlers may have left timers and connections behind.
       process.exit(await review(flags));
@@ -57,9 +46,9 @@ export function addReview(program: Command): void {
 
 const HELP = `
 Examples:
-  gatehouse review -p policies/ -f objects/                objects by policies, without a cluster
-  gatehouse review -p policies/ -f new.yaml --old old.yaml an update
-  gatehouse review --suite tests/ -o junit                 tests of policies, for pipelines
-  gatehouse review --cluster -p policies/                  what is stored, by policies that are not installed yet
+  gatehouse review -p policies/ -f objects/                review objects against policies, without a cluster
+  gatehouse review -p policies/ -f new.yaml --old old.yaml review an update
+  gatehouse review --suite tests/ -o junit                 run test suites in a pipeline
+  gatehouse review --cluster -p policies/                  review existing objects before you install the policies
 
-Exit code: 0 nothing is denied, 1 something is (or a test failed, or a stored object violates a policy), 2 it could not be judged.`;
+Exit code: 0 no denial, 1 denials, failed tests or violations, 2 the review could not be completed.`;

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../json/json.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
-import type { Reviewed } from './outcome.ts';
+import type { Reviewed } from './review-result.ts';
 import { isOwn } from './read-own.ts';
 import { createReviewer, type ReviewerParts, type ReviewRequest } from './reviewer.ts';
 

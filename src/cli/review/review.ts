@@ -9,7 +9,7 @@ import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load-ha
 import { modeOf, type ReviewFlags } from './flags.ts';
 import type { ReadOptions } from './input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
-import { formatJson } from './report/json-report.ts';
+import { formatJson, hasColours, print } from '../terminal/output.ts';
 import { formatJunit } from './report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
@@ -33,11 +33,7 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
   try {
     const { text, notes, exitCode } = await run(flags);
     for (const note of notes) console.error(`note: ${note}`);
-    await new Promise<void>((done) => {
-      process.stdout.write(text, () => {
-        done();
-      });
-    });
+    await print(text);
     return exitCode;
   } catch (error) {
     for (const line of sentenceOf(error).split('\n')) console.error(`error: ${line}`);
@@ -68,7 +64,7 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
   const text = () => {
     switch (flags.output) {
       case 'table':
-        return objectsTable(reviewed, { colours: colours(), showPatch: flags.showPatch === true });
+        return objectsTable(reviewed, { colours: hasColours(), showPatch: flags.showPatch === true });
       case 'json':
         return formatJson(objectsJson(reviewed, notes));
       case 'junit':
@@ -85,7 +81,7 @@ async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Resul
   const text = () => {
     switch (flags.output) {
       case 'table':
-        return suitesText(suites, { colours: colours(), showPatch: flags.showPatch === true });
+        return suitesText(suites, { colours: hasColours(), showPatch: flags.showPatch === true });
       case 'json':
         return formatJson(suitesJson(suites, notes));
       case 'junit':
@@ -104,7 +100,7 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
   const text = () => {
     switch (flags.output) {
       case 'table':
-        return clusterTable(result, colours());
+        return clusterTable(result, hasColours());
       case 'json':
         return formatJson(clusterJson(result));
       case 'junit':
@@ -144,5 +140,3 @@ function logFor(handler: string): HandlerLog {
   };
   return { debug: () => undefined, info: write, warn: write, error: write };
 }
-
-const colours = (): boolean => process.stdout.isTTY && process.env.NO_COLOR === undefined;

@@ -8,18 +8,23 @@ import { webhookConfigurations } from '../../admission/webhooks/webhook-configur
 import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { createApiServer, refOf, type ApiServer, type Mutated, type Write } from './api-server.ts';
-import { createCalls, type CallFor, type View } from './ask.ts';
+import { createCalls, type CallFor, type View } from './webhook-calls.ts';
 import { createConversion, readConverters } from './conversions.ts';
 import { metaTextOf, textOf, type Place } from './documents.ts';
-import { indexGoverned } from './governed-index.ts';
-import { createHearing, type Hearing } from './hearing.ts';
+import {
+  indexGoverned,
+  contentsBefore,
+  createContents,
+  handlerWorldOf,
+  worldOf,
+  type Contents,
+} from './world.ts';
+import { createHearing, type Hearing } from './recorder.ts';
 import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
-import type { Identity, Reviewed } from './outcome.ts';
-import { outcomeOf } from './outcome-of.ts';
+import { type Identity, type Reviewed, outcomeOf } from './review-result.ts';
 import { compilePolicies, conditionProblems, readPolicies } from './policies.ts';
-import { createScene, type Scene, type SceneParts } from './scene.ts';
-import { contentsBefore, createContents, handlerWorldOf, worldOf, type Contents } from './world.ts';
+import { createScene, type Scene, type SceneParts } from './snapshot.ts';
 
 /** One write to be judged. */
 export interface ReviewRequest {

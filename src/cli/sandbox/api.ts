@@ -2,10 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-
 import { createConnection, type Connection } from '../../kube/connection.ts';
 import { startSandbox } from '../../sandbox/sandbox.ts';
-import { kubeconfigOf } from './kubeconfig.ts';
 import { createSandboxTls } from './tls.ts';
 
 export const NAMESPACE = 'gatehouse-system';
@@ -82,4 +80,28 @@ function portProblem(error: unknown, port: number): Error | undefined {
     default:
       return undefined;
   }
+}
+
+export interface Login {
+  readonly server: string;
+  /** PEM. */
+  readonly ca: string;
+  readonly user: string;
+  readonly token: string;
+}
+
+/** A kubeconfig as JSON, which is YAML; the context is called `gatehouse-sandbox`. */
+export function kubeconfigOf({ server, ca, user, token }: Login): string {
+  const name = 'gatehouse-sandbox';
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': name,
+    clusters: [
+      { name, cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } },
+    ],
+    users: [{ name: user, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user } }],
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
 }

@@ -18,7 +18,7 @@ import { namespaces } from '../../kube/well-known.ts';
 import { compileHandlers, loadHandlers } from '../../runtime/handlers/load-handlers.ts';
 import { readingRole } from '../manifests.ts';
 import { NAMESPACE, startApi, type SandboxApi } from './api.ts';
-import { applyManifests, readManifests } from './manifests.ts';
+import { applyManifests, readManifests } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
 import { tellTour, type Cluster } from './tour.ts';
 import { serve } from '../serve.ts';

@@ -8,7 +8,7 @@ import type { Impersonation } from '../../kube/impersonation.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
 import { namespaces, secrets, services, validatingWebhookConfigurations } from '../../kube/well-known.ts';
-import { readManifests } from './manifests.ts';
+import { readManifests } from '../deploy-manifests.ts';
 import {
   ADMISSION_POLICIES,
   clusterAdmin,

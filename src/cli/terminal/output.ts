@@ -1,16 +1,11 @@
-/** `-o table|json|yaml`: for people, and for programs. */
-import { Option } from 'commander';
+/** Output to a terminal, a file or a pipe: tables with colours for people, JSON and YAML for programs. */
+import { styleText } from 'node:util';
 import { stringify } from 'yaml';
 
-import { formatJson } from '../review/report/json-report.ts';
-import { escapeControls } from '../../json/printable.ts';
+import { escapeControls, printable } from '../../json/printable.ts';
+import type { OutputFormat } from './options.ts';
 
-export type OutputFormat = 'table' | 'json' | 'yaml';
-
-export const outputOption = (): Option =>
-  new Option('-o, --output <format>', 'how to print it').choices(['table', 'json', 'yaml']).default('table');
-
-/** Resolves when all of it is written: a process that ends before would cut it off. */
+/** Resolves when all of the text is written: a process that exits earlier truncates it. */
 export const print = (text: string): Promise<void> =>
   new Promise((done) => {
     process.stdout.write(text, () => {
@@ -18,17 +13,79 @@ export const print = (text: string): Promise<void> =>
     });
   });
 
-/** @see https://no-color.org */
-export const wantsColours = (): boolean => process.stdout.isTTY && (process.env.NO_COLOR ?? '') === '';
+/**
+ * Whether text on this stream has colours. The only place that detects it.
+ * @see https://no-color.org
+ */
+export const hasColours = (stream: { readonly isTTY?: boolean | undefined } = process.stdout): boolean =>
+  stream.isTTY === true && (process.env.NO_COLOR ?? '') === '';
 
-/** What programs read, and people who look at it: what users wrote steers no terminal. */
+export type Colour = 'green' | 'yellow' | 'red' | 'grey';
+
+export interface Cell {
+  readonly text: string;
+  readonly colour?: Colour;
+}
+
+export interface Row {
+  /** The cells of all columns except the last. */
+  readonly cells: readonly Cell[];
+  /** The lines of the last column. */
+  readonly lines: readonly string[];
+}
+
+/** Control characters in the text cannot reach the terminal. */
+export function paint({ text, colour }: Cell, colours: boolean): string {
+  const shown = printable(text);
+  return colours && colour !== undefined ? styleText(colour, shown, { validateStream: false }) : shown;
+}
+
+const GAP = '   ';
+
+/** @param headings of all columns, including the last */
+export function formatTable(headings: readonly string[], rows: readonly Row[], colours: boolean): string {
+  const all: readonly Row[] = [
+    { cells: headings.slice(0, -1).map((text) => ({ text })), lines: headings.slice(-1) },
+    ...rows,
+  ];
+  const widths = headings
+    .slice(0, -1)
+    .map((_heading, column) =>
+      Math.max(...all.map(({ cells }) => printable(cells[column]?.text ?? '').length)),
+    );
+  const indent = ' '.repeat(widths.reduce((sum, width) => sum + width + GAP.length, 0));
+  return all
+    .map(({ cells, lines }) => {
+      const [first = '', ...further] = lines.map(printable);
+      const padded = widths.map((width, column) => {
+        const cell = cells[column] ?? { text: '' };
+        return `${paint(cell, colours)}${' '.repeat(width - printable(cell.text).length)}${GAP}`;
+      });
+      return [`${padded.join('')}${first}`.trimEnd(), ...further.map((line) => `${indent}${line}`)].join(
+        '\n',
+      );
+    })
+    .join('\n');
+}
+
+/** JSON or YAML. Values that users wrote are escaped, so that they cannot control a terminal. */
 export function formatData(data: object, format: Exclude<OutputFormat, 'table'>): string {
   return format === 'json' ? formatJson(data) : formatYaml(data);
+}
+
+/** Indented JSON. Integers beyond 2^53 keep all their digits. */
+export function formatJson(data: object): string {
+  const text = JSON.stringify(
+    data,
+    (_key, value: unknown) => (typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value),
+    2,
+  );
+  return `${escapeControls(text)}\n`;
 }
 
 function formatYaml(data: object): string {
   const text = stringify(data);
   if (escapeControls(text) === text) return text;
-  // Only in quotes there are escapes.
+  // YAML has escapes in double quotes only.
   return escapeControls(stringify(data, { defaultStringType: 'QUOTE_DOUBLE', blockQuote: false }));
 }

@@ -1,5 +1,6 @@
 /** One line on standard error that says how far something is; for people who look on, so never in a pipe or a file. */
 import { printable } from '../../json/printable.ts';
+import { hasColours, paint } from './output.ts';
 
 /** How far it is. */
 export interface Progress {
@@ -71,7 +72,7 @@ export function formatProgress({ what, done, total }: Progress, width: number, c
   const percent = `${Math.floor(share * 100)}%`.padStart(5);
   const words = `${percent}  ${number(done)} of ${number(total)} objects  ${name}`;
   if (width < BAR_WIDTH + 2 + words.length / 2) return words.trimStart().slice(0, width);
-  const shownBar = colours ? `\u001b[32m${bar}\u001b[39m` : bar;
+  const shownBar = paint({ text: bar, colour: 'green' }, colours);
   return `[${shownBar}]${words.slice(0, width - BAR_WIDTH - 2)}`;
 }
 
@@ -83,7 +84,7 @@ const number = (value: number): string => value.toLocaleString('en');
  */
 export async function withProgress<T>(work: (line: ProgressLine) => Promise<T>): Promise<T> {
   const line = createProgressLine(process.stderr, {
-    colours: (process.env.NO_COLOR ?? '') === '',
+    colours: hasColours(process.stderr),
     now: () => performance.now(),
   });
   const signals = ['SIGINT', 'SIGTERM'] as const;

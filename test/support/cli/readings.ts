@@ -1,4 +1,4 @@
-/** For the tests of this folder: what is read of a cluster in which everything is fine. */
+/** Readings of a healthy cluster for `gatehouse status` and the status page. */
 import type { AdmissionPolicy } from '../../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../../src/api/restore-window.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../src/pki/annotations.ts';
@@ -9,29 +9,31 @@ import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
 import { base64, firstAuthority, serverOf, type Server } from '../pki/fixtures.ts';
 import { TARGET_KINDS, type RawTarget } from '../../../src/pki/injection/target.ts';
 import { toStoredSecret, type StoredSecret } from '../../../src/pki/serving-certs/facts.ts';
-import type { ClusterReadings } from '../../../src/cli/inspect/status/read-cluster.ts';
-import type { Reading } from '../../../src/cli/inspect/status/reading.ts';
+import type { ClusterReadings } from '../../../src/cli/inspect/read-cluster/read-cluster.ts';
+import { read, type Reading } from '../../../src/cli/inspect/read-cluster/reading.ts';
 
-/** Certificates have whole seconds. */
+export { read };
+
+/** In whole seconds, like the times in certificates. */
 export const NOW = new Date('2026-03-01T12:00:00.000Z');
 export const at = (milliseconds: number): string => after(NOW, milliseconds).toISOString();
-export const CIRCUMSTANCES = {
+export const REPORT_CONTEXT = {
   ...{ server: 'https://api.example.com', version: 'v1.36.0', namespace: 'gatehouse-system' },
   compat: [],
   now: NOW,
 } as const;
 
-export const read = <T>(value: T): Reading<T> => ({ kind: 'read', value });
 export const FORBIDDEN: Reading<never> = {
   kind: 'unread',
   reason: 'Forbidden',
   message: 'alice may not',
+  permission: { verb: 'get', resource: 'secrets' },
 };
 
-/** The authority and what it signed, an hour before {@link NOW}; keys take time to make. */
+/** Created an hour before {@link NOW}, once for all tests: key generation is slow. */
 export const authority: Authority = await firstAuthority(after(NOW, -HOUR));
 export const stranger: Authority = await firstAuthority(after(NOW, -HOUR));
-/** Lives for a day. */
+/** Valid for one day. */
 export const serving: Server = await serverOf(authority, after(NOW, -HOUR));
 export const bundle = caBundle(authority, NOW);
 
@@ -71,7 +73,7 @@ export function policy(ready: Partial<Conditions[number]> = {}): AdmissionPolicy
   });
   return {
     metadata: { name: 'servers', generation: 3 },
-    // The rules say nothing to this command.
+    // The report does not use the rules.
     spec: { enforcement: 'Warn' } as unknown as AdmissionPolicy['spec'],
     status: {
       violations: { total: 4, checkedAt: at(-HOUR) },

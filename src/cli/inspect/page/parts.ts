@@ -1,43 +1,43 @@
-/** What the sections of the status page are made of. */
+/** Building blocks of the status page. */
 import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
-import { describeUnread, type Unread } from '../status/reading.ts';
+import { describeUnread, type Unread } from '../read-cluster/reading.ts';
 
-/** How something stands; the style sheet has a colour for each. */
+/** The state of an item; the style sheet defines a colour for each tone. */
 export type Tone = 'good' | 'warn' | 'bad' | 'rest';
 
 export const badge = (text: string, tone: Tone): Html => html`<span class="state ${tone}">${text}</span>`;
 
 export const mono = (text: string): Html => html`<span class="mono">${text}</span>`;
 
-/** A message of several lines. */
+/** Text with line breaks. */
 export const lines = (text: string): readonly Html[] =>
   text.split('\n').map((line, index) => (index === 0 ? html`${line}` : html`<br />${line}`));
 
-/** More rows help nobody, and a cluster may have thousands. */
-export const MOST_ROWS = 200;
+/** A cluster can have thousands of objects. */
+export const MAX_ROWS = 200;
 
 export interface TableRow {
   readonly cells: readonly Piece[];
-  /** Those with problems are shown first where there is no room for all. */
+  /** Over the row limit, problems come first. */
   readonly isProblem: boolean;
 }
 
-/** The first column names the row. On narrow screens each row becomes a list, with the headings before the values. */
+/** The first column is the name of the row. On narrow screens, each row becomes a list of headings and values. */
 export function table(
   caption: string,
   allHeadings: readonly string[],
   allRows: readonly TableRow[],
 ): Html | undefined {
   if (allRows.length === 0) return undefined;
-  // A column in which nobody has anything to say takes room from the others.
+  // Omit empty columns.
   const isUsed = (_any: unknown, column: number): boolean =>
     allRows.some(({ cells }) => !isEmpty(cells[column]));
   const headings = allHeadings.filter(isUsed);
   const rows = allRows.map(({ cells, isProblem }) => ({ cells: cells.filter(isUsed), isProblem }));
   const shown =
-    rows.length <= MOST_ROWS
+    rows.length <= MAX_ROWS
       ? rows
-      : rows.toSorted((a, b) => Number(b.isProblem) - Number(a.isProblem)).slice(0, MOST_ROWS);
+      : rows.toSorted((a, b) => Number(b.isProblem) - Number(a.isProblem)).slice(0, MAX_ROWS);
   const cellOf = (cell: Piece, column: number): Html =>
     column === 0
       ? html`<th scope="row" role="rowheader">${cell}</th>`
@@ -45,7 +45,7 @@ export function table(
         ? html`<td role="cell" class="empty"></td>`
         : html`<td role="cell" data-label="${headings[column]}">${wrapped(cell)}</td>`;
   const left = rows.length - shown.length;
-  // The roles say again what the elements are: where CSS lays rows out as lists, browsers forget it.
+  // Explicit roles: browsers drop the implicit ones when CSS lays rows out as lists.
   return html`<div class="table">
       <table role="table">
         <caption>
@@ -71,7 +71,7 @@ export function table(
 
 const isEmpty = (cell: Piece): boolean => cell === undefined || cell === '';
 
-/** One element, which is one cell of the grid that it becomes on a narrow screen. */
+/** A single element: it is one cell of the grid on narrow screens. */
 const wrapped = (cell: Piece): Piece => (typeof cell === 'object' ? html`<span>${cell}</span>` : cell);
 
 export const unreadParts = (parts: readonly Unread[]): readonly Html[] =>

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import type { ClusterReadings } from '../status/read-cluster.ts';
+import type { ClusterReadings } from '../read-cluster/read-cluster.ts';
 import {
   at,
-  CIRCUMSTANCES,
+  REPORT_CONTEXT,
   FORBIDDEN,
   healthy,
   policy,
@@ -12,18 +12,18 @@ import {
   restoreWindow,
 } from '../../../../test/support/cli/readings.ts';
 import { statusReport } from '../status/report/status-report.ts';
-import { MOST_ROWS } from './parts.ts';
+import { MAX_ROWS } from './parts.ts';
 import { statusContent } from './status-content.ts';
 
 const HOUR = 3_600_000;
 
 function contentOf(change: Partial<ClusterReadings> = {}, windows: readonly RestoreWindow[] = []): string {
-  return statusContent(statusReport({ ...healthy, ...change }, CIRCUMSTANCES), windows).text;
+  return statusContent(statusReport({ ...healthy, ...change }, REPORT_CONTEXT), windows).text;
 }
 
-test('a cluster in which all is well says so, and has each part on the page', () => {
+test('the page of a healthy cluster says so and has all parts', () => {
   const text = contentOf();
-  expect(text).toContain('Everything is fine.');
+  expect(text).toContain('Gatehouse is healthy.');
   for (const id of ['authority', 'serving-certs', 'targets', 'policies', 'windows', 'leader']) {
     expect(text).toContain(`<section id="${id}"`);
     expect(text).toContain(`href="#${id}"`);
@@ -33,7 +33,7 @@ test('a cluster in which all is well says so, and has each part on the page', ()
   expect(text).not.toContain('PRIVATE KEY');
 });
 
-test('what tenants have written is text', () => {
+test('text from tenants is escaped', () => {
   const evil = `<img src=x onerror="alert('x')">`;
   const text = contentOf({ policies: read([policy({ status: 'False', message: `${evil}\nline two` })]) }, [
     {
@@ -46,7 +46,7 @@ test('what tenants have written is text', () => {
   expect(text).toMatch(/<br \/>\s*line two/);
 });
 
-test('the policy has no place for styles and scripts in attributes, and the content has none', () => {
+test('the content has no inline styles and scripts, which the content security policy forbids', () => {
   const text = contentOf({}, [
     restoreWindow('Open', at(HOUR)),
     restoreWindow('CompletedWithViolations', at(0)),
@@ -54,14 +54,14 @@ test('the policy has no place for styles and scripts in attributes, and the cont
   expect(text).not.toMatch(/ style=| on[a-z]+=|<script|<style|javascript:/i);
 });
 
-test('a part that may not be read says so in its place, and is not called fine', () => {
+test('a part without read permission says so and is not reported as healthy', () => {
   const text = contentOf({ policies: FORBIDDEN, pods: FORBIDDEN });
-  expect(text).toContain('you may not read AdmissionPolicies: alice may not');
-  expect(text).toContain('Nothing is wrong in what could be read.');
-  expect(text).not.toContain('There is none.');
+  expect(text).toContain('no permission to read AdmissionPolicies: alice may not');
+  expect(text).toContain('No problems found, but some parts could not be read.');
+  expect(text).not.toContain('No policy exists.');
 });
 
-test('a window that is swept shows how far it is, and an open one how long it may be', () => {
+test('a sweep shows its progress, and an open window its remaining time', () => {
   const sweeping = restoreWindow('Settling', at(HOUR));
   const currentSweep = {
     ...{ startedAt: at(0), objectsScanned: 250, objectsTotal: 1_000, resource: 'servers.infra.example.com' },
@@ -76,18 +76,18 @@ test('a window that is swept shows how far it is, and an open one how long it ma
   expect(text).toContain('width="50.0%"');
 });
 
-test('a second later the page is the same: nothing is sent to those who watch', () => {
+test('one second later the page is the same, so that nothing is sent', () => {
   const contentAfter = (ms: number) => {
-    const now = new Date(CIRCUMSTANCES.now.getTime() + ms);
-    return statusContent(statusReport(healthy, { ...CIRCUMSTANCES, now }), []).text;
+    const now = new Date(REPORT_CONTEXT.now.getTime() + ms);
+    return statusContent(statusReport(healthy, { ...REPORT_CONTEXT, now }), []).text;
   };
   expect(contentAfter(11_000)).toBe(contentAfter(10_000));
 });
 
-test('of thousands the first are shown, and those with problems before all others', () => {
-  const many = Array.from({ length: MOST_ROWS + 50 }, (_none, index) => {
+test('over the row limit, rows with problems come first', () => {
+  const many = Array.from({ length: MAX_ROWS + 50 }, (_none, index) => {
     const name = `p${String(index).padStart(4, '0')}`;
-    const isLast = index === MOST_ROWS + 49;
+    const isLast = index === MAX_ROWS + 49;
     return {
       ...policy(isLast ? { status: 'False', message: 'broken' } : {}),
       metadata: { name, generation: 3 },

@@ -1,37 +1,38 @@
-/** The status of a cluster as a page: what `gatehouse status` says, for browsers. */
+/** The content of the status page: the report of `gatehouse status` for browsers. */
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { html, type Html } from '../../../server/status-page/html.ts';
 import type { Attention } from '../status/report/attention.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
-import { span } from '../status/format/span.ts';
-import { lines, type Tone } from './parts.ts';
-import { policiesSection } from './policies-section.ts';
+import { relative, span } from '../status/time-line.ts';
+import type { ConditionStatus, PolicyRow } from '../status/report/policies.ts';
+import { badge, lines, nothing, section, table, unreadParts, type Tone } from './parts.ts';
 import { authoritySection, leaderSection, servingCertsSection, targetsSection } from './trust-sections.ts';
 import { windowsSection } from './windows-section.ts';
 
-/** @param windows all of them: the report names only those that concern somebody now */
+/** @param windows all RestoreWindows: the report contains only open ones and those with violations */
 export function statusContent(report: StatusReport, windows: readonly RestoreWindow[]): Html {
   const now = new Date(report.checkedAt);
   return html`${verdict(report)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
 }
 
-/** More of them are not read, either. */
-const MOST_ATTENTION = 50;
+const MAX_ATTENTION = 50;
 
 function verdict({ attention, healthy }: StatusReport): Html {
   const [tone, title] = healthy
-    ? ['good', 'Everything is fine.']
+    ? ['good', 'Gatehouse is healthy.']
     : attention.length === 0
-      ? ['warn', 'Nothing is wrong in what could be read.']
+      ? ['warn', 'No problems found, but some parts could not be read.']
       : [
           'bad',
-          attention.length === 1 ? 'One thing needs attention' : `${attention.length} things need attention`,
+          attention.length === 1
+            ? '1 problem needs attention'
+            : `${attention.length} problems need attention`,
         ];
   const items = attention
-    .slice(0, MOST_ATTENTION)
+    .slice(0, MAX_ATTENTION)
     .map(({ object, message }) => html`<li><b>${object}</b>: ${lines(message)}</li>`);
   const left = attention.length - items.length;
-  // Read aloud when it changes.
+  // The role makes screen readers announce changes.
   return html`<section id="verdict" class="verdict ${tone}" role="status" aria-labelledby="verdict-title">
     <h2 id="verdict-title">${title}</h2>
     ${
@@ -52,7 +53,7 @@ interface Tile {
   readonly unread: number;
 }
 
-/** At a glance, with a way to each part. */
+/** A summary of each part, with a link to it. */
 function tiles(report: StatusReport, now: Date): Html {
   const { leader, authority, servingCerts, injectionTargets, admissionPolicies, restoreWindows } = report;
   const active = authority.generations.find(({ state }) => state === 'active') ?? authority.generations[0];
@@ -62,7 +63,7 @@ function tiles(report: StatusReport, now: Date): Html {
       ...{ part: 'authority', target: 'authority', unread: authority.source === undefined ? 1 : 0 },
       value:
         active === undefined ? '–' : span(Math.max(0, new Date(active.notAfter).getTime() - now.getTime())),
-      label: 'left of the CA',
+      label: 'until the CA expires',
     },
     {
       ...{ part: 'servingCerts', target: 'serving-certs', unread: servingCerts.unread.length },
@@ -80,12 +81,12 @@ function tiles(report: StatusReport, now: Date): Html {
     {
       ...{ part: 'restoreWindows', target: 'windows', unread: restoreWindows.unread.length },
       value: restoreWindows.items.length,
-      label: `open or unclean windows, of ${restoreWindows.total}`,
+      label: `of ${restoreWindows.total} restore windows open or with violations`,
     },
     {
       ...{ part: 'leader', target: 'leader', unread: leader.state === 'Unknown' ? 1 : 0 },
       value: { Held: 'yes', Free: 'no', Expired: 'no', Unknown: '?' }[leader.state],
-      label: 'somebody leads',
+      label: 'has a leader',
     },
   ];
   return html`<nav id="tiles" class="tiles" aria-label="Parts">
@@ -96,8 +97,51 @@ function tiles(report: StatusReport, now: Date): Html {
 function tileOf({ part, target, value, label, unread }: Tile, attention: readonly Attention[]): Html {
   const wrong = attention.filter((item) => item.part === part).length;
   const tone: Tone = wrong > 0 ? 'bad' : unread > 0 ? 'warn' : 'good';
-  const said = wrong > 0 ? `, ${wrong} to see to` : unread > 0 ? ', not all readable' : '';
+  const note = wrong > 0 ? `, ${problems(wrong)}` : unread > 0 ? ', not all readable' : '';
   return html`<a id="tile-${target}" href="#${target}" class="${tone}"
-    ><b>${value}</b><span>${label}${said}</span></a
+    ><b>${value}</b><span>${label}${note}</span></a
   > `;
+}
+
+const problems = (count: number): string => `${count} ${count === 1 ? 'problem' : 'problems'}`;
+
+const CONDITION_TONES: Readonly<Record<ConditionStatus, Tone>> = {
+  True: 'good',
+  False: 'bad',
+  Unknown: 'warn',
+};
+
+function policiesSection({ admissionPolicies }: StatusReport, now: Date): Html {
+  const { unread, items } = admissionPolicies;
+  const rows = items.map((policy) => {
+    const { name, enforcement, ready, webhooksInstalled, message } = policy;
+    return {
+      cells: [
+        name,
+        badge(ready, CONDITION_TONES[ready]),
+        badge(webhooksInstalled, CONDITION_TONES[webhooksInstalled]),
+        enforcement,
+        violationsOf(policy, now),
+        message === undefined ? '' : html`<span>${lines(message)}</span>`,
+      ],
+      isProblem: message !== undefined,
+    };
+  });
+  return section(
+    'policies',
+    html`Admission policies <span class="count">${items.length}</span>`,
+    unreadParts(unread),
+    rows.length === 0 && unread.length === 0 ? nothing('No policy exists.') : undefined,
+    table(
+      'Gatehouse counts violations of existing objects hourly and when a policy changes',
+      ['Policy', 'Ready', 'Installed', 'Enforcement', 'Violations', 'Message'],
+      rows,
+    ),
+  );
+}
+
+function violationsOf({ violations, checkedAt }: PolicyRow, now: Date): Html {
+  if (violations === undefined) return html`<span>not counted yet</span>`;
+  const when = checkedAt === undefined ? '' : ` ${relative(checkedAt, now)}`;
+  return html`<span>${badge(String(violations), violations === 0 ? 'good' : 'warn')}${when}</span>`;
 }

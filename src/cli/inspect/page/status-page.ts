@@ -1,26 +1,25 @@
-/** What the status page is told: by the API server, who may look; by `gatehouse status`, what there is to see. */
+/** The status page of a replica: the API server decides who may see it, and a reading of the cluster is its content. */
 import type { Logger } from 'pino';
 
 import type { Config } from '../../../config/config.ts';
 import { mayUserVisit, type AccessSubject } from '../../../kube/access.ts';
 import { reviewToken } from '../../../kube/token-review.ts';
+import type { Context } from '../../../runtime/context.ts';
+import type { StatusPage } from '../../../runtime/serve.ts';
 import { audienceOf } from '../../../server/status-page/credentials.ts';
 import type { View } from '../../../server/status-page/document.ts';
 import { createGate } from '../../../server/status-page/gate.ts';
 import { createSharedView } from '../../../server/status-page/shared-view.ts';
-import type { StatusPage } from '../../../runtime/serve.ts';
-import { statusContent } from './status-content.ts';
-import { readCluster } from '../status/read-cluster.ts';
-import { valueOf } from '../status/reading.ts';
+import { readCluster } from '../read-cluster/read-cluster.ts';
+import { valueOf } from '../read-cluster/reading.ts';
 import { statusReport } from '../status/report/status-report.ts';
-import type { Context } from '../../../runtime/context.ts';
+import { statusContent } from './status-content.ts';
 
-/** A person waits. */
 const TIMEOUT_MS = 5_000;
-/** However many look, the cluster is not looked at more often than that. */
-const LEAST_MS = 1_000;
-/** Whoever visits an unready API server every few seconds need not fill the log. */
-const WARN_EVERY_MS = 60_000;
+/** All visitors together read the cluster at most this often. */
+const MIN_INTERVAL_MS = 1_000;
+/** Limits log lines while the API server does not respond and visitors reload the page. */
+const WARN_INTERVAL_MS = 60_000;
 
 type Api = Pick<Context, 'client' | 'discovery' | 'serverClock'> & { readonly server: string };
 
@@ -28,31 +27,32 @@ export function createStatusPage(config: Config, log: Logger): StatusPage {
   const now = () => performance.now();
   let api: Api | undefined;
   let warnedAt = -Infinity;
-  const reached = (): Api => {
-    if (api === undefined) throw new Error('the API server has not been reached yet');
+  const connected = (): Api => {
+    if (api === undefined) throw new Error('the replica is not connected to the API server yet');
     return api;
   };
   const options = { timeoutMs: TIMEOUT_MS };
   const gate = createGate<AccessSubject>({
-    authenticate: (token) => reviewToken(reached().client, token, audienceOf(token), options),
-    mayLook: (subject) => mayUserVisit(reached().client, subject, { path: '/status', verb: 'get' }, options),
+    authenticate: (token) => reviewToken(connected().client, token, audienceOf(token), options),
+    mayLook: (subject) =>
+      mayUserVisit(connected().client, subject, { path: '/status', verb: 'get' }, options),
     onUndecided: (err) => {
-      if (now() - warnedAt < WARN_EVERY_MS) return;
+      if (now() - warnedAt < WARN_INTERVAL_MS) return;
       warnedAt = now();
-      log.warn({ err }, 'the API server did not say who may see the status page');
+      log.warn({ err }, 'could not check who may see the status page');
     },
     now,
   });
-  const look = () => lookAt(reached(), config);
+  const look = () => readView(connected(), config);
   return {
-    deps: { gate, view: createSharedView({ look, now, leastMs: LEAST_MS }), now, log },
+    deps: { gate, view: createSharedView({ look, now, leastMs: MIN_INTERVAL_MS }), now, log },
     open: ({ client, discovery, serverClock }, server) => {
       api = { client, discovery, serverClock, server };
     },
   };
 }
 
-async function lookAt({ client, discovery, serverClock, server }: Api, config: Config): Promise<View> {
+async function readView({ client, discovery, serverClock, server }: Api, config: Config): Promise<View> {
   const { namespace, compat } = config;
   const [version, readings] = await Promise.all([
     discovery.serverVersion(AbortSignal.timeout(TIMEOUT_MS)).catch(() => undefined),

@@ -1,16 +1,16 @@
-/** Lives beside each other over one stretch of time, as a picture (SVG) that is as wide as there is room. */
+/** Lifetimes on a common time scale, as an SVG that fills the width of the page. */
 import { html, type Html } from '../../../server/status-page/html.ts';
-import { stretchOver, type Stretch } from '../status/format/time-line.ts';
+import { timeScale, type TimeScale } from '../status/time-line.ts';
 import type { Tone } from './parts.ts';
 
-export interface DrawnLife {
+export interface DrawnLifetime {
   readonly name: string;
-  /** On the right of the name, such as how it ends. */
+  /** Shown at the right of the name, e.g. when it ends. */
   readonly note: string;
   readonly from: Date;
   readonly to: Date;
   readonly tone: Tone;
-  /** Something to come in it, with what it is. */
+  /** A future event, with its description. */
   readonly mark?: { readonly at: Date; readonly what: string } | undefined;
 }
 
@@ -20,32 +20,36 @@ const AXIS = 26;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
 const DAY_MS = 86_400_000;
 
-/** @param id of the picture on the page; @param description for those who do not see it */
+/** @param id of the picture on the page. @param description for screen readers */
 export function timeLinePicture(
   id: string,
   description: string,
-  lives: readonly DrawnLife[],
+  lifetimes: readonly DrawnLifetime[],
   now: Date,
 ): Html | undefined {
-  if (lives.length === 0) return undefined;
-  const stretch = stretchOver(now, ...lives.flatMap(({ from, to }) => [from, to]));
-  const bottom = lives.length * ROW + 20;
-  // Places across are in per cent: nothing is stretched out of shape, and letters keep their size.
+  if (lifetimes.length === 0) return undefined;
+  const scale = timeScale(now, ...lifetimes.flatMap(({ from, to }) => [from, to]));
+  const bottom = lifetimes.length * ROW + 20;
+  // Horizontal positions are percentages, so that shapes are not distorted and text keeps its size.
   return html`<figure>
     <figcaption id="${id}-caption">${description}</figcaption>
     <svg class="time" height="${bottom + AXIS}" role="img" aria-labelledby="${id}-caption">
-      ${TICKS.map((share) => tick(share, stretch, bottom))}
-      ${lives.map((life, index) => drawLife(life, index * ROW + 20, stretch))}
-      ${nowLine(stretch.shareOf(now), bottom)}
+      ${TICKS.map((share) => tick(share, scale, bottom))}
+      ${lifetimes.map((lifetime, index) => drawLifetime(lifetime, index * ROW + 20, scale))}
+      ${nowLine(scale.shareOf(now), bottom)}
     </svg>
   </figure> `;
 }
 
-/** To a tenth of a per cent: the picture of a second later is the same, and need not be sent. */
+/** To a tenth of a percent: one second later the picture is usually the same, and is not sent again. */
 const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;
 
-function drawLife({ name, note, from, to, tone, mark }: DrawnLife, top: number, stretch: Stretch): Html {
-  const [begin, end] = [stretch.shareOf(from), stretch.shareOf(to)];
+function drawLifetime(
+  { name, note, from, to, tone, mark }: DrawnLifetime,
+  top: number,
+  scale: TimeScale,
+): Html {
+  const [begin, end] = [scale.shareOf(from), scale.shareOf(to)];
   const y = top + 19;
   return html`<g
     ><text class="name" x="0" y="${top + 12}">${name}</text
@@ -60,7 +64,7 @@ function drawLife({ name, note, from, to, tone, mark }: DrawnLife, top: number, 
     />${
       mark === undefined
         ? undefined
-        : html`<circle class="mark" cx="${percent(stretch.shareOf(mark.at))}" cy="${y + BAR / 2}" r="4"
+        : html`<circle class="mark" cx="${percent(scale.shareOf(mark.at))}" cy="${y + BAR / 2}" r="4"
             ><title>${mark.what}</title></circle
           >`
     }</g
@@ -77,7 +81,7 @@ function nowLine(share: number, bottom: number): Html {
     >`;
 }
 
-function tick(share: number, { from, to }: Stretch, bottom: number): Html {
+function tick(share: number, { from, to }: TimeScale, bottom: number): Html {
   const instant = new Date(Number(from) + share * (Number(to) - Number(from)));
   const short = Number(to) - Number(from) < 3 * DAY_MS;
   const text = short
@@ -94,10 +98,10 @@ function tick(share: number, { from, to }: Stretch, bottom: number): Html {
   > `;
 }
 
-/** Text at an edge stays inside. */
+/** Keeps text at the edges inside the picture. */
 const anchorOf = (share: number): string => (share < 0.05 ? 'start' : share > 0.95 ? 'end' : 'middle');
 
-/** How much of something is over or done, as a bar. @param share 0 to 1 */
+/** A progress bar. @param share 0 to 1 */
 export const spanPicture = (share: number, tone: Tone, description: string): Html =>
   html`<svg class="span" role="img" aria-label="${description}">
     <rect class="${tone}" x="0" y="0" width="${percent(Math.min(1, Math.max(0, share)))}" height="8" />

@@ -1,19 +1,19 @@
-/** Who leads; the authority; what it signed; who trusts it. */
+/** The sections about the leader, the authority, serving certificates and injection targets. */
 import { html, type Html } from '../../../server/status-page/html.ts';
-import { age, minute, relative } from '../status/format/span.ts';
+import { age, minute, relative } from '../status/time-line.ts';
 import type { GenerationRow } from '../status/report/authority.ts';
 import type { InjectionTargetRow } from '../status/report/injection-targets.ts';
 import type { ServingCertRow } from '../status/report/serving-certs.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
 import { badge, mono, nothing, section, table, unreadParts, type Tone } from './parts.ts';
-import { timeLinePicture, type DrawnLife } from './time-line-picture.ts';
+import { timeLinePicture, type DrawnLifetime } from './time-line-picture.ts';
 
 export function leaderSection({ leader }: StatusReport, now: Date): Html {
   const { state, holder = '', acquiredAt, renewedAt, replicas, unread } = leader;
-  const said = {
+  const leads = {
     Held: html`${mono(holder)} leads, for ${age(acquiredAt, now)}`,
-    Free: html`${badge('nobody leads', 'bad')}`,
-    Expired: html`${badge('nobody leads', 'bad')} ${mono(holder)} was last heard of
+    Free: html`${badge('no leader', 'bad')}`,
+    Expired: html`${badge('no leader', 'bad')} ${mono(holder)} last renewed the Lease
     ${relative(renewedAt, now)}`,
     Unknown: undefined,
   }[state];
@@ -29,7 +29,7 @@ export function leaderSection({ leader }: StatusReport, now: Date): Html {
   return section(
     'leader',
     'Leader and replicas',
-    html`<p class="lead">${said}</p>`,
+    html`<p class="lead">${leads}</p>`,
     unreadParts(unread),
     table('Pods of Gatehouse', ['Replica', 'State', 'Leads', 'Restarts', 'Node', 'Image'], rows),
   );
@@ -65,23 +65,26 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
       ${
         phase === undefined
           ? source === 'ConfigMap'
-            ? 'As published: the states of generations stand in a Secret.'
-            : 'Nothing is known of it.'
+            ? 'From the published bundle; the Secret has the states of the generations.'
+            : 'Unknown.'
           : `${phase}${next}`
       }
     </p>`,
     unreadParts(unread),
     timeLinePicture(
       'time-line',
-      'From when to when certificates hold: generations of the authority, then the serving certificates that end first. A ring marks when each is due to be replaced.',
-      [...generations.map((generation) => lifeOf(generation, now)), ...certLives(servingCerts.items, now)],
+      'Lifetimes of the generations of the authority, then of the serving certificates that expire first. A ring marks when each is due for replacement.',
+      [
+        ...generations.map((generation) => lifetimeOf(generation, now)),
+        ...certLifetimes(servingCerts.items, now),
+      ],
       now,
     ),
     table('Generations, newest first', ['Generation', 'State', 'From', 'To', 'Ends'], rows),
   );
 }
 
-function lifeOf(generation: GenerationRow, now: Date): DrawnLife {
+function lifetimeOf(generation: GenerationRow, now: Date): DrawnLifetime {
   const { id, state, notBefore, notAfter, rotationAt } = generation;
   return {
     name: `Generation ${id} · ${state}`,
@@ -96,12 +99,12 @@ function lifeOf(generation: GenerationRow, now: Date): DrawnLife {
   };
 }
 
-/** In the picture; the table has more. */
-const MOST_DRAWN = 8;
+/** Of certificates in the picture; the table lists more. */
+const MAX_DRAWN = 8;
 
-function certLives(items: readonly ServingCertRow[], now: Date): readonly DrawnLife[] {
+function certLifetimes(items: readonly ServingCertRow[], now: Date): readonly DrawnLifetime[] {
   return items
-    .flatMap((item): readonly DrawnLife[] => {
+    .flatMap((item): readonly DrawnLifetime[] => {
       const { namespace, name, notBefore, notAfter, renewAt, state } = item;
       if (notBefore === undefined || notAfter === undefined) return [];
       return [
@@ -118,13 +121,13 @@ function certLives(items: readonly ServingCertRow[], now: Date): readonly DrawnL
         },
       ];
     })
-    .slice(0, MOST_DRAWN);
+    .slice(0, MAX_DRAWN);
 }
 
 const endOf = (notAfter: string, now: Date): string =>
   `${new Date(notAfter) <= now ? 'ended' : 'ends'} ${relative(notAfter, now)}`;
 
-export const CERT_TONES: Readonly<Record<ServingCertRow['state'], Tone>> = {
+const CERT_TONES: Readonly<Record<ServingCertRow['state'], Tone>> = {
   Valid: 'good',
   RenewalDue: 'warn',
   Overdue: 'bad',
@@ -142,7 +145,7 @@ export function servingCertsSection({ servingCerts: { unread, items } }: StatusR
         service,
         badge(state, CERT_TONES[state]),
         relative(notAfter, now),
-        renewAt === undefined && notAfter !== undefined ? 'with its CA' : relative(renewAt, now),
+        renewAt === undefined && notAfter !== undefined ? 'with the CA' : relative(renewAt, now),
         message ?? html`signed by ${signedBy === undefined ? 'an unknown key' : mono(signedBy)}`,
       ],
       isProblem: CERT_TONES[state] === 'bad',
@@ -152,12 +155,16 @@ export function servingCertsSection({ servingCerts: { unread, items } }: StatusR
     'serving-certs',
     html`Serving certificates <span class="count">${items.length}</span>`,
     unreadParts(unread),
-    rows.length === 0 && unread.length === 0 ? nothing('No Service asks for one.') : undefined,
-    table('By the time at which they end', ['Secret', 'Service', 'State', 'Ends', 'Renewal', 'Signer'], rows),
+    rows.length === 0 && unread.length === 0 ? nothing('No Service requests a certificate.') : undefined,
+    table(
+      'Serving certificates by expiry',
+      ['Secret', 'Service', 'State', 'Ends', 'Renewal', 'Signer'],
+      rows,
+    ),
   );
 }
 
-export const TARGET_TONES: Readonly<Record<InjectionTargetRow['state'], Tone>> = {
+const TARGET_TONES: Readonly<Record<InjectionTargetRow['state'], Tone>> = {
   Current: 'good',
   Stale: 'bad',
   Invalid: 'bad',
@@ -180,7 +187,11 @@ export function targetsSection({ injectionTargets: { unread, items } }: StatusRe
     'targets',
     html`Injection targets <span class="count">${items.length}</span>`,
     unreadParts(unread),
-    rows.length === 0 && unread.length === 0 ? nothing('No object asks for a CA bundle.') : undefined,
-    table('Objects that carry a CA bundle for others', ['Name', 'Kind', 'CA bundle', 'From', 'Why'], rows),
+    rows.length === 0 && unread.length === 0 ? nothing('No object requests a CA bundle.') : undefined,
+    table(
+      'Objects into which Gatehouse injects a CA bundle',
+      ['Name', 'Kind', 'CA bundle', 'From', 'Why'],
+      rows,
+    ),
   );
 }

@@ -1,15 +1,15 @@
-/** RestoreWindows: how far each restore is, what the sweep after it found, and what to do. */
+/** The section about RestoreWindows: progress, findings of the sweep, and advice. */
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
-import { describeRelink, describeViolation } from '../../restore/report/advice.ts';
-import { detailsOf, type WindowDetails } from '../../restore/report/status-report.ts';
-import { minute, relative } from '../status/format/span.ts';
+import { describeRelink, describeViolation } from '../../restore/advice.ts';
+import { detailsOf, type WindowDetails } from '../../restore/window-report.ts';
+import { minute, relative } from '../status/time-line.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
 import { badge, mono, nothing, section, table, unreadParts, type Tone } from './parts.ts';
 import { spanPicture } from './time-line-picture.ts';
 
-/** Newest first; who looks for older ones has a terminal. */
-const MOST_WINDOWS = 20;
+/** `gatehouse restore status` lists older windows. */
+const MAX_WINDOWS = 20;
 
 const PHASE_TONES: Readonly<Record<string, Tone>> = {
   Open: 'warn',
@@ -26,24 +26,26 @@ export function windowsSection(
   now: Date,
 ): Html {
   const newest = windows
-    .toSorted((a, b) => beginOf(b).localeCompare(beginOf(a)))
-    .slice(0, MOST_WINDOWS)
+    .toSorted((a, b) => startOf(b).localeCompare(startOf(a)))
+    .slice(0, MAX_WINDOWS)
     .map((window) => windowPart(window, now));
   return section(
     'windows',
     html`Restore windows <span class="count">${total}</span>`,
     unreadParts(unread),
     total === 0 && unread.length === 0
-      ? nothing('No restore has been detected, and no window was opened by hand.')
+      ? nothing('Gatehouse has detected no restore, and no user has opened a window.')
       : undefined,
     newest,
     total > newest.length
-      ? html`<p class="more">and ${total - newest.length} older ones: ${mono('gatehouse restore status')}</p>`
+      ? html`<p class="more">
+          and ${total - newest.length} older windows: ${mono('gatehouse restore status')}
+        </p>`
       : undefined,
   );
 }
 
-const beginOf = ({ metadata, status }: RestoreWindow): string =>
+const startOf = ({ metadata, status }: RestoreWindow): string =>
   status?.openedAt ?? metadata.creationTimestamp ?? '';
 
 function windowPart(window: RestoreWindow, now: Date): Html {
@@ -55,7 +57,7 @@ function windowPart(window: RestoreWindow, now: Date): Html {
   </div> `;
 }
 
-/** The life of a window in words, with what is behind it. */
+/** The phases of a window, with the reached ones marked. */
 function steps({ phase }: WindowDetails): Html | undefined {
   const reached = { Open: 1, Settling: 2, Completed: 4, CompletedWithViolations: 4 }[phase];
   if (reached === undefined) return undefined;
@@ -74,17 +76,17 @@ function progress({ spec, status }: RestoreWindow, { phase }: WindowDetails, now
   if (currentSweep !== undefined) {
     const { objectsScanned, objectsTotal, resource } = currentSweep;
     const of = objectsTotal === undefined ? '' : ` of about ${objectsTotal}`;
-    const said = `Sweep: ${objectsScanned}${of} objects read, now ${resource}`;
+    const text = `Sweep: ${objectsScanned}${of} objects read, now ${resource}`;
     const share = objectsTotal === undefined || objectsTotal === 0 ? 0 : objectsScanned / objectsTotal;
-    return html`${spanPicture(share, 'good', said)}
-      <p class="nothing">${said}</p>`;
+    return html`${spanPicture(share, 'good', text)}
+      <p class="nothing">${text}</p>`;
   }
   if (phase !== 'Open' || openedAt === undefined) return undefined;
   const [begin, end] = [openedAt, spec.expiresAt].map((time) => new Date(time).getTime());
   if (begin === undefined || end === undefined || !(end > begin)) return undefined;
-  const said = `Open since ${minute(openedAt)}, expires ${relative(spec.expiresAt, now)}`;
-  return html`${spanPicture((now.getTime() - begin) / (end - begin), 'warn', said)}
-    <p class="nothing">${said}</p>`;
+  const text = `Open since ${minute(openedAt)}, expires ${relative(spec.expiresAt, now)}`;
+  return html`${spanPicture((now.getTime() - begin) / (end - begin), 'warn', text)}
+    <p class="nothing">${text}</p>`;
 }
 
 function facts(details: WindowDetails, now: Date): Html {
@@ -107,7 +109,7 @@ function facts(details: WindowDetails, now: Date): Html {
       'Last sweep',
       lastSweep === undefined
         ? undefined
-        : `${relative(lastSweep.finishedAt, now)}, ${lastSweep.objectsScanned} objects${lastSweep.interim ? ', not the final one' : ''}`,
+        : `${relative(lastSweep.finishedAt, now)}, ${lastSweep.objectsScanned} objects${lastSweep.interim ? ', interim' : ''}`,
     ],
     [
       'Violations',
@@ -130,7 +132,7 @@ function facts(details: WindowDetails, now: Date): Html {
 const identity = ({ kind, namespace, name }: WindowDetails['violationItems'][number]['object']): string =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
-/** What a window lists itself; RestoreReports, which hold the rest of long lists, are for a terminal. */
+/** The findings in the window itself; `gatehouse restore status` also shows those in RestoreReports. */
 function report({ name, violations = 0, violationItems, relinkItems }: WindowDetails): Html | undefined {
   if (violationItems.length === 0 && relinkItems.length === 0) return undefined;
   const violationRows = violationItems.map((item) => ({
@@ -144,12 +146,12 @@ function report({ name, violations = 0, violationItems, relinkItems }: WindowDet
   const unlisted = violations - violationItems.length;
   return html`<details id="report-${name}">
     <summary>Report of ${name}</summary>
-    ${table('What violates a policy since the restore', ['Object', 'Field', 'Policy', 'What, and what to do'], violationRows)}${
+    ${table('Policy violations since the restore', ['Object', 'Field', 'Policy', 'Violation and remedy'], violationRows)}${
       unlisted > 0
         ? html`<p class="more">and ${unlisted} more: ${mono(`gatehouse restore status ${name}`)}</p>`
         : undefined
     }
-    ${table('Owner references that were lost', ['Object', 'Owner and result'], ownerRows)}
+    ${table('Lost owner references', ['Object', 'Owner and result'], ownerRows)}
   </details>`;
 }
 

@@ -1,18 +1,25 @@
-/** `gatehouse status`: reads a cluster as the user of the kubeconfig, and tells how Gatehouse stands in it. */
+/** `gatehouse status`: reads a cluster as the user of the kubeconfig, and reports the health of Gatehouse. */
+import type { Compat } from '../../../pki/injection/request.ts';
 import { sentenceOf } from '../../../json/error-message.ts';
-import type { StatusFlags } from './command.ts';
-import { formatStatus } from './format/format-status.ts';
-import { readCluster } from './read-cluster.ts';
+import { connectToCluster } from '../../connect.ts';
+import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
+import { formatData, hasColours, print } from '../../terminal/output.ts';
+import { readCluster } from '../read-cluster/read-cluster.ts';
+import { formatStatus } from './format-status.ts';
 import { statusReport, type StatusReport } from './report/status-report.ts';
-import { formatData, print, wantsColours } from '../../terminal/output.ts';
-import { connectToCluster } from '../../user-cluster.ts';
 
-/** What the process ends with. */
+export interface StatusFlags extends ClusterFlags {
+  readonly namespace: string;
+  readonly compat: readonly Compat[];
+  readonly output: OutputFormat;
+}
+
+/** @returns the exit code */
 export async function status(flags: StatusFlags): Promise<0 | 1> {
   try {
-    const report = await look(flags);
+    const report = await readReport(flags);
     await print(
-      flags.output === 'table' ? formatStatus(report, wantsColours()) : formatData(report, flags.output),
+      flags.output === 'table' ? formatStatus(report, hasColours()) : formatData(report, flags.output),
     );
     return report.healthy ? 0 : 1;
   } catch (error) {
@@ -21,7 +28,7 @@ export async function status(flags: StatusFlags): Promise<0 | 1> {
   }
 }
 
-async function look(flags: StatusFlags): Promise<StatusReport> {
+async function readReport(flags: StatusFlags): Promise<StatusReport> {
   const cluster = await connectToCluster(flags, 'status');
   try {
     const { server, version, client, now } = cluster;

@@ -1,18 +1,24 @@
 /** `gatehouse review --cluster`: everything that is stored, judged by policies. Reads alone. */
 import { hasAudit } from '../../../admission/policy/audit.ts';
-import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
+import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
-import { groupResourceName, objectKey, type KubeObject } from '../../../json/kube-object.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type KubeObject,
+  type GroupResource,
+} from '../../../json/kube-object.ts';
 import { scanStored, type AuditScanDeps, type Culprit } from '../../../runtime/policies/audit-scan.ts';
-import { storedObjects } from '../../../runtime/policies/stored-objects.ts';
+import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
-import { loadClusterPolicies } from './cluster-policies.ts';
-import { loadWorld } from './cluster-world.ts';
-import { connectToRead, type Cluster } from './connect.ts';
+import { loadClusterPolicies, loadWorld } from './load.ts';
+import { connectToCluster, type UserCluster } from '../../connect.ts';
+import { parseJson } from '../../../json/json.ts';
+import { type Cluster } from '../../sandbox/tour.ts';
 import { watchForDuplicates, type Duplicates } from './duplicates.ts';
-import { followPages } from './follow-pages.ts';
+import { governed } from '../../../runtime/policies/policies.ts';
 
 export interface PolicyReview {
   readonly policy: string;
@@ -35,7 +41,7 @@ export async function reviewCluster(
   options: ReadOptions,
   ownNamespace: string,
 ): Promise<ClusterReview> {
-  const cluster = await connectToRead(flags);
+  const cluster = await connectToCluster(flags, 'review', parseJson);
   try {
     return await withProgress((line) =>
       reviewConnected(cluster, flags, options, ownNamespace, line, new AbortController().signal),
@@ -46,7 +52,7 @@ export async function reviewCluster(
 }
 
 async function reviewConnected(
-  cluster: Cluster,
+  cluster: UserCluster,
   flags: ReviewFlags,
   options: ReadOptions,
   ownNamespace: string,
@@ -150,3 +156,50 @@ const unusable = (policy: string, message: string): PolicyReview => ({
   culprits: [],
   incomplete: `it cannot be enforced: ${message}`,
 });
+
+/** How far a review of what is stored has come. */
+export interface FollowedPages {
+  /** So many objects of a kind have come, and are judged next. */
+  readonly onPage: (resource: GroupResource, objects: number) => void;
+}
+
+/** Asks how much there is to do, if anybody looks on. Policies are reviewed one after the other, so a kind counts for each. */
+export async function followPages(
+  policies: readonly CompiledPolicy[],
+  { count }: Pick<StoredObjects, 'count'>,
+  line: ProgressLine,
+  signal: AbortSignal,
+): Promise<FollowedPages> {
+  const total = line.isShown ? await totalOf(policies.flatMap(governed), count, signal) : undefined;
+  let done = 0;
+  return {
+    onPage: (resource, objects) => {
+      line.show({ what: groupResourceName(resource), done, total });
+      done += objects;
+    },
+  };
+}
+
+async function totalOf(
+  resources: readonly GroupResource[],
+  count: StoredObjects['count'],
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const counts = new Map<string, Promise<number | undefined>>();
+  for (const resource of resources) {
+    const name = groupResourceName(resource);
+    // What cannot be read is said by the review itself.
+    if (!counts.has(name))
+      counts.set(
+        name,
+        count(resource, signal).catch(() => 0),
+      );
+  }
+  let total = 0;
+  for (const resource of resources) {
+    const one = await counts.get(groupResourceName(resource));
+    if (one === undefined) return undefined;
+    total += one;
+  }
+  return total;
+}

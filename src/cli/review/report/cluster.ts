@@ -1,10 +1,10 @@
 /** What a cluster holds against its policies, as tables, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
 import type { ClusterReview, PolicyReview } from '../cluster/review-cluster.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
-import { describeIdentity, type Identity } from '../outcome.ts';
+import { describeIdentity, type Identity } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { printable } from '../../../json/printable.ts';
-import { formatTable, paint } from '../../terminal/table.ts';
+import { formatTable, paint } from '../../terminal/output.ts';
 
 export function clusterTable({ policies }: ClusterReview, colours: boolean): string {
   const rows = policies.flatMap((review) =>

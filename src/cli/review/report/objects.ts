@@ -1,9 +1,9 @@
 /** Reviewed objects as a table, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
 import { stringifyJson } from '../../../json/json.ts';
 import { describePlace } from '../documents.ts';
-import { describeIdentity, type Outcome, type Reviewed, type Verdict } from '../outcome.ts';
+import { describeIdentity, type Outcome, type Reviewed, type Verdict } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
-import { formatTable, paint, type Colour, type Row } from '../../terminal/table.ts';
+import { formatTable, paint, type Colour, type Row } from '../../terminal/output.ts';
 
 export interface TableOptions {
   readonly colours: boolean;

@@ -1,10 +1,10 @@
 /** Results of suites as text, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
 import type { SuiteResult, TestResult } from '../suite/run-suites.ts';
-import type { Mismatch } from '../suite/check.ts';
+import type { Mismatch } from '../suite/expectation.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { outcomeLines, resultJson, type TableOptions } from './objects.ts';
 import { printable } from '../../../json/printable.ts';
-import { paint } from '../../terminal/table.ts';
+import { paint } from '../../terminal/output.ts';
 
 export function suitesText(suites: readonly SuiteResult[], { colours, showPatch }: TableOptions): string {
   const lines = suites.flatMap(({ file, results }) => [

@@ -6,10 +6,10 @@ import type { LoadedHandler } from '../../../runtime/handlers/load-handlers.ts';
 import { objectsOf, parseDocuments } from '../documents.ts';
 import { userOf } from '../flags.ts';
 import { filesAt, readObjects, refuse, type ReadOptions } from '../input.ts';
-import type { Reviewed } from '../outcome.ts';
+import type { Reviewed } from '../review-result.ts';
 import { createReviewer, type Reviewer } from '../reviewer.ts';
 import type { Surroundings } from '../review-objects.ts';
-import { checkExpectation, type Mismatch } from './check.ts';
+import { checkExpectation, type Mismatch } from './expectation.ts';
 import { parseSuite, type Suite, type SuiteTest } from './suite.ts';
 
 export interface TestResult {

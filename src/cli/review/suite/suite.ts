@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { isJsonArray, type JsonObject } from '../../../json/json.ts';
 import { describePlace, metaTextOf, objectsOf, textOf, type PlacedObject } from '../documents.ts';
 import { jsonOfYaml, parseYamlDocuments } from '../yaml-text.ts';
-import { createCursor, readMap, readText, readTexts, readWord, type Cursor } from './cursor.ts';
+import { createCursor, readMap, readText, readTexts, readWord, type Cursor } from './yaml-field.ts';
 import { readExpectation, type Expectation } from './expectation.ts';
 
 const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE'] as const;

@@ -1,29 +1,27 @@
-/** Whether a developer's machine answers for the cluster, and whether it has left its entries behind. */
+/** Checks whether a developer machine serves the webhooks (`gatehouse serve --dev-url`), or has left its entries behind. */
 import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-session.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import type { Evidence } from '../evidence.ts';
-import { problem, warning, type Finding } from '../finding.ts';
-import { valueOf } from '../look.ts';
+import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
+import { valueOf } from '../../read-cluster/reading.ts';
+import { logsOf, problem, warning, type Finding } from '../finding.ts';
 
 const CHECK = 'dev-session';
-/** The leader puts entries back within a second. */
+/** The leader restores entries within a second. */
 const OVERDUE_MS = 10_000;
 
-type Lent = Pick<Evidence, 'namespace' | 'now' | 'mutating' | 'validating'>;
-
-/** What cannot be read is told by the check webhook-configurations. */
-export function checkDevSession(evidence: Lent): readonly Finding[] {
-  const states = [valueOf(evidence.mutating), valueOf(evidence.validating)].map((live): DevSessionState =>
-    devSessionOf(live ?? {}, evidence.now),
+/** The check webhook-configurations reports configurations that cannot be read. */
+export function checkDevSession(readings: InstallationReadings): readonly Finding[] {
+  const states = [valueOf(readings.mutating), valueOf(readings.validating)].map((live): DevSessionState =>
+    devSessionOf(live ?? {}, readings.now),
   );
-  // One session has both configurations, most of the time, and renews them one after the other.
+  // A session usually owns both configurations and renews them one after the other: report it once.
   const bySession = new Map(states.map((state) => [`${state.kind} ${sessionOf(state)?.id ?? ''}`, state]));
-  return [...bySession.values()].flatMap((state) => judge(state, evidence));
+  return [...bySession.values()].flatMap((state) => judge(state, readings));
 }
 
 const sessionOf = (state: DevSessionState) => (state.kind === 'none' ? undefined : state.session);
 
-function judge(state: DevSessionState, { namespace, now }: Lent): readonly Finding[] {
+function judge(state: DevSessionState, { namespace, now }: InstallationReadings): readonly Finding[] {
   switch (state.kind) {
     case 'none':
       return [];
@@ -32,8 +30,8 @@ function judge(state: DevSessionState, { namespace, now }: Lent): readonly Findi
       return [
         warning(
           CHECK,
-          `${holder} serves the webhook entries of this cluster at ${url}, until ${expiresAt.toISOString()} unless that is renewed`,
-          `what is written here waits for that machine; if it should not, ask ${holder} to end gatehouse serve --dev-url`,
+          `${holder} serves the webhook entries of this cluster at ${url} until ${expiresAt.toISOString()}, or longer if renewed`,
+          `writes in this cluster depend on that machine; if this is not intended, ask ${holder} to stop gatehouse serve --dev-url`,
         ),
       ];
     }
@@ -41,16 +39,16 @@ function judge(state: DevSessionState, { namespace, now }: Lent): readonly Findi
       const { session } = state;
       const whose =
         session === undefined
-          ? 'a session that cannot be made out'
+          ? 'an unreadable session'
           : `the session of ${session.holder} at ${session.url}, which ended at ${session.expiresAt.toISOString()}`;
-      const seen = `webhook entries still lead to ${whose}`;
+      const seen = `webhook entries still point to ${whose}`;
       if (session !== undefined && isRecent(session.expiresAt, now))
-        return [warning(CHECK, seen, 'the leader puts them back: run it again in a moment')];
+        return [warning(CHECK, seen, 'the leader restores the entries: run this command again in a moment')];
       return [
         problem(
           CHECK,
           seen,
-          `the leader puts them back, if there is one: see the check leader, kubectl -n ${namespace} logs deployment/gatehouse. Without a ` +
+          `the leader restores the entries; if they stay, see the check leader and ${logsOf(namespace)}. Without a ` +
             `Gatehouse in the cluster: kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME}`,
         ),
       ];
@@ -58,8 +56,8 @@ function judge(state: DevSessionState, { namespace, now }: Lent): readonly Findi
   }
 }
 
-/** A note that claims too much time is not honoured at all, and ends in the future. */
-const isRecent = (end: Date, now: Date): boolean => {
+/** A session that claims more time than allowed is over although it ends in the future. */
+function isRecent(end: Date, now: Date): boolean {
   const sinceMs = now.getTime() - end.getTime();
   return sinceMs >= 0 && sinceMs < OVERDUE_MS;
-};
+}

@@ -1,31 +1,63 @@
-/** Whether somebody leads: policies, certificates and windows stand still otherwise. */
-import type { Evidence } from '../evidence.ts';
-import { ok, problem, type Finding } from '../finding.ts';
-import { judgeLook } from '../look.ts';
+/** Checks that a leader renews the Lease, and that the clocks agree: windows and certificates depend on the time. */
+import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
+import { valueOf } from '../../read-cluster/reading.ts';
+import { judgeReading, logsOf, ok, podsOf, problem, warning, type Finding } from '../finding.ts';
 
-const CHECK = 'leader';
+const LEADER = 'leader';
 const DEFAULT_LEASE_S = 15;
 
-export const checkLeader = ({
-  lease,
-  namespace,
-  now,
-}: Pick<Evidence, 'lease' | 'namespace' | 'now'>): readonly Finding[] =>
-  judgeLook(CHECK, lease, (live) => {
+export const checkLeader = ({ lease, namespace, now }: InstallationReadings): readonly Finding[] =>
+  judgeReading(LEADER, lease, (live) => {
     const { holderIdentity = '', leaseDurationSeconds = DEFAULT_LEASE_S, renewTime } = live?.spec ?? {};
     const name = `Lease ${namespace}/gatehouse`;
-    const next = `kubectl -n ${namespace} get pods -l app.kubernetes.io/name=gatehouse; kubectl -n ${namespace} logs deployment/gatehouse`;
+    const next = `${podsOf(namespace)}; ${logsOf(namespace)}`;
     if (live === undefined)
-      return [problem(CHECK, `there is no ${name}: no replica has ever led in this namespace`, next)];
-    if (holderIdentity === '') return [problem(CHECK, `nobody holds the ${name}`, next)];
+      return [problem(LEADER, `${name} does not exist: no replica has ever led in this namespace`, next)];
+    if (holderIdentity === '') return [problem(LEADER, `no replica holds the ${name}`, next)];
     const age = renewTime === undefined ? Number.NaN : (now.getTime() - Date.parse(renewTime)) / 1_000;
-    if (age < leaseDurationSeconds) return [ok(CHECK, `${holderIdentity} leads`)];
-    const since = Number.isNaN(age) ? 'never' : `${Math.round(age)} s ago`;
-    return [
-      problem(
-        CHECK,
-        `${holderIdentity} holds the ${name}, and renewed it ${since}: it is gone, cannot reach the API server, or its clock is behind`,
-        next,
-      ),
-    ];
+    if (age < leaseDurationSeconds) return [ok(LEADER, `${holderIdentity} leads`)];
+    const renewed = Number.isNaN(age) ? 'has never renewed it' : `last renewed it ${Math.round(age)} s ago`;
+    const seen = `${holderIdentity} holds the ${name} and ${renewed}: it has stopped, cannot reach the API server, or its clock is behind`;
+    return [problem(LEADER, seen, next)];
   });
+
+const CLOCKS = 'clocks';
+/** The same limit as for the clocks of replicas. */
+const MAX_SKEW_MS = 30_000;
+
+export const checkClocks = ({ skewMs, lease, now }: InstallationReadings): readonly Finding[] => [
+  localClock(skewMs),
+  ...leaderClock(valueOf(lease)?.spec?.renewTime, now),
+];
+
+function localClock(skewMs: number | undefined): Finding {
+  if (skewMs === undefined)
+    return {
+      check: CLOCKS,
+      severity: 'unknown',
+      seen: 'the responses of the API server have no date',
+      next: 'check whether a proxy removes the Date header',
+    };
+  if (Math.abs(skewMs) <= MAX_SKEW_MS)
+    return ok(CLOCKS, 'the clocks of this machine and the API server agree');
+  return warning(
+    CLOCKS,
+    `the clock of this machine is ${seconds(skewMs)} ${skewMs > 0 ? 'ahead of' : 'behind'} the API server`,
+    'synchronise it (timedatectl set-ntp true): client certificates and the times in reports depend on it',
+  );
+}
+
+/** Only a leader that is ahead: one that is behind looks like a stale Lease, which the check `leader` reports. */
+function leaderClock(renewTime: string | undefined, now: Date): readonly Finding[] {
+  const aheadMs = renewTime === undefined ? 0 : Date.parse(renewTime) - now.getTime();
+  if (aheadMs <= MAX_SKEW_MS) return [];
+  return [
+    warning(
+      CLOCKS,
+      `the clock of the leader is ${seconds(aheadMs)} ahead of the API server`,
+      'synchronise the clock of its node; the metric gatehouse_clock_skew_seconds shows the skew of each replica',
+    ),
+  ];
+}
+
+const seconds = (ms: number): string => `${Math.round(Math.abs(ms) / 1_000)} s`;

@@ -1,53 +1,95 @@
-/** Whether what people wrote is in force. */
-import type { Condition, ObjectMeta } from '../../../../json/kube-object.ts';
-import type { Evidence } from '../evidence.ts';
-import { ok, orElse, problem, warning, type Finding } from '../finding.ts';
-import { judgeLook, type Look } from '../look.ts';
+/** Checks that policies and detectors are in force, and that no RestoreWindow is open for too long. */
+import type { ObjectMeta, Condition } from '../../../../json/kube-object.ts';
+import type { RestoreWindow } from '../../../../api/restore-window.ts';
+import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
+import type { Reading } from '../../read-cluster/reading.ts';
+import { judgeReading, ok, orElse, problem, warning, type Finding } from '../finding.ts';
 
-const CHECK = 'policies';
+const POLICIES = 'policies';
 
-interface Judged {
+interface Conditioned {
   readonly metadata: ObjectMeta;
   readonly status?: { readonly conditions?: readonly Condition[] | undefined } | undefined;
 }
 
-export function checkPolicies({
+export const checkPolicies = ({
   policies,
   conversions,
   detectors,
-}: Pick<Evidence, 'policies' | 'conversions' | 'detectors'>): readonly Finding[] {
-  return [
-    ...ofKind('AdmissionPolicy', policies, problem),
-    ...ofKind('ConversionPolicy', conversions, problem),
-    // One that trusts no namespace yet is how they are shipped.
-    ...ofKind('RestoreDetector', detectors, warning),
-  ];
-}
+}: InstallationReadings): readonly Finding[] => [
+  ...judgeKind('AdmissionPolicy', policies, problem),
+  ...judgeKind('ConversionPolicy', conversions, problem),
+  // A warning: the shipped detectors trust no namespace yet.
+  ...judgeKind('RestoreDetector', detectors, warning),
+];
 
-type Severe = (check: string, seen: string, next: string) => Finding;
+type CreateFinding = (check: string, seen: string, next: string) => Finding;
 
-const ofKind = (kind: string, looked: Look<readonly Judged[]>, severe: Severe): readonly Finding[] =>
-  judgeLook(CHECK, looked, (objects) =>
+const judgeKind = (
+  kind: string,
+  reading: Reading<readonly Conditioned[]>,
+  create: CreateFinding,
+): readonly Finding[] =>
+  judgeReading(POLICIES, reading, (objects) =>
     orElse(
-      objects.flatMap((object) => judge(kind, object, severe)),
-      ok(CHECK, objects.length === 0 ? `there is no ${kind}` : `${kind}: all ${objects.length} are ready`),
+      objects.flatMap((object) => judgeConditions(kind, object, create)),
+      ok(POLICIES, objects.length === 0 ? `no ${kind} exists` : `${kind}: all ${objects.length} are ready`),
     ),
   );
 
-function judge(kind: string, { metadata, status }: Judged, severe: Severe): readonly Finding[] {
+function judgeConditions(
+  kind: string,
+  { metadata, status }: Conditioned,
+  create: CreateFinding,
+): readonly Finding[] {
   const name = `${kind} ${metadata.name ?? ''}`;
   const describe = `kubectl describe ${kind.toLowerCase()} ${metadata.name ?? ''}`;
   const conditions = status?.conditions ?? [];
-  const bad = conditions.filter(({ status: is }) => is === 'False');
   const ready = conditions.find(({ type }) => type === 'Ready');
-  if (ready === undefined || (ready.observedGeneration ?? 0) < (metadata.generation ?? 0))
-    return [
-      warning(CHECK, `${name} was not looked at since it was written`, `see the check leader; ${describe}`),
-    ];
-  return bad.map(({ type, reason, message }) =>
-    severe(CHECK, `${name} is not ${type} (${reason}): ${firstLine(message)}`, describe),
-  );
+  if (ready === undefined || (ready.observedGeneration ?? 0) < (metadata.generation ?? 0)) {
+    const seen = `the leader has not processed the current generation of ${name}`;
+    return [warning(POLICIES, seen, `see the check leader; ${describe}`)];
+  }
+  // Only the first line: the rest of a message can be a manifest, which `kubectl describe` shows.
+  return conditions
+    .filter((condition) => condition.status === 'False')
+    .map(({ type, reason, message }) =>
+      create(POLICIES, `${name} is not ${type} (${reason}): ${message.split('\n', 1)[0] ?? ''}`, describe),
+    );
 }
 
-/** The rest of it may be a manifest to apply; `kubectl describe` shows it. */
-const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
+const WINDOWS = 'restore-windows';
+/** The default duration of a window that a detector opens. */
+const LONG_H = 6;
+/** The leader closes an expired window within seconds. */
+const OVERDUE_MS = 5 * 60_000;
+const HOUR_MS = 3_600_000;
+
+export const checkWindows = ({ windows, now }: InstallationReadings): readonly Finding[] =>
+  judgeReading(WINDOWS, windows, (all) => {
+    const open = all.filter(({ status }) => status?.closedAt === undefined && status?.phase !== 'Refused');
+    const seen =
+      open.length === 0 ? 'no RestoreWindow is open' : `${open.length} open, none for more than ${LONG_H} h`;
+    return orElse(
+      open.flatMap((window) => judgeWindow(window, now)),
+      ok(WINDOWS, seen),
+    );
+  });
+
+function judgeWindow({ metadata, spec, status }: RestoreWindow, now: Date): readonly Finding[] {
+  const name = metadata.name ?? '';
+  if (now.getTime() - Date.parse(spec.expiresAt) > OVERDUE_MS) {
+    const seen = `RestoreWindow "${name}" expired at ${spec.expiresAt}, but the leader has not closed it`;
+    return [problem(WINDOWS, seen, 'see the check leader')];
+  }
+  const since = status?.openedAt ?? metadata.creationTimestamp;
+  const hours = since === undefined ? 0 : (now.getTime() - Date.parse(since)) / HOUR_MS;
+  if (hours <= LONG_H) return [];
+  return [
+    warning(
+      WINDOWS,
+      `RestoreWindow "${name}" has been open for ${Math.floor(hours)} h: some checks are deferred until ${spec.expiresAt}`,
+      `gatehouse restore status ${name}; after the restore: gatehouse restore close ${name}`,
+    ),
+  ];
+}

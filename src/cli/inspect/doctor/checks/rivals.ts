@@ -1,4 +1,4 @@
-/** Who else writes what Gatehouse writes, and who else lays claim to it. */
+/** Checks whether another controller writes, or is asked to write, the fields that Gatehouse manages. */
 import {
   INJECT_CABUNDLE,
   INJECT_CABUNDLE_FROM,
@@ -8,13 +8,12 @@ import {
 } from '../../../../pki/annotations.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type { FieldSet } from '../../../../pki/injection/target.ts';
-import type { Claimed, Evidence } from '../evidence.ts';
-import { ok, orElse, warning, problem, someOf, type Finding } from '../finding.ts';
-import { judgeLook } from '../look.ts';
+import type { InstallationReadings, Managed } from '../../read-cluster/read-installation.ts';
+import { judgeReading, ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';
 
 const CHECK = 'rivals';
 
-/** Annotations by which somebody else is asked to fill the same place. */
+/** Annotations that ask another controller for the same fields. */
 const RIVALS: readonly { readonly system: string; readonly claims: (annotation: string) => boolean }[] = [
   {
     system: 'service-ca of OpenShift',
@@ -30,15 +29,20 @@ const RIVALS: readonly { readonly system: string; readonly claims: (annotation: 
   },
 ];
 
-export function checkRivals({ claimed }: Pick<Evidence, 'claimed'>): readonly Finding[] {
-  const findings = claimed.flatMap((looked) =>
-    judgeLook(CHECK, looked, (objects) => objects.filter(isOurs).flatMap(judge)),
+export function checkRivals({ managed }: InstallationReadings): readonly Finding[] {
+  const findings = managed.flatMap((reading) =>
+    judgeReading(CHECK, reading, (objects) =>
+      objects.filter(isManaged).flatMap((object) => [...claims(object), ...writers(object)]),
+    ),
   );
-  return orElse(findings, ok(CHECK, 'nobody else writes or claims what Gatehouse keeps'));
+  return orElse(
+    findings,
+    ok(CHECK, 'no other controller writes or claims the fields that Gatehouse manages'),
+  );
 }
 
-/** Whether Gatehouse keeps something in it: because it asks for it, or because it is our own. */
-function isOurs({ kind, metadata }: Claimed): boolean {
+/** Whether Gatehouse manages fields of the object: on request of an annotation, or because it owns the object. */
+function isManaged({ kind, metadata }: Managed): boolean {
   const { annotations = {}, labels = {}, name } = metadata;
   return (
     isOwnConfiguration(kind, name) ||
@@ -52,11 +56,7 @@ function isOurs({ kind, metadata }: Claimed): boolean {
 const isOwnConfiguration = (kind: string, name: string | undefined): boolean =>
   kind.endsWith('WebhookConfiguration') && name === WEBHOOK_CONFIGURATION_NAME;
 
-function judge(object: Claimed): readonly Finding[] {
-  return [...claims(object), ...writers(object)];
-}
-
-function claims({ kind, metadata }: Claimed): readonly Finding[] {
+function claims({ kind, metadata }: Managed): readonly Finding[] {
   const names = Object.keys(metadata.annotations ?? {});
   return RIVALS.flatMap(({ system, claims: isClaim }) => {
     const found = names.filter(isClaim);
@@ -66,15 +66,15 @@ function claims({ kind, metadata }: Claimed): readonly Finding[] {
     return [
       warning(
         CHECK,
-        `${place} asks Gatehouse, and by ${someOf(found)} also ${system}: where that runs, the two overwrite each other`,
-        `keep one: kubectl annotate ${commandPlace(kind, metadata)} ${remove}`,
+        `${place} asks Gatehouse and, with ${someOf(found)}, also ${system}: if both run, they overwrite each other`,
+        `keep one of them: kubectl annotate ${commandPlace(kind, metadata)} ${remove}`,
       ),
     ];
   });
 }
 
-/** Secrets and Services have no bundle of ours that others could hold. */
-function writers({ kind, metadata }: Claimed): readonly Finding[] {
+/** Gatehouse injects no bundle into Secrets and Services. */
+function writers({ kind, metadata }: Managed): readonly Finding[] {
   const others = (metadata.managedFields ?? [])
     .filter(({ manager = '', fieldsV1 = {} }) => !isGatehouse(manager) && holdsBundle(fieldsV1))
     .map(({ manager = '' }) => `"${manager}"`);
@@ -82,22 +82,22 @@ function writers({ kind, metadata }: Claimed): readonly Finding[] {
   return [
     problem(
       CHECK,
-      `${placeOf(kind, metadata)}: caBundle is also written by ${someOf([...new Set(others)])}`,
-      'have that one leave the field alone, e.g. take its annotation away, or the caBundle out of its manifest: ' +
+      `${placeOf(kind, metadata)}: ${someOf([...new Set(others)])} also writes caBundle`,
+      'make the other writer leave the field alone: remove its annotation, or caBundle from its manifest: ' +
         `kubectl get ${commandPlace(kind, metadata)} -o yaml --show-managed-fields`,
     ),
   ];
 }
 
-/** The name that the API server takes from the user agent, and the one that injects. */
+/** The field managers of Gatehouse: the API server derives the first from the user agent; the second injects. */
 const isGatehouse = (manager: string): boolean => manager === 'gatehouse' || manager === INJECTION_MANAGER;
 
 function holdsBundle(fields: FieldSet): boolean {
   return Object.entries(fields).some(([key, below]) => key === 'f:caBundle' || holdsBundle(below));
 }
 
-const placeOf = (kind: string, { namespace, name = '' }: Claimed['metadata']): string =>
+const placeOf = (kind: string, { namespace, name = '' }: Managed['metadata']): string =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
-const commandPlace = (kind: string, { namespace, name = '' }: Claimed['metadata']): string =>
+const commandPlace = (kind: string, { namespace, name = '' }: Managed['metadata']): string =>
   `${namespace === undefined ? '' : `-n ${namespace} `}${kind.toLowerCase()} ${name}`;

@@ -1,56 +1,65 @@
-/** Whether the API server asks Gatehouse, and gets an answer. */
+/** Checks that the API server calls Gatehouse and gets a response. */
 import { OPENING_ENTRY } from '../../../../admission/webhooks/own-entries.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import type { EndpointSlice, Evidence, LiveConfiguration, LiveService } from '../evidence.ts';
-import { ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';
-import { judgeLook, valueOf } from '../look.ts';
-
-type Webhooks = Pick<Evidence, 'namespace' | 'service' | 'slices' | 'mutating' | 'validating' | 'probe'>;
+import type {
+  EndpointSlice,
+  InstallationReadings,
+  LiveConfiguration,
+  LiveService,
+} from '../../read-cluster/read-installation.ts';
+import { valueOf } from '../../read-cluster/reading.ts';
+import {
+  judgeReading,
+  logsOf,
+  ok,
+  orElse,
+  podsOf,
+  problem,
+  someOf,
+  warning,
+  type Finding,
+} from '../finding.ts';
 
 const CONFIGURATIONS = 'webhook-configurations';
 const ENDPOINTS = 'endpoints';
 const REACH = 'webhook-reach';
 const FAIL_CLOSED = 'fail-closed';
 
-const pods = (namespace: string) => `kubectl -n ${namespace} get pods -l app.kubernetes.io/name=gatehouse`;
-
-/** Nobody is asked without them. */
-export function checkConfigurations({ namespace, mutating, validating }: Webhooks): readonly Finding[] {
-  const next = `look why the leader does not write them: kubectl -n ${namespace} logs deployment/gatehouse`;
+/** Without webhook configurations, the API server calls no webhook. */
+export function checkConfigurations({
+  namespace,
+  mutating,
+  validating,
+}: InstallationReadings): readonly Finding[] {
+  const next = `find out why the leader does not write it: ${logsOf(namespace)}`;
   const judge = (kind: string) => (live: LiveConfiguration | undefined) => {
-    if (live === undefined)
-      return [
-        problem(
-          CONFIGURATIONS,
-          `there is no ${kind} "${WEBHOOK_CONFIGURATION_NAME}": nothing is enforced`,
-          next,
-        ),
-      ];
+    if (live === undefined) {
+      const seen = `${kind} "${WEBHOOK_CONFIGURATION_NAME}" does not exist: nothing is enforced`;
+      return [problem(CONFIGURATIONS, seen, next)];
+    }
     const names = (live.webhooks ?? []).map(({ name }) => name);
     return names.some((name) => name.startsWith(`${OPENING_ENTRY}.`))
       ? [ok(CONFIGURATIONS, `the ${kind} has ${names.length} entries`)]
-      : [problem(CONFIGURATIONS, `the ${kind} lacks the entries for Gatehouse's own kinds`, next)];
+      : [problem(CONFIGURATIONS, `the ${kind} lacks the entries for the kinds of Gatehouse`, next)];
   };
   return [
-    ...judgeLook(CONFIGURATIONS, mutating, judge('MutatingWebhookConfiguration')),
-    ...judgeLook(CONFIGURATIONS, validating, judge('ValidatingWebhookConfiguration')),
+    ...judgeReading(CONFIGURATIONS, mutating, judge('MutatingWebhookConfiguration')),
+    ...judgeReading(CONFIGURATIONS, validating, judge('ValidatingWebhookConfiguration')),
   ];
 }
 
-/** Whether somebody stands behind the Service. */
-export function checkEndpoints({ namespace, service, slices }: Webhooks): readonly Finding[] {
-  return judgeLook(ENDPOINTS, service, (live) => {
+export function checkEndpoints({ namespace, service, slices }: InstallationReadings): readonly Finding[] {
+  return judgeReading(ENDPOINTS, service, (live) => {
     const name = `Service ${namespace}/gatehouse`;
-    if (live === undefined) return [problem(ENDPOINTS, `there is no ${name}`, 'kubectl apply -k deploy')];
-    if (isExternal(live)) return [ok(ENDPOINTS, `the ${name} leads out of the cluster (ExternalName)`)];
-    return judgeLook(ENDPOINTS, slices, (all) => {
+    if (live === undefined) return [problem(ENDPOINTS, `${name} does not exist`, 'kubectl apply -k deploy')];
+    if (isExternal(live)) return [ok(ENDPOINTS, `the ${name} points outside of the cluster (ExternalName)`)];
+    return judgeReading(ENDPOINTS, slices, (all) => {
       const { ready, others } = countReady(all);
+      const next = podsOf(namespace);
       if (ready === 0)
-        return [
-          problem(ENDPOINTS, `the ${name} has no ready endpoint (${others} not ready)`, pods(namespace)),
-        ];
+        return [problem(ENDPOINTS, `the ${name} has no ready endpoints (${others} not ready)`, next)];
       return others > 0
-        ? [warning(ENDPOINTS, `the ${name} has ${ready} ready endpoints, ${others} are not`, pods(namespace))]
+        ? [warning(ENDPOINTS, `the ${name} has ${ready} ready endpoints, ${others} not ready`, next)]
         : [ok(ENDPOINTS, `the ${name} has ${ready} ready endpoints`)];
     });
   });
@@ -64,72 +73,68 @@ function countReady(slices: readonly EndpointSlice[]) {
   return { ready, others: all.length - ready };
 }
 
-/** Whether a request of the API server comes back with our answer. */
-export const checkReach = (webhooks: Webhooks): readonly Finding[] =>
-  judgeLook(REACH, webhooks.probe, (answer) => {
-    switch (answer.kind) {
-      case 'answered':
-        return [ok(REACH, 'Gatehouse has judged a dry run that the API server sent to it')];
-      case 'not-asked':
+/** Judges the dry run: it shows network, certificate and replica at once. */
+export const checkReach = (readings: InstallationReadings): readonly Finding[] =>
+  judgeReading(REACH, readings.probe, (result) => {
+    switch (result.kind) {
+      case 'reached':
+        return [ok(REACH, 'the API server reaches Gatehouse (dry run of a RestoreWindow)')];
+      case 'not-called':
         return [
           problem(
             REACH,
-            'the API server did not ask Gatehouse about a RestoreWindow (dry run)',
+            'the API server did not call Gatehouse for a RestoreWindow (dry run)',
             `kubectl get mutatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} -o yaml`,
           ),
         ];
-      case 'unanswered':
-        return [problem(REACH, answer.message, adviceFor(answer.message, webhooks))];
+      case 'unreachable':
+        return [problem(REACH, result.message, adviceFor(result.message, readings))];
     }
   });
 
-function adviceFor(message: string, webhooks: Webhooks): string {
+function adviceFor(message: string, readings: InstallationReadings): string {
   if (/deadline exceeded|timeout|timed out/i.test(message)) {
-    const port = targetPort(webhooks);
+    const port = targetPort(readings);
     return (
-      'where the control plane is outside of the network of the nodes (private clusters), its firewall has to let it reach ' +
-      `TCP ${port} on them, the port of the pods and not that of the Service; on GKE: gcloud compute firewall-rules create ` +
+      'if the control plane is outside of the network of the nodes (private clusters), allow it in the firewall to connect to ' +
+      `TCP port ${port} of the nodes, which is the port of the pods, not of the Service; on GKE: gcloud compute firewall-rules create ` +
       `gatehouse-webhooks --allow tcp:${port} --source-ranges <control plane CIDR> --target-tags <tag of the nodes>. ` +
-      'Look for a NetworkPolicy too'
+      'Check NetworkPolicies too'
     );
   }
   if (/x509|certificate/.test(message)) return 'see the check ca-bundle';
   if (/service "?[^"]*"? not found/.test(message)) return 'kubectl apply -k deploy';
-  return `nobody answers: ${pods(webhooks.namespace)}`;
+  return `no replica responds: ${podsOf(readings.namespace)}`;
 }
 
-/** Where packets go: a firewall knows nothing of Services. */
-function targetPort({ slices, service }: Webhooks): number | string {
+/** The port of the pods: firewalls see the packets after the Service has translated them. */
+function targetPort({ slices, service }: InstallationReadings): number | string {
   const port = valueOf(slices)?.flatMap(({ ports = [] }) => ports)[0]?.port;
   const [declared] = valueOf(service)?.spec?.ports ?? [];
   return port ?? declared?.targetPort ?? declared?.port ?? 8443;
 }
 
-/** What cannot be written while nobody answers. */
-export function checkFailClosed(webhooks: Webhooks): readonly Finding[] {
-  if (!nobodyAnswers(webhooks)) return [];
-  const entries = [valueOf(webhooks.mutating), valueOf(webhooks.validating)]
+/** Reports the requests that the API server rejects while no replica responds. */
+export function checkFailClosed(readings: InstallationReadings): readonly Finding[] {
+  if (!isDown(readings)) return [];
+  const entries = [valueOf(readings.mutating), valueOf(readings.validating)]
     .flatMap((live) => live?.webhooks ?? [])
     .filter(({ failurePolicy }) => failurePolicy !== 'Ignore')
     .map(({ name }) => name);
-  return orElse(
-    entries.length === 0
-      ? []
-      : [
-          problem(
-            FAIL_CLOSED,
-            `no replica answers, and ${entries.length} webhook entries refuse what they govern meanwhile (failurePolicy Fail): ${someOf(entries)}`,
-            `bring a replica up: ${pods(webhooks.namespace)}. Only if that takes too long: kubectl delete ` +
-              `mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} ` +
-              '(nothing is checked until a leader makes them anew)',
-          ),
-        ],
-    ok(FAIL_CLOSED, 'no replica answers, but no entry refuses requests meanwhile'),
-  );
+  if (entries.length === 0) return [ok(FAIL_CLOSED, 'no replica responds, but no entry rejects requests')];
+  return [
+    problem(
+      FAIL_CLOSED,
+      `no replica responds, so ${entries.length} webhook entries reject all their requests (failurePolicy Fail): ${someOf(entries)}`,
+      `start a replica: ${podsOf(readings.namespace)}. Only if that takes too long: kubectl delete ` +
+        `mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} ` +
+        '(nothing is checked until a leader creates them again)',
+    ),
+  ];
 }
 
-function nobodyAnswers({ service, slices, probe }: Webhooks): boolean {
-  if (valueOf(probe)?.kind === 'unanswered') return true;
+function isDown({ service, slices, probe }: InstallationReadings): boolean {
+  if (valueOf(probe)?.kind === 'unreachable') return true;
   const live = valueOf(service);
   const all = valueOf(slices);
   return live !== undefined && !isExternal(live) && all !== undefined && countReady(all).ready === 0;

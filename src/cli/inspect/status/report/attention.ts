@@ -1,6 +1,6 @@
-/** Something that a person should see to. */
+/** A problem that needs the attention of the user. */
 export interface Attention {
-  /** The part of the report that it stands in. */
+  /** The part of the report. */
   readonly part:
     'leader' | 'authority' | 'servingCerts' | 'injectionTargets' | 'admissionPolicies' | 'restoreWindows';
   /** E.g. `AdmissionPolicy servers`. */
@@ -9,7 +9,7 @@ export interface Attention {
   readonly message: string;
 }
 
-/** A part, and what of it needs somebody. */
+/** A part of the report, and its problems. */
 export interface Judged<Part> {
   readonly part: Part;
   readonly attention: readonly Attention[];

@@ -1,4 +1,4 @@
-/** The generations of the certificate authority: from its Secret, or what of it is published. */
+/** The generations of the certificate authority: from its Secret, or from the published bundle. */
 import type { X509Certificate } from 'node:crypto';
 
 import type { ConfigMap } from '../../../../runtime/certificates/ca-bundle.ts';
@@ -17,12 +17,12 @@ import type { BundleState } from '../../../../pki/injection/source.ts';
 import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
 import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
+import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
 import type { Attention, Judged } from './attention.ts';
 
 export interface AuthorityPart {
   readonly unread: readonly Unread[];
-  /** Where it was read. The ConfigMap does not tell states. */
+  /** The source of the generations. The ConfigMap does not contain their states. */
   readonly source?: 'Secret' | 'ConfigMap';
   readonly phase?: RotationPhase;
   /** Newest first. */
@@ -31,27 +31,27 @@ export interface AuthorityPart {
 
 export interface GenerationRow {
   readonly id: string;
-  /** `trusted`: it stands in the published bundle, and more cannot be told from there. */
+  /** `trusted`: read from the published bundle, which does not contain the state. */
   readonly state: GenerationState | 'trusted';
-  /** RFC 3339, as all times. */
+  /** RFC 3339, like all times. */
   readonly notBefore: string;
   readonly notAfter: string;
   readonly expired: boolean;
   readonly createdAt?: string;
   readonly publishedAt?: string;
   readonly activatedAt?: string;
-  /** Of the active one: when the next generation is due. Absent for a CA that was imported: that has no next one until its owner makes it. */
+  /** Of the active generation: when the next generation is due. Absent for an imported CA, which its owner replaces. */
   readonly rotationAt?: string;
 }
 
-/** By which serving certs are judged. */
+/** A root that verifies serving certificates. */
 export interface KnownRoot {
   readonly id: string;
   readonly certificate: X509Certificate;
 }
 
 export interface JudgedAuthority extends Judged<AuthorityPart> {
-  /** What targets should carry. */
+  /** The bundle that injection targets should contain. */
   readonly bundle: BundleState;
   readonly roots: readonly KnownRoot[];
 }
@@ -61,10 +61,10 @@ interface AuthorityReadings {
   readonly caBundle: Reading<ConfigMap | undefined>;
 }
 
-/** What is shown is made of certificates and times alone; no private key leaves this function. */
+/** Returns only data from certificates: no private key leaves this function. */
 export function authorityPart(readings: AuthorityReadings, namespace: string, now: Date): JudgedAuthority {
   const secretName = `Secret ${namespace}/${AUTHORITY_SECRET}`;
-  const secret = parsed(readings.authority);
+  const secret = parseSecret(readings.authority);
   if (secret.kind === 'authority') return ofSecret(secret.authority, secretName, now);
   const attention: readonly Attention[] =
     secret.kind === 'problem' ? [{ part: 'authority', object: secretName, message: secret.problem }] : [];
@@ -77,17 +77,17 @@ export function authorityPart(readings: AuthorityReadings, namespace: string, no
   };
 }
 
-type ParsedSecret =
+type SecretContent =
   | { readonly kind: 'authority'; readonly authority: Authority }
   | { readonly kind: 'problem'; readonly problem: string }
   | { readonly kind: 'unread' };
 
-function parsed(reading: Reading<Secret | undefined>): ParsedSecret {
+function parseSecret(reading: Reading<Secret | undefined>): SecretContent {
   if (reading.kind === 'unread') return { kind: 'unread' };
   if (reading.value === undefined)
     return {
       kind: 'problem',
-      problem: 'it is missing: a leader makes it when Gatehouse runs in this namespace',
+      problem: 'it does not exist: the leader creates it when Gatehouse runs in this namespace',
     };
   try {
     return { kind: 'authority', authority: parseAuthority(reading.value.data ?? {}) };
@@ -148,7 +148,7 @@ function bundleOf(authority: Authority, now: Date): BundleState {
   }
 }
 
-/** A rotation is due at half of the life; where none has begun at three quarters, none will by itself. */
+/** A rotation is due at half of the lifetime. If none has started at three quarters, something is wrong. */
 function activeAttention(authority: Authority, object: string, now: Date): readonly Attention[] {
   const { generations } = authority;
   const active = generations.find(({ state }) => state === 'active');
@@ -157,15 +157,15 @@ function activeAttention(authority: Authority, object: string, now: Date): reado
   const end = validToDate.toISOString();
   const attention = (message: string): readonly Attention[] => [{ part: 'authority', object, message }];
   if (validToDate <= now)
-    return attention(`generation ${active.id}, which signs, ended at ${end}: rotate the authority now`);
+    return attention(`the active generation ${active.id} expired at ${end}: rotate the authority now`);
   const isLate = now.getTime() > validFromDate.getTime() * 0.25 + validToDate.getTime() * 0.75;
   const isPrepared = generations.some(({ state }) => state === 'pending');
   if (isLate && !isPrepared) {
     const next = isOfOwnMake(active)
-      ? 'see why the leader does not rotate'
-      : 'it was imported, so put a new CA into its secret';
+      ? 'find out why the leader does not rotate the authority'
+      : 'the CA is imported, so store a new CA in its Secret';
     return attention(
-      `generation ${active.id}, which signs, ends at ${end} and no other is prepared: ${next}`,
+      `the active generation ${active.id} expires at ${end}, and no next generation is prepared: ${next}`,
     );
   }
   return [];
@@ -182,7 +182,7 @@ function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string,
   if (reading.kind === 'unread') return nothing([]);
   const problem = (message: string) => nothing([{ part: 'authority', object, message }]);
   const text = valueOf(reading)?.data?.[CA_BUNDLE_KEY];
-  if (text === undefined) return problem('it holds no CA bundle: the leader has not published one yet');
+  if (text === undefined) return problem('it has no CA bundle: the leader has not published one yet');
   try {
     const pem = parseCertificatePem(text);
     const roots = splitCertificates(pem).map((certificate) => ({
@@ -193,14 +193,18 @@ function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string,
     return {
       part: { unread: [], source: 'ConfigMap', generations },
       attention: generations.every(({ expired }) => expired)
-        ? [{ part: 'authority', object, message: 'all that it holds has expired: rotate the authority now' }]
+        ? [
+            {
+              part: 'authority',
+              object,
+              message: 'all its certificates have expired: rotate the authority now',
+            },
+          ]
         : [],
       bundle: { kind: 'bundle', pem },
       roots,
     };
   } catch (error) {
-    return problem(
-      `its ${CA_BUNDLE_KEY} is broken: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    return problem(`${CA_BUNDLE_KEY} is invalid: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -1,4 +1,4 @@
-/** Objects that carry a CA bundle for others, and whether it is the one of now. */
+/** Objects into which Gatehouse injects a CA bundle, and whether the bundle is current. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import { objectKey, type KubeObject } from '../../../../json/kube-object.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../../pki/annotations.ts';
@@ -12,8 +12,13 @@ import {
 import { bundleOfSource, type BundleState, type SourceObject } from '../../../../pki/injection/source.ts';
 import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
-import type { Scope, TargetsReading } from '../read-cluster.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
+import {
+  withOwnRequest,
+  type Scope,
+  type SourceReadings,
+  type TargetsReading,
+} from '../../read-cluster/injection-targets.ts';
+import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
 import type { Attention, Judged } from './attention.ts';
 
 export interface InjectionTargetsPart {
@@ -26,11 +31,11 @@ export interface InjectionTargetRow {
   readonly kind: TargetKind['kind'];
   readonly namespace?: string;
   readonly name: string;
-  /** `authority`, or the object that it asks to have the bundle from. */
+  /** `authority`, or the object from which the bundle is copied. */
   readonly source: string;
   /**
-   * `Current`; `Stale`: other certificates than those of now, or none; `Invalid`: its annotations, or its source, ask for what
-   * cannot be; `Empty`: nothing in it takes a bundle; `Unknown`: what it should hold could not be read.
+   * `Stale`: the bundle is missing or differs; `Invalid`: an annotation or the source is invalid; `Empty`: the object has no
+   * field for a bundle; `Unknown`: the expected bundle could not be read.
    */
   readonly state: 'Current' | 'Stale' | 'Invalid' | 'Empty' | 'Unknown';
   readonly message?: string;
@@ -38,31 +43,7 @@ export interface InjectionTargetRow {
 
 interface TargetReadings {
   readonly targets: readonly TargetsReading[];
-  readonly sources: ReadonlyMap<string, Reading<SourceObject | undefined>>;
-}
-
-/** Whether this object asks for a bundle, or is one that Gatehouse writes as a whole. */
-export const isTarget = (kind: TargetKind, object: KubeObject, scope: Scope): boolean =>
-  requestOf(kind, object, scope).kind !== 'none';
-
-/** What its bundle comes from, beside the authority. */
-export function sourcesOf(kind: TargetKind, object: KubeObject, scope: Scope): readonly SourceRef[] {
-  const request = requestOf(kind, object, scope);
-  return request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
-}
-
-const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>
-  injectionRequest(kind.kind, asking(kind, object, scope).metadata, scope.compat);
-
-/** Gatehouse's own objects need no annotation to get the bundle. */
-function asking<T extends KubeObject>(kind: TargetKind, object: T, { namespace }: Scope): T {
-  const { metadata = {} } = object;
-  const own = kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME;
-  const isOwn =
-    (kind.kind === 'ConfigMap' || kind.kind.endsWith('WebhookConfiguration')) && objectKey(metadata) === own;
-  return isOwn
-    ? { ...object, metadata: { ...metadata, annotations: { [INJECT_CABUNDLE]: 'true' } } }
-    : object;
+  readonly sources: SourceReadings;
 }
 
 /** @param bundle of the authority */
@@ -75,7 +56,9 @@ export function injectionTargetsPart(
   const bundleFrom = (source: BundleSource): BundleState =>
     source.kind === 'authority' ? bundle : ofObject(source, sources, now);
   const items = targets.flatMap(({ kind, objects }) =>
-    (valueOf(objects) ?? []).flatMap((object) => rowOf(kind, asking(kind, object, scope), bundleFrom, scope)),
+    (valueOf(objects) ?? []).flatMap((object) =>
+      rowOf(kind, withOwnRequest(kind, object, scope), bundleFrom, scope),
+    ),
   );
   const unread = [
     ...targets.flatMap(({ kind, objects }) => unreadOf(`${kind.kind}s`, objects)),
@@ -104,7 +87,7 @@ function rowOf(
   const { request, metadata: { namespace, name = '', deletionTimestamp } = {} } = target;
   if (request.kind === 'none' || deletionTimestamp !== undefined) return [];
   const bundle = request.kind === 'wanted' ? bundleFrom(request.source) : ({ kind: 'unknown' } as const);
-  // Which fields Gatehouse owns in it is no question here.
+  // Field ownership does not matter for the status.
   const plan = planInjection(kind, { ...target, own: [] }, bundle);
   return [
     {
@@ -125,15 +108,15 @@ const sourceOf = (request: InjectionRequest): string =>
 function stateOf(plan: InjectionPlan): Pick<InjectionTargetRow, 'state' | 'message'> {
   switch (plan.kind) {
     case 'none':
-      return { state: 'Empty', message: 'nothing in it is reached through a Service' };
+      return { state: 'Empty', message: 'no webhook or endpoint of it uses a Service' };
     case 'wait':
-      return { state: 'Unknown', message: 'what it should hold could not be read' };
+      return { state: 'Unknown', message: 'the expected CA bundle could not be read' };
     case 'invalid':
       return { state: 'Invalid', message: plan.problem };
     case 'inject':
-      return { state: 'Stale', message: `not the CA bundle of now: ${plan.stale.join(', ')}` };
+      return { state: 'Stale', message: `stale CA bundle in ${plan.stale.join(', ')}` };
     case 'current':
-    case 'hand-back': // of what Gatehouse owns, which was left out above
+    case 'hand-back': // cannot occur: no fields are owned
       return plan.kind === 'current' && plan.problem !== undefined
         ? { state: 'Invalid', message: plan.problem }
         : { state: 'Current' };

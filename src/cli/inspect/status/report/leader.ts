@@ -1,21 +1,21 @@
-/** Who leads, and which replicas there are. */
+/** The leader and the replicas. */
 import type { LeaseObject } from '../../../../kube/lease-record.ts';
-import type { KubeObject } from '../../../../json/kube-object.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
+import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
+import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
 import type { Attention, Judged } from './attention.ts';
 
 export interface LeaderPart {
   readonly unread: readonly Unread[];
-  /** `Held`; `Free`: given back or never taken; `Expired`: its holder has not renewed it; `Unknown`: not read. */
+  /** The state of the Lease. `Free`: released or never held; `Expired`: not renewed in time; `Unknown`: not read. */
   readonly state: 'Held' | 'Free' | 'Expired' | 'Unknown';
-  /** Who leads, or led last. */
+  /** The current or last leader. */
   readonly holder?: string;
-  /** RFC 3339, as the following. */
+  /** RFC 3339, like `renewedAt`. */
   readonly acquiredAt?: string;
   readonly renewedAt?: string;
-  /** How often another replica took over. */
+  /** How often the leader changed. */
   readonly transitions?: number;
-  /** The pods of Gatehouse, by name. Empty where it runs in no pod of this cluster. */
+  /** The pods of Gatehouse, by name. Empty if it does not run in this cluster. */
   readonly replicas: readonly Replica[];
 }
 
@@ -28,26 +28,9 @@ export interface Replica {
   readonly restarts: number;
 }
 
-/** The fields of a Pod that matter here. */
-export interface Pod extends KubeObject {
-  readonly spec?: {
-    readonly nodeName?: string;
-    readonly containers?: readonly { readonly image?: string }[];
-  };
-  readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: readonly { readonly restartCount?: number }[];
-  };
-}
-
-interface LeaderReadings {
-  readonly lease: Reading<LeaseObject | undefined>;
-  readonly pods: Reading<readonly Pod[]>;
-}
-
 /** @param now by the clock of the API server */
 export function leaderPart(
-  { lease, pods }: LeaderReadings,
+  { lease, pods }: Pick<ClusterReadings, 'lease' | 'pods'>,
   namespace: string,
   now: Date,
 ): Judged<LeaderPart> {
@@ -73,7 +56,7 @@ function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | '
   const { holderIdentity = '', renewTime, leaseDurationSeconds = 15 } = lease?.spec ?? {};
   if (holderIdentity === '') return 'Free';
   const end = new Date(renewTime ?? Number.NaN).getTime() + leaseDurationSeconds * 1_000;
-  // A time that cannot be read is no sign of life.
+  // An invalid time counts as expired.
   return now.getTime() <= end ? 'Held' : 'Expired';
 }
 
@@ -96,11 +79,11 @@ function leaseAttention({ state, holder, renewedAt }: LeaderPart, object: string
   switch (state) {
     case 'Free':
       return attention(
-        'nobody leads: no certificate is renewed and no bundle injected. Look whether a replica of Gatehouse runs in this namespace (or choose another --namespace)',
+        'no replica leads, so no certificate is renewed and no bundle is injected: check that Gatehouse runs in this namespace (or choose another --namespace)',
       );
     case 'Expired':
       return attention(
-        `nobody leads: ${holder ?? 'its holder'} has not renewed it since ${renewedAt ?? 'ever'}. Look at the replicas`,
+        `no replica leads: ${holder ?? 'the holder'} ${renewedAt === undefined ? 'has never renewed it' : `has not renewed it since ${renewedAt}`}. Check the replicas`,
       );
     case 'Held':
     case 'Unknown':
@@ -111,4 +94,4 @@ function leaseAttention({ state, holder, renewedAt }: LeaderPart, object: string
 const replicaAttention = ({ name, ready }: Replica): readonly Attention[] =>
   ready
     ? []
-    : [{ part: 'leader', object: `Pod ${name}`, message: 'it is not ready: see its events and its log' }];
+    : [{ part: 'leader', object: `Pod ${name}`, message: 'it is not ready: check its events and its log' }];

@@ -1,6 +1,6 @@
-/** AdmissionPolicies: whether they are in force, and what violates them. */
+/** AdmissionPolicies: whether they are in force, and the number of their violations. */
 import type { AdmissionPolicy } from '../../../../api/admission-policy.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
+import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
 import type { Attention, Judged } from './attention.ts';
 
 export interface AdmissionPoliciesPart {
@@ -14,15 +14,15 @@ export interface PolicyRow {
   readonly enforcement: 'Deny' | 'Warn' | 'Audit';
   readonly ready: ConditionStatus;
   readonly webhooksInstalled: ConditionStatus;
-  /** Among what is stored; undefined where nobody has counted. */
+  /** The number of existing objects that violate the policy; undefined before the first audit. */
   readonly violations?: number;
-  /** When they were counted (RFC 3339). */
+  /** The time of the audit (RFC 3339). */
   readonly checkedAt?: string;
-  /** What is wrong, where something is. */
+  /** Why the policy is not in force. */
   readonly message?: string;
 }
 
-/** `Unknown` also where the leader has not judged this generation yet. */
+/** `Unknown` also if the leader has not processed the current generation yet. */
 export type ConditionStatus = 'True' | 'False' | 'Unknown';
 
 export function admissionPoliciesPart(
@@ -37,8 +37,8 @@ export function admissionPoliciesPart(
 
 function rowOf(policy: AdmissionPolicy): PolicyRow {
   const { metadata, spec, status } = policy;
-  const ready = judged(policy, 'Ready');
-  const webhooksInstalled = judged(policy, 'WebhooksInstalled');
+  const ready = conditionOf(policy, 'Ready');
+  const webhooksInstalled = conditionOf(policy, 'WebhooksInstalled');
   const message = [ready, webhooksInstalled].find(({ status: is }) => is !== 'True')?.message;
   const { total, checkedAt } = status?.violations ?? {};
   return {
@@ -52,14 +52,17 @@ function rowOf(policy: AdmissionPolicy): PolicyRow {
   };
 }
 
-function judged(
+function conditionOf(
   { metadata, status }: AdmissionPolicy,
   type: string,
 ): { readonly status: ConditionStatus; readonly message: string } {
   const condition = status?.conditions?.find((one) => one.type === type);
   const { generation } = metadata;
   if (condition === undefined || (condition.observedGeneration ?? generation) !== generation)
-    return { status: 'Unknown', message: 'no leader has judged it as it is now: look who leads' };
+    return {
+      status: 'Unknown',
+      message: 'the leader has not processed its current generation: check the leader',
+    };
   return condition;
 }
 

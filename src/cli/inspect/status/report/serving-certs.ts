@@ -1,4 +1,4 @@
-/** Serving certs, by the time at which they end. */
+/** Serving certificates, by expiry. */
 import { X509Certificate } from 'node:crypto';
 
 import { SERVING_CERT_SERVICE, SERVING_CERT_SERVICE_UID } from '../../../../pki/annotations.ts';
@@ -6,42 +6,42 @@ import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
 import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
+import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
 import type { Attention, Judged } from './attention.ts';
 import type { KnownRoot } from './authority.ts';
 
 export interface ServingCertsPart {
   readonly unread: readonly Unread[];
-  /** What cannot be used first, then by `notAfter`, soonest first. */
+  /** Unusable certificates first, then by `notAfter`. */
   readonly items: readonly ServingCertRow[];
 }
 
 export interface ServingCertRow {
   readonly namespace: string;
-  /** Of the Secret. */
+  /** The name of the Secret. */
   readonly name: string;
   readonly service: string;
   /**
-   * `Valid`; `RenewalDue`: its renewal time has come; `Overdue`: it came more than an hour ago; `Expired`; `UnknownSigner`:
-   * no generation of the authority has signed it; `Unusable`: it cannot be read, or its key is another's.
+   * `RenewalDue`: the renewal time is reached; `Overdue`: since more than an hour; `UnknownSigner`: no generation of the
+   * authority has signed it; `Unusable`: it cannot be parsed, or the key does not fit the certificate.
    */
   readonly state: 'Valid' | 'RenewalDue' | 'Overdue' | 'Expired' | 'UnknownSigner' | 'Unusable';
   readonly dnsNames: readonly string[];
-  /** RFC 3339, as all times; undefined for what cannot be read. */
+  /** RFC 3339, like all times; undefined if unusable. */
   readonly notBefore?: string;
   readonly notAfter?: string;
-  /** When the leader makes another; undefined for one that reaches as far as its authority and is renewed with it. */
+  /** When the leader renews it; undefined if it expires with its authority and is renewed when that rotates. */
   readonly renewAt?: string;
-  /** A generation of the authority. */
+  /** The generation of the authority. */
   readonly signedBy?: string;
-  /** What is wrong with one that is unusable. */
+  /** Why it is unusable. */
   readonly message?: string;
 }
 
-/** A leader that starts, or has thousands to renew, needs some time. */
-const PATIENCE_MS = HOUR;
+/** Grace period: a leader that starts, or renews thousands of certificates, needs some time. */
+const OVERDUE_MS = HOUR;
 
-/** @param roots of the authority; empty: it could not be read, and who signed what is not judged */
+/** @param roots of the authority; empty: unknown, so that signers are not checked */
 export function servingCertsPart(
   secrets: Reading<readonly StoredSecret[]>,
   roots: readonly KnownRoot[],
@@ -49,7 +49,7 @@ export function servingCertsPart(
 ): Judged<ServingCertsPart> {
   const items = (valueOf(secrets) ?? []).map((secret) => rowOf(secret, roots, now)).toSorted(bySoonest);
   return {
-    part: { unread: unreadOf('Secrets with serving certs', secrets), items },
+    part: { unread: unreadOf('Secrets with serving certificates', secrets), items },
     attention: items.flatMap(attentionOf),
   };
 }
@@ -66,7 +66,7 @@ function rowOf(
       ...identity,
       state: 'Unusable',
       dnsNames: [],
-      message: sketch?.message ?? 'it holds neither certificate nor key',
+      message: sketch?.message ?? 'it has neither certificate nor key',
     };
   const { notBefore, notAfter, dnsNames, leaf } = sketch;
   const signer = signerAmong(roots, leaf);
@@ -86,7 +86,7 @@ function rowOf(
   };
 }
 
-/** Judged by the signature: names in a certificate are claims. */
+/** Verifies the signature: the issuer name in a certificate proves nothing. */
 function signerAmong(roots: readonly KnownRoot[], leaf: string): KnownRoot | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
   return roots.find((root) => certificate.verify(root.certificate.publicKey));
@@ -95,7 +95,7 @@ function signerAmong(roots: readonly KnownRoot[], leaf: string): KnownRoot | und
 function stateOf(notAfter: Date, renewAt: Date | undefined, now: Date): ServingCertRow['state'] {
   if (notAfter <= now) return 'Expired';
   if (renewAt === undefined || now < renewAt) return 'Valid';
-  return now < after(renewAt, PATIENCE_MS) ? 'RenewalDue' : 'Overdue';
+  return now < after(renewAt, OVERDUE_MS) ? 'RenewalDue' : 'Overdue';
 }
 
 function bySoonest(a: ServingCertRow, b: ServingCertRow): number {
@@ -108,18 +108,18 @@ function attentionOf(row: ServingCertRow): readonly Attention[] {
   const attention = (text: string): readonly Attention[] => [
     { part: 'servingCerts', object: `Secret ${namespace}/${name}`, message: text },
   ];
-  const look = `see whether Service ${service} still asks for it, and its events`;
+  const next = `check the annotations of Service ${service} and its events`;
   switch (row.state) {
     case 'Valid':
     case 'RenewalDue':
       return [];
     case 'Overdue':
-      return attention(`it ends at ${notAfter} and was to be renewed at ${renewAt}: ${look}`);
+      return attention(`it expires at ${notAfter} and was due for renewal at ${renewAt}: ${next}`);
     case 'Expired':
-      return attention(`it ended at ${notAfter}: ${look}`);
+      return attention(`it expired at ${notAfter}: ${next}`);
     case 'UnknownSigner':
-      return attention(`no generation of the authority has signed it, so no client trusts it: ${look}`);
+      return attention(`no generation of the authority has signed it, so clients do not trust it: ${next}`);
     case 'Unusable':
-      return attention(`it cannot be used: ${message}; ${look}`);
+      return attention(`it cannot be used: ${message}; ${next}`);
   }
 }

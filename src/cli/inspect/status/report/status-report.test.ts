@@ -9,12 +9,12 @@ import { generationId, importGeneration } from '../../../../pki/authority/genera
 import { generateKeyPair, randomSerial } from '../../../../pki/x509/keys.ts';
 import { firstCertificate } from '../../../../pki/x509/pem.ts';
 import { TARGET_KINDS } from '../../../../pki/injection/target.ts';
-import type { ClusterReadings } from '../read-cluster.ts';
+import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 import {
   at,
   authority,
   bundle,
-  CIRCUMSTANCES,
+  REPORT_CONTEXT,
   FORBIDDEN,
   healthy,
   NOW,
@@ -30,13 +30,12 @@ import {
 import { statusReport, type StatusReport } from './status-report.ts';
 
 const reportOf = (change: Partial<ClusterReadings> = {}, now = NOW): StatusReport =>
-  statusReport({ ...healthy, ...change }, { ...CIRCUMSTANCES, now });
+  statusReport({ ...healthy, ...change }, { ...REPORT_CONTEXT, now });
 
-/** The parts in which something needs attention. */
-const complaints = (report: StatusReport) =>
+const problems = (report: StatusReport) =>
   report.attention.map(({ object, message }) => `${object}: ${message}`);
 
-test('a cluster in which all is well needs no attention; violations and open windows are shown and no reason to worry', () => {
+test('a healthy cluster needs no attention, even with violations and open windows', () => {
   const report = reportOf();
   expect(report.attention).toEqual([]);
   expect(report.healthy).toBe(true);
@@ -59,7 +58,7 @@ test('a cluster in which all is well needs no attention; violations and open win
   expect(report.restoreWindows).toMatchObject({ total: 2, items: [{ phase: 'Open' }] });
 });
 
-test('an imported CA is due to be replaced by its owner alone', async () => {
+test('an imported CA has no rotation time: its owner replaces it', async () => {
   const { publicKey, privateKey } = await generateKeyPair('ECDSA-P256');
   const issuer = { name: commonName('Acme Root'), keyId: keyIdOf(publicKey), privateKey };
   const validity = { notBefore: NOW, notAfter: after(NOW, 400 * DAY) };
@@ -74,8 +73,10 @@ test('an imported CA is due to be replaced by its owner alone', async () => {
   const rows = (report: StatusReport) => report.authority.generations.map(({ rotationAt }) => rotationAt);
   expect(rows(reportOf({ authority: stored }))).toEqual([undefined]);
   expect(rows(reportOf())).toEqual([expect.any(String)]);
-  expect(complaints(reportOf({ authority: stored }, after(NOW, 350 * DAY)))).toContainEqual(
-    expect.stringMatching(/and no other is prepared: it was imported, so put a new CA into its secret$/),
+  expect(problems(reportOf({ authority: stored }, after(NOW, 350 * DAY)))).toContainEqual(
+    expect.stringMatching(
+      /and no next generation is prepared: the CA is imported, so store a new CA in its Secret$/,
+    ),
   );
 });
 
@@ -87,9 +88,9 @@ const brokenKey = { ...toSecretData(authority), 'generations.json': Buffer.from(
 const weak = { name: 'one.example.com', clientConfig: { service: {}, caBundle: 'AAAA' } };
 
 test.each<readonly [string, Partial<ClusterReadings>, string]>([
-  ['the Lease is missing', { lease: read(undefined) }, 'Lease gatehouse-system/gatehouse: nobody leads'],
+  ['the Lease is missing', { lease: read(undefined) }, 'Lease gatehouse-system/gatehouse: no replica leads'],
   [
-    'the leader has fallen silent',
+    'the leader does not renew the Lease',
     { lease: read({ spec: { holderIdentity: 'a', renewTime: at(-60_000), leaseDurationSeconds: 15 } }) },
     'a has not renewed it since',
   ],
@@ -99,18 +100,18 @@ test.each<readonly [string, Partial<ClusterReadings>, string]>([
     'Pod gatehouse-b: it is not ready',
   ],
   [
-    'there is no authority',
+    'the authority does not exist',
     { authority: read(undefined) },
-    'Secret gatehouse-system/gatehouse-authority: it is missing',
+    'Secret gatehouse-system/gatehouse-authority: it does not exist',
   ],
   ['the authority is broken', { authority: read({ data: brokenKey }) }, 'is broken: generations.json'],
   [
-    'a cert was signed by somebody else',
+    'another authority has signed a certificate',
     { servingSecrets: read([servingSecret('db-tls', await serverOf(stranger, NOW))]) },
     'Secret prod/db-tls: no generation of the authority has signed it',
   ],
   [
-    'a Secret has another key than its cert',
+    'a key does not fit its certificate',
     {
       servingSecrets: read([
         servingSecret('db-tls', { ...serving, keyPair: (await serverOf(authority, NOW)).keyPair }),
@@ -119,17 +120,17 @@ test.each<readonly [string, Partial<ClusterReadings>, string]>([
     'Secret prod/db-tls: it cannot be used',
   ],
   [
-    'a caBundle is another',
+    'a caBundle differs',
     validating(webhookConfiguration('third-party', { webhooks: [weak] })),
-    'ValidatingWebhookConfiguration third-party: not the CA bundle of now: one.example.com',
+    'ValidatingWebhookConfiguration third-party: stale CA bundle in one.example.com',
   ],
   [
-    'the own webhook configuration, which has no annotation, is stale',
+    'the webhook configuration of Gatehouse, which has no annotation, is stale',
     validating(webhookConfiguration('gatehouse', { metadata: { name: 'gatehouse' }, webhooks: [weak] })),
-    'ValidatingWebhookConfiguration gatehouse: not the CA bundle',
+    'ValidatingWebhookConfiguration gatehouse: stale CA bundle',
   ],
   [
-    'an annotation names what is not there',
+    'an annotation names a webhook that does not exist',
     validating(
       webhookConfiguration('third-party', {
         metadata: {
@@ -146,28 +147,28 @@ test.each<readonly [string, Partial<ClusterReadings>, string]>([
     'AdmissionPolicy servers: spec.validate: no',
   ],
   [
-    'nobody has judged the policy as it is',
+    'the leader has not processed the current generation of a policy',
     { policies: read([policy({ observedGeneration: 2 })]) },
-    'AdmissionPolicy servers: no leader has judged it as it is now',
+    'AdmissionPolicy servers: the leader has not processed its current generation',
   ],
   [
-    'a restore left something broken',
+    'a restore has left violations',
     { windows: read([restoreWindow('CompletedWithViolations', at(-HOUR))]) },
-    'RestoreWindow drill: the restore left 2 violations',
+    'RestoreWindow drill: the restore has left 2 violations',
   ],
   [
-    'nobody closes a window whose time is over',
+    'the leader does not close an expired window',
     { windows: read([restoreWindow('Open', at(-HOUR))]) },
-    'RestoreWindow drill: its time is over',
+    'RestoreWindow drill: it has expired',
   ],
 ])('it needs attention when %s', (_when, change, expected) => {
   const report = reportOf(change);
-  expect(complaints(report)).toEqual([expect.stringContaining(expected)]);
+  expect(problems(report)).toEqual([expect.stringContaining(expected)]);
   expect(report.healthy).toBe(false);
 });
 
-test('a cert is due for renewal for an hour, then overdue, then expired; soonest stands first', async () => {
-  // Lives for a day, from half an hour before it was made.
+test('a certificate is due for renewal for an hour, then overdue, then expired; the first to expire comes first', async () => {
+  // Valid for one day, from half an hour before it was issued.
   const later = servingSecret('later', await serverOf(authority, after(NOW, HOUR)));
   const servingSecrets = read([later, servingSecret('db-tls', serving)]);
   const [{ renewAt = '' } = {}, second] = reportOf({ servingSecrets }).servingCerts.items;
@@ -184,21 +185,23 @@ test('a cert is due for renewal for an hour, then overdue, then expired; soonest
   expect(stateAt(after(NOW, 2 * DAY))).toEqual(['Expired', 1]);
 });
 
-test('an authority that nobody rotates needs attention at three quarters of its life, unless the next one is prepared', async () => {
+test('an authority needs attention at three quarters of its lifetime, unless the next generation is prepared', async () => {
   const lateAt = after(NOW, 0.76 * 730 * DAY);
   const lateWith = (data: Readonly<Record<string, string>>) =>
-    complaints(reportOf({ ...atRest(lateAt), authority: read({ data }) }, lateAt));
-  expect(lateWith(toSecretData(authority))).toEqual([expect.stringContaining('no other is prepared')]);
+    problems(reportOf({ ...atRest(lateAt), authority: read({ data }) }, lateAt));
+  expect(lateWith(toSecretData(authority))).toEqual([
+    expect.stringContaining('no next generation is prepared'),
+  ]);
   expect(lateWith(toSecretData(await prepared(authority, lateAt)))).toEqual([]);
 });
 
-/** Nothing in it depends on the authority. */
+/** Readings in which nothing depends on the authority. */
 const atRest = (now: Date): Partial<ClusterReadings> => ({
   lease: read({ spec: { holderIdentity: 'a', renewTime: now.toISOString() } }),
   ...{ servingSecrets: read([]), targets: [], windows: read([]) },
 });
 
-test('who may not read the Secret of the authority sees what is published of it', () => {
+test('without permission to read the Secret of the authority, the report uses the published bundle', () => {
   const report = reportOf({ authority: FORBIDDEN });
   const { id } = activeGeneration(authority);
   expect(report.authority).toMatchObject({
@@ -211,7 +214,7 @@ test('who may not read the Secret of the authority sees what is published of it'
   expect(report.healthy).toBe(true);
 });
 
-test('what could not be read is named in its place, and nothing is called healthy or wrong for want of it', () => {
+test('an unreadable part is named, and is neither healthy nor a problem', () => {
   const report = reportOf({
     authority: FORBIDDEN,
     caBundle: FORBIDDEN,
@@ -225,7 +228,7 @@ test('what could not be read is named in its place, and nothing is called health
   expect(report.injectionTargets.items).toMatchObject([{ name: 'third-party', state: 'Unknown' }]);
 });
 
-test('a bundle from elsewhere is compared with its source, if that may be read', () => {
+test('a bundle from another source is compared with it, if it is readable', () => {
   const copied = {
     metadata: {
       ...{ namespace: 'shop', name: 'trust' },

@@ -1,5 +1,6 @@
-/** All that `gatehouse status` says. docs/status.md promises this shape, as JSON and YAML. */
-import type { ClusterReadings, Scope } from '../read-cluster.ts';
+/** The report of `gatehouse status`. docs/status.md documents its fields in JSON and YAML. */
+import type { Scope } from '../../read-cluster/injection-targets.ts';
+import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 import type { Attention, Judged } from './attention.ts';
 import { authorityPart, type AuthorityPart } from './authority.ts';
 import { injectionTargetsPart, type InjectionTargetsPart } from './injection-targets.ts';
@@ -10,12 +11,12 @@ import { restoreWindowsPart, type RestoreWindowsPart } from './windows.ts';
 
 export interface StatusReport {
   readonly server: string;
-  /** Of the API server. */
+  /** The version of the API server. */
   readonly version: string;
   readonly namespace: string;
-  /** By the clock of the API server; RFC 3339. */
+  /** RFC 3339, by the clock of the API server. */
   readonly checkedAt: string;
-  /** Whether everything could be read, and nothing needs attention. */
+  /** Whether all parts could be read and none needs attention. */
   readonly healthy: boolean;
   readonly attention: readonly Attention[];
   readonly leader: LeaderPart;
@@ -26,23 +27,28 @@ export interface StatusReport {
   readonly restoreWindows: RestoreWindowsPart;
 }
 
-export interface Circumstances extends Scope {
+export interface ReportContext extends Scope {
   readonly server: string;
   readonly version: string;
   /** By the clock of the API server. */
   readonly now: Date;
 }
 
-export function statusReport(readings: ClusterReadings, circumstances: Circumstances): StatusReport {
-  const { server, version, namespace, now } = circumstances;
+export function statusReport(readings: ClusterReadings, context: ReportContext): StatusReport {
+  const { server, version, namespace, now } = context;
   const leader = leaderPart(readings, namespace, now);
   const authority = authorityPart(readings, namespace, now);
   const servingCerts = servingCertsPart(readings.servingSecrets, authority.roots, now);
-  const injectionTargets = injectionTargetsPart(readings, authority.bundle, circumstances, now);
+  const injectionTargets = injectionTargetsPart(readings, authority.bundle, context, now);
   const admissionPolicies = admissionPoliciesPart(readings.policies);
   const restoreWindows = restoreWindowsPart(readings.windows, now);
   const parts: readonly Judged<unknown>[] = [
-    ...[leader, authority, servingCerts, injectionTargets, admissionPolicies, restoreWindows],
+    leader,
+    authority,
+    servingCerts,
+    injectionTargets,
+    admissionPolicies,
+    restoreWindows,
   ];
   const attention = parts.flatMap((part) => part.attention);
   const report = {
@@ -67,7 +73,7 @@ type Parts = Pick<
   'leader' | 'authority' | 'servingCerts' | 'injectionTargets' | 'admissionPolicies' | 'restoreWindows'
 >;
 
-/** The pods say nothing that decides; the authority is known well enough from what it publishes. */
+/** Pods are optional, and the published bundle is a sufficient source of the authority. */
 function isComplete({ leader, authority, servingCerts, ...others }: Parts): boolean {
   const { injectionTargets, admissionPolicies, restoreWindows } = others;
   return (

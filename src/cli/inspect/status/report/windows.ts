@@ -1,43 +1,41 @@
-/** RestoreWindows that somebody should know of: open ones, and those whose restore left something broken. */
+/** RestoreWindows that are open, or whose restore has left violations. */
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import { windowState } from '../../../../restore/window.ts';
-import { summaryOf, type WindowSummary } from '../../../restore/report/status-report.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../reading.ts';
+import { summaryOf, type WindowSummary } from '../../../restore/window-report.ts';
+import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
 import type { Attention, Judged } from './attention.ts';
 
 export interface RestoreWindowsPart {
   readonly unread: readonly Unread[];
-  /** Those that are open, settling or unclean, newest first. */
+  /** Windows that are open, settling or have violations, newest first. */
   readonly items: readonly WindowSummary[];
-  /** How many there are in all. */
+  /** The number of all windows. */
   readonly total: number;
 }
 
-/** The leader closes a window within seconds. */
-const PATIENCE_MS = 60_000;
+/** The leader closes an expired window within seconds. */
+const OVERDUE_MS = 60_000;
 
 export function restoreWindowsPart(
   windows: Reading<readonly RestoreWindow[]>,
   now: Date,
 ): Judged<RestoreWindowsPart> {
   const all = valueOf(windows) ?? [];
-  const concerning = all
-    .filter((window) => isConcerning(window, now))
-    .toSorted((a, b) => sinceOf(b) - sinceOf(a));
+  const shown = all.filter((window) => isShown(window, now)).toSorted((a, b) => sinceOf(b) - sinceOf(a));
   return {
     part: {
       unread: unreadOf('RestoreWindows', windows),
-      items: concerning.map(summaryOf),
+      items: shown.map(summaryOf),
       total: all.length,
     },
-    attention: concerning.flatMap((window) => attentionOf(window, now)),
+    attention: shown.flatMap((window) => attentionOf(window, now)),
   };
 }
 
 const sinceOf = ({ metadata, status }: RestoreWindow): number =>
   new Date(status?.openedAt ?? metadata.creationTimestamp ?? 0).getTime();
 
-function isConcerning(window: RestoreWindow, now: Date): boolean {
+function isShown(window: RestoreWindow, now: Date): boolean {
   switch (window.status?.phase) {
     case 'Open':
     case 'Settling':
@@ -59,10 +57,10 @@ function attentionOf(window: RestoreWindow, now: Date): readonly Attention[] {
   ];
   if (status?.phase === 'CompletedWithViolations') {
     const { total = 0 } = status.violations ?? {};
-    return attention(`the restore left ${total} violations: gatehouse restore status ${name} lists them`);
+    return attention(`the restore has left ${total} violations: gatehouse restore status ${name} lists them`);
   }
   const end = new Date(window.spec.expiresAt).getTime();
-  if (status?.phase === 'Open' && end + PATIENCE_MS < now.getTime())
-    return attention('its time is over and no leader has closed it: look who leads');
+  if (status?.phase === 'Open' && end + OVERDUE_MS < now.getTime())
+    return attention('it has expired, but the leader has not closed it: check the leader');
   return [];
 }

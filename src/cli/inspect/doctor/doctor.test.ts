@@ -1,0 +1,409 @@
+import { describe, expect, test } from 'vitest';
+
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import type { InstallationReadings, Managed } from '../read-cluster/read-installation.ts';
+import { read } from '../read-cluster/reading.ts';
+import { formatFindings, runChecks } from './doctor.ts';
+import { withDevSession } from '../../../admission/webhooks/dev-session.ts';
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import {
+  ago,
+  bundle,
+  configuration,
+  definitions,
+  foreignBundle,
+  healthy,
+  NOW,
+} from '../../../../test/support/cli/healthy.ts';
+
+const bad = (change: Partial<InstallationReadings>) =>
+  runChecks({ ...healthy, ...change }).filter(({ severity }) => severity !== 'ok');
+
+const withoutOne = new Map([...definitions].slice(1));
+const [[firstName = '', first = {}] = []] = definitions;
+const older = new Map(definitions).set(firstName, {
+  ...first,
+  spec: {
+    versions: [
+      {
+        name: 'v1alpha1',
+        served: true,
+        schema: { openAPIV3Schema: { properties: { apiVersion: {}, kind: {}, metadata: {}, spec: {} } } },
+      },
+    ],
+  },
+});
+const notServed = new Map(definitions).set(firstName, {
+  ...first,
+  spec: { versions: [{ name: 'v1', served: true }] },
+});
+
+const policy = (conditions: AdmissionPolicy['status'], generation = 1): AdmissionPolicy => ({
+  metadata: { name: 'servers', generation },
+  spec: { match: { apiGroups: ['x.dev'], resources: ['servers'] } },
+  ...(conditions === undefined ? {} : { status: conditions }),
+});
+const ready = (status: 'True' | 'False', message: string): AdmissionPolicy['status'] => ({
+  conditions: [
+    { type: 'Ready', status, reason: 'Because', message, observedGeneration: 1, lastTransitionTime: ago(1) },
+  ],
+});
+const window = (openedAt: string, expiresAt: string): RestoreWindow => ({
+  metadata: { name: 'drill' },
+  spec: { principals: [{ user: 'velero' }], expiresAt },
+  status: { phase: 'Open', openedAt },
+});
+const asking: Managed['metadata'] = {
+  name: 'hook',
+  annotations: { 'gatehouse.dev/inject-cabundle': 'true' },
+};
+const written = (manager: string): Managed => ({
+  kind: 'ValidatingWebhookConfiguration',
+  metadata: {
+    ...asking,
+    managedFields: [
+      {
+        manager,
+        fieldsV1: { 'f:webhooks': { 'k:{"name":"x"}': { 'f:clientConfig': { 'f:caBundle': {} } } } },
+      },
+    ],
+  },
+});
+const TIMED_OUT =
+  'failed calling webhook "own-opening.mutate.gatehouse.dev": failed to call webhook: context deadline exceeded';
+
+test('a healthy cluster has no findings', () => {
+  expect(bad({})).toEqual([]);
+});
+
+test.each<
+  readonly [
+    what: string,
+    change: Partial<InstallationReadings>,
+    check: string,
+    severity: string,
+    seen: string,
+  ]
+>([
+  [
+    'a kind is not installed',
+    { definitions: read(withoutOne) },
+    'definitions',
+    'problem',
+    `CustomResourceDefinition ${firstName} does not exist`,
+  ],
+  [
+    'a kind is served in another version',
+    { definitions: read(notServed) },
+    'definitions',
+    'problem',
+    'served as v1, not as v1alpha1',
+  ],
+  [
+    'a kind is of an older release',
+    { definitions: read(older) },
+    'definitions',
+    'warning',
+    'lacks spec.match, spec.failurePolicy',
+  ],
+  [
+    'a permission is missing',
+    {
+      access: read({
+        checked: 90,
+        missing: ['get', 'list'].map((verb) => ({ verb, group: '', resource: 'secrets' })),
+      }),
+    },
+    'access',
+    'problem',
+    'no permission to get/list secrets',
+  ],
+  [
+    'every permission is missing',
+    { access: read({ checked: 1, missing: [{ verb: 'get', group: '', resource: 'secrets' }] }) },
+    'access',
+    'problem',
+    'its bindings are missing',
+  ],
+  [
+    'a kind that a policy needs cannot be read',
+    {
+      governed: read({
+        checked: 1,
+        missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: true }],
+      }),
+    },
+    'governed-kinds',
+    'problem',
+    'cannot read racks.x.dev, which the policy servers needs',
+  ],
+  [
+    'a kind that is only audited cannot be read',
+    {
+      governed: read({
+        checked: 1,
+        missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: false }],
+      }),
+    },
+    'governed-kinds',
+    'warning',
+    'the policy servers cannot audit existing racks.x.dev',
+  ],
+  [
+    'no replica leads',
+    { lease: read({ spec: { holderIdentity: '' } }) },
+    'leader',
+    'problem',
+    'no replica holds the Lease',
+  ],
+  ['no replica has ever led', { lease: read(undefined) }, 'leader', 'problem', 'gatehouse does not exist'],
+  [
+    'the lease is not renewed',
+    { lease: read({ spec: { holderIdentity: 'one', leaseDurationSeconds: 15, renewTime: ago(2) } }) },
+    'leader',
+    'problem',
+    'last renewed it 120 s ago',
+  ],
+  [
+    'the clock of the leader is ahead',
+    { lease: read({ spec: { holderIdentity: 'one', renewTime: ago(-2) } }) },
+    'clocks',
+    'warning',
+    '120 s ahead of the API server',
+  ],
+  ['the clock of this machine is behind', { skewMs: -61_000 }, 'clocks', 'warning', '61 s behind'],
+  [
+    'a configuration is gone',
+    { validating: read(undefined) },
+    'webhook-configurations',
+    'problem',
+    'nothing is enforced',
+  ],
+  [
+    'a configuration lacks the entries of Gatehouse',
+    { validating: read({ webhooks: [] }) },
+    'webhook-configurations',
+    'problem',
+    'lacks the entries for the kinds of Gatehouse',
+  ],
+  [
+    'the Service is gone',
+    { service: read(undefined) },
+    'endpoints',
+    'problem',
+    'Service gatehouse-system/gatehouse does not exist',
+  ],
+  [
+    'the webhook is not called',
+    { probe: read({ kind: 'not-called' }) },
+    'webhook-reach',
+    'problem',
+    'did not call',
+  ],
+  [
+    'a bundle is stale',
+    { mutating: read(configuration(foreignBundle)) },
+    'ca-bundle',
+    'problem',
+    'contains a stale bundle',
+  ],
+  [
+    'a bundle is empty',
+    { mutating: read(configuration('')) },
+    'ca-bundle',
+    'problem',
+    'contains a stale bundle',
+  ],
+  [
+    'a bundle has one root more',
+    { mutating: read(configuration(`${bundle}${foreignBundle}`)) },
+    'ca-bundle',
+    'warning',
+    'another bundle than the published one, but still a valid one',
+  ],
+  ['nothing is published', { caBundle: read(undefined) }, 'ca-bundle', 'problem', 'has no CA bundle'],
+  ['the serving cert is gone', { chain: read(undefined) }, 'ca-bundle', 'problem', 'contains no certificate'],
+  [
+    'another manager writes a bundle',
+    { managed: [read([written('cainjector')])] },
+    'rivals',
+    'problem',
+    '"cainjector" also writes caBundle',
+  ],
+  [
+    'service-ca is asked for the same Service',
+    {
+      managed: [
+        read([
+          {
+            kind: 'Service',
+            metadata: {
+              name: 'db',
+              namespace: 'shop',
+              annotations: {
+                'gatehouse.dev/serving-cert-secret-name': 'db',
+                'service.beta.openshift.io/serving-cert-secret-name': 'db',
+              },
+            },
+          },
+        ]),
+      ],
+    },
+    'rivals',
+    'warning',
+    'Service shop/db asks Gatehouse and, with service.beta.openshift.io/serving-cert-secret-name, also service-ca',
+  ],
+  [
+    'a policy is not in force',
+    { policies: read([policy(ready('False', 'no such kind\n(manifest)'))]) },
+    'policies',
+    'problem',
+    'is not Ready (Because): no such kind',
+  ],
+  [
+    'a policy has not been processed',
+    { policies: read([policy(ready('True', ''), 2)]) },
+    'policies',
+    'warning',
+    'has not processed the current generation',
+  ],
+  [
+    'a window is open for long',
+    { windows: read([window(ago(600), ago(-60))]) },
+    'restore-windows',
+    'warning',
+    'has been open for 10 h',
+  ],
+  [
+    'a window has expired, but is not closed',
+    { windows: read([window(ago(60), ago(10))]) },
+    'restore-windows',
+    'problem',
+    'has not closed it',
+  ],
+])('a finding reports that %s', (_what, change, check, severity, text) => {
+  const findings = bad(change);
+  expect(findings.map((finding) => [finding.check, finding.severity])).toEqual([[check, severity]]);
+  expect(findings[0]?.seen).toContain(text);
+  expect(findings[0]?.next).toMatch(/\w/);
+});
+
+test('no finding for the own field manager, a ready policy and a closed window', () => {
+  const closed = {
+    ...window(ago(6_000), ago(600)),
+    status: { phase: 'Completed', closedAt: ago(600) },
+  } as const;
+  expect(
+    bad({
+      managed: [read([written('gatehouse-cabundle'), { ...written('helm'), metadata: { name: 'others' } }])],
+      policies: read([policy(ready('True', ''))]),
+      windows: read([closed, window(ago(10), ago(-50))]),
+    }),
+  ).toEqual([]);
+});
+
+describe('a session of gatehouse serve --dev-url', () => {
+  const untilIn = (seconds: number) => {
+    const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
+    const expiresAt = (ms: number) => new Date(NOW.getTime() + seconds * 1_000 + ms);
+    const live = (ms: number) =>
+      read({
+        metadata: withDevSession({ name: 'gatehouse' }, { ...session, expiresAt: expiresAt(ms) }),
+        webhooks: [
+          {
+            name: 'own-opening.mutate.gatehouse.dev',
+            clientConfig: { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' },
+          },
+        ],
+      });
+    return bad({ mutating: live(-33), validating: live(0) });
+  };
+
+  test('that is valid is one warning, and its own CA is not stale', () => {
+    expect(untilIn(40)).toMatchObject([
+      {
+        check: 'dev-session',
+        severity: 'warning',
+        seen: 'eva@laptop serves the webhook entries of this cluster at https://eva:8443 until 2026-11-22T12:00:40.000Z, or longer if renewed',
+        next: expect.stringContaining('ask eva@laptop') as string,
+      },
+    ]);
+  });
+
+  test('that has just ended is a warning: the leader restores the entries', () => {
+    expect(untilIn(-2)).toMatchObject([{ check: 'dev-session', severity: 'warning' }]);
+  });
+
+  test.each([
+    ['has not been restored', -60],
+    ['claims more time than a session has', 86_400],
+  ])('that %s is a problem', (_what, seconds) => {
+    expect(untilIn(seconds)).toMatchObject([
+      {
+        check: 'dev-session',
+        severity: 'problem',
+        seen: expect.stringContaining('still point to the session of eva@laptop') as string,
+        next: expect.stringContaining('kubectl delete mutatingwebhookconfiguration') as string,
+      },
+    ]);
+  });
+});
+
+test('entries that point to a URL without a session contain a stale bundle', () => {
+  const clientConfig = { url: 'https://eva:8443/mutate/own-opening', caBundle: 'RVZB' };
+  const live = read({ webhooks: [{ name: 'own-opening.mutate.gatehouse.dev', clientConfig }] });
+  expect(bad({ mutating: live }).map(({ check, severity }) => [check, severity])).toEqual([
+    ['ca-bundle', 'problem'],
+  ]);
+});
+
+describe('while no replica responds', () => {
+  test('the entries that reject requests are reported', () => {
+    const findings = bad({
+      slices: read([{ endpoints: [{ addresses: [], conditions: { ready: false } }] }]),
+    });
+    expect(findings.map(({ check }) => check)).toEqual(['endpoints', 'fail-closed']);
+    expect(findings[1]?.seen).toContain('own-opening.mutate.gatehouse.dev');
+  });
+
+  test('the advice for a timeout is about firewalls and the port of the pods', () => {
+    const [reach] = bad({ probe: read({ kind: 'unreachable', message: TIMED_OUT }) });
+    expect(reach).toMatchObject({ check: 'webhook-reach', severity: 'problem', seen: TIMED_OUT });
+    expect(reach?.next).toContain('--allow tcp:8443');
+  });
+});
+
+test('expiry is judged by the clock of the API server', () => {
+  const later = new Date(NOW.getTime() + 3 * 86_400_000);
+  const lease = read({ spec: { holderIdentity: 'one', renewTime: later.toISOString() } });
+  expect(bad({ now: later, lease }).map(({ seen: text }) => text)).toEqual([
+    expect.stringContaining('does not verify the certificate') as string,
+  ]);
+});
+
+test('a part without read permission is unknown, and the other parts are checked', () => {
+  const permission = { verb: 'get', resource: 'secrets', namespace: 'gatehouse-system' };
+  const findings = bad({
+    chain: { kind: 'unread', reason: 'Forbidden', message: '', permission },
+    mutating: read(configuration(foreignBundle)),
+  });
+  expect(findings).toEqual([
+    {
+      check: 'ca-bundle',
+      severity: 'unknown',
+      seen: 'no permission to get secrets in the namespace gatehouse-system',
+      next: expect.stringContaining('kubectl auth can-i get secrets -n gatehouse-system') as string,
+    },
+    expect.objectContaining({ check: 'ca-bundle', severity: 'problem' }) as object,
+  ]);
+});
+
+test('JSON has the same findings as the table, with the number of each severity', () => {
+  const findings = bad({ skewMs: undefined });
+  expect(JSON.parse(formatFindings(findings, 'json', true))).toEqual({
+    summary: { ok: 0, warning: 0, problem: 0, unknown: 1 },
+    findings,
+  });
+  expect(formatFindings(findings, 'table', false)).toContain('Problems: 0. Warnings: 0. Unknown: 1.');
+  expect(formatFindings(findings, 'table', true)).toContain('\u001b[90munknown');
+});

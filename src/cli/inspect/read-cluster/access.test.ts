@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import { readManifests } from '../../deploy-manifests.ts';
+import { governedKinds, shippedAccess } from './access.ts';
+
+const BASE = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'base');
+
+test('the questions are the rules of the manifests: subresources, and Roles in their namespace', () => {
+  const questions = shippedAccess(readManifests(BASE), 'elsewhere');
+  expect(questions).toContainEqual({ verb: 'create', group: '', resource: 'secrets' });
+  expect(questions).toContainEqual({
+    verb: 'update',
+    group: 'gatehouse.dev',
+    resource: 'restorewindows',
+    subresource: 'status',
+  });
+  expect(questions).toContainEqual({
+    verb: 'update',
+    group: 'coordination.k8s.io',
+    resource: 'leases',
+    namespace: 'elsewhere',
+  });
+});
+
+test('roles of other ServiceAccounts are ignored', () => {
+  const rules = [{ apiGroups: [''], resources: ['pods'], resourceNames: ['a', 'b'], verbs: ['get'] }];
+  const roleFor = (account: string) => [
+    { kind: 'ClusterRole', metadata: { name: 'reader' }, rules },
+    {
+      kind: 'ClusterRoleBinding',
+      roleRef: { kind: 'ClusterRole', name: 'reader' },
+      subjects: [{ kind: 'ServiceAccount', name: account }],
+    },
+  ];
+  expect(shippedAccess(roleFor('grafana'), 'x')).toEqual([]);
+  expect(shippedAccess(roleFor('gatehouse'), 'x').map(({ name }) => name)).toEqual(['a', 'b']);
+});
+
+test('a kind of several policies is checked once, for the policy that needs it', () => {
+  const match = { apiGroups: ['x.dev'], resources: ['servers', 'servers/status'] };
+  const audits: AdmissionPolicy = { metadata: { name: 'audits' }, spec: { match } };
+  const target = { apiGroup: 'x.dev', resource: 'racks' };
+  const refers: AdmissionPolicy = {
+    metadata: { name: 'refers' },
+    spec: { match, validate: { references: [{ name: 'rack', path: 'spec.rack', target }] } },
+  };
+  expect(governedKinds([audits])).toEqual([
+    { group: 'x.dev', resource: 'servers', policy: 'audits', needed: false },
+  ]);
+  expect(governedKinds([audits, refers])).toEqual([
+    { group: 'x.dev', resource: 'servers', policy: 'refers', needed: true },
+    { group: 'x.dev', resource: 'racks', policy: 'refers', needed: true },
+  ]);
+});

@@ -1,0 +1,168 @@
+/** Reads which of its permissions the ServiceAccount of Gatehouse has. */
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
+import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import { tryToRead, type Permission, type Reading } from './reading.ts';
+
+export interface ServiceAccount {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+/** Permissions that were checked, and those that are missing. */
+export interface Access<Missing = AccessQuestion> {
+  readonly checked: number;
+  readonly missing: readonly Missing[];
+}
+
+type Client = Pick<KubeClient, 'create'>;
+
+const PERMISSION: Permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
+/** There are some hundred short requests: with more at a time they only queue in the API server. */
+const MAX_CONCURRENT_REVIEWS = 8;
+
+/** @param manifests that grant the permissions */
+export async function readAccess(
+  client: Client,
+  account: ServiceAccount,
+  manifests: readonly KubeObject[],
+): Promise<Reading<Access>> {
+  const questions = shippedAccess(manifests, account.namespace);
+  if (questions.length === 0)
+    return {
+      kind: 'unread',
+      reason: 'Failed',
+      message: 'the folder deploy/, which lists the required permissions, is not part of this installation',
+    };
+  return await tryToRead(PERMISSION, async () => {
+    const allowed = await areAllowed(client, account, questions);
+    return { checked: questions.length, missing: questions.filter((_question, index) => !allowed[index]) };
+  });
+}
+
+interface Rule {
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** The fields of the four kinds of RBAC that are used here. */
+interface RbacObject extends KubeObject {
+  readonly rules?: readonly Rule[];
+  readonly roleRef?: { readonly kind: string; readonly name: string };
+  readonly subjects?: readonly { readonly kind: string; readonly name: string }[];
+}
+
+/** The ServiceAccount that the manifests bind. */
+const SHIPPED_ACCOUNT = 'gatehouse';
+
+/**
+ * One question for each verb, resource and name that `manifests` grant to Gatehouse: there is no second list of permissions.
+ *
+ * @param namespace in which Roles apply
+ */
+export function shippedAccess(
+  manifests: readonly KubeObject[],
+  namespace: string,
+): readonly AccessQuestion[] {
+  const objects: readonly RbacObject[] = manifests;
+  const bindings = objects.filter(({ subjects = [] }) =>
+    subjects.some(({ kind, name }) => kind === 'ServiceAccount' && name === SHIPPED_ACCOUNT),
+  );
+  return bindings.flatMap(({ kind: binding, roleRef }) => {
+    const role = objects.find(
+      ({ kind, metadata }) => kind === roleRef?.kind && metadata?.name === roleRef?.name,
+    );
+    const place = binding === 'RoleBinding' ? { namespace } : {};
+    return (role?.rules ?? []).flatMap(questionsOf).map((question) => ({ ...question, ...place }));
+  });
+}
+
+function questionsOf({
+  apiGroups = [],
+  resources = [],
+  resourceNames = [],
+  verbs,
+}: Rule): readonly AccessQuestion[] {
+  const names = resourceNames.length === 0 ? [{}] : resourceNames.map((name) => ({ name }));
+  return apiGroups.flatMap((group) =>
+    resources.flatMap((path) => {
+      const [resource = '', subresource] = path.split('/');
+      const what = { group, resource, ...(subresource === undefined ? {} : { subresource }) };
+      return verbs.flatMap((verb) => names.map((name) => ({ verb, ...what, ...name })));
+    }),
+  );
+}
+
+/** A kind that a policy governs or refers to. */
+export interface GovernedKind extends GroupResource {
+  /** The first policy that needs the kind. */
+  readonly policy: string;
+  /** Whether the policy cannot be enforced without it. Otherwise only the audit of existing objects needs it. */
+  readonly needed: boolean;
+}
+
+const READ_VERBS = ['get', 'list', 'watch'];
+
+export async function readGovernedAccess(
+  client: Client,
+  account: ServiceAccount,
+  policies: Reading<readonly AdmissionPolicy[]>,
+): Promise<Reading<Access<GovernedKind>>> {
+  if (policies.kind === 'unread') return policies;
+  const kinds = governedKinds(policies.value);
+  return await tryToRead(PERMISSION, async () => {
+    const questions = kinds.flatMap(({ group, resource }) =>
+      READ_VERBS.map((verb) => ({ verb, group, resource })),
+    );
+    const allowed = await areAllowed(client, account, questions);
+    const isMissing = (kind: number) =>
+      READ_VERBS.some((_verb, index) => allowed[kind * READ_VERBS.length + index] !== true);
+    return { checked: kinds.length, missing: kinds.filter((_kind, index) => isMissing(index)) };
+  });
+}
+
+/** Each kind that policies govern or refer to, once. */
+export function governedKinds(policies: readonly AdmissionPolicy[]): readonly GovernedKind[] {
+  const all = policies.flatMap(({ metadata, spec }) => {
+    const { references = [], unique = [] } = spec.validate ?? {};
+    const policy = metadata.name ?? '';
+    const readsOthers = references.length > 0 || unique.length > 0;
+    const governed = spec.match.apiGroups.flatMap((group) =>
+      spec.match.resources
+        .filter((resource) => !resource.includes('/'))
+        .map((resource) => ({ group: group ?? '', resource, policy, needed: readsOthers })),
+    );
+    const targets = references.map(({ target }) => ({
+      group: target.apiGroup ?? '',
+      resource: target.resource,
+      policy,
+      needed: true,
+    }));
+    return [...governed, ...targets];
+  });
+  const neededFirst = all.toSorted((a, b) => Number(b.needed) - Number(a.needed));
+  return [...Map.groupBy(neededFirst, groupResourceName).values()].flatMap((same) => same.slice(0, 1));
+}
+
+/** The answers in the order of the questions. */
+async function areAllowed(
+  client: Client,
+  { namespace, serviceAccount }: ServiceAccount,
+  questions: readonly AccessQuestion[],
+): Promise<readonly boolean[]> {
+  const subject = {
+    username: `system:serviceaccount:${namespace}:${serviceAccount}`,
+    uid: '',
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+    extra: {},
+  };
+  const answers: boolean[] = [];
+  for (let first = 0; first < questions.length; first += MAX_CONCURRENT_REVIEWS) {
+    const batch = questions.slice(first, first + MAX_CONCURRENT_REVIEWS);
+    answers.push(...(await Promise.all(batch.map((question) => mayUser(client, subject, question)))));
+  }
+  return answers;
+}

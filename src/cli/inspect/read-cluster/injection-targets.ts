@@ -1,0 +1,125 @@
+/** The objects into which Gatehouse injects a CA bundle, and the Secrets and ConfigMaps from which it takes bundles. */
+import { keyOf, objectKey, type KubeObject } from '../../../json/kube-object.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import type { Resource } from '../../../kube/object.ts';
+import {
+  apiServices,
+  configMaps,
+  customResourceDefinitions,
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../../kube/well-known.ts';
+import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../pki/annotations.ts';
+import {
+  injectionRequest,
+  sourceName,
+  type Compat,
+  type InjectionRequest,
+  type SourceRef,
+} from '../../../pki/injection/request.ts';
+import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
+import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection/target.ts';
+import { permissionTo, tryToRead, valueOf, type Reading } from './reading.ts';
+
+export interface Scope {
+  /** The namespace of Gatehouse. */
+  readonly namespace: string;
+  /** As in the settings of `gatehouse serve`. */
+  readonly compat: readonly Compat[];
+}
+
+/** The objects of one kind that request a CA bundle, including those of Gatehouse itself. */
+export interface TargetsReading {
+  readonly kind: TargetKind;
+  readonly objects: Reading<readonly RawTarget[]>;
+}
+
+/** The sources of bundles other than the authority, by {@link sourceName}. */
+export type SourceReadings = ReadonlyMap<string, Reading<SourceObject | undefined>>;
+
+type Client = Pick<KubeClient, 'get' | 'listAll'>;
+
+const TARGETS: readonly (readonly [TargetKind, Resource])[] = [
+  [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
+  [TARGET_KINDS.validating, validatingWebhookConfigurations],
+  [TARGET_KINDS.customResourceDefinition, customResourceDefinitions],
+  [TARGET_KINDS.apiService, apiServices],
+  [TARGET_KINDS.configMap, configMaps],
+];
+const MAX_CONCURRENT_READS = 8;
+
+export const readTargets = (
+  client: Client,
+  scope: Scope,
+  timeoutMs: number,
+): Promise<readonly TargetsReading[]> =>
+  Promise.all(TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, scope, timeoutMs)));
+
+/** Clusters can have many large ConfigMaps and CRDs: list the metadata of all, and get only the targets. */
+async function readTargetsOf(
+  client: Client,
+  kind: TargetKind,
+  resource: Resource,
+  scope: Scope,
+  timeoutMs: number,
+): Promise<TargetsReading> {
+  const objects = await tryToRead(permissionTo('list', resource), async () => {
+    const { items } = await client.listAll(resource, { metadataOnly: true, timeoutMs });
+    const wanted = items.filter((object) => requestOf(kind, object, scope).kind !== 'none');
+    const found: RawTarget[] = [];
+    for (let start = 0; start < wanted.length; start += MAX_CONCURRENT_READS) {
+      const batch = wanted.slice(start, start + MAX_CONCURRENT_READS).map(({ metadata = {} }) => {
+        const { namespace, name = '' } = metadata;
+        return client.get<RawTarget & KubeObject>(resource, { namespace, name }, { timeoutMs });
+      });
+      // Undefined: deleted since the list.
+      found.push(...(await Promise.all(batch)).filter((object) => object !== undefined));
+    }
+    return found.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  });
+  return { kind, objects };
+}
+
+export async function readSources(
+  client: Client,
+  targets: readonly TargetsReading[],
+  scope: Scope,
+  timeoutMs: number,
+): Promise<SourceReadings> {
+  const refs = new Map<string, SourceRef>();
+  for (const { kind, objects } of targets)
+    for (const object of valueOf(objects) ?? [])
+      for (const ref of sourcesOf(kind, object, scope)) refs.set(sourceName(ref), ref);
+  const sources = new Map<string, Reading<SourceObject | undefined>>();
+  for (const [key, { kind, namespace, name }] of refs) {
+    const resource = kind === 'Secret' ? secrets : configMaps;
+    const reading = await tryToRead(permissionTo('get', resource, namespace), async () => {
+      const ref = { namespace, name };
+      const source = await client.get<SourceObject & KubeObject>(resource, ref, { timeoutMs });
+      return source === undefined ? undefined : toSourceObject(source);
+    });
+    sources.set(key, reading);
+  }
+  return sources;
+}
+
+function sourcesOf(kind: TargetKind, object: KubeObject, scope: Scope): readonly SourceRef[] {
+  const request = requestOf(kind, object, scope);
+  return request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
+}
+
+const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>
+  injectionRequest(kind.kind, withOwnRequest(kind, object, scope).metadata, scope.compat);
+
+/** Gatehouse injects its own objects without an annotation: add the annotation to them. */
+export function withOwnRequest<T extends KubeObject>(kind: TargetKind, object: T, { namespace }: Scope): T {
+  const { metadata = {} } = object;
+  const own = kind.kind === 'ConfigMap' ? `${namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME;
+  const isOwn =
+    (kind.kind === 'ConfigMap' || kind.kind.endsWith('WebhookConfiguration')) && objectKey(metadata) === own;
+  return isOwn
+    ? { ...object, metadata: { ...metadata, annotations: { [INJECT_CABUNDLE]: 'true' } } }
+    : object;
+}

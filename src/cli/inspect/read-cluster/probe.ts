@@ -1,0 +1,44 @@
+/** Probes whether the API server reaches the webhooks of Gatehouse, with the dry run of a RestoreWindow. */
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import { ApiError } from '../../../kube/api-error.ts';
+import { OPENED_BY } from '../../../restore/guard.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
+import { newWindow } from '../../restore/new-window.ts';
+import { read, unreadable, type Reading } from './reading.ts';
+
+export type ProbeResult =
+  /** Gatehouse has allowed or denied the request. */
+  | { readonly kind: 'reached' }
+  /** @property message of the API server */
+  | { readonly kind: 'unreachable'; readonly message: string }
+  /** The API server did not call Gatehouse. */
+  | { readonly kind: 'not-called' };
+
+/** A window of one minute for a user that does not exist, in one namespace. Sent only as a dry run. */
+export function probeWindow(namespace: string, now: Date): RestoreWindow {
+  const flags = { user: ['gatehouse-doctor-probe'], namespace: [namespace], for: '1m' };
+  const window = newWindow(undefined, flags, now);
+  const { name, ...metadata } = window.metadata;
+  return { ...window, metadata: { ...metadata, generateName: `doctor-${name ?? ''}-` } };
+}
+
+/** The mutating webhook annotates each window with the user who opens it. */
+export const resultOf = ({ metadata }: RestoreWindow): ProbeResult =>
+  metadata.annotations?.[OPENED_BY] === undefined ? { kind: 'not-called' } : { kind: 'reached' };
+
+const DENIED = /admission webhook "[^"]+\.gatehouse\.dev" denied the request/;
+const FAILED = /failed calling webhook "[^"]+\.gatehouse\.dev"/;
+
+/** What the error of a dry run says about the webhook. */
+export function probeResult(error: unknown): Reading<ProbeResult> {
+  const message = sentenceOf(error);
+  if (error instanceof ApiError) {
+    if (DENIED.test(message)) return read({ kind: 'reached' });
+    // Omit the request line in front of the message.
+    const start = message.search(FAILED);
+    if (start !== -1) return read({ kind: 'unreachable', message: message.slice(start) });
+  }
+  const isOtherWebhook = message.includes('admission webhook') || message.includes('failed calling webhook');
+  if (isOtherWebhook) return { kind: 'unread', reason: 'Failed', message };
+  return unreadable({ verb: 'create', resource: 'restorewindows.gatehouse.dev' }, error);
+}

@@ -1,0 +1,83 @@
+/** Reads the parts of a cluster that `gatehouse status` and the status page show. Writes nothing. */
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import type { RestoreWindow } from '../../../api/restore-window.ts';
+import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import type { LeaseObject } from '../../../kube/lease-record.ts';
+import type { Resource } from '../../../kube/object.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
+import { configMaps, leases, secrets } from '../../../kube/well-known.ts';
+import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP, SERVING_CERT_LABEL } from '../../../pki/annotations.ts';
+import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
+import type { Secret } from '../../../pki/serving-certs/secret.ts';
+import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
+import {
+  readSources,
+  readTargets,
+  type Scope,
+  type SourceReadings,
+  type TargetsReading,
+} from './injection-targets.ts';
+import { createReader, mapReading, type Reading } from './reading.ts';
+
+/** The parts that `gatehouse doctor` reads too. */
+export interface SharedReadings {
+  readonly lease: Reading<LeaseObject | undefined>;
+  /** The ConfigMap with the published CA bundle. */
+  readonly caBundle: Reading<ConfigMap | undefined>;
+  readonly policies: Reading<readonly AdmissionPolicy[]>;
+  readonly windows: Reading<readonly RestoreWindow[]>;
+}
+
+export interface ClusterReadings extends SharedReadings {
+  readonly pods: Reading<readonly Pod[]>;
+  /** Contains private keys: show only what {@link parseAuthority} makes public. */
+  readonly authority: Reading<Secret | undefined>;
+  readonly servingSecrets: Reading<readonly StoredSecret[]>;
+  readonly targets: readonly TargetsReading[];
+  readonly sources: SourceReadings;
+}
+
+/** The fields of a Pod that are shown. */
+export interface Pod extends KubeObject {
+  readonly spec?: {
+    readonly nodeName?: string;
+    readonly containers?: readonly { readonly image?: string }[];
+  };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly containerStatuses?: readonly { readonly restartCount?: number }[];
+  };
+}
+
+/** The name of the Service, the Lease and the Deployment of Gatehouse, in any namespace. */
+export const INSTALLATION_NAME = 'gatehouse';
+
+/** One slow part must not delay the others for long. */
+const TIMEOUT_MS = 15_000;
+const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true };
+
+export async function readCluster(
+  client: Pick<KubeClient, 'get' | 'listAll'>,
+  scope: Scope,
+): Promise<ClusterReadings> {
+  const { namespace } = scope;
+  const { get, list } = createReader(client, TIMEOUT_MS);
+  const servingLabel = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
+  const [lease, pods, authority, caBundle, servingSecrets, targets, policies, windows] = await Promise.all([
+    get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME }),
+    list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
+    get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
+    get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
+    list<Secret>(secrets, { labelSelector: servingLabel }),
+    readTargets(client, scope, TIMEOUT_MS),
+    list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
+    list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
+  ]);
+  return {
+    ...{ lease, pods, authority, caBundle, targets, policies, windows },
+    // Keeps no private key: only whether the key fits the certificate.
+    servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
+    sources: await readSources(client, targets, scope, TIMEOUT_MS),
+  };
+}

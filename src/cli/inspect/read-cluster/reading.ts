@@ -1,0 +1,121 @@
+/** A reading: what a command has read of a part of the cluster, or why it could not. One failed part does not stop the others. */
+import { ApiError } from '../../../kube/api-error.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import { type NamedRef, type Resource } from '../../../kube/object.ts';
+import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
+import { sentenceOf } from '../../../json/error-message.ts';
+
+/** A permission in RBAC. */
+export interface Permission {
+  readonly verb: string;
+  /** As in RBAC, e.g. `leases.coordination.k8s.io`. */
+  readonly resource: string;
+  /** Undefined: in all namespaces, or cluster-scoped. */
+  readonly namespace?: string;
+}
+
+export type UnreadReason = 'Forbidden' | 'NotInstalled' | 'Failed';
+
+export type Unreadable =
+  | {
+      readonly kind: 'unread';
+      readonly reason: 'Forbidden';
+      readonly message: string;
+      readonly permission: Permission;
+    }
+  | {
+      readonly kind: 'unread';
+      readonly reason: Exclude<UnreadReason, 'Forbidden'>;
+      readonly message: string;
+    };
+
+export type Reading<T> = { readonly kind: 'read'; readonly value: T } | Unreadable;
+
+export const read = <T>(value: T): Reading<T> => ({ kind: 'read', value });
+
+/** Never throws. @param permission that the read needs */
+export async function tryToRead<T>(permission: Permission, call: () => Promise<T>): Promise<Reading<T>> {
+  try {
+    return read(await call());
+  } catch (error) {
+    return unreadable(permission, error);
+  }
+}
+
+export function unreadable(permission: Permission, error: unknown): Unreadable {
+  const message = sentenceOf(error);
+  const code = error instanceof ApiError ? error.code : undefined;
+  if (code === 403) return { kind: 'unread', reason: 'Forbidden', message, permission };
+  return { kind: 'unread', reason: code === 404 ? 'NotInstalled' : 'Failed', message };
+}
+
+export const valueOf = <T>(reading: Reading<T>): T | undefined =>
+  reading.kind === 'read' ? reading.value : undefined;
+
+/** A kind that is not installed has no objects. */
+export const orEmpty = <T>(reading: Reading<readonly T[]>): Reading<readonly T[]> =>
+  reading.kind === 'unread' && reading.reason === 'NotInstalled' ? read([]) : reading;
+
+export const mapReading = <T, U>(reading: Reading<T>, change: (value: T) => U): Reading<U> =>
+  reading.kind === 'read' ? read(change(reading.value)) : reading;
+
+export interface ListOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+}
+
+export interface ClusterReader {
+  /** Undefined when the object does not exist. */
+  readonly get: <T extends KubeObject>(resource: Resource, ref: NamedRef) => Promise<Reading<T | undefined>>;
+  readonly list: <T extends KubeObject>(
+    resource: Resource,
+    options?: ListOptions,
+  ) => Promise<Reading<readonly T[]>>;
+}
+
+/** @param timeoutMs of each request, in milliseconds; default: that of the client */
+export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeoutMs?: number): ClusterReader {
+  return {
+    get: <T extends KubeObject>(resource: Resource, ref: NamedRef) =>
+      tryToRead(permissionTo('get', resource, ref.namespace), () =>
+        client.get<T>(resource, ref, { timeoutMs }),
+      ),
+    list: <T extends KubeObject>(resource: Resource, options: ListOptions = {}) =>
+      tryToRead(
+        permissionTo('list', resource, options.namespace),
+        async () => (await client.listAll<T>(resource, { ...options, timeoutMs })).items,
+      ),
+  };
+}
+
+export const permissionTo = (
+  verb: string,
+  resource: Pick<Resource, 'group' | 'resource'>,
+  namespace?: string,
+): Permission => ({
+  verb,
+  resource: groupResourceName(resource),
+  ...(namespace === undefined ? {} : { namespace }),
+});
+
+/** A part of a report that could not be read. */
+export interface Unread {
+  /** E.g. `Secret gatehouse-system/gatehouse-authority` or `AdmissionPolicies`. */
+  readonly what: string;
+  readonly reason: UnreadReason;
+  readonly message: string;
+}
+
+export const unreadOf = (what: string, reading: Reading<unknown>): readonly Unread[] =>
+  reading.kind === 'read' ? [] : [{ what, reason: reading.reason, message: reading.message }];
+
+export function describeUnread({ what, reason, message }: Unread): string {
+  switch (reason) {
+    case 'Forbidden':
+      return `no permission to read ${what}: ${message}`;
+    case 'NotInstalled':
+      return `${what}: the kind is not installed; install Gatehouse with kubectl apply -k deploy`;
+    case 'Failed':
+      return `could not read ${what}: ${message}`;
+  }
+}

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+
+import {
+  healthy,
+  policy,
+  read,
+  at,
+  REPORT_CONTEXT,
+  FORBIDDEN,
+  restoreWindow,
+} from '../../../../test/support/cli/readings.ts';
+import { statusReport } from './report/status-report.ts';
+import { formatStatus } from './format-status.ts';
+
+const shown = (change: Partial<typeof healthy>, colours = false): string =>
+  formatStatus(statusReport({ ...healthy, ...change }, REPORT_CONTEXT), colours);
+
+test('the text shows each part, and the verdict at the end', () => {
+  const text = shown({});
+  expect(text).toContain('Leader: gatehouse-a, for 24h');
+  expect(text).toMatch(/^Certificate authority: steady; the next generation is due in \d+d$/m);
+  expect(text).toMatch(/^ {2}[0-9a-f]{8} +active +2026-03-01 10:00Z +2028-02-29 11:00Z +in 729d +\|={39}$/m);
+  expect(text).toMatch(/^ {2}prod\/db-tls +db +Valid +in 23h +in \d+h +signed by [0-9a-f]{8}$/m);
+  expect(text).toMatch(/^ {2}ValidatingWebhookConfiguration +third-party +Current +authority$/m);
+  expect(text).toMatch(/^ {2}servers +True +True +Warn +4$/m);
+  expect(text).toContain('RestoreWindows: 1 of 2 open or with violations');
+  expect(text.endsWith('\n\nGatehouse is healthy.\n')).toBe(true);
+});
+
+test('problems come at the end, and unreadable parts in their section', () => {
+  const text = shown({
+    servingSecrets: FORBIDDEN,
+    windows: read([restoreWindow('CompletedWithViolations', at(-1))]),
+  });
+  expect(text).toContain(
+    'Serving certificates: 0 readable\n  (no permission to read Secrets with serving certificates: alice may not)',
+  );
+  expect(text).toContain('Needs attention:\n  - RestoreWindow drill: the restore has left 2 violations');
+});
+
+test('text from users cannot control the terminal, and without colours there are no escapes', () => {
+  const change = { policies: read([policy({ status: 'False', message: '\u001b[2Jgone' })]) };
+  expect(shown(change)).not.toContain('\u001b');
+  expect(shown(change, true)).toContain('\ufffd[2Jgone');
+  expect(shown(change, true)).toContain('\u001b[31mFalse\u001b[39m');
+});

@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+import type { RestoreReport } from '../../api/restore-report.ts';
+import type { RestoreWindow, RestoreWindowStatus, Violation } from '../../api/restore-window.ts';
+import { detailsOf, formatDetails, formatList } from './window-report.ts';
+
+const drill = (status?: RestoreWindowStatus, spec: Partial<RestoreWindow['spec']> = {}): RestoreWindow => ({
+  metadata: {
+    name: 'drill',
+    creationTimestamp: '2026-11-21T10:00:00Z',
+    annotations: { 'gatehouse.dev/opened-by': 'alice' },
+  },
+  spec: {
+    source: { type: 'Manual' },
+    principals: [{ user: 'velero' }, { group: 'restorers' }],
+    expiresAt: '2026-11-21T12:00:00Z',
+    ...spec,
+  },
+  ...(status === undefined ? {} : { status }),
+});
+
+const violation = (name: string, change: Partial<Violation> = {}): Violation => ({
+  policy: 'servers',
+  reference: 'datacenter',
+  object: { apiVersion: 'infra.example.com/v1', kind: 'Server', namespace: 'shop', name },
+  field: 'spec.datacenter',
+  reason: 'TargetMissing',
+  target: { group: 'infra.example.com', resource: 'datacenters', name: 'muc1' },
+  ...change,
+});
+
+const swept = (total: number, items: readonly Violation[]): RestoreWindowStatus => ({
+  phase: 'CompletedWithViolations',
+  openedAt: '2026-11-21T10:00:01.500Z',
+  closedAt: '2026-11-21T11:00:00Z',
+  closeReason: 'Manual',
+  lastSweep: {
+    startedAt: '2026-11-21T11:01:05Z',
+    finishedAt: '2026-11-21T11:01:06Z',
+    objectsScanned: 12,
+    interim: false,
+  },
+  violations: { total, items: [...items] },
+});
+
+const report = (part: number, items: readonly Violation[]): RestoreReport => ({
+  metadata: { name: `drill-${part}` },
+  spec: { window: 'drill', part, parts: 2, violations: [...items] },
+});
+
+test('windows are listed with their source, newest first', () => {
+  const detected: RestoreWindow = {
+    metadata: { name: 'velero-0123', creationTimestamp: '2026-11-21T11:00:00Z' },
+    spec: {
+      ...drill().spec,
+      source: {
+        type: 'Detector',
+        detector: 'velero',
+        ref: { apiVersion: 'velero.io/v1', kind: 'Restore', namespace: 'velero', name: 'r1', uid: 'u' },
+      },
+    },
+    status: {
+      ...swept(2, []),
+      openedAt: '2026-11-21T11:00:00Z',
+      relink: { found: 3, linked: 3, skipped: 0, failed: 0 },
+    },
+  };
+  expect(formatList([drill(), detected], 'table').replaceAll(/ {3,}/g, ' | ')).toBe(
+    `NAME | SOURCE | PHASE | SINCE | EXPIRES | VIOLATIONS | RELINKED
+velero-0123 | velero: Restore velero/r1 | CompletedWithViolations | 2026-11-21T11:00:00Z | 2026-11-21T12:00:00Z | 2 | 3
+drill | Manual | Pending | 2026-11-21T10:00:00Z | 2026-11-21T12:00:00Z | – | –
+`,
+  );
+  expect(parse(formatList([drill()], 'yaml'))).toMatchObject({
+    windows: [{ name: 'drill', source: 'Manual' }],
+  });
+  expect(formatList([], 'table')).toContain('no RestoreWindows');
+  expect(detailsOf(drill(), []).phase).toBe('Pending');
+});
+
+test('the details show conditions, violations, and what to do', () => {
+  const status: RestoreWindowStatus = {
+    ...swept(1, [violation('web')]),
+    conditions: [
+      {
+        type: 'IntegrityVerified',
+        status: 'False',
+        reason: 'ViolationsFound',
+        message: '1 references name nothing',
+        lastTransitionTime: '2026-11-21T11:01:06Z',
+      },
+    ],
+  };
+  expect(formatDetails(detailsOf(drill(status, { reason: 'a drill' }), []), 'table')).toBe(
+    `RestoreWindow drill: CompletedWithViolations
+  source      Manual, opened by alice
+  reason      a drill
+  defers      CREATE, UPDATE by velero, group restorers, everywhere
+  open        2026-11-21T10:00:01Z to 2026-11-21T11:00:00Z (Manual)
+  last sweep  2026-11-21T11:01:06Z, 12 objects
+
+CONDITION           STATUS   REASON            MESSAGE
+IntegrityVerified   False    ViolationsFound   1 references name nothing
+
+VIOLATION IN      FIELD             POLICY    WHAT
+Server shop/web   spec.datacenter   servers   TargetMissing: datacenters.infra.example.com "muc1" does not exist: restore or create it, or correct the field
+
+What to do:
+  - fix the violations: Gatehouse removes each one from the report, at once when its target appears, otherwise at the next check (after one minute at first, later after up to one hour)
+`,
+  );
+});
+
+test('RestoreReports add violations that the window does not list, without duplicates', () => {
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => violation(name));
+  if (a === undefined || b === undefined || c === undefined) throw new Error('there are three');
+  const details = detailsOf(drill(swept(5, [a])), [report(1, [c]), report(0, [a, b])]);
+  expect(details.violationItems).toEqual([a, b, c]);
+  expect(formatDetails(details, 'table')).toContain('\nand 2 more: gatehouse review --cluster');
+  expect(JSON.parse(formatDetails(details, 'json'))).toMatchObject({
+    violations: 5,
+    violationItems: [{}, {}, {}],
+  });
+});
+
+test('owner references are shown with their result and how to approve them', () => {
+  const { object } = violation('web');
+  const owner = { apiVersion: 'v1', kind: 'Datacenter', name: 'muc1' };
+  const status: RestoreWindowStatus = {
+    ...swept(0, []),
+    phase: 'Completed',
+    relink: { found: 1, linked: 0, skipped: 1, failed: 0, items: [{ object, owner, result: 'WouldLink' }] },
+  };
+  const text = formatDetails(
+    detailsOf(drill(status, { sweep: { requireApprovalToLink: true } }), []),
+    'table',
+  );
+  expect(text).toContain(
+    'OWNERS OF         OWNER AND RESULT\nServer shop/web   Datacenter muc1: WouldLink\n',
+  );
+  expect(text).toContain('gatehouse restore approve drill');
+  const approved = { sweep: { requireApprovalToLink: true, approved: true } };
+  expect(formatDetails(detailsOf(drill(status, approved), []), 'table')).not.toContain('restore approve');
+});
+
+const conditioned = (
+  type: string,
+  reason: string,
+  message: string,
+): Pick<RestoreWindowStatus, 'conditions'> => ({
+  conditions: [{ type, status: 'False', reason, message, lastTransitionTime: '2026-11-21T10:00:00Z' }],
+});
+
+test.each<readonly [string, RestoreWindowStatus | undefined, string]>([
+  ['Gatehouse has not processed it', undefined, 'check its pods'],
+  [
+    'it never opened',
+    { phase: 'Refused', ...conditioned('Open', 'InvalidSpec', 'too broad') },
+    'never opens: too broad',
+  ],
+  ['it is open', { phase: 'Open' }, 'gatehouse restore close drill --wait'],
+  ['it is settling', { phase: 'Settling' }, 'all checks are enforced again'],
+  ['it expired', { ...swept(0, []), closeReason: 'Expired' }, 'restore the rejected objects again'],
+  [
+    'a kind could not be read',
+    { ...swept(0, []), ...conditioned('SweepComplete', 'KindUnreadable', 'racks: 403') },
+    'racks: 403',
+  ],
+])('when %s, the advice says what to do', (_when, status, advice) => {
+  expect(detailsOf(drill(status), []).advice.join('\n')).toContain(advice);
+});
+
+test('text from users cannot control the terminal', () => {
+  const evil = violation('web', { message: 'a\u001b[2Jb' });
+  expect(formatDetails(detailsOf(drill(swept(1, [evil])), []), 'table')).not.toContain('\u001b');
+});

@@ -1,0 +1,47 @@
+/** The command line of `gatehouse sandbox`. */
+import { InvalidArgumentError, type Command } from 'commander';
+
+const HELP = `
+Examples:
+  gatehouse sandbox                           with a guided tour
+  gatehouse sandbox --no-tour --data ./state  empty; the state is kept for the next run
+  gatehouse sandbox --handlers ./handlers     with custom handlers
+
+Exit code: 0 stopped by a signal, 1 failure, 2 wrong usage.`;
+
+interface SandboxFlags {
+  readonly port: number;
+  readonly data?: string;
+  readonly quiet?: boolean;
+  readonly tour: boolean;
+  readonly handlers?: string;
+}
+
+export function addSandbox(program: Command): void {
+  program
+    .command('sandbox')
+    .description('try Gatehouse without a cluster: an in-memory Kubernetes API, a replica and a guided tour')
+    .option('--port <number>', 'port of the API on loopback; 0 selects a free port', portNumber, 0)
+    .option('--data <folder>', 'keep the state in this folder, and continue from it on the next run')
+    .option('--handlers <folder>', 'folder with handlers in TypeScript, or a package that exports them')
+    .option('--quiet', 'print only the path of the kubeconfig')
+    .option('--no-tour', 'skip the tour and leave the cluster empty')
+    .addHelpText('after', HELP)
+    .action(async ({ port, data, handlers, quiet = false, tour }: SandboxFlags) => {
+      const stopping = new AbortController();
+      const stop = () => {
+        stopping.abort();
+      };
+      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+      // The reader of the pipe has closed it.
+      process.stdout.on('error', stop);
+      const { sandbox } = await import('./sandbox.ts');
+      await sandbox({ port, data, handlers, quiet, tour: tour && !quiet }, stopping.signal);
+    });
+}
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
+  throw new InvalidArgumentError(`"${text}" is not a port (0 to 65535).`);
+}
