@@ -1,17 +1,21 @@
-/** What only the leader runs: everything that writes. Its client refuses to write once the lease may have run out. */
+/** The composition root of the leader: every controller that writes. Its client refuses writes once the lease may have expired. */
+import type { CompiledPolicy } from '../admission/policy/compile.ts';
 import { createClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import { fenced } from '../kube/fence.ts';
-import { startCertificates } from './certificates/start-certificates.ts';
-import type { Context } from './context.ts';
-import type { Conversions } from './conversions/start-conversions.ts';
-import { startGuardPolicy } from './webhooks/protect-own-kinds.ts';
-import type { OwnLease } from './leadership/own-lease.ts';
-import { startOwnSweeps } from './restores/own-sweeps.ts';
-import { startPolicies } from './policies/start-policies.ts';
-import type { ReplicaParts } from './webhook-process.ts';
-import { startRestores } from './restores/start-restores.ts';
+import { startCertificates, type Certificates } from './certificates/start-certificates.ts';
 import { startUniqueClaims } from './claims/start-unique-claims.ts';
+import type { Context } from './context.ts';
+import type { RecordEvent } from './controller.ts';
+import type { Conversions } from './conversions/start-conversions.ts';
+import type { OwnLease } from './leadership/own-lease.ts';
+import { startPolicyAudit } from './policies/policy-audit.ts';
+import { startPolicyStatus } from './policies/policy-status.ts';
+import { startOwnSweeps } from './restores/own-sweeps.ts';
+import { startRestores } from './restores/start-restores.ts';
+import type { ReplicaParts } from './webhook-process.ts';
+import { startProtectOwnKinds } from './webhooks/protect-own-kinds.ts';
+import { startWebhookConfigurations } from './webhooks/webhook-configurations.ts';
 
 export interface LeaderParts {
   readonly replica: ReplicaParts;
@@ -19,7 +23,7 @@ export interface LeaderParts {
   readonly ownLease: OwnLease;
 }
 
-/** Runs until the signal aborts and the last reconcile has ended. */
+/** Resolves when the signal has aborted and the last reconcile has ended. */
 export async function lead(
   context: Context,
   { replica, conversions, ownLease }: LeaderParts,
@@ -32,20 +36,20 @@ export async function lead(
     component: 'gatehouse',
     instance: context.identity,
     log: context.log,
-    signal, // what still waits then would keep the process from ending, for minutes after a large rotation
+    signal, // after a large rotation, waiting Events would otherwise delay the end of the process for minutes
   });
 
   const ownSweeps = startOwnSweeps(leading, ownLease, signal);
   const certificates = startCertificates(leading, recorder.record, signal);
   const governing = async () => {
-    // What the replica has not judged yet must not be taken out of the webhook configurations.
-    await whenJudged(replica, signal);
+    // A policy that this replica has not compiled yet must stay in the webhook configurations.
+    await whenCompiled(replica, signal);
     await Promise.all([replica.windows.whenSynced(signal), replica.detectors.whenSynced(signal)]);
     const policies = startPolicies(leading, replica, certificates, recorder.record, signal);
     const restores = startRestores(leading, replica, recorder.record, signal);
     const uniqueClaims = startUniqueClaims(leading, replica, recorder.record, signal);
-    const guard = startGuardPolicy(leading, replica, signal);
-    await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped, guard.stopped]);
+    const ownKinds = startProtectOwnKinds(leading, replica, signal);
+    await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped, ownKinds.stopped]);
   };
   await Promise.all([
     certificates.stopped,
@@ -55,7 +59,34 @@ export async function lead(
   ]);
 }
 
-/** A wait that ends because we no longer lead is no failure. */
+/** Status, audit and webhook configurations of AdmissionPolicies. */
+function startPolicies(
+  context: Context,
+  replica: ReplicaParts,
+  certificates: Certificates,
+  record: RecordEvent,
+  signal: AbortSignal,
+): { readonly stopped: Promise<unknown> } {
+  /** Policies that both configurations in the API server carry, with their generation. */
+  const installed = new Map<string, number>();
+  const onAudited = (name: string) => {
+    status.add(name);
+  };
+  const audit = startPolicyAudit(context, replica, record, onAudited, signal);
+  const facts = { installed: (name: string) => installed.get(name), violations: audit.result };
+  const status = startPolicyStatus(context, replica, facts, signal);
+  const onInstalled = (inForce: readonly CompiledPolicy[]) => {
+    installed.clear();
+    for (const { name, generation } of inForce) {
+      installed.set(name, generation);
+      status.add(name);
+    }
+  };
+  const webhooks = startWebhookConfigurations(context, replica, certificates, onInstalled, signal);
+  return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped]) };
+}
+
+/** A wait that ends because this replica no longer leads is no failure. */
 async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   try {
     await work;
@@ -64,16 +95,19 @@ async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<v
   }
 }
 
-async function whenJudged({ policies, checks, registry }: ReplicaParts, signal: AbortSignal): Promise<void> {
+async function whenCompiled(
+  { policies, checks, registry }: ReplicaParts,
+  signal: AbortSignal,
+): Promise<void> {
   await policies.whenSynced(signal);
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  const look = () => {
+  const check = () => {
     if (checks.policies() === undefined) resolve(undefined);
   };
-  registry.subscribe(look, signal);
+  registry.subscribe(check, signal);
   signal.addEventListener('abort', () => {
     reject(signal.reason instanceof Error ? signal.reason : new Error('no longer leading'));
   });
-  look();
+  check();
   await promise;
 }

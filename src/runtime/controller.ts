@@ -1,16 +1,63 @@
-/** A workqueue and the workers that empty it. */
-import type { Log } from '../log.ts';
+/** A controller: a workqueue, and workers that reconcile its keys one at a time. */
 import { runController } from '../kube/controller.ts';
+import type { EventRecorder, EventSubject } from '../kube/events.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
 import type { Context } from './context.ts';
 import { traced } from './tracing.ts';
 
+/** How a reconcile ends. A thrown error is the third way: the key is retried after a backoff. */
+export type ReconcileResult =
+  { readonly kind: 'await-change' | 'gone' } | { readonly kind: 'requeue'; readonly at: Date };
+
+/** Handles one key: reads the cluster, plans, and writes what differs. */
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+
+/** The next change of this key arrives as an event. */
+export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
+
+/**
+ * The object does not exist or asks for nothing. Also drops the requeue of an earlier reconcile: otherwise the dates of deleted
+ * objects would pile up, for months in the case of certificates.
+ */
+export const GONE: ReconcileResult = { kind: 'gone' };
+
+export function requeueIn(ms: number, now: Date): ReconcileResult {
+  return { kind: 'requeue', at: new Date(now.getTime() + ms) };
+}
+
+/** Writes an Event about an object. Never throws. */
+export type RecordEvent = EventRecorder['record'];
+
+/** The subject of an Event about this object. */
+export function regarding({ apiVersion = '', kind = '', metadata = {} }: KubeObject): EventSubject {
+  const { namespace, name = '', uid } = metadata;
+  return { apiVersion, kind, name, namespace, uid };
+}
+
+/**
+ * Adapts a reconcile that computes times by the clock of the API server, on which replicas agree, to a queue that waits by the local
+ * clock. Without it, a replica whose clock is slow would requeue too late, and one whose clock is fast would spin.
+ */
+export function inLocalTime(
+  reconcile: Reconcile,
+  serverNow: () => Date,
+  localNow: () => number = Date.now,
+): Reconcile {
+  return async (key, signal) => {
+    const result = await reconcile(key, signal);
+    if (result.kind !== 'requeue') return result;
+    const waitMs = result.at.getTime() - serverNow().getTime();
+    return { ...result, at: new Date(localNow() + waitMs) };
+  };
+}
+
 export interface ControllerOptions {
   readonly name: string;
   readonly reconcile: Reconcile;
-  /** How many keys are worked on at a time. */
+  /** How many keys are reconciled at the same time. Default: 1. */
   readonly concurrency?: number;
-  /** How long one reconcile may take, in milliseconds. */
+  /** Timeout of one reconcile, in milliseconds. Default: 60 s. */
   readonly timeoutMs?: number;
 }
 
@@ -41,56 +88,4 @@ export function startController(
     signal,
   );
   return { add: queue.add, stopped };
-}
-
-/** What every controller has in common. A reconcile handles a key, reads the world, and ends in one of three ways. */
-
-/** A thrown error is the third way: the key comes back after a back-off. */
-export type ReconcileResult =
-  { readonly kind: 'await-change' | 'gone' } | { readonly kind: 'requeue'; readonly at: Date };
-
-export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
-
-/** Whatever changes this key next comes as an event. */
-export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
-
-/**
- * There is no such object, or it asks for nothing. Also what an earlier reconcile wanted to be done later is over: the dates of objects that come and go
- * would pile up until then, which may be in months.
- */
-export const GONE: ReconcileResult = { kind: 'gone' };
-
-export function requeueIn(ms: number, now: Date): ReconcileResult {
-  return { kind: 'requeue', at: new Date(now.getTime() + ms) };
-}
-
-/** Tells the people who look at an object what was done about it. Never throws. */
-export type RecordEvent = (event: {
-  readonly regarding: {
-    readonly apiVersion: string;
-    readonly kind: string;
-    readonly namespace?: string;
-    readonly name: string;
-    readonly uid?: string;
-  };
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
-}) => void;
-
-/**
- * A reconcile whose times are the API server's, so that replicas agree on them, for a queue that waits by our own clock. Without
- * it a replica whose clock is behind would come back late, and one whose clock is ahead at once, again and again.
- */
-export function inLocalTime(
-  reconcile: Reconcile,
-  serverNow: () => Date,
-  localNow: () => number = Date.now,
-): Reconcile {
-  return async (key, signal) => {
-    const result = await reconcile(key, signal);
-    if (result.kind !== 'requeue') return result;
-    const waitMs = result.at.getTime() - serverNow().getTime();
-    return { ...result, at: new Date(localNow() + waitMs) };
-  };
 }

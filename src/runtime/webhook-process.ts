@@ -89,18 +89,11 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       name: 'policies',
       concurrency: POLICY_WORKERS,
       reconcile: createPoliciesReconciler({
-        policy: (name) => policies.store.get(name),
-        resolve: (target, waiting) => discovery.resolve(target, waiting),
+        policies: policies.store,
+        ...{ discovery, targets, registry, now, log },
         canRead: createReadAccess(patient, () => performance.now()),
-        watchTarget: async (target, waiting) => {
-          const resource = await discovery.resolve(target, waiting);
-          if (resource !== undefined) await targets.ensure(resource, target.whole, waiting);
-        },
         schemas: createCrdSchemas(patient, () => performance.now()),
         environment: { ownNamespace: config.namespace, ...capabilities },
-        registry,
-        now,
-        log,
       }),
     },
     signal,
@@ -155,7 +148,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       world,
       handlers,
       serverNow,
-      createOwnKinds({ client, windows, detectors, owners, now: () => serverClock.now() }),
+      createOwnKinds(client, windows, detectors, owners, serverClock.now),
     ),
     checks: {
       policies: untilPassed(() => policiesProblem(policies, registry)),

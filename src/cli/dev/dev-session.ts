@@ -43,6 +43,7 @@ export async function serveFromHere(
   const holder = userAtHost();
   const session = createDevSession({
     ...sessionAccess(context, parts.replica),
+    client: context.client,
     own: { id: randomBytes(8).toString('hex'), holder: config.identity ?? holder, url: url.origin },
     caBundle: Buffer.from(authority).toString('base64'),
     now: () => new Date(),

@@ -1,38 +1,23 @@
 /** What a session on a laptop reads and writes in the API server, as the user of the kubeconfig. */
-import {
-  WEBHOOK_CONFIGURATION_NAME,
-  webhookConfigurations,
-} from '../../admission/webhooks/webhook-configurations.ts';
+import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
-import type { DevSessionDeps } from '../../runtime/webhooks/dev-session.ts';
-import { isConflict } from '../../kube/api-error.ts';
+import type { DevSessionOptions } from '../../runtime/webhooks/dev-session.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Context } from '../../runtime/context.ts';
 import type { ReplicaParts } from '../../runtime/webhook-process.ts';
-import {
-  configurationAccess,
-  configurationTarget,
-  restorersOf,
-  WEBHOOK_CONFIGURATIONS,
-} from '../../runtime/webhooks/webhook-configurations.ts';
-
-type Access = Pick<
-  DevSessionDeps,
-  'desired' | 'serviceBundle' | 'read' | 'create' | 'replace' | 'remove' | 'isConflict'
->;
+import { configurationTarget, restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
 
 export function sessionAccess(
   context: Context,
   { registry, handlers, detectors }: Pick<ReplicaParts, 'registry' | 'handlers' | 'detectors'>,
-): Access {
+): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
   const { client, config, log } = context;
   return {
-    ...configurationAccess(context),
     desired: (serviceBundle = '') => {
       const { mutating, validating } = webhookConfigurations(
         registry.inForce(),
-        { ...configurationTarget(context), caBundle: serviceBundle, restorers: restorersOf(detectors) },
+        { ...configurationTarget(context), caBundle: serviceBundle, restorers: restorersOf(detectors.store) },
         handlers.all,
       );
       return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };
@@ -51,12 +36,5 @@ export function sessionAccess(
         return undefined;
       }
     },
-    remove: (resource, { metadata: { uid, resourceVersion } = {} }, signal) =>
-      client.delete(
-        WEBHOOK_CONFIGURATIONS[resource],
-        { name: WEBHOOK_CONFIGURATION_NAME },
-        { preconditions: { uid, resourceVersion }, signal },
-      ),
-    isConflict,
   };
 }

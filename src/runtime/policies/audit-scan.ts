@@ -1,27 +1,24 @@
-/** Everything that a policy governs and that is stored, judged by it: for the audit on the leader and for `gatehouse review --cluster`. */
+/** Checks every stored object that a policy governs: for the audit on the leader, and for `gatehouse review --cluster`. */
 import { auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { Violation } from '../../admission/policy/violation.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
+import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import { messageOf } from '../../json/error-message.ts';
 import { governed } from './policies.ts';
+import type { StoredObjects } from './stored-objects.ts';
 
 export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
 
-export interface AuditScanDeps {
-  /** Every object of a kind, page by page, straight from storage. Throws when the kind cannot be read. */
-  readonly pages: (
-    resource: GroupResource & { readonly version?: string },
-    signal: AbortSignal,
-  ) => AsyncIterable<readonly KubeObject[]>;
-  readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
+export interface AuditSources {
+  readonly stored: Pick<StoredObjects, 'pages' | 'namespaceLabels'>;
   readonly world: Circumstances['world'];
   readonly now: () => Date;
 }
 
-/** A stored object with what the policy has against it. */
+/** A stored object that violates the policy. */
 export interface Culprit {
   readonly resource: GroupResource;
   readonly object: KubeObject;
@@ -29,18 +26,18 @@ export interface Culprit {
 }
 
 /**
- * @param onCulprit told of each object with violations, once
- * @returns the counts; a `message` says what could not be checked, and why
+ * @param onCulprit called once for each object with violations
+ * @returns the counts; `message` names the kinds that could not be checked, and why
  * @throws the reason of `signal` on abort, and when the namespaces cannot be read
  */
 export async function scanStored(
   inForce: CompiledPolicy,
-  { pages, namespaceLabels, world, now }: AuditScanDeps,
+  { stored, world, now }: AuditSources,
   onCulprit: (culprit: Culprit) => void,
   signal: AbortSignal,
 ): Promise<AuditResult> {
   const policy = forAudit(inForce);
-  const namespaces = await namespaceLabels(signal);
+  const namespaces = await stored.namespaceLabels(signal);
   const circumstances = { world, signal, now: now().getTime() };
   const problems: string[] = [];
   let total = 0;
@@ -48,7 +45,7 @@ export async function scanStored(
   let checked = 0;
   for (const resource of governed(inForce)) {
     try {
-      for await (const page of pages(inVersion(inForce, resource), signal)) {
+      for await (const page of stored.pages(inVersion(inForce, resource), signal)) {
         for (const object of page.filter((one) => isInScope(policy, one, namespaces))) {
           checked += 1;
           const audited = await auditObject(policy, resource, object, circumstances);
@@ -62,9 +59,7 @@ export async function scanStored(
       }
     } catch (error) {
       signal.throwIfAborted();
-      problems.push(
-        `${groupResourceName(resource)}: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      problems.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
     }
   }
   const checkedAt = now()
@@ -76,7 +71,7 @@ export async function scanStored(
   return { total, objects, checked, checkedAt, generation, ...message };
 }
 
-/** References of an object so young that what they name may still come. */
+/** Leaves out the references of an object within its grace period: their targets may still be created. */
 function withoutGrace(
   violations: readonly Violation[],
   { initiallyDeferred, references }: CompiledPolicy,
@@ -89,7 +84,7 @@ function withoutGrace(
   return violations.filter(({ check }) => !references.some(({ name }) => name === check));
 }
 
-/** In the version in which the policy is asked; any will do where it takes all. */
+/** In the first version that the policy matches, or in the preferred one if it matches all. */
 function inVersion(
   { match: { apiVersions } }: CompiledPolicy,
   resource: GroupResource,

@@ -9,7 +9,8 @@ import {
   OWN_NAMESPACE,
   silent,
 } from '../../../test/support/runtime/fixtures.ts';
-import { createPoliciesReconciler, type PoliciesDeps, type ResolvedResource } from './policies.ts';
+import type { Resource } from '../../kube/object.ts';
+import { createPoliciesReconciler, type PoliciesOptions } from './policies.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 
@@ -17,7 +18,7 @@ const now = new Date('2026-11-21T12:00:00Z');
 const inMs = (ms: number) => ({ kind: 'requeue', at: new Date(now.getTime() + ms) });
 
 let policies: Map<string, AdmissionPolicy>;
-let served: Map<string, ResolvedResource>;
+let served: Map<string, Resource>;
 let forbidden: Set<string>;
 let watched: string[];
 let schemas: Map<string, readonly JsonObject[]>;
@@ -33,15 +34,15 @@ beforeEach(() => {
   restart();
 });
 
-/** A replica that knows nothing but what the API server tells it. */
+/** A replica with an empty registry. */
 function restart() {
   registry = createPolicyRegistry(() => 0);
   changes = 0;
   registry.subscribe(() => changes++);
 }
 
-function serve(resource: string, kind: string, namespaced: boolean): [string, ResolvedResource] {
-  return [`${resource}.${GROUP}`, { group: GROUP, resource, kind, namespaced }];
+function serve(resource: string, kind: string, namespaced: boolean): [string, Resource] {
+  return [`${resource}.${GROUP}`, { group: GROUP, version: 'v1', resource, kind, namespaced }];
 }
 
 function policy(generation: number, spec: Partial<AdmissionPolicySpec> = {}): AdmissionPolicy {
@@ -56,15 +57,17 @@ function policy(generation: number, spec: Partial<AdmissionPolicySpec> = {}): Ad
 }
 const broken = (generation: number) => policy(generation, { defaults: [{ path: 'spec..tier', value: 1 }] });
 
-const reconcile = async (change: Partial<PoliciesDeps> = {}) =>
+const reconcile = async (change: Partial<PoliciesOptions> = {}) =>
   createPoliciesReconciler({
-    policy: (name) => policies.get(name),
-    resolve: (target) => Promise.resolve(served.get(groupResourceName(target))),
+    policies,
+    discovery: { resolve: (target) => Promise.resolve(served.get(groupResourceName(target))) },
     schemas: (resource) => Promise.resolve(schemas.get(groupResourceName(resource))),
     canRead: (resource) => Promise.resolve(!forbidden.has(groupResourceName(resource))),
-    watchTarget: (target) => {
-      watched.push(groupResourceName(target));
-      return Promise.resolve();
+    targets: {
+      ensure: (target) => {
+        watched.push(groupResourceName(target));
+        return Promise.resolve();
+      },
     },
     environment: { ownNamespace: OWN_NAMESPACE, matchConditions: true },
     registry,
@@ -76,12 +79,14 @@ const reconcile = async (change: Partial<PoliciesDeps> = {}) =>
 const state = () => registry.get('servers');
 const generationInForce = () => state()?.inForce?.generation;
 
-test('a usable policy is in force once its targets are watched, and only they', async () => {
+test('a valid policy is in force once its targets are watched, and only its targets are', async () => {
   const listed = Promise.withResolvers<undefined>();
   const done = reconcile({
-    watchTarget: async (target) => {
-      watched.push(groupResourceName(target));
-      await listed.promise;
+    targets: {
+      ensure: async (target) => {
+        watched.push(groupResourceName(target));
+        await listed.promise;
+      },
     },
   });
   await new Promise(setImmediate);
@@ -104,7 +109,7 @@ test('running twice changes nothing the second time', async () => {
   expect(changes).toBe(2);
 });
 
-test('a policy that is gone is enforced no more', async () => {
+test('a deleted policy is not enforced', async () => {
   await reconcile();
   policies.clear();
   expect(await reconcile()).toEqual({ kind: 'gone' });
@@ -112,14 +117,14 @@ test('a policy that is gone is enforced no more', async () => {
   expect(state()).toBeUndefined();
 });
 
-test('a policy that was deleted and made anew is enforced as it is now, although its generation is the same', async () => {
+test('a recreated policy is enforced in its new version, although its generation is the same', async () => {
   await reconcile();
   policies.set('servers', policy(1, { enforcement: 'Warn' }));
   await reconcile();
   expect(state()?.inForce?.enforcement).toBe('Warn');
 });
 
-test('a policy whose target has become namespaced looks there for it, although its generation is the same', async () => {
+test('when a target becomes namespaced, the policy uses the new scope, although its generation is the same', async () => {
   await reconcile();
   served = new Map([serve('datacenters', 'Datacenter', true), serve('servers', 'Server', true)]);
   await reconcile();
@@ -127,7 +132,7 @@ test('a policy whose target has become namespaced looks there for it, although i
 });
 
 describe('a version that cannot be enforced', () => {
-  test('leaves the one before in force, and says what is wrong', async () => {
+  test('leaves the previous one in force, and reports the problem', async () => {
     await reconcile();
     policies.set('servers', broken(2));
     expect(await reconcile()).toEqual(inMs(5_000));
@@ -138,7 +143,7 @@ describe('a version that cannot be enforced', () => {
     });
   });
 
-  test('leaves it in force after a restart too', async () => {
+  test('leaves the previous one in force after a restart too', async () => {
     policies.set('servers', { ...broken(2), status: { inForce: { generation: 1, spec: policy(1).spec } } });
     await reconcile();
     expect(generationInForce()).toBe(1);
@@ -146,20 +151,20 @@ describe('a version that cannot be enforced', () => {
     expect(watched).toEqual([`datacenters.${GROUP}`]);
   });
 
-  test('has nothing in force when none ever was', async () => {
+  test('enforces nothing when no version ever was in force', async () => {
     policies.set('servers', broken(1));
     await reconcile();
     expect(registry.inForce()).toEqual([]);
     expect(state()?.problem).toBeDefined();
   });
 
-  test('and one before that cannot be either have nothing in force', async () => {
+  test('enforces nothing when the previous version is invalid too', async () => {
     policies.set('servers', { ...broken(2), status: { inForce: { generation: 1, spec: broken(1).spec } } });
     await reconcile();
     expect(registry.inForce()).toEqual([]);
   });
 
-  test('gives way to the next that can', async () => {
+  test('is replaced by the next valid version', async () => {
     await reconcile();
     policies.set('servers', broken(2));
     await reconcile();
@@ -170,7 +175,7 @@ describe('a version that cannot be enforced', () => {
 });
 
 describe('a policy whose kinds may not be read', () => {
-  test('names the ClusterRole that is missing', async () => {
+  test('reports the missing ClusterRole', async () => {
     forbidden = new Set([`datacenters.${GROUP}`, `servers.${GROUP}`]);
     expect(await reconcile()).toEqual(inMs(5_000));
     const { problem } = state() ?? {};
@@ -182,13 +187,13 @@ describe('a policy whose kinds may not be read', () => {
     expect(watched).toEqual([]);
   });
 
-  test('names only what is missing', async () => {
+  test('reports only the missing kinds', async () => {
     forbidden = new Set([`servers.${GROUP}`]);
     await reconcile();
     expect(state()?.problem?.message).toContain('resources: [servers]');
   });
 
-  test('is in force as soon as the ClusterRole is there', async () => {
+  test('is in force as soon as the ClusterRole exists', async () => {
     forbidden = new Set([`datacenters.${GROUP}`]);
     await reconcile();
     forbidden.clear();
@@ -196,7 +201,7 @@ describe('a policy whose kinds may not be read', () => {
     expect(generationInForce()).toBe(1);
   });
 
-  test('stays in force when the permission is taken away, and says so', async () => {
+  test('stays in force when the permission is revoked, and reports it', async () => {
     await reconcile();
     forbidden = new Set([`datacenters.${GROUP}`]);
     await reconcile();
@@ -220,7 +225,7 @@ describe('a policy whose kinds may not be read', () => {
   });
 });
 
-test('a target that is not served yet is looked for again, and found', async () => {
+test('a target that is not served yet is retried, and found', async () => {
   served.delete(`datacenters.${GROUP}`);
   expect(await reconcile()).toEqual(inMs(5_000));
   expect(state()?.problem?.reason).toBe('UnknownTarget');
@@ -229,7 +234,7 @@ test('a target that is not served yet is looked for again, and found', async () 
   expect(generationInForce()).toBe(1);
 });
 
-test('objects without a namespace cannot name a target in their own', async () => {
+test('a cluster-scoped object cannot refer to a target in its own namespace', async () => {
   served = new Map([serve('datacenters', 'Datacenter', true), serve('servers', 'Server', false)]);
   await reconcile();
   expect(state()?.problem).toMatchObject({
@@ -238,7 +243,7 @@ test('objects without a namespace cannot name a target in their own', async () =
   });
 });
 
-test('an expression that does not fit the schema of the kind is a mistake in the policy', async () => {
+test('an expression that does not match the schema of the kind makes the policy invalid', async () => {
   const spec = { properties: { spec: { type: 'object', properties: { units: { type: 'integer' } } } } };
   schemas.set(`servers.${GROUP}`, [{ type: 'object', ...spec }]);
   policies.set('servers', policy(1, { validate: { rules: [{ expression: 'object.spec.unit < 5' }] } }));
@@ -262,11 +267,13 @@ test('a schema that changes under a policy does not end its enforcement', async 
   expect(state()).toMatchObject({ problem: { reason: 'InvalidExpression' }, inForce: { generation: 1 } });
 });
 
-test.each<[string, Partial<PoliciesDeps>]>([
-  ['discovery', { resolve: () => Promise.reject(new Error('the API server is away')) }],
-  ['the access review', { canRead: () => Promise.reject(new Error('the API server is away')) }],
-  ['the first list', { watchTarget: () => Promise.reject(new Error('the API server is away')) }],
-])('a failure of %s judges nothing', async (_what, failing) => {
+const away = () => Promise.reject(new Error('the API server is away'));
+
+test.each<[string, Partial<PoliciesOptions>]>([
+  ['discovery', { discovery: { resolve: away } }],
+  ['the access review', { canRead: away }],
+  ['the first list', { targets: { ensure: away } }],
+])('a failure of %s changes nothing', async (_what, failing) => {
   await reconcile();
   policies.set('servers', policy(2));
   await expect(reconcile(failing)).rejects.toThrow('away');

@@ -1,6 +1,6 @@
 /**
- * On every replica: AdmissionPolicy → compiled and enforced. A version that cannot be enforced leaves the one before it in
- * force; a replica that has just started finds that one in `status.inForce`.
+ * On every replica: compiles and enforces AdmissionPolicies. A version that cannot be enforced leaves the previous one in force; a
+ * replica that has just started finds the previous version in `status.inForce`.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -9,68 +9,59 @@ import {
   type CompiledPolicy,
   type CompileEnvironment,
 } from '../../admission/policy/compile.ts';
-import type { CompiledTarget } from '../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
-import { missingAccessMessage } from './read-access.ts';
+import { missingAccessMessage, type ReadAccess } from './read-access.ts';
+import type { Discovery } from '../../kube/discovery.ts';
 import type { Log } from '../../log.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile } from '../controller.ts';
+import type { CrdSchemas } from './crd-schemas.ts';
+import type { Targets } from './targets.ts';
 
-export interface ResolvedResource extends GroupResource {
-  readonly kind: string;
-  readonly namespaced: boolean;
-}
-
-export interface PoliciesDeps {
-  readonly policy: (name: string) => AdmissionPolicy | undefined;
-  /** Through discovery; undefined when the API server does not serve it (yet). */
-  readonly resolve: (target: GroupResource, signal: AbortSignal) => Promise<ResolvedResource | undefined>;
-  /** Whether this process may get, list and watch it. */
-  readonly canRead: (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
-  /** Starts to watch `target` if nobody did, and waits until it has been listed. */
-  readonly watchTarget: (target: CompiledTarget, signal: AbortSignal) => Promise<void>;
-  /** The structural schemas of a kind in these versions; undefined where they are not known. */
-  readonly schemas: (
-    resource: GroupResource,
-    versions: readonly string[],
-    signal: AbortSignal,
-  ) => Promise<readonly JsonObject[] | undefined>;
+export interface PoliciesOptions {
+  readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
+  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly targets: Pick<Targets, 'ensure'>;
+  readonly canRead: ReadAccess;
+  readonly schemas: CrdSchemas;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
   readonly now: () => Date;
   readonly log: Log;
 }
 
-/** A CRD or a ClusterRole that was missing may be there now; nothing tells us when it comes. */
+/** A missing CRD or ClusterRole may have been created; no watch reports it. */
 const RETRY_MS = 5_000;
-/** Permissions can be taken away again. */
+/** Permissions can be revoked. */
 const RECHECK_MS = 5 * 60_000;
 
-export function createPoliciesReconciler(deps: PoliciesDeps): Reconcile {
+export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
   return async (name, signal) => {
-    const policy = deps.policy(name);
+    const policy = options.policies.get(name);
     if (policy === undefined) {
-      deps.registry.remove(name);
+      options.registry.remove(name);
       return GONE;
     }
-    const before = deps.registry.get(name);
-    const judged = await judge(policy, deps, signal);
+    const before = options.registry.get(name);
+    const judged = await judge(policy, options, signal);
     const inForce =
       judged.kind === 'usable'
         ? judged.policy
-        : (before?.inForce ?? (await lastInForce(policy, deps, signal)));
+        : (before?.inForce ?? (await lastInForce(policy, options, signal)));
     const problem = judged.kind === 'usable' ? undefined : judged.problem;
     const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
-    const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, deps.now());
-    // Not by generation alone: it is the same again for a policy that was made anew, or whose target changed its scope.
+    const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, options.now());
+    // The generation is not enough: it stays the same when a policy is recreated, or when a target changes its scope.
     if (isSame(before, state)) return again;
-    deps.registry.set(name, state);
+    options.registry.set(name, state);
     if (problem === undefined)
-      deps.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
+      options.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
     else
-      deps.log.warn(
+      options.log.warn(
         { policy: name, reason: problem.reason, problem: problem.message },
         'policy cannot be enforced',
       );
@@ -82,32 +73,36 @@ type Judgement =
   | { readonly kind: 'usable'; readonly policy: CompiledPolicy }
   | { readonly kind: 'unusable'; readonly problem: PolicyProblem };
 
-async function judge(policy: AdmissionPolicy, deps: PoliciesDeps, signal: AbortSignal): Promise<Judgement> {
-  const kinds = await resolveKinds(policy, deps, signal);
+async function judge(
+  policy: AdmissionPolicy,
+  options: PoliciesOptions,
+  signal: AbortSignal,
+): Promise<Judgement> {
+  const kinds = await resolveKinds(policy, options, signal);
   const result = compilePolicy(policy, {
-    ...deps.environment,
+    ...options.environment,
     resolve: (resource) => kinds.get(groupResourceName(resource)),
-    schemas: await schemasOf(policy, deps, signal),
+    schemas: await schemasOf(policy, options, signal),
   });
   if (result.kind === 'rejected') {
     const message = result.problems.map(({ where, message: what }) => `${where}: ${what}`).join('; ');
     return { kind: 'unusable', problem: { reason: result.reason, message } };
   }
-  const forbidden = await unreadable(result.policy, deps, signal);
+  const forbidden = await unreadable(result.policy, options, signal);
   if (forbidden.length > 0) {
     return {
       kind: 'unusable',
       problem: { reason: 'Forbidden', message: missingAccessMessage(policy.metadata.name ?? '', forbidden) },
     };
   }
-  await watchTargets(result.policy, deps, signal);
+  await watchTargets(result.policy, options, signal);
   return { kind: 'usable', policy: result.policy };
 }
 
-/** For expressions alone. Of several kinds, all have to be known: an expression may be meant for the one that is not. */
+/** Only expressions use schemas. If one of several kinds has no known schema, none is used: an expression may be meant for it. */
 async function schemasOf(
   { spec }: AdmissionPolicy,
-  { schemas }: PoliciesDeps,
+  { schemas }: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<readonly JsonObject[]> {
   const { variables, defaults = [], mutations, validate, warnings, auditAnnotations } = spec;
@@ -121,10 +116,10 @@ async function schemasOf(
   return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
 }
 
-/** A restart must not end the enforcement of a version whose successor is broken. */
+/** A restart must not end the enforcement of a version whose successor is invalid. */
 async function lastInForce(
   policy: AdmissionPolicy,
-  deps: PoliciesDeps,
+  options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<CompiledPolicy | undefined> {
   const last = policy.status?.inForce;
@@ -134,24 +129,24 @@ async function lastInForce(
     metadata: { ...policy.metadata, generation: last.generation },
     spec: last.spec as AdmissionPolicy['spec'], // compiled below, which checks it
   };
-  const kinds = await resolveKinds(previous, deps, signal);
+  const kinds = await resolveKinds(previous, options, signal);
   const result = compilePolicy(previous, {
-    ...deps.environment,
+    ...options.environment,
     resolve: (resource) => kinds.get(groupResourceName(resource)),
   });
   if (result.kind === 'rejected') return undefined;
-  // Watching may be what is forbidden now: the checks then ask the API server, and say so when they cannot decide.
-  const readable = (await unreadable(result.policy, deps, signal)).length === 0;
-  if (readable) await watchTargets(result.policy, deps, signal);
+  // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
+  const readable = (await unreadable(result.policy, options, signal)).length === 0;
+  if (readable) await watchTargets(result.policy, options, signal);
   return result.policy;
 }
 
-type Kinds = ReadonlyMap<string, ResolvedResource>;
+type Kinds = ReadonlyMap<string, Resource>;
 
-/** The targets, and the governed kinds too: an object without a namespace cannot name a target in its own. */
+/** The targets, and the governed kinds: a cluster-scoped object cannot refer to its own namespace. */
 async function resolveKinds(
   { spec }: AdmissionPolicy,
-  deps: PoliciesDeps,
+  options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<Kinds> {
   const targets = namedKinds(spec);
@@ -159,19 +154,26 @@ async function resolveKinds(
   const wanted = new Map(
     [...targets, ...governed(spec)].map((resource) => [groupResourceName(resource), resource]),
   );
-  const resolved = await Promise.all([...wanted.values()].map((resource) => deps.resolve(resource, signal)));
+  const resolved = await Promise.all(
+    [...wanted.values()].map((resource) => options.discovery.resolve(resource, signal)),
+  );
   return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
 }
 
 async function watchTargets(
   { targets }: CompiledPolicy,
-  deps: PoliciesDeps,
+  options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  await Promise.all(targets.map((target) => deps.watchTarget(target, signal)));
+  await Promise.all(
+    targets.map(async (target) => {
+      const resource = await options.discovery.resolve(target, signal);
+      if (resource !== undefined) await options.targets.ensure(resource, target.whole, signal);
+    }),
+  );
 }
 
-/** The kinds that a policy says it needs: those of its references, and that of its params. */
+/** The kinds that a policy names: the targets of its references, and the kind of its params. */
 export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
   const named = [
     ...(validate?.references ?? []).map(({ target }) => target),
@@ -180,7 +182,7 @@ export function namedKinds({ validate, params }: AdmissionPolicy['spec']): reado
   return named.map(({ apiGroup, resource }) => ({ group: apiGroup ?? '', resource }));
 }
 
-/** Whether nothing is enforced or reported differently: compiled from the same rules, with the same kinds. */
+/** Whether both states enforce and report the same: compiled from the same rules, with the same kinds. */
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
   const facts = (state: PolicyState | undefined) => ({
     ...state,
@@ -189,7 +191,7 @@ function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
   return isDeepStrictEqual(facts(before), facts(after));
 }
 
-/** All that expressions, schemas and paths are compiled from. */
+/** The inputs from which expressions, schemas and paths are compiled. */
 function factsOf({
   name,
   generation,
@@ -203,10 +205,10 @@ function factsOf({
   return { name, generation, entryId, match, references, params, targets, spec };
 }
 
-/** References are looked up among the targets; objects that refer, or hold unique values, are looked for among the governed ones. */
+/** The kinds that the policy needs and that this process may not read: its targets, and the governed kinds where it searches them. */
 async function unreadable(
   policy: CompiledPolicy,
-  deps: PoliciesDeps,
+  options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
   const { references, unique, preservesOwners } = policy;
@@ -218,7 +220,7 @@ async function unreadable(
   const answers = await Promise.all(
     [...needed.values()].map(async (resource) => ({
       resource,
-      readable: await deps.canRead(resource, signal),
+      readable: await options.canRead(resource, signal),
     })),
   );
   return answers.filter(({ readable }) => !readable).map(({ resource }) => resource);

@@ -4,7 +4,9 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { clusterOf, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { createPolicyAuditReconciler, type AuditResult, type PolicyAuditDeps } from './policy-audit.ts';
+import { silent } from '../../../test/support/runtime/fixtures.ts';
+import type { AuditResult } from './audit-scan.ts';
+import { createPolicyAuditReconciler, type PolicyAuditOptions } from './policy-audit.ts';
 import type { RecordEvent } from '../controller.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -48,33 +50,32 @@ function server(name: string, spec: object, metadata: object = {}): KubeObject {
   } as KubeObject;
 }
 
-async function audit(change: Partial<PolicyAuditDeps> = {}) {
+const namespaceLabels = () => Promise.resolve(new Map([['store', { tier: 'gold' }]]));
+
+async function audit(change: Partial<PolicyAuditOptions> = {}) {
   const reconcile = createPolicyAuditReconciler({
-    policy: () => policy,
-    inForce: () => inForce,
-    // eslint-disable-next-line @typescript-eslint/require-await -- the API server is a stream of pages
-    pages: async function* () {
-      yield stored.slice(0, 1);
-      yield stored.slice(1);
+    policies: { get: () => policy },
+    registry: { get: () => ({ inForce, problem: undefined, generation: 1 }) },
+    stored: {
+      // eslint-disable-next-line @typescript-eslint/require-await -- the API server is a stream of pages
+      pages: async function* () {
+        yield stored.slice(0, 1);
+        yield stored.slice(1);
+      },
+      namespaceLabels,
     },
-    namespaceLabels: () => Promise.resolve(new Map([['store', { tier: 'gold' }]])),
     world: clusterOf().world,
     report: (_name, result) => reports.push(result),
     record: (event) => events.push(event),
     now: () => new Date(NOW),
     random: () => random,
-    log: {
-      debug: () => undefined,
-      info: () => undefined,
-      warn: () => undefined,
-      error: () => undefined,
-    },
+    log: silent,
     ...change,
   });
   return await reconcile('servers', new AbortController().signal);
 }
 
-test('what is stored and violates a rule is counted, told of and told to its owners', async () => {
+test('stored objects that violate a rule are counted, reported in the status and in Events', async () => {
   stored = [server('a', { units: 3 }), server('b', { units: 7 }), server('c', { units: 8 })];
   await audit();
   expect(reports).toEqual([
@@ -87,14 +88,14 @@ test('what is stored and violates a rule is counted, told of and told to its own
   ]);
 });
 
-test('a count that is the same again is no news', async () => {
+test('an unchanged count emits no Event', async () => {
   stored = [server('a', { units: 7 })];
   policy = { ...policy, status: { violations: { total: 1 } } };
   await audit();
   expect(events.map(({ reason }) => reason)).toEqual(['PolicyViolation']);
 });
 
-test('references are audited, and a target that only the store misses acquits', async () => {
+test('references are audited, and a target that only the store lacks is no violation', async () => {
   govern({ validate: { references: [datacenter] } });
   stored = [server('a', { datacenter: 'fra1' }), server('b', { datacenter: 'fra2' })];
   await audit({
@@ -121,11 +122,14 @@ test('rules about a request, immutable fields and objects outside the scope are 
   expect(reports).toMatchObject([{ total: 1, objects: 1, checked: 1 }]);
 });
 
-test('a kind that cannot be read is no clean one, and is tried again soon', async () => {
+test('a kind that cannot be read does not count as clean, and is retried soon', async () => {
   const again = await audit({
-    // eslint-disable-next-line require-yield, @typescript-eslint/require-await -- the list fails before its first page
-    pages: async function* () {
-      throw new Error('servers.infra.example.com is forbidden');
+    stored: {
+      // eslint-disable-next-line require-yield, @typescript-eslint/require-await -- the list fails before its first page
+      pages: async function* () {
+        throw new Error('servers.infra.example.com is forbidden');
+      },
+      namespaceLabels,
     },
   });
   expect(reports).toMatchObject([{ total: 0, message: expect.stringContaining('is forbidden') as unknown }]);
@@ -133,7 +137,7 @@ test('a kind that cannot be read is no clean one, and is tried again soon', asyn
   expect(again).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
 });
 
-test('more live reads than an audit may make end it with what it could not tell', async () => {
+test('at the limit of live reads the audit ends and reports an incomplete count', async () => {
   govern({ validate: { references: [datacenter] } });
   stored = Array.from({ length: 1_500 }, (_, n) => server(`s${n}`, { datacenter: `gone-${n}` }));
   const cluster = clusterOf();
@@ -144,7 +148,7 @@ test('more live reads than an audit may make end it with what it could not tell'
   ]);
 });
 
-test('is repeated hourly, with jitter, and a new leader does not begin anew', async () => {
+test('an audit is repeated hourly, with jitter, and a new leader does not repeat it earlier', async () => {
   random = 1;
   expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 66 * 60_000) });
   random = 0;
@@ -162,19 +166,19 @@ test.each<[string, NonNullable<AdmissionPolicy['status']>]>([
     'that was incomplete',
     { violations: { total: 0, checkedAt: '2026-11-21T11:59:00Z', generation: 1, message: 'x' } },
   ],
-])('an audit %s is no reason to wait', async (_what, status) => {
+])('an audit %s does not delay the next one', async (_what, status) => {
   policy = { ...policy, status };
   await audit();
   expect(reports).toHaveLength(1);
 });
 
-test('a policy that does not want it is not audited', async () => {
+test('a policy with audit: false is not audited', async () => {
   govern({ audit: false, validate: { rules: [{ expression: 'false' }] } });
   expect(await audit()).toEqual({ kind: 'await-change' });
   expect(reports).toEqual([]);
 });
 
-test('a reference that is deferred counts once its time is over, and is looked at then', async () => {
+test('a deferred reference counts once its grace period ends, and is checked then', async () => {
   govern({
     validate: { references: [datacenter] },
     initiallyDeferred: { principals: [{ user: 'flux' }], grace: '5m' },

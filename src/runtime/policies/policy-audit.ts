@@ -1,32 +1,32 @@
 /**
- * On the leader: what is stored already is checked by the policies too, whenever one changes and hourly. The counts go into the
- * policy's status, the details into Events, so that people see what an upgrade or a stricter rule would meet.
+ * On the leader: checks stored objects against the policies too, hourly and when a policy changes. The counts go into the status of
+ * the policy and the details into Events, so that policy authors see which objects the next update would reject.
  */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { Circumstances } from '../../admission/policy/world.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { scanStored, type AuditResult, type AuditScanDeps, type Culprit } from './audit-scan.ts';
 import type { Log } from '../../log.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
   GONE,
+  regarding,
   requeueIn,
+  startController,
   type Reconcile,
   type RecordEvent,
-  startController,
 } from '../controller.ts';
-import { keyOf } from '../../json/kube-object.ts';
-import type { Context } from '../context.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
+import { scanStored, type AuditResult, type AuditSources, type Culprit } from './audit-scan.ts';
+import type { PolicyRegistry } from './policy-registry.ts';
 import { storedObjects } from './stored-objects.ts';
 
-export type { AuditResult } from './audit-scan.ts';
-
-export interface PolicyAuditDeps extends AuditScanDeps {
-  readonly policy: (name: string) => AdmissionPolicy | undefined;
-  /** What is enforced of it. */
-  readonly inForce: (name: string) => CompiledPolicy | undefined;
+export interface PolicyAuditOptions extends AuditSources {
+  readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
+  readonly registry: Pick<PolicyRegistry, 'get'>;
   readonly report: (name: string, result: AuditResult) => void;
   readonly record: RecordEvent;
   /** 0 to 1. */
@@ -34,158 +34,146 @@ export interface PolicyAuditDeps extends AuditScanDeps {
   readonly log: Log;
 }
 
-/** How often what did not change is looked at again, in milliseconds; up to a tenth is added, so that policies take turns. */
+/** Between two audits of an unchanged policy, in milliseconds. Up to a tenth is added, so that policies take turns. */
 const EVERY_MS = 60 * 60_000;
-/** However soon deferred references are to be looked at, in milliseconds: each time all objects of the kind are read. */
-const LEAST_MS = 60_000;
-/** A kind that could not be read may be readable now. */
+/** The shortest interval for deferred references, in milliseconds: each audit reads all objects of the kind. */
+const SHORTEST_MS = 60_000;
+/** When to retry a kind that could not be read. */
 const RETRY_MS = 5 * 60_000;
 /** Objects that get an Event of their own in one audit. */
-const MOST_EVENTS = 20;
-/** Live reads of one audit: a cluster in which everything is wrong must not be read object by object. */
-const MOST_LIVE_READS = 1_000;
+const MAX_EVENTS = 20;
+/** Live reads of one audit. The limit keeps a cluster in which every object is wrong from being read object by object. */
+const MAX_LIVE_READS = 1_000;
+/** An audit within a reconcile may take this long: reading 100,000 objects takes a minute or two. */
+const TIMEOUT_MS = 10 * 60_000;
 
-export function createPolicyAuditReconciler(deps: PolicyAuditDeps): Reconcile {
+export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconcile {
   return async (name, signal) => {
-    const policy = deps.policy(name);
-    const inForce = deps.inForce(name);
+    const policy = options.policies.get(name);
+    const inForce = options.registry.get(name)?.inForce;
     if (policy === undefined) return GONE;
     if (inForce === undefined || !hasAudit(inForce)) return AWAIT_CHANGE;
-    const due = dueAt(policy, inForce, deps);
-    if (due > deps.now().getTime()) return { kind: 'requeue', at: new Date(due) };
-    const found = await audit(inForce, deps, signal);
-    deps.report(name, found.result);
-    tell(policy, found, deps);
-    const next = found.result.message === undefined ? withJitter(everyMs(inForce), deps) : RETRY_MS;
-    return requeueIn(next, deps.now());
+    const due = dueAt(policy, inForce, options);
+    if (due > options.now().getTime()) return { kind: 'requeue', at: new Date(due) };
+    const found = await audit(inForce, options, signal);
+    options.report(name, found.result);
+    publish(policy, found, options);
+    const next = found.result.message === undefined ? withJitter(everyMs(inForce), options) : RETRY_MS;
+    return requeueIn(next, options.now());
   };
 }
 
-/** A leader that has just begun need not repeat what the one before it did a moment ago. */
-function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, deps: PolicyAuditDeps): number {
+/** From status, so that a new leader does not repeat a recent audit. */
+function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, options: PolicyAuditOptions): number {
   const last = status?.violations;
   if (last?.checkedAt === undefined || last.message !== undefined) return 0;
   if (last.generation !== inForce.generation) return 0;
   const every = everyMs(inForce);
-  return Date.parse(last.checkedAt) + withJitter(every, deps) - Math.min(SLACK_MS, every / 10);
+  return Date.parse(last.checkedAt) + withJitter(every, options) - Math.min(SLACK_MS, every / 10);
 }
 
-/** What was let in on the promise that it will be looked at is looked at when its time is over. */
+/** Deferred references are checked when their grace period ends. */
 function everyMs({ initiallyDeferred }: CompiledPolicy): number {
   if (initiallyDeferred === undefined) return EVERY_MS;
-  return Math.min(EVERY_MS, Math.max(LEAST_MS, initiallyDeferred.graceMs));
+  return Math.min(EVERY_MS, Math.max(SHORTEST_MS, initiallyDeferred.graceMs));
 }
 
-/** A requeue may come a moment early by the clock that wrote `checkedAt`. */
+/** A requeue may fire slightly early by the clock that wrote `checkedAt`. */
 const SLACK_MS = 60_000;
-const withJitter = (ms: number, { random }: PolicyAuditDeps): number => ms * (1 + 0.1 * random());
+const withJitter = (ms: number, { random }: PolicyAuditOptions): number => ms * (1 + 0.1 * random());
 
 interface Found {
   readonly result: AuditResult;
-  /** The first of them. */
+  /** The first ones, at most {@link MAX_EVENTS}. */
   readonly culprits: readonly Culprit[];
 }
 
-async function audit(inForce: CompiledPolicy, deps: PolicyAuditDeps, signal: AbortSignal): Promise<Found> {
+async function audit(
+  inForce: CompiledPolicy,
+  options: PolicyAuditOptions,
+  signal: AbortSignal,
+): Promise<Found> {
   const culprits: Culprit[] = [];
   const keep = (culprit: Culprit) => {
-    if (culprits.length < MOST_EVENTS) culprits.push(culprit);
+    if (culprits.length < MAX_EVENTS) culprits.push(culprit);
   };
-  const result = await scanStored(inForce, { ...deps, world: frugal(deps.world) }, keep, signal);
+  const result = await scanStored(inForce, { ...options, world: withReadLimit(options.world) }, keep, signal);
   return { result, culprits };
 }
 
-const describe = ({ field, message }: { readonly field: string; readonly message: string }): string =>
-  field === '' ? message : `${field}: ${message}`;
-
-function frugal(world: Circumstances['world']): Circumstances['world'] {
-  let left = MOST_LIVE_READS;
+function withReadLimit(world: Circumstances['world']): Circumstances['world'] {
+  let left = MAX_LIVE_READS;
   const limited =
     <Arguments extends readonly unknown[], Result>(read: (...given: Arguments) => Promise<Result>) =>
     (...given: Arguments): Promise<Result> => {
       left -= 1;
       if (left < 0)
-        return Promise.reject(new Error('too much seems wrong to be confirmed; the count is incomplete'));
+        return Promise.reject(new Error('too many suspected violations to confirm: the count is incomplete'));
       return read(...given);
     };
   return { ...world, confirm: limited(world.confirm), read: limited(world.read) };
 }
 
-function tell(policy: AdmissionPolicy, { result, culprits }: Found, { record, log }: PolicyAuditDeps): void {
-  const { name = '', uid } = policy.metadata;
+function publish(
+  policy: AdmissionPolicy,
+  { result, culprits }: Found,
+  { record, log }: PolicyAuditOptions,
+): void {
+  const { name = '' } = policy.metadata;
   const before = policy.status?.violations;
-  log.info({ policy: name, ...result }, 'audited what is stored');
+  log.info({ policy: name, ...result }, 'audited stored objects');
   for (const { object, violations } of culprits) {
-    const { name: of = '', namespace, uid: id } = object.metadata ?? {};
     record({
-      regarding: {
-        apiVersion: object.apiVersion ?? '',
-        kind: object.kind ?? '',
-        name: of,
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(id === undefined ? {} : { uid: id }),
-      },
+      regarding: regarding(object),
       type: 'Warning',
       reason: 'PolicyViolation',
       message: `${violations.map(describe).join('; ')} (policy ${name})`.slice(0, 1024),
     });
   }
-  if (before?.total === result.total && before.message === result.message) return;
+  const { total, objects = 0, checked = 0, message } = result;
+  if (before?.total === total && before.message === message) return;
+  const isClean = total === 0 && message === undefined;
   record({
-    regarding: {
-      apiVersion: policy.apiVersion ?? '',
-      kind: policy.kind ?? '',
-      name,
-      ...(uid === undefined ? {} : { uid }),
-    },
-    type: result.total > 0 || result.message !== undefined ? 'Warning' : 'Normal',
-    reason:
-      result.total > 0
-        ? 'ViolationsFound'
-        : result.message === undefined
-          ? 'NoViolations'
-          : 'AuditIncomplete',
-    message:
-      result.message ??
-      `${result.total} violations in ${result.objects ?? 0} of ${result.checked ?? 0} stored objects`,
+    regarding: regarding(policy),
+    type: isClean ? 'Normal' : 'Warning',
+    reason: isClean ? 'NoViolations' : total > 0 ? 'ViolationsFound' : 'AuditIncomplete',
+    message: message ?? `${total} violations in ${objects} of ${checked} stored objects`,
   });
 }
 
-/** Leader: what is stored, judged by the policies. */
+const describe = ({ field, message }: { readonly field: string; readonly message: string }): string =>
+  field === '' ? message : `${field}: ${message}`;
+
 export interface PolicyAudit {
   readonly result: (name: string) => AuditResult | undefined;
   readonly stopped: Promise<void>;
 }
 
-/** An audit reads everything that a policy governs: 100,000 objects take a minute or two. */
-const AUDIT_MS = 10 * 60_000;
-
+/** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
   context: Context,
-  { registry, policies, world }: Pick<ReplicaParts, 'registry' | 'policies' | 'world'>,
+  { registry, policies, world }: ReplicaParts,
   record: RecordEvent,
   onResult: (name: string) => void,
   signal: AbortSignal,
 ): PolicyAudit {
+  const { log, metrics } = context;
   const results = new Map<string, AuditResult>();
   const controller = startController(
     context,
     {
       name: 'policy-audit',
-      timeoutMs: AUDIT_MS,
+      timeoutMs: TIMEOUT_MS,
       reconcile: createPolicyAuditReconciler({
-        ...storedObjects(context),
-        world,
-        policy: (name) => policies.store.get(name),
-        inForce: (name) => registry.get(name)?.inForce,
+        stored: storedObjects(context),
+        policies: policies.store,
+        ...{ registry, world, record, log },
         report: (name, result) => {
           results.set(name, result);
           onResult(name);
         },
-        record,
         now: () => new Date(),
         random: Math.random,
-        log: context.log,
       }),
     },
     signal,
@@ -195,9 +183,9 @@ export function startPolicyAudit(
     controller.add(name);
   }, signal);
   for (const policy of policies.store.list()) controller.add(keyOf(policy));
-  context.metrics.policyViolations(() => [...results].map(([policy, { total }]) => ({ policy, total })));
+  metrics.policyViolations(() => [...results].map(([policy, { total }]) => ({ policy, total })));
   signal.addEventListener('abort', () => {
-    context.metrics.policyViolations(undefined);
+    metrics.policyViolations(undefined);
   });
   return { result: (name) => results.get(name), stopped: controller.stopped };
 }

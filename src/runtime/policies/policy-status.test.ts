@@ -2,17 +2,19 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
-import { setCondition } from '../../kube/conditions.ts';
 import {
   compiled,
-  createObjects,
+  createCluster,
   NEVER,
   untilDone,
+  type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyState } from './policy-registry.ts';
-import { createPolicyStatusReconciler, type PolicyStatusDeps } from './policy-status.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
+import { createPolicyStatusReconciler, type PolicyStatusOptions } from './policy-status.ts';
 
+let cluster: Cluster;
 let policies: Objects<AdmissionPolicy>;
 let state: PolicyState | undefined;
 let installed: number | undefined;
@@ -23,7 +25,8 @@ const version = (generation: number) => compiled({}, { name: 'servers', generati
 const problem = { reason: 'InvalidPath', message: 'spec.defaults[0].path: x' };
 
 beforeEach(() => {
-  policies = createObjects();
+  cluster = createCluster();
+  policies = cluster.objects(ADMISSION_POLICIES);
   policies.add({ metadata: { name: 'servers', generation: 1 }, spec: version(1).spec });
   state = { inForce: version(1), problem: undefined, generation: 1 };
   installed = 1;
@@ -31,14 +34,13 @@ beforeEach(() => {
   now = '2026-11-21T12:00:00Z';
 });
 
-const reconciler = (change: Partial<PolicyStatusDeps> = {}) =>
+const reconciler = (change: Partial<PolicyStatusOptions> = {}) =>
   createPolicyStatusReconciler({
-    policy: policies.read,
-    state: () => state,
+    client: cluster.client,
+    policies: { get: policies.read },
+    registry: { get: () => state },
     installed: () => installed,
     violations: () => violations,
-    setCondition,
-    writeStatus: (policy, status) => policies.replace({ ...policy, status }),
     now: () => new Date(now),
     ...change,
   });
@@ -52,7 +54,7 @@ function edited(generation: number): void {
   policies.edit('servers', (policy) => ({ ...policy, metadata: { ...policy.metadata, generation } }));
 }
 
-test('a policy in force is Ready, installed, and remembered', async () => {
+test('a policy in force is Ready and installed, and status.inForce holds it', async () => {
   await reconcile();
   expect(condition('Ready')).toMatchObject({ status: 'True', reason: 'InForce', observedGeneration: 1 });
   expect(condition('WebhooksInstalled')).toMatchObject({ status: 'True', reason: 'Installed' });
@@ -68,31 +70,31 @@ test('running twice writes nothing the second time', async () => {
 
 test.each<[string, () => void]>([
   [
-    'is gone',
+    'is deleted',
     () => {
       policies.remove('servers');
     },
   ],
   [
-    'has not been judged',
+    'has not been compiled',
     () => {
       state = undefined;
     },
   ],
   [
-    'has changed since it was judged',
+    'has changed since it was compiled',
     () => {
       edited(2);
     },
   ],
-])('nothing is written about a policy that %s', async (_what, change) => {
+])('nothing is written for a policy that %s', async (_what, change) => {
   change();
   expect(await reconcile()).toEqual({ kind: 'await-change' });
   expect(policies.writes()).toBe(0);
 });
 
 describe('a version that cannot be enforced', () => {
-  test('is not Ready, with what is wrong and which version stays', async () => {
+  test('is not Ready, and the message names the problem and the version that stays', async () => {
     await reconcile();
     edited(2);
     state = { inForce: version(1), problem, generation: 2 };
@@ -116,7 +118,7 @@ describe('a version that cannot be enforced', () => {
     expect(status()).not.toHaveProperty('inForce');
   });
 
-  test('keeps what was in force noted, even while that cannot be enforced either', async () => {
+  test('keeps status.inForce, even while that version cannot be enforced either', async () => {
     await reconcile();
     state = { inForce: undefined, problem, generation: 1 };
     await reconcile();
@@ -152,7 +154,7 @@ test('lastTransitionTime moves with the status, and with nothing else', async ()
   expect(condition('WebhooksInstalled')?.lastTransitionTime).toBe('2026-11-21T13:00:00Z');
 });
 
-test('rules that a new version dropped are not remembered', async () => {
+test('status.inForce does not keep rules that a new version dropped', async () => {
   await reconcile();
   const slim = compiled({ validate: {} }, { name: 'servers', generation: 2 });
   edited(2);
@@ -161,10 +163,12 @@ test('rules that a new version dropped are not remembered', async () => {
   expect(status()?.inForce).toEqual({ generation: 2, spec: slim.spec });
 });
 
-test('a write that someone overtook is a failure, to be tried again on what is there then', async () => {
+test('a write that meets a conflict fails, and is retried with the current object', async () => {
   const stale = policies.read('servers');
   edited(1);
-  await expect(reconciler({ policy: () => stale })('servers', NEVER)).rejects.toMatchObject({ code: 409 });
+  await expect(reconciler({ policies: { get: () => stale } })('servers', NEVER)).rejects.toMatchObject({
+    code: 409,
+  });
   await reconcile();
   expect(condition('Ready')?.status).toBe('True');
 });
@@ -179,7 +183,7 @@ test.each([
   expect(policies.writes()).toBe(writes);
 });
 
-test('what the audit found stands in the status, and stays when a new leader has not audited yet', async () => {
+test('the result of the audit is in the status, and stays when a new leader has not audited yet', async () => {
   violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
   await reconcile();
   expect(status()?.violations).toEqual(violations);

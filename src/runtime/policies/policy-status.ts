@@ -1,47 +1,46 @@
-/** On the leader: what became of an AdmissionPolicy goes into its status. */
+/** On the leader: writes the status of AdmissionPolicies. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import type { Condition } from '../../json/kube-object.ts';
-import type { PolicyState } from './policy-registry.ts';
-import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Context } from '../context.ts';
+import { AWAIT_CHANGE, startController, type Reconcile, type RunningController } from '../controller.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
+import type { ReplicaParts } from '../webhook-process.ts';
+import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 
-export interface PolicyStatusDeps {
-  readonly policy: (name: string) => AdmissionPolicy | undefined;
-  readonly state: (name: string) => PolicyState | undefined;
+export interface PolicyStatusOptions {
+  readonly client: Pick<KubeClient, 'replaceStatus'>;
+  readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
+  readonly registry: Pick<PolicyRegistry, 'get'>;
   /** The generation of the policy that the webhook configurations in the API server carry. */
   readonly installed: (name: string) => number | undefined;
-  /** What the audit found last; undefined: nothing since this leader began. */
+  /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
-  readonly setCondition: (
-    conditions: readonly Condition[],
-    next: Omit<Condition, 'lastTransitionTime'>,
-    now: Date,
-  ) => readonly Condition[];
-  /** Makes this the whole status, if the object is still the one that was judged. */
-  readonly writeStatus: (
-    policy: AdmissionPolicy,
-    status: AdmissionPolicyStatus,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
   readonly now: () => Date;
 }
 
-export function createPolicyStatusReconciler(deps: PolicyStatusDeps): Reconcile {
+export function createPolicyStatusReconciler(options: PolicyStatusOptions): Reconcile {
+  const { client, policies, registry, installed, violations, now } = options;
   return async (name, signal) => {
-    const policy = deps.policy(name);
-    const state = deps.state(name);
+    const policy = policies.get(name);
+    const state = registry.get(name);
     if (policy === undefined || state === undefined || state.generation !== policy.metadata.generation)
       return AWAIT_CHANGE;
 
     const before = policy.status ?? {};
+    const found = violations(name) ?? before.violations;
     const status: AdmissionPolicyStatus = {
-      conditions: conditionsOf(state, deps.installed(name), before.conditions ?? [], deps),
+      conditions: conditionsOf(state, installed(name), before.conditions ?? [], now()),
       ...inForceOf(state, before),
-      ...violationsOf(deps.violations(name) ?? before.violations),
+      ...(found === undefined ? {} : { violations: found }),
     };
-    if (isDeepStrictEqual(before, status)) return AWAIT_CHANGE;
-    await deps.writeStatus(policy, status, signal);
+    // The write fails if the policy has changed since it was compiled.
+    if (!isDeepStrictEqual(before, status))
+      await client.replaceStatus(ADMISSION_POLICIES, { ...policy, status }, { signal });
     return AWAIT_CHANGE;
   };
 }
@@ -49,9 +48,9 @@ export function createPolicyStatusReconciler(deps: PolicyStatusDeps): Reconcile 
 function conditionsOf(
   { inForce, problem, generation }: PolicyState,
   installed: number | undefined,
-  before: readonly Condition[],
-  { setCondition, now }: PolicyStatusDeps,
-): Condition[] {
+  before: NonNullable<AdmissionPolicyStatus['conditions']>,
+  now: Date,
+): NonNullable<AdmissionPolicyStatus['conditions']> {
   const stays =
     inForce === undefined ? 'nothing is enforced' : `generation ${inForce.generation} stays in force`;
   const ready =
@@ -70,27 +69,37 @@ function conditionsOf(
         reason: 'NotInstalled',
         message: 'the API server does not ask Gatehouse for this policy',
       };
-  const withReady = setCondition(before, { type: 'Ready', observedGeneration: generation, ...ready }, now());
-  return [
-    ...setCondition(
-      withReady,
-      { type: 'WebhooksInstalled', observedGeneration: generation, ...webhooks },
-      now(),
-    ),
-  ];
+  const observed = { observedGeneration: generation };
+  const withReady = setCondition(before, { type: 'Ready', ...observed, ...ready }, now);
+  return [...setCondition(withReady, { type: 'WebhooksInstalled', ...observed, ...webhooks }, now)];
 }
 
-function violationsOf(
-  violations: AdmissionPolicyStatus['violations'],
-): Pick<AdmissionPolicyStatus, 'violations'> {
-  return violations === undefined ? {} : { violations };
-}
-
-/** What was enforced stays noted when nothing can be just now: it is what a replica falls back on once it compiles again. */
+/** When nothing can be enforced now, the last version in force stays in the status: replicas enforce it once it compiles again. */
 function inForceOf(
   { inForce }: PolicyState,
   before: AdmissionPolicyStatus,
 ): Pick<AdmissionPolicyStatus, 'inForce'> {
   if (inForce !== undefined) return { inForce: { generation: inForce.generation, spec: inForce.spec } };
   return before.inForce === undefined ? {} : { inForce: before.inForce };
+}
+
+export function startPolicyStatus(
+  context: Context,
+  { registry, policies, onPolicyChange }: ReplicaParts,
+  facts: Pick<PolicyStatusOptions, 'installed' | 'violations'>,
+  signal: AbortSignal,
+): RunningController {
+  const { client } = context;
+  const reconcile = createPolicyStatusReconciler({
+    ...facts,
+    client,
+    registry,
+    policies: policies.store,
+    now: () => new Date(),
+  });
+  const controller = startController(context, { name: 'policy-status', reconcile }, signal);
+  registry.subscribe(controller.add, signal);
+  onPolicyChange(controller.add, signal);
+  for (const policy of policies.store.list()) controller.add(keyOf(policy));
+  return controller;
 }

@@ -3,17 +3,19 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withDevSession, withoutDevSession } from '../../admission/webhooks/dev-session.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
-import { createDevSession, type DevSessionDeps } from './dev-session.ts';
+import { createDevSession, type DevSessionOptions } from './dev-session.ts';
 import {
   ApiError,
   compiled,
-  createObjects,
+  createCluster,
   NEVER,
   OWN_NAMESPACE,
   silent,
+  type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 import type { WebhookResource } from './webhook-configurations.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 
 const NAME = 'gatehouse';
 const start = new Date('2026-11-22T06:00:00Z');
@@ -24,11 +26,12 @@ const olaf = { id: 'b2', holder: 'olaf@desk', url: 'https://olaf:8443' };
 const tier = compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] });
 const slow = { ...compiled({ validate: { immutable: ['spec.rack'] } }), name: 'slow', timeoutSeconds: 9 };
 
+let cluster: Cluster;
 let live: Record<WebhookResource, Objects<LentConfiguration>>;
 let now: Date;
 let policies: readonly (typeof tier)[];
 let bundle: string | undefined;
-let removed: WebhookResource[];
+let removed: string[];
 
 const desired = (caBundle = '') => {
   const { mutating, validating } = webhookConfigurations(policies, {
@@ -49,28 +52,30 @@ function install(): void {
 }
 
 beforeEach(() => {
-  live = { mutatingwebhookconfigurations: createObjects(), validatingwebhookconfigurations: createObjects() };
+  cluster = createCluster();
+  live = {
+    mutatingwebhookconfigurations: cluster.objects(mutatingWebhookConfigurations),
+    validatingwebhookconfigurations: cluster.objects(validatingWebhookConfigurations),
+  };
   now = start;
   policies = [tier];
   bundle = 'T0xE';
   removed = [];
 });
 
-const session = (change: Partial<DevSessionDeps> = {}) =>
+const session = (change: Partial<DevSessionOptions> = {}) =>
   createDevSession({
     own: eva,
     caBundle: 'REVW',
     serviceBundle: () => Promise.resolve(bundle),
     desired,
-    read: (resource) => Promise.resolve(live[resource].read(NAME)),
-    create: (resource, object) => live[resource].create(object),
-    replace: (resource, object) => live[resource].replace(object),
-    remove: (resource) => {
-      removed.push(resource);
-      live[resource].remove(NAME);
-      return Promise.resolve();
+    client: {
+      ...cluster.client,
+      delete: (kind, ref, options) => {
+        removed.push(kind.resource);
+        return cluster.client.delete(kind, ref, options);
+      },
     },
-    isConflict: (error) => error instanceof ApiError && error.code === 409,
     now: () => now,
     serverNow: () => now,
     log: silent,
@@ -92,7 +97,7 @@ const shown = () =>
 describe('a session in a cluster that has Gatehouse', () => {
   beforeEach(install);
 
-  test('takes both configurations, renews them in time, and leaves them as they were', async () => {
+  test('takes both configurations, renews them in time, and restores them', async () => {
     const before = shown();
     const { take, reconcile, putBack } = session();
     await take('all', NEVER);
@@ -111,14 +116,17 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(writes()).toBe(6);
   });
 
-  test('one configuration that cannot be put back does not keep the other, and is tried again', async () => {
+  test('when one configuration cannot be put back, the other still is, and the next attempt retries the first', async () => {
     const before = shown();
     let isBroken = false;
     const { take, putBack } = session({
-      replace: (resource, object) =>
-        isBroken && resource === 'mutatingwebhookconfigurations'
-          ? Promise.reject(new ApiError(500, 'etcd is away'))
-          : live[resource].replace(object),
+      client: {
+        ...cluster.client,
+        replace: (kind, object) =>
+          isBroken && kind.resource === 'mutatingwebhookconfigurations'
+            ? Promise.reject(new ApiError(500, 'etcd is away'))
+            : cluster.client.replace(kind, object),
+      },
     });
     await take('all', NEVER);
     isBroken = true;
@@ -130,18 +138,18 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(shown()).toEqual(before);
   });
 
-  test('takes only what concerns Gatehouse itself at first', async () => {
+  test('takes only the entries for our own kinds at first', async () => {
     await session().take('own', NEVER);
     expect(places().filter((place) => place === 'service')).not.toEqual([]);
     expect(places().filter((place) => place !== 'service')).not.toEqual([]);
   });
 
-  test('that has taken nothing puts nothing back', async () => {
+  test('that has taken no entries writes nothing', async () => {
     await session().putBack(NEVER);
     expect(writes()).toBe(0);
   });
 
-  test('refuses to begin while somebody else serves, and says who and until when', async () => {
+  test('refuses to begin while another session is active, and names its holder and expiry', async () => {
     await session().take('all', NEVER);
     const during = shown();
     await expect(session({ own: olaf }).take('all', NEVER)).rejects.toThrow(
@@ -150,7 +158,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(shown()).toEqual(during);
   });
 
-  test('begins when the note of somebody else has expired, and then it is that one who is refused', async () => {
+  test('begins when another session has expired, and that session is then refused', async () => {
     const first = session();
     await first.take('all', NEVER);
     now = later(60);
@@ -162,7 +170,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(shown()).toEqual(during);
   });
 
-  test('that was asleep takes again what the leader took back, and leaves what the leader wrote', async () => {
+  test('after a sleep takes the entries again that the leader took back, and restores what the leader wrote', async () => {
     const { take, putBack } = session();
     await take('all', NEVER);
     now = later(300);
@@ -176,7 +184,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(shown()).toEqual(byLeader);
   });
 
-  test('puts back what policies ask for since it began, with the bundle of now', async () => {
+  test('puts back the entries that policies require by then, with the current bundle', async () => {
     const { take, putBack } = session();
     await take('all', NEVER);
     policies = [tier, slow];
@@ -192,7 +200,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(sessions()).toEqual([{ kind: 'none' }, { kind: 'none' }]);
   });
 
-  test('leaves bundles alone when that of the cluster may not be read', async () => {
+  test('leaves bundles alone when the bundle of the cluster may not be read', async () => {
     const before = shown();
     const { take, putBack } = session({ serviceBundle: () => Promise.resolve(undefined) });
     await take('all', NEVER);
@@ -200,16 +208,19 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(shown()).toEqual(before);
   });
 
-  test('reads again when somebody wrote in between, and keeps what they wrote', async () => {
+  test('retries when another client wrote in between, and keeps that change', async () => {
     let others = 2;
     const { take, putBack } = session({
-      replace: (resource, object) => {
-        if (others-- > 0)
-          live[resource].edit(NAME, (stored) => ({
-            ...stored,
-            metadata: { ...stored.metadata, labels: { other: 'writer' } },
-          }));
-        return live[resource].replace(object);
+      client: {
+        ...cluster.client,
+        replace: (kind, object) => {
+          if (others-- > 0)
+            cluster.objects(kind).edit(NAME, (stored) => ({
+              ...stored,
+              metadata: { ...stored.metadata, labels: { other: 'writer' } },
+            }));
+          return cluster.client.replace(kind, object);
+        },
       },
     });
     await take('all', NEVER);
@@ -220,12 +231,14 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(new Set(places())).toEqual(new Set(['service']));
   });
 
-  test('gives up when every write meets another one', async () => {
-    const busy = session({ replace: () => Promise.reject(new ApiError(409, 'modified')) });
+  test('gives up when every write meets a conflict', async () => {
+    const busy = session({
+      client: { ...cluster.client, replace: () => Promise.reject(new ApiError(409, 'modified')) },
+    });
     await expect(busy.take('all', NEVER)).rejects.toThrow('modified');
   });
 
-  test('takes what was lost of an answer for its own, and still puts it back', async () => {
+  test('treats a write whose answer was lost as its own, and puts it back', async () => {
     const before = shown();
     mutating().interrupt('after');
     const { take, putBack } = session();
@@ -235,7 +248,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(shown()).toEqual(before);
   });
 
-  test('ends when somebody changes the entries back again and again', async () => {
+  test('ends when another client reverts the entries again and again', async () => {
     const { reconcile } = session();
     const revert = () => {
       for (const objects of Object.values(live)) {
@@ -249,7 +262,7 @@ describe('a session in a cluster that has Gatehouse', () => {
       await reconcile('', NEVER);
     }
     revert();
-    await expect(reconcile('', NEVER)).rejects.toThrow('somebody keeps on changing');
+    await expect(reconcile('', NEVER)).rejects.toThrow('another client keeps reverting');
   });
 });
 
@@ -257,7 +270,7 @@ const MUTATING = 'mutatingwebhookconfigurations';
 const VALIDATING = 'validatingwebhookconfigurations';
 
 describe('a session in a cluster without Gatehouse', () => {
-  test('makes both configurations, and removes them at the end', async () => {
+  test('creates both configurations, and removes them at the end', async () => {
     const { take, putBack } = session();
     await take('all', NEVER);
     expect(places()).not.toEqual([]);
@@ -274,7 +287,7 @@ describe('a session in a cluster without Gatehouse', () => {
     expect(both()).toEqual([undefined, undefined]);
   });
 
-  test('removes nothing that somebody has taken over', async () => {
+  test('does not remove a configuration that another client has taken over', async () => {
     const { take, putBack } = session();
     await take('all', NEVER);
     for (const objects of Object.values(live))

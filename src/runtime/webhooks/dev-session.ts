@@ -1,4 +1,7 @@
-/** On a developer's machine: both webhook configurations lead here while the session lasts, and back to the Service after it. */
+/**
+ * On a developer's machine: points the entries of both webhook configurations at this process while the session lasts, and at the
+ * Service again when it ends.
+ */
 import {
   planPutBack,
   planTake,
@@ -8,109 +11,97 @@ import {
   type LiveWebhook,
 } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
-import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
+import {
+  WEBHOOK_CONFIGURATION_NAME,
+  type WebhookConfiguration,
+} from '../../admission/webhooks/webhook-configurations.ts';
+import { isConflict } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import { requeueIn, type Reconcile } from '../controller.ts';
-import type { WebhookResource } from './webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATIONS, type WebhookResource } from './webhook-configurations.ts';
 
-export interface DevSessionDeps {
+export interface DevSessionOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
   readonly own: Pick<DevSession, 'id' | 'holder' | 'url'>;
-  /** Of this machine; base64 of PEM. */
+  /** The CA of this machine; base64 of PEM. */
   readonly caBundle: string;
-  /** Of the cluster, read live; base64 of PEM. Undefined: there is none, or it may not be read. */
+  /** The CA bundle of the cluster, read live; base64 of PEM. Undefined when it is missing or may not be read. */
   readonly serviceBundle: (signal: AbortSignal) => Promise<string | undefined>;
-  /** As they would lead to the Service. */
+  /** The configurations whose entries name the Service. */
   readonly desired: (
     serviceBundle: string | undefined,
   ) => Readonly<Record<WebhookResource, WebhookConfiguration>>;
-  readonly read: (resource: WebhookResource, signal: AbortSignal) => Promise<LentConfiguration | undefined>;
-  readonly create: (
-    resource: WebhookResource,
-    object: LentConfiguration,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  /** Writes `object` if it still has the resourceVersion in its metadata. */
-  readonly replace: (
-    resource: WebhookResource,
-    object: LentConfiguration,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  /** Deletes `object` if it still is as it was read. */
-  readonly remove: (
-    resource: WebhookResource,
-    object: LentConfiguration,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  readonly isConflict: (error: unknown) => boolean;
   readonly now: () => Date;
   /** By the clock of the API server. */
   readonly serverNow: () => Date;
   readonly log: Log;
 }
 
-/** Going on would take turns with somebody else: the session is over. */
+/** Another client writes the same entries. Continuing would only alternate with it, so the session ends. */
 export class DevSessionRefused extends Error {
   override readonly name = 'DevSessionRefused';
 }
 
 export interface RunningDevSession {
   /**
-   * Takes the entries, or renews what was taken.
-   * @throws DevSessionRefused when somebody else serves, or keeps on taking the entries away
+   * Takes the entries, or renews the session.
+   * @throws DevSessionRefused when another session holds the entries, or another client keeps reverting them
    */
   readonly take: (scope: DevTarget['scope'], signal: AbortSignal) => Promise<void>;
   readonly reconcile: Reconcile;
-  /** Resolves when nothing is left of the session. Does nothing when nothing was taken. */
+  /** Resolves when the entries name the Service again. Does nothing when the session has taken none. */
   readonly putBack: (signal: AbortSignal) => Promise<void>;
 }
 
+const REF = { name: WEBHOOK_CONFIGURATION_NAME };
 const RESOURCES = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'] as const;
 
-/** Two failures in a row still leave a third attempt before the note of 60 s has expired; in milliseconds. */
+/** The session annotation expires after 60 s, so two renewals may fail before it does. In milliseconds. */
 const RENEW_MS = 20_000;
-/** One that others write in between, such as a leader that renews a bundle, is read again. */
+/** Attempts per write: other clients, such as a leader that renews a bundle, may change the object in between. */
 const MOST_CONFLICTS = 10;
 const MOST_REVERTS = 3;
 
-/** What this process remembers of one configuration. */
+/** The state of one configuration that this session has taken. */
 interface Taken {
-  /** What was there before, and what this process wanted then. */
+  /** The entries at the start of the session, and the entries that this process wanted then. */
   readonly before: readonly LiveWebhook[];
   readonly first: WebhookConfiguration['webhooks'];
-  /** How often, one look after the other, somebody had put entries back. */
+  /** In how many consecutive reads another client had reverted the entries. */
   readonly reverts: number;
 }
 
-export function createDevSession(deps: DevSessionDeps): RunningDevSession {
+export function createDevSession(options: DevSessionOptions): RunningDevSession {
   const taken = new Map<WebhookResource, Taken>();
 
   const take: RunningDevSession['take'] = async (scope, signal) => {
-    const serviceBundle = await deps.serviceBundle(signal);
-    const desired = deps.desired(serviceBundle);
-    const target = { url: deps.own.url, caBundle: deps.caBundle, serviceBundle, scope };
+    const serviceBundle = await options.serviceBundle(signal);
+    const desired = options.desired(serviceBundle);
+    const target = { url: options.own.url, caBundle: options.caBundle, serviceBundle, scope };
     for (const resource of RESOURCES)
-      await repeatedly(deps, () =>
-        takeOne(deps, taken, { resource, desired: desired[resource], target }, signal),
+      await retryConflicts(() =>
+        takeOne(options, taken, { resource, desired: desired[resource], target }, signal),
       );
   };
   return {
     take,
     reconcile: async (_key, signal) => {
       await take('all', signal);
-      return requeueIn(RENEW_MS, deps.now());
+      return requeueIn(RENEW_MS, options.now());
     },
     putBack: async (signal) => {
       if (taken.size === 0) return;
-      const serviceBundle = await deps.serviceBundle(signal);
-      const desired = deps.desired(serviceBundle);
+      const serviceBundle = await options.serviceBundle(signal);
+      const desired = options.desired(serviceBundle);
       const failures: unknown[] = [];
       for (const [resource, { before, first }] of taken) {
         const webhooks = servedWebhooks(before, { first, now: desired[resource].webhooks }, serviceBundle);
         try {
-          await repeatedly(deps, () => putBackOne(deps, resource, webhooks, signal));
+          await retryConflicts(() => putBackOne(options, resource, webhooks, signal));
           taken.delete(resource);
         } catch (error) {
-          failures.push(error); // the other one leads to nobody either
+          failures.push(error); // the other configuration must be put back all the same
         }
       }
       if (failures.length > 0)
@@ -119,7 +110,7 @@ export function createDevSession(deps: DevSessionDeps): RunningDevSession {
   };
 }
 
-async function repeatedly({ isConflict }: DevSessionDeps, write: () => Promise<void>): Promise<void> {
+async function retryConflicts(write: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await write();
@@ -137,15 +128,16 @@ interface TakeOrder {
 }
 
 async function takeOne(
-  deps: DevSessionDeps,
+  options: DevSessionOptions,
   taken: Map<WebhookResource, Taken>,
   { resource, desired, target }: TakeOrder,
   signal: AbortSignal,
 ): Promise<void> {
-  const { own, read, create, replace, serverNow, log } = deps;
-  const live = await read(resource, signal);
+  const { client, own, serverNow, log } = options;
+  const kind = WEBHOOK_CONFIGURATIONS[resource];
+  const live = await client.get<LentConfiguration>(kind, REF, { signal });
   const plan = planTake(live, desired, own, target, serverNow());
-  const known = isOurs(live, deps) ? taken.get(resource) : undefined;
+  const known = isOurs(live, options) ? taken.get(resource) : undefined;
   switch (plan.kind) {
     case 'refused':
       throw new DevSessionRefused(refusalOf(plan.by));
@@ -153,19 +145,19 @@ async function takeOne(
       return;
     case 'create':
       taken.set(resource, { before: [], first: desired.webhooks, reverts: 0 });
-      await create(resource, plan.object, signal);
+      await client.create(kind, plan.object, { signal });
       break;
     case 'replace': {
       const reverts = known !== undefined && isReverted(live, target.url) ? known.reverts + 1 : 0;
       if (reverts >= MOST_REVERTS)
         throw new DevSessionRefused(
-          `somebody keeps on changing the ${resource} "gatehouse" back: is the Gatehouse in the cluster older than this one, or a GitOps tool at work?`,
+          `another client keeps reverting the ${resource} "gatehouse": an older Gatehouse in the cluster, or a GitOps tool. Stop it, then start the session again`,
         );
-      // After a laptop has slept, what the leader wrote meanwhile is what to go back to.
+      // When a laptop wakes up, the entries that the leader wrote in the meantime are the ones to put back later.
       const { before, first } = known ?? { before: live?.webhooks ?? [], first: desired.webhooks };
-      // Before the write: its answer may be lost, and the note says afterwards whether it is ours.
+      // Recorded before the write, because its answer may be lost. The annotation tells later whether the write took place.
       taken.set(resource, { before, first, reverts });
-      await replace(resource, plan.object, signal);
+      await client.replace(kind, plan.object, { signal });
     }
   }
   const fields = { resource, url: own.url, webhooks: plan.object.webhooks?.length ?? 0 };
@@ -173,38 +165,41 @@ async function takeOne(
   else log.debug(fields, 'renewed the session');
 }
 
-function isOurs(live: LentConfiguration | undefined, { own, serverNow }: DevSessionDeps): boolean {
+function isOurs(live: LentConfiguration | undefined, { own, serverNow }: DevSessionOptions): boolean {
   const state = devSessionOf(live ?? {}, serverNow());
   return state.kind !== 'none' && state.session?.id === own.id;
 }
 
-/** Entries of Gatehouse itself lead here from the first write on. */
+/** The first write already points the entries for our own kinds at this machine. */
 const isReverted = (live: LentConfiguration | undefined, url: string): boolean =>
   !(live?.webhooks ?? []).some(({ clientConfig }) => clientConfig.url?.startsWith(url));
 
 const refusalOf = ({ holder, url, expiresAt }: DevSession): string =>
-  `${holder} serves the webhook entries of this cluster at ${url}, until ${expiresAt.toISOString()} and longer if that session ` +
-  'is renewed: one at a time. Ask them to end it, or wait until it has expired';
+  `${holder} serves the webhook entries of this cluster at ${url}, until ${expiresAt.toISOString()} or longer if the session is ` +
+  'renewed. Only one session can run at a time: ask them to end it, or wait until it expires';
 
 async function putBackOne(
-  deps: DevSessionDeps,
+  options: DevSessionOptions,
   resource: WebhookResource,
   webhooks: readonly LiveWebhook[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { own, read, replace, remove, serverNow, log } = deps;
-  const live = await read(resource, signal);
+  const { client, own, serverNow, log } = options;
+  const kind = WEBHOOK_CONFIGURATIONS[resource];
+  const live = await client.get<LentConfiguration>(kind, REF, { signal });
   const plan = planPutBack(live, own.id, webhooks, serverNow());
   switch (plan.kind) {
     case 'none':
-      log.info({ resource }, 'webhook configuration has been put back already');
+      log.info({ resource }, 'webhook configuration is not ours any more');
       return;
-    case 'delete':
-      if (live !== undefined) await remove(resource, live, signal);
+    case 'delete': {
+      const { uid, resourceVersion } = live?.metadata ?? {};
+      await client.delete(kind, REF, { preconditions: { uid, resourceVersion }, signal });
       log.info({ resource }, 'removed webhook configuration');
       return;
+    }
     case 'replace':
-      await replace(resource, plan.object, signal);
+      await client.replace(kind, plan.object, { signal });
       log.info({ resource }, 'put webhook configuration back');
   }
 }

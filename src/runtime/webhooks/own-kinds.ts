@@ -1,4 +1,4 @@
-/** What is decided about Gatehouse's own kinds: who opens windows, and that nobody restores them. */
+/** Decides requests about Gatehouse's own kinds: who may open a RestoreWindow, and that restorers write none of these kinds. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
@@ -13,14 +13,6 @@ import { completeWindow, objectionsTo, type Objection, type OwnRequest } from '.
 import { windowState } from '../../restore/window.ts';
 import type { Watched } from '../watch.ts';
 
-export interface OwnKindsParts {
-  readonly client: Pick<KubeClient, 'create'>;
-  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
-  readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
-  readonly owners: Pick<Owners, 'isOurs'>;
-  readonly now: () => Date;
-}
-
 export interface OwnKinds {
   readonly mutate: (request: AdmissionRequest) => Decision;
   readonly validate: (request: AdmissionRequest, signal: AbortSignal) => Promise<Decision>;
@@ -28,7 +20,13 @@ export interface OwnKinds {
 
 const RETRY_SECONDS = 1;
 
-export function createOwnKinds({ client, windows, detectors, owners, now }: OwnKindsParts): OwnKinds {
+export function createOwnKinds(
+  client: Pick<KubeClient, 'create'>,
+  windows: Pick<Watched<RestoreWindow>, 'store'>,
+  detectors: Pick<Watched<RestoreDetector>, 'store'>,
+  owners: Pick<Owners, 'isOurs'>,
+  now: () => Date,
+): OwnKinds {
   const restorers = () => [
     ...detectors.store.list().flatMap(({ spec }) => spec.principals),
     ...windows.store
@@ -65,7 +63,7 @@ export function createOwnKinds({ client, windows, detectors, owners, now }: OwnK
         });
         return objections.length === 0 ? ALLOWED : refusal(objections);
       } catch (cause) {
-        const message = 'could not find out who may open RestoreWindows: try again';
+        const message = 'could not check who may open RestoreWindows: try again';
         return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
       }
     },

@@ -1,64 +1,85 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import type { KubeObject } from '../../json/kube-object.ts';
+import { createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { createGuardPolicyReconciler } from './protect-own-kinds.ts';
+import { GUARD_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { Resource } from '../../kube/object.ts';
+import { validatingAdmissionPolicies } from '../../kube/well-known.ts';
+import { createProtectOwnKindsReconciler } from './protect-own-kinds.ts';
 
-let stored: Map<string, KubeObject>;
+let { client, objects } = createCluster();
 let writes: string[];
 let restorers: Principal[];
 let served: boolean;
 
 beforeEach(() => {
-  stored = new Map();
-  writes = [];
+  ({ client, objects } = createCluster());
   restorers = [{ group: 'system:serviceaccounts:velero' }];
   served = true;
 });
 
+const detector = (): RestoreDetector => ({
+  metadata: { name: 'velero' },
+  spec: {
+    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
+    namespaces: ['velero'],
+    principals: restorers,
+    phasePath: 'status.phase',
+    activeValues: ['InProgress'],
+  },
+});
+
 async function reconcile(): Promise<readonly string[]> {
   writes = [];
-  const write = (verb: string) => (part: string, object: KubeObject) => {
-    writes.push(`${verb} ${part}`);
-    if (verb === 'remove') stored.delete(part);
-    else stored.set(part, object);
-    return Promise.resolve();
+  const logged =
+    <Args extends readonly unknown[], Result>(verb: string, write: (...args: Args) => Result) =>
+    (...args: Args): Result => {
+      writes.push(`${verb} ${(args[0] as Resource).kind}`);
+      return write(...args);
+    };
+  const recording: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'> = {
+    get: client.get,
+    create: <T extends KubeObject>(kind: Resource, object: T) =>
+      logged('create', client.create<T>)(kind, object),
+    replace: <T extends KubeObject>(kind: Resource, object: T) =>
+      logged('replace', client.replace<T>)(kind, object),
+    delete: logged('delete', client.delete),
   };
-  await createGuardPolicyReconciler({
-    isServed: () => Promise.resolve(served),
-    restorers: () => restorers,
-    read: (part) => Promise.resolve(stored.get(part)),
-    create: write('create'),
-    replace: write('replace'),
-    remove: write('remove'),
-    now: () => new Date(0),
-    log: {
-      debug: () => undefined,
-      info: () => undefined,
-      warn: () => undefined,
-      error: () => undefined,
-    },
-  })('', new AbortController().signal);
+  const discovery = { resolve: () => Promise.resolve(served ? validatingAdmissionPolicies : undefined) };
+  const detectors = { list: () => (restorers.length === 0 ? [] : [detector()]) };
+  await createProtectOwnKindsReconciler(
+    recording,
+    discovery,
+    detectors,
+    () => new Date(0),
+    silent,
+  )('', NEVER);
   return writes;
 }
 
-test('policy and binding are made once, and made anew when somebody changes them', async () => {
-  expect(await reconcile()).toEqual(['create policy', 'create binding']);
+const POLICY = 'ValidatingAdmissionPolicy';
+const BINDING = 'ValidatingAdmissionPolicyBinding';
+
+test('policy and binding are created once, and replaced when another client changes them', async () => {
+  expect(await reconcile()).toEqual([`create ${POLICY}`, `create ${BINDING}`]);
   expect(await reconcile()).toEqual([]);
-  stored.set('policy', { ...stored.get('policy'), spec: {} } as KubeObject);
-  expect(await reconcile()).toEqual(['replace policy']);
+  objects(validatingAdmissionPolicies).edit(GUARD_POLICY_NAME, (policy) => ({ ...policy, spec: {} }));
+  expect(await reconcile()).toEqual([`replace ${POLICY}`]);
 });
 
-test('they follow the detectors, and go with the last one', async () => {
+test('they follow the detectors, and are deleted with the last one', async () => {
   await reconcile();
   restorers = [{ user: 'k10' }];
-  expect(await reconcile()).toEqual(['replace policy']);
+  expect(await reconcile()).toEqual([`replace ${POLICY}`]);
   restorers = [];
-  expect(await reconcile()).toEqual(['remove policy', 'remove binding']);
+  expect(await reconcile()).toEqual([`delete ${POLICY}`, `delete ${BINDING}`]);
   expect(await reconcile()).toEqual([]);
 });
 
-test('nothing is written where the API server knows no such kind', async () => {
+test('nothing is written where the API server does not serve the kind', async () => {
   served = false;
   expect(await reconcile()).toEqual([]);
 });

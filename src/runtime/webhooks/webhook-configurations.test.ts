@@ -4,17 +4,21 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { DEV_URL_ANNOTATION, withDevSession } from '../../admission/webhooks/dev-session.ts';
 import {
   compiled,
-  createObjects,
+  createCluster,
   NEVER,
   OWN_NAMESPACE,
   silent,
   untilDone,
+  type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { NamedRef, Resource } from '../../kube/object.ts';
+import type { LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import {
   createWebhookConfigurationsReconciler,
-  type LiveWebhookConfiguration,
-  type WebhookConfigurationsDeps,
+  type WebhookConfigurationsOptions,
   type WebhookResource,
 } from './webhook-configurations.ts';
 
@@ -22,20 +26,25 @@ const NAME = 'gatehouse';
 const now = new Date('2026-11-21T12:00:00Z');
 let serverNow: Date;
 
-let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
+let cluster: Cluster;
+let live: Record<WebhookResource, Objects<LentConfiguration>>;
 let policies: readonly CompiledPolicy[];
 let caBundle: string | undefined;
 let installed: (readonly CompiledPolicy[])[];
 
 beforeEach(() => {
-  live = { mutatingwebhookconfigurations: createObjects(), validatingwebhookconfigurations: createObjects() };
+  cluster = createCluster();
+  live = {
+    mutatingwebhookconfigurations: cluster.objects(mutatingWebhookConfigurations),
+    validatingwebhookconfigurations: cluster.objects(validatingWebhookConfigurations),
+  };
   policies = [compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] })];
   caBundle = 'AAAA';
   serverNow = now;
   installed = [];
 });
 
-const reconciler = (change: Partial<WebhookConfigurationsDeps> = {}) =>
+const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
   createWebhookConfigurationsReconciler({
     handlers: [],
     policies: () => policies,
@@ -44,10 +53,10 @@ const reconciler = (change: Partial<WebhookConfigurationsDeps> = {}) =>
       service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
       ownNamespace: OWN_NAMESPACE,
       matchConditions: true,
+      guardsOwnKinds: false,
     },
-    read: (resource) => Promise.resolve(live[resource].read(NAME)),
-    create: (resource, object) => live[resource].create(object),
-    replace: (resource, object) => live[resource].replace(object),
+    client: cluster.client,
+    detectors: { list: () => [] },
     onInstalled: (carried) => installed.push(carried),
     now: () => now,
     serverNow: () => serverNow,
@@ -60,7 +69,7 @@ const mutating = () => live.mutatingwebhookconfigurations;
 const validating = () => live.validatingwebhookconfigurations;
 const writes = () => mutating().writes() + validating().writes();
 
-test('both configurations are made, and what they carry is told', async () => {
+test('both configurations are created, and the policies in them are reported', async () => {
   expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:01:00Z') });
   expect(mutating().read(NAME)).toMatchObject({
     kind: 'MutatingWebhookConfiguration',
@@ -77,14 +86,14 @@ test('running twice writes nothing the second time', async () => {
   expect(writes()).toBe(2);
 });
 
-test('nothing is installed before there is an authority: nobody could be trusted', async () => {
+test('nothing is installed before an authority exists: its certificates could not be verified', async () => {
   caBundle = undefined;
   expect(await reconcile()).toMatchObject({ kind: 'requeue' });
   expect(writes()).toBe(0);
   expect(installed).toEqual([]);
 });
 
-test('a configuration without policies is empty, and equal to one that the API server shows without webhooks', async () => {
+test('a configuration without policies is empty, and equals one that the API server returns without a webhooks field', async () => {
   policies = [];
   await reconcile();
   mutating().edit(NAME, ({ apiVersion, kind, metadata }) => ({
@@ -97,9 +106,9 @@ test('a configuration without policies is empty, and equal to one that the API s
   expect(writes()).toBe(2);
 });
 
-describe('a configuration is mended', () => {
-  test.each<[string, (object: LiveWebhookConfiguration) => LiveWebhookConfiguration]>([
-    ['whose webhooks are gone', (object) => ({ ...object, webhooks: [] })],
+describe('a configuration is repaired', () => {
+  test.each<[string, (object: LentConfiguration) => LentConfiguration]>([
+    ['whose webhooks are missing', (object) => ({ ...object, webhooks: [] })],
     [
       'that was told to ignore failures',
       (object) => ({
@@ -117,7 +126,7 @@ describe('a configuration is mended', () => {
         })),
       }),
     ],
-    ['whose labels are gone', (object) => ({ ...object, metadata: { ...object.metadata, labels: {} } })],
+    ['whose labels are missing', (object) => ({ ...object, metadata: { ...object.metadata, labels: {} } })],
   ])('%s', async (_what, spoil) => {
     await reconcile();
     const healthy = validating().read(NAME);
@@ -130,7 +139,7 @@ describe('a configuration is mended', () => {
     expect(mutating().writes()).toBe(1);
   });
 
-  test('and keeps the labels and annotations of others', async () => {
+  test('and the labels and annotations of other clients stay', async () => {
     await reconcile();
     validating().edit(NAME, (object) => ({
       ...object,
@@ -160,18 +169,19 @@ describe('a configuration is mended', () => {
   });
 });
 
-test('a write that someone overtook is a failure, and nothing counts as installed', async () => {
+test('a write that meets a conflict fails, and nothing counts as installed', async () => {
   await reconcile();
   installed = [];
   const stale = validating().read(NAME);
   validating().edit(NAME, (object) => ({ ...object, webhooks: [] }));
   const overtaken = reconciler({
-    read: (resource) =>
-      Promise.resolve(
-        resource === 'validatingwebhookconfigurations' && stale !== undefined
-          ? { ...stale, webhooks: [] }
-          : live[resource].read(NAME),
-      ),
+    client: {
+      ...cluster.client,
+      get: <T extends KubeObject>(kind: Resource, ref: NamedRef) =>
+        kind === validatingWebhookConfigurations && stale !== undefined
+          ? Promise.resolve({ ...stale, webhooks: [] } as unknown as T) // the kind that was asked for
+          : cluster.client.get<T>(kind, ref),
+    },
   });
   await expect(overtaken(NAME, NEVER)).rejects.toMatchObject({ code: 409 });
   expect(installed).toEqual([]);
@@ -230,21 +240,21 @@ describe('a configuration that is lent to a laptop', () => {
     installed = [];
   });
 
-  test('is left alone, also when the bundle changes, and looked at when the session is over', async () => {
+  test('is left alone, also when the bundle changes, and reconciled when the session is over', async () => {
     caBundle = 'BBBB';
     expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(end.getTime() + 100) });
     expect(writes()).toBe(2);
     expect(installed).toEqual([policies]);
   });
 
-  test('says nothing of policies that the laptop has not installed yet', async () => {
+  test('does not report policies that the laptop has not installed yet', async () => {
     policies = [compiled({ validate: { immutable: ['spec.rack'] } })];
     await reconcile();
     expect(writes()).toBe(2);
     expect(installed).toEqual([]);
   });
 
-  test('leads to the Service again when the session has expired, and the note is gone', async () => {
+  test('names the Service again when the session has expired, without the session annotations', async () => {
     serverNow = end;
     await reconcile();
     await reconcile();
@@ -256,7 +266,7 @@ describe('a configuration that is lent to a laptop', () => {
     expect(installed.at(-1)).toEqual(policies);
   });
 
-  test('is mended at once when the note claims more time than a session has', async () => {
+  test('is repaired at once when the annotation claims more time than a session can have', async () => {
     lend(new Date('2099-01-01T00:00:00Z'));
     await reconcile();
     expect(validating().read(NAME)?.metadata?.annotations?.[DEV_URL_ANNOTATION]).toBeUndefined();

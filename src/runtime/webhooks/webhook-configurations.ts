@@ -1,59 +1,45 @@
-/** On the leader: the two webhook configurations named `gatehouse` are what the policies in force make them. */
+/** On the leader: writes the two webhook configurations named `gatehouse`, as the policies in force require them. */
 import { isDeepStrictEqual } from 'node:util';
+
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { carries, isOfHandler, type LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import {
   webhookConfigurations,
-  type WebhookConfiguration,
   WEBHOOK_CONFIGURATION_NAME,
+  type WebhookConfiguration,
 } from '../../admission/webhooks/webhook-configurations.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { Principal } from '../../api/restore-principal.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
-import { requeueIn, type Reconcile } from '../controller.ts';
-import type { DevSessionDeps } from './dev-session.ts';
+import type { Store } from '../../kube/store.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { isEnabled } from '../../restore/detector.ts';
+import type { Certificates } from '../certificates/start-certificates.ts';
 import type { Context } from '../context.ts';
+import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
+import { watch } from '../watch.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
 
-export type WebhookResource = 'mutatingwebhookconfigurations' | 'validatingwebhookconfigurations';
+export const WEBHOOK_CONFIGURATIONS = {
+  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
+  validatingwebhookconfigurations: validatingWebhookConfigurations,
+} as const;
 
-/** The API server leaves an empty list out, and entries may lead anywhere. */
-export type LiveWebhookConfiguration = LentConfiguration;
+export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
 
-export interface WebhookConfigurationsDeps {
+export interface WebhookConfigurationsOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly policies: () => readonly CompiledPolicy[];
-  /** Those of this process: they stay the same for as long as it runs. */
   readonly handlers: readonly CompiledHandler[];
   /** Base64 PEM; undefined until there is an authority. */
   readonly caBundle: () => string | undefined;
-  readonly target: {
-    readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
-    readonly ownNamespace: string;
-    readonly matchConditions: boolean;
-    readonly guardsOwnKinds?: boolean;
-  };
-  /** Whoever a detector names. */
-  readonly restorers?: () => readonly Principal[];
-  readonly read: (
-    resource: WebhookResource,
-    signal: AbortSignal,
-  ) => Promise<LiveWebhookConfiguration | undefined>;
-  readonly create: (
-    resource: WebhookResource,
-    object: WebhookConfiguration,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  /** Writes `object` if it still has the resourceVersion in its metadata. */
-  readonly replace: (
-    resource: WebhookResource,
-    object: LiveWebhookConfiguration,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  /** Both configurations in the API server carry these policies. */
+  readonly target: ReturnType<typeof configurationTarget>;
+  readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
+  /** Called when both configurations in the API server carry these policies. */
   readonly onInstalled: (policies: readonly CompiledPolicy[]) => void;
   readonly now: () => Date;
   /** By the clock of the API server. */
@@ -61,48 +47,47 @@ export interface WebhookConfigurationsDeps {
   readonly log: Log;
 }
 
-/** A watch tells when someone changes them; without them nothing is enforced, so they are read all the same. In milliseconds. */
+/** Without the configurations nothing is enforced, so the leader also reads them when no watch reports a change. In milliseconds. */
 const RECHECK_MS = 60_000;
+/** How soon to look for an authority that does not exist yet, in milliseconds. */
+const NO_AUTHORITY_MS = 500;
 
-export function createWebhookConfigurationsReconciler(deps: WebhookConfigurationsDeps): Reconcile {
+export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
+  const { handlers, target, detectors, onInstalled, now, serverNow } = options;
   return async (_key, signal) => {
-    const caBundle = deps.caBundle();
-    if (caBundle === undefined) return requeueIn(500, deps.now());
-    const policies = deps.policies();
-    const { mutating, validating } = webhookConfigurations(
-      policies,
-      { ...deps.target, caBundle, restorers: deps.restorers?.() ?? [] },
-      deps.handlers,
-    );
+    const caBundle = options.caBundle();
+    if (caBundle === undefined) return requeueIn(NO_AUTHORITY_MS, now());
+    const policies = options.policies();
+    const wanted = { ...target, caBundle, restorers: restorersOf(detectors) };
+    const { mutating, validating } = webhookConfigurations(policies, wanted, handlers);
     const states = [
-      await ensure('mutatingwebhookconfigurations', mutating, deps, signal),
-      await ensure('validatingwebhookconfigurations', validating, deps, signal),
+      await ensure('mutatingwebhookconfigurations', mutating, options, signal),
+      await ensure('validatingwebhookconfigurations', validating, options, signal),
     ];
-    if (states.every((state) => state.kind === 'installed' || state.carriesPolicies))
-      deps.onInstalled(policies);
-    const lent = states.flatMap((state) => (state.kind === 'lent' ? [state.session] : []));
-    return requeueIn(Math.min(RECHECK_MS, ...lent.map((session) => leftOf(session, deps))), deps.now());
+    if (states.every((state) => state.kind === 'installed' || state.carriesPolicies)) onInstalled(policies);
+    const expiries = states.flatMap((state) =>
+      state.kind === 'lent' ? [state.session.expiresAt.getTime() - serverNow().getTime()] : [],
+    );
+    return requeueIn(Math.min(RECHECK_MS, ...expiries.map((ms) => Math.max(0, ms) + 100)), now());
   };
 }
 
 type Ensured =
   | { readonly kind: 'installed' }
-  /** To a laptop, which writes them while its session lasts. */
+  /** A development session writes the configuration until it expires. */
   | { readonly kind: 'lent'; readonly session: DevSession; readonly carriesPolicies: boolean };
-
-/** Until a session is over, if nobody renews it; in milliseconds. */
-const leftOf = ({ expiresAt }: DevSession, { serverNow }: Pick<WebhookConfigurationsDeps, 'serverNow'>) =>
-  Math.max(0, expiresAt.getTime() - serverNow().getTime()) + 100;
 
 async function ensure(
   resource: WebhookResource,
   desired: WebhookConfiguration,
-  { read, create, replace, serverNow, log }: WebhookConfigurationsDeps,
+  { client, serverNow, log }: WebhookConfigurationsOptions,
   signal: AbortSignal,
 ): Promise<Ensured> {
-  const live = await read(resource, signal);
+  const kind = WEBHOOK_CONFIGURATIONS[resource];
+  const ref = { name: WEBHOOK_CONFIGURATION_NAME };
+  const live = await client.get<LentConfiguration>(kind, ref, { signal });
   if (live === undefined) {
-    await create(resource, desired, signal);
+    await client.create(kind, desired, { signal });
     log.info({ resource, webhooks: desired.webhooks.length }, 'created webhook configuration');
     return { kind: 'installed' };
   }
@@ -113,14 +98,16 @@ async function ensure(
     const policies = desired.webhooks.filter((webhook) => !isOfHandler(webhook));
     return { kind: 'lent', session, carriesPolicies: carries(live.webhooks ?? [], policies) };
   }
-  const isNoted = state.kind === 'over';
-  if (!isNoted && isDeepStrictEqual(live.webhooks ?? [], desired.webhooks) && hasLabels(live, desired))
+  const isAbandoned = state.kind === 'over';
+  // The API server leaves an empty list out.
+  if (!isAbandoned && isDeepStrictEqual(live.webhooks ?? [], desired.webhooks) && hasLabels(live, desired))
     return { kind: 'installed' };
-  const metadata = isNoted ? withoutDevSession(live.metadata) : live.metadata;
+  const metadata = isAbandoned ? withoutDevSession(live.metadata) : live.metadata;
   const labels = { ...metadata?.labels, ...desired.metadata?.labels };
-  await replace(resource, { ...live, metadata: { ...metadata, labels }, webhooks: desired.webhooks }, signal);
+  const next = { ...live, metadata: { ...metadata, labels }, webhooks: desired.webhooks };
+  await client.replace<LentConfiguration>(kind, next, { signal });
   const fields = { resource, webhooks: desired.webhooks.length };
-  if (isNoted)
+  if (isAbandoned)
     log.warn({ ...fields, session: state.session }, 'took webhook configuration back from a developer');
   else log.info(fields, 'replaced webhook configuration');
   return { kind: 'installed' };
@@ -132,17 +119,8 @@ function hasLabels(live: KubeObject, desired: KubeObject): boolean {
   );
 }
 
-/** The two webhook configurations of Gatehouse: what goes into them, and how they are read and written. */
-export const WEBHOOK_CONFIGURATIONS = {
-  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
-  validatingwebhookconfigurations: validatingWebhookConfigurations,
-} as const;
-
-/** Where the entries lead in a cluster, and what they may ask for there. */
-export function configurationTarget({
-  config,
-  capabilities,
-}: Pick<Context, 'config' | 'capabilities'>): WebhookConfigurationsDeps['target'] {
+/** The Service that the entries of a cluster name, and the features that the API server supports. */
+export function configurationTarget({ config, capabilities }: Pick<Context, 'config' | 'capabilities'>) {
   const { namespace, service, servicePort } = config;
   return {
     service: { namespace, name: service, port: servicePort },
@@ -152,25 +130,53 @@ export function configurationTarget({
   };
 }
 
-/** Those whom enabled detectors name. */
-export const restorersOf = ({ store }: ReplicaParts['detectors']) =>
-  store
+/** The principals of all enabled detectors. */
+export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): readonly Principal[] =>
+  detectors
     .list()
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
 
-export function configurationAccess({
-  client,
-}: Pick<Context, 'client'>): Pick<DevSessionDeps, 'read' | 'create' | 'replace'> {
-  return {
-    read: (resource, signal) =>
-      client.get<LiveWebhookConfiguration>(
-        WEBHOOK_CONFIGURATIONS[resource],
-        { name: WEBHOOK_CONFIGURATION_NAME },
-        { signal },
-      ),
-    create: (resource, object, signal) => client.create(WEBHOOK_CONFIGURATIONS[resource], object, { signal }),
-    replace: (resource, object, signal) =>
-      client.replace(WEBHOOK_CONFIGURATIONS[resource], object, { signal }),
+export function startWebhookConfigurations(
+  context: Context,
+  { registry, handlers, detectors, onDetectorChange }: ReplicaParts,
+  certificates: Certificates,
+  onInstalled: WebhookConfigurationsOptions['onInstalled'],
+  signal: AbortSignal,
+): RunningController {
+  const { client, serverClock, log } = context;
+  const controller = startController(
+    context,
+    {
+      name: 'webhook-configurations',
+      reconcile: createWebhookConfigurationsReconciler({
+        client,
+        policies: registry.inForce,
+        handlers: handlers.all,
+        caBundle: () => {
+          const bundle = certificates.bundle();
+          return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
+        },
+        target: configurationTarget(context),
+        detectors: detectors.store,
+        onInstalled,
+        now: () => new Date(),
+        serverNow: serverClock.now,
+        log,
+      }),
+    },
+    signal,
+  );
+  const install = () => {
+    controller.add(WEBHOOK_CONFIGURATION_NAME);
   };
+  registry.subscribe(install, signal);
+  certificates.onAuthority(install);
+  onDetectorChange(install, signal);
+  // Undoes changes that others make to our own configurations.
+  const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
+  for (const resource of Object.values(WEBHOOK_CONFIGURATIONS))
+    watch(context, { resource, fieldSelector, onChange: install }, signal);
+  install();
+  return controller;
 }

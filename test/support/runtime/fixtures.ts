@@ -178,12 +178,8 @@ function copyOf<T>(object: T): T {
 
 export const NEVER = new AbortController().signal;
 
-export const silent: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
+const ignore = () => undefined;
+export const silent: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 type Event = Parameters<RecordEvent>[0];
 

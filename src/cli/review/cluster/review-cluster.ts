@@ -8,7 +8,7 @@ import {
   type KubeObject,
   type GroupResource,
 } from '../../../json/kube-object.ts';
-import { scanStored, type AuditScanDeps, type Culprit } from '../../../runtime/policies/audit-scan.ts';
+import { scanStored, type AuditSources, type Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
@@ -72,38 +72,40 @@ async function reviewConnected(
   const stored = storedObjects(cluster);
   const namespaces = await stored.namespaceLabels(signal);
   const { onPage } = await followPages(auditable, stored, line, signal);
-  const deps: AuditScanDeps = {
-    pages: async function* (resource, waiting) {
-      if ((await cluster.discovery.resolve(resource, waiting)) === undefined) {
-        notes.add(`the API server does not serve ${groupResourceName(resource)}: nothing of it is stored`);
-        return;
-      }
-      for await (const page of stored.pages(resource, waiting)) {
-        onPage(resource, page.length);
-        // No policy governs the namespace of Gatehouse itself.
-        yield page.filter(({ metadata }) => metadata?.namespace !== ownNamespace);
-      }
+  const sources: AuditSources = {
+    stored: {
+      pages: async function* (resource, waiting) {
+        if ((await cluster.discovery.resolve(resource, waiting)) === undefined) {
+          notes.add(`the API server does not serve ${groupResourceName(resource)}: nothing of it is stored`);
+          return;
+        }
+        for await (const page of stored.pages(resource, waiting)) {
+          onPage(resource, page.length);
+          // No policy governs the namespace of Gatehouse itself.
+          yield page.filter(({ metadata }) => metadata?.namespace !== ownNamespace);
+        }
+      },
+      namespaceLabels: () => Promise.resolve(namespaces),
     },
-    namespaceLabels: () => Promise.resolve(namespaces),
     world: await loadWorld(cluster, auditable, signal),
     now: () => new Date(),
   };
   const policies: PolicyReview[] = [];
-  for (const policy of auditable) policies.push(await reviewPolicy(policy, deps, signal));
+  for (const policy of auditable) policies.push(await reviewPolicy(policy, sources, signal));
   const broken = loaded.broken.map(({ name, message }) => unusable(name, message));
   return { policies: [...policies, ...broken], notes: [...notes] };
 }
 
 async function reviewPolicy(
   policy: CompiledPolicy,
-  deps: AuditScanDeps,
+  sources: AuditSources,
   signal: AbortSignal,
 ): Promise<PolicyReview> {
-  const duplicates = watchForDuplicates(policy, deps.now());
+  const duplicates = watchForDuplicates(policy, sources.now());
   const culprits: Culprit[] = [];
   const result = await scanStored(
     policy,
-    { ...deps, pages: seenBy(duplicates, policy, deps, signal) },
+    { ...sources, stored: { ...sources.stored, pages: seenBy(duplicates, policy, sources.stored, signal) } },
     (culprit) => culprits.push(culprit),
     signal,
   );
@@ -120,9 +122,9 @@ async function reviewPolicy(
 function seenBy(
   duplicates: Duplicates,
   policy: CompiledPolicy,
-  { pages, namespaceLabels }: AuditScanDeps,
+  { pages, namespaceLabels }: AuditSources['stored'],
   signal: AbortSignal,
-): AuditScanDeps['pages'] {
+): AuditSources['stored']['pages'] {
   return async function* (resource, waiting) {
     const namespaces = await namespaceLabels(signal);
     const { group, resource: plural } = resource;
