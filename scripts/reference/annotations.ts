@@ -1,8 +1,7 @@
 /** What Gatehouse reads and writes in the metadata of objects, as a page. */
-import { OPENED_BY } from '../../src/restore/guard.ts';
+import { OPENED_BY } from '../../src/restore/window-admission.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
-import { SWEEP_DUE } from '../../src/restore/own-sweep.ts';
-import { EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
+import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';

@@ -68,7 +68,7 @@ function endOf(detector: RestoreDetector, { startedAt }: RestoreSource): Date {
 }
 
 /** Whether a restorer may be deferred on the word of its backup tool alone, though there is no window for it yet. */
-export function isEvidence(
+export function isActiveRestore(
   detector: RestoreDetector,
   source: RestoreSource,
   requester: Requester,

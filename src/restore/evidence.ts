@@ -1,7 +1,7 @@
 /** What an open window, or a restore without a window yet, allows its restorer. */
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
-import { detectedWindow, isEvidence } from './detected-window.ts';
+import { detectedWindow, isActiveRestore } from './detected-window.ts';
 import { isEnabled, isTrusted, readSource } from './detector.ts';
 import { isAmong, type Requester } from '../api/principals.ts';
 import { openWindowFor, type Place } from './window.ts';
@@ -49,7 +49,7 @@ export function evidenceOfSources(
   for (const object of objects) {
     const source = readSource(detector, object);
     if (!isTrusted(detector, source.namespace)) continue;
-    if (!isEvidence(detector, source, requester, place, now)) continue;
+    if (!isActiveRestore(detector, source, requester, place, now)) continue;
     const evidence = toEvidence(detectedWindow(detector, source, digest));
     if (!isClosed(evidence.window)) return evidence;
   }

@@ -35,7 +35,7 @@ export interface LinkLimits {
 export const NO_LIMITS: LinkLimits = { stale: new Set(), mayBlock: true };
 
 /** What becomes of one recorded owner. */
-export interface OwnerVerdict {
+export interface OwnerLinkResult {
   readonly ref: OwnerReference;
   readonly result: RelinkItem['result'];
   readonly message?: string;
@@ -43,7 +43,7 @@ export interface OwnerVerdict {
 
 export interface LinkPlan {
   /** One for each recorded owner that is not referred to. */
-  readonly verdicts: readonly OwnerVerdict[];
+  readonly verdicts: readonly OwnerLinkResult[];
   /** All references of the object afterwards. */
   readonly ownerReferences: readonly OwnerReference[];
   /** The annotation afterwards; undefined: none. */
@@ -73,7 +73,7 @@ export function planLinks(
   const present = standing(object, limits.stale);
   const owners = [...present];
   const waiting: OwnerReference[] = [];
-  const verdicts = lostOwners(object, limits).map((ref): OwnerVerdict => {
+  const verdicts = lostOwners(object, limits).map((ref): OwnerLinkResult => {
     const verdict = judge(resource, ref, stateOf(ref), owners);
     if ('linked' in verdict) {
       const linked = limits.mayBlock ? verdict.linked : withoutBlocking(verdict.linked);
@@ -99,7 +99,7 @@ function standing({ metadata }: KubeObject, stale: ReadonlySet<string>): readonl
   return (metadata?.ownerReferences ?? []).filter(({ uid }) => !stale.has(uid));
 }
 
-type Verdict = Omit<OwnerVerdict, 'ref'> | { readonly linked: OwnerReference };
+type Verdict = Omit<OwnerLinkResult, 'ref'> | { readonly linked: OwnerReference };
 
 function judge(
   resource: GroupResource,
@@ -139,7 +139,7 @@ function judge(
 }
 
 /** An operation of a JSON patch (RFC 6902). */
-export type GuardedOperation =
+export type LinkOperation =
   | { readonly op: 'test' | 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
@@ -147,16 +147,16 @@ export type GuardedOperation =
 export function linkPatch(
   { metadata = {} }: KubeObject,
   { ownerReferences, record }: Pick<LinkPlan, 'ownerReferences' | 'record'>,
-): readonly GuardedOperation[] {
+): readonly LinkOperation[] {
   const { uid, resourceVersion, annotations, ownerReferences: before } = metadata;
   const key = `/metadata/annotations/${OWNER_RECORD_ANNOTATION.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  const owners: readonly GuardedOperation[] =
+  const owners: readonly LinkOperation[] =
     ownerReferences.length > 0
       ? [{ op: 'add', path: '/metadata/ownerReferences', value: ownerReferences }]
       : before === undefined
         ? []
         : [{ op: 'remove', path: '/metadata/ownerReferences' }];
-  const note: readonly GuardedOperation[] =
+  const note: readonly LinkOperation[] =
     record !== undefined
       ? [{ op: 'add', path: key, value: record }]
       : annotations?.[OWNER_RECORD_ANNOTATION] === undefined

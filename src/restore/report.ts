@@ -2,6 +2,7 @@
 import type { RelinkItem } from '../api/restore-findings.ts';
 import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
+import type { Condition, KubeObject } from '../json/kube-object.ts';
 
 /** An object in etcd is limited to 1.5 MiB, and a person reads the first page: the rest is a number. */
 export const LISTED = 50;
@@ -87,4 +88,71 @@ function byPlace(a: Violation, b: Violation): number {
 
 function placeOf({ policy, object, field, reason }: Violation): string {
   return [policy, object.kind, object.namespace ?? '', object.name, field, reason].join('\u0000');
+}
+
+/** What became of lost owners, as it stands in a RestoreWindow's status. */
+type RelinkStatus = NonNullable<RestoreWindowStatus['relink']>;
+
+/** @param before of earlier sweeps: what they linked is not found again */
+export function toRelinkStatus(
+  before: Pick<RelinkStatus, 'linked' | 'items'> | undefined,
+  items: readonly RelinkItem[],
+): RelinkStatus {
+  const open = items.filter(({ result }) => result !== 'Linked');
+  const linked = (before?.linked ?? 0) + items.length - open.length;
+  const failed = open.filter(({ result }) => result === 'Failed').length;
+  // A link that lacks something says so in its message.
+  const remarkable = [...(before?.items ?? []), ...items].filter(
+    ({ result, message }) => result === 'Linked' && message !== undefined,
+  );
+  return {
+    found: linked + open.length,
+    linked,
+    skipped: open.length - failed,
+    failed,
+    items: [...open.toSorted(byOwner), ...remarkable.toSorted(byOwner)].slice(0, LISTED),
+  };
+}
+
+/** The condition `OwnersRelinked`. True also where nothing was lost, or the backup tool has linked everything itself. */
+export function relinkCondition({
+  found,
+  linked,
+  skipped,
+  failed,
+}: RelinkStatus): Pick<Condition, 'type' | 'status' | 'reason' | 'message'> {
+  const condition = (status: Condition['status'], reason: string, message: string) =>
+    ({ type: 'OwnersRelinked', status, reason, message }) as const;
+  if (failed > 0)
+    return condition(
+      'False',
+      'LinkFailed',
+      `${failed} of ${found} owner references could not be linked; see status.relink`,
+    );
+  if (skipped > 0)
+    return condition(
+      'False',
+      'NotAllLinked',
+      `${skipped} of ${found} owner references were left alone; see status.relink`,
+    );
+  return condition('True', 'Linked', `${linked} owner references were linked again`);
+}
+
+function byOwner(a: RelinkItem, b: RelinkItem): number {
+  const place = ({ object, owner }: RelinkItem) =>
+    [object.kind, object.namespace ?? '', object.name, owner.kind, owner.name].join('\u0000');
+  const [first, second] = [place(a), place(b)];
+  return first < second ? -1 : first > second ? 1 : 0;
+}
+
+/** How a report names an object. */
+export function subjectOf({ apiVersion = '', kind = '', metadata = {} }: KubeObject): Violation['object'] {
+  const { name = '', namespace, uid } = metadata;
+  return {
+    apiVersion,
+    kind,
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+  };
 }

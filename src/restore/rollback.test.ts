@@ -1,25 +1,35 @@
 import { expect, test } from 'vitest';
-import { judgeSight, toNumber, type LeaseMemory, type LeaseSight, type SightVerdict } from './rollback.ts';
+import {
+  assessLease,
+  toNumber,
+  type LeaseHistory,
+  type LeaseObservation,
+  type LeaseAssessment,
+  ownSweepWindow,
+  rollbackSweep,
+  startupSweep,
+} from './rollback.ts';
+import { windowProblems, windowState } from './window.ts';
 
-const sight = (epoch?: number, version?: number, rollback?: string): LeaseSight => ({
+const sight = (epoch?: number, version?: number, rollback?: string): LeaseObservation => ({
   epoch: epoch === undefined ? undefined : BigInt(epoch),
   resourceVersion: version === undefined ? undefined : BigInt(version),
   rollback,
 });
 
 /** What each look says, one after the other. */
-function look(...sights: readonly LeaseSight[]): readonly SightVerdict[] {
-  let memory: LeaseMemory | undefined;
+function look(...sights: readonly LeaseObservation[]): readonly LeaseAssessment[] {
+  let memory: LeaseHistory | undefined;
   return sights.map((one) => {
-    const verdict = judgeSight(memory, one);
+    const verdict = assessLease(memory, one);
     memory = verdict.memory;
     return verdict;
   });
 }
 
-const evidence = (...sights: readonly LeaseSight[]) =>
+const evidence = (...sights: readonly LeaseObservation[]) =>
   look(...sights).map(({ rollback }) => rollback?.evidence);
-const courses = (...sights: readonly LeaseSight[]) => look(...sights).map(({ course }) => course);
+const courses = (...sights: readonly LeaseObservation[]) => look(...sights).map(({ course }) => course);
 
 test('a lease that is renewed again and again shows no rollback', () => {
   const sights = [sight(7, 100), sight(8, 104), sight(8, 104), sight(9, 120)];
@@ -101,7 +111,7 @@ test('the announcement of a rollback that was before one started is no news', ()
 });
 
 test('what is not a number is unknown, never a rollback', () => {
-  const nothing: LeaseSight = {
+  const nothing: LeaseObservation = {
     epoch: toNumber('x'),
     resourceVersion: toNumber('aGk='),
     rollback: undefined,
@@ -124,4 +134,42 @@ test.each([
   [undefined, undefined],
 ])('of %j the number is %s', (text, number) => {
   expect(toNumber(text)).toBe(number);
+});
+
+const NOW = new Date('2026-03-01T12:00:00Z');
+
+test.each([
+  ['there has never been a leader', undefined, undefined],
+  ['it was renewed a moment ago', '2026-03-01T11:59:58.000000Z', undefined],
+  ['it was renewed ten minutes ago', '2026-03-01T11:50:00.000000Z', undefined],
+  ['nobody led for longer', '2026-03-01T11:49:59.000000Z', 'startup-1772365799'],
+  ['somebody wrote nonsense', 'yesterday', undefined],
+  ['it comes from the future', '2026-03-02T12:00:00.000000Z', undefined],
+])('of the lease: when %s, the sweep at start is %s', (_when, renewTime, name) => {
+  expect(startupSweep(renewTime, NOW)).toBe(name);
+});
+
+test.each([
+  [rollbackSweep(501n), 'Rollback'],
+  ['startup-1772365799', 'Startup'],
+])('the window %s is swept at once and defers nothing', (name, type) => {
+  const window = ownSweepWindow(name, NOW);
+  if (window === undefined) throw new Error('there is none');
+  expect(window.metadata).toEqual({ name, labels: { 'velero.io/exclude-from-backup': 'true' } });
+  expect(window.spec).toMatchObject({ source: { type }, principals: [], close: true });
+  expect(windowProblems(window)).toEqual([]);
+  const stored = { ...window, metadata: { ...window.metadata, creationTimestamp: NOW.toISOString() } };
+  expect(windowState(stored, NOW)).toEqual({ kind: 'closed', reason: 'Manual' });
+});
+
+test.each([
+  '',
+  'rollback-',
+  'rollback-x',
+  'velero-123',
+  'startup-1/../x',
+  'startup-999999999999',
+  'rollback-1\nx',
+])('no window is made of %j', (name) => {
+  expect(ownSweepWindow(name, NOW)).toBeUndefined();
 });

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import { devSessionOf } from '../../src/admission/webhooks/dev-session.ts';
-import type { LentConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
+import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
@@ -67,8 +67,8 @@ async function start(name: string, host?: string): Promise<Replica> {
 
 const KINDS: readonly Resource[] = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
 
-const configuration = async (resource: Resource): Promise<LentConfiguration> =>
-  (await cluster.admin.get<LentConfiguration & KubeObject>(resource, { name: 'gatehouse' })) ?? {};
+const configuration = async (resource: Resource): Promise<LiveWebhookConfiguration> =>
+  (await cluster.admin.get<LiveWebhookConfiguration & KubeObject>(resource, { name: 'gatehouse' })) ?? {};
 
 /** What people and the API server see of both, without the counters of the API server. */
 async function whatIsThere(): Promise<unknown> {

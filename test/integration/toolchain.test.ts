@@ -43,7 +43,7 @@ describe('the import arrows', () => {
   }
 
   test.each([
-    ['api', '../admission/review.ts'],
+    ['api', '../admission/review/review.ts'],
     ['api', 'node:fs'],
     ['api', 'undici'],
     ['admission', '../kube/client.ts'],
@@ -56,17 +56,17 @@ describe('the import arrows', () => {
     ['admission/policy', '../../kube/client.ts'],
     ['admission/policy', '../../server/log.ts'],
     ['pki', '../kube/client.ts'],
-    ['pki', '../admission/review.ts'],
+    ['pki', '../admission/review/review.ts'],
     ['pki', 'node:child_process'],
     ['restore', '../pki/x509/keys.ts'],
     ['restore', 'node:net'],
-    ['kube', '../api/meta.ts'],
+    ['kube', '../json/kube-object.ts'],
     ['kube', '../runtime/reconcile.ts'],
     ['kube', 'fastify'],
-    ['config', '../api/meta.ts'],
+    ['config', '../json/kube-object.ts'],
     ['config', 'commander'],
-    ['json', '../api/meta.ts'],
-    ['cel', '../admission/review.ts'],
+    ['json', '../json/kube-object.ts'],
+    ['cel', '../admission/review/review.ts'],
     ['admission', '@marcbachmann/cel-js'],
     ['runtime', '../cli/serve.ts'],
     ['runtime', '../sandbox/sandbox.ts'],
@@ -101,13 +101,13 @@ describe('the import arrows', () => {
   });
 
   test.each([
-    ['admission', '../api/meta.ts'],
+    ['admission', '../json/kube-object.ts'],
     ['pki', 'node:crypto'],
     ['pki', 'node-forge'],
     ['kube', 'undici'],
     ['runtime', '../restore/window.ts'],
     ['runtime/claims', '../../kube/client.ts'],
-    ['server', '../admission/review.ts'],
+    ['server', '../admission/review/review.ts'],
     ['server', 'fastify'],
     ['cli', '../kube/client.ts'],
     ['runtime/webhooks', '../../server/listener.ts'],

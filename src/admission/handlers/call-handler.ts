@@ -1,5 +1,5 @@
 /** One handler, one request. */
-import { isBeingDeleted } from '../policy/references/check-references.ts';
+import { isBeingDeleted } from '../policy/object-metadata.ts';
 import { ALLOWED } from '../review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';

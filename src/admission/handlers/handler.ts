@@ -1,7 +1,7 @@
 /** What a handler is: the types of `defineHandler`. */
 import type { LabelSelector } from '../../api/policy-match.ts';
 import type { Operation, AdmissionRequest, UserInfo } from '../review/request.ts';
-import type { MatchCondition } from '../webhooks/scope.ts';
+import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Denial, DenialOptions } from './errors.ts';
 
 /** An object whose type the author does not give. */

@@ -1,16 +1,21 @@
-import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
-import { auditUnique } from './audit-unique.ts';
+import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import { missingTarget } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { judge } from './judge.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { createLiveLookup } from './references/confirm-targets.ts';
+import { createTargetConfirmer } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
-import type { Circumstances } from './world.ts';
+import type { AdmissionContext } from './world.ts';
+import { exemptionOf } from './exceptions/exceptions.ts';
+import { obstacleViolation } from './unique/check-unique.ts';
+import { isHeldBy } from './unique/claim-state.ts';
+import { holdsNow } from './match/object-scope.ts';
+import { targetKey } from './object-ref.ts';
+import { heldKeys } from './unique/unique-key.ts';
 
 /** What is wrong with a stored object, or why nobody can tell. */
-export type Audited =
+export type AuditResult =
   | { readonly kind: 'judged'; readonly violations: readonly Violation[] }
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
@@ -38,8 +43,8 @@ export async function auditObject(
   policy: CompiledPolicy,
   resource: GroupResource,
   object: KubeObject,
-  circumstances: Circumstances,
-): Promise<Audited> {
+  circumstances: AdmissionContext,
+): Promise<AuditResult> {
   const { violations, unseen, unreadable } = await judge(policy, asCreated(resource, object), circumstances);
   if (unreadable !== undefined) return { kind: 'unknown', cause: unreadable };
   let shared: readonly Violation[];
@@ -49,7 +54,7 @@ export async function auditObject(
     return { kind: 'unknown', cause };
   }
   if (unseen.length === 0) return { kind: 'judged', violations: [...violations, ...shared] };
-  const looked = await createLiveLookup(circumstances.world, circumstances.signal)(unseen);
+  const looked = await createTargetConfirmer(circumstances.world, circumstances.signal)(unseen);
   if (looked.unknown.length > 0) return { kind: 'unknown', cause: looked.cause };
   return { kind: 'judged', violations: [...violations, ...shared, ...looked.missing.map(missingTarget)] };
 }
@@ -77,4 +82,52 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
     dryRun: true,
     options: undefined,
   };
+}
+
+/**
+ * The values of a stored object that another one holds too, and has the claim to. Of objects that share a value all but one are
+ * violations. The stores say who might; each is read live.
+ *
+ * @throws when the API server does not say, and while the stores are not filled
+ */
+export async function auditUnique(
+  policy: CompiledPolicy,
+  { group, resource }: GroupResource,
+  object: KubeObject,
+  circumstances: AdmissionContext,
+): Promise<readonly Violation[]> {
+  const { world, signal } = circumstances;
+  const { name = '', namespace } = object.metadata ?? {};
+  if (policy.unique.length === 0 || !isJsonObject(object)) return [];
+  const self: ObjectRef = { group, resource, namespace, name };
+  const violations: Violation[] = [];
+  for (const key of heldKeys(policy, object, self)) {
+    const known = world.governed === undefined ? [] : world.governed.holders(key.claim, policy);
+    if (known === undefined) throw new Error('what the policy governs has not been listed yet');
+    const others = known.filter((ref) => targetKey(ref) !== targetKey(self));
+    if (others.length === 0 || isSpared(policy, key.rule.name, object, self, circumstances)) continue;
+    const claim = await world.claims?.read(key.claim, signal);
+    if (claim === undefined || isHeldBy(claim, self)) continue;
+    const holder = others.find((ref) => isHeldBy(claim, ref));
+    if (holder === undefined) continue;
+    const live = await world.read(holder, signal, policy.match.apiVersions);
+    if (!(await holdsNow(policy, key.claim, holder, live, world, signal))) continue;
+    const wanted = { ...key, policy, self };
+    const violation = obstacleViolation({ kind: 'held', key: wanted, holder, beingDeleted: false });
+    if (violation !== undefined) violations.push(violation);
+  }
+  return violations;
+}
+
+/** Exceptions for users do not hold for what is stored. */
+function isSpared(
+  policy: CompiledPolicy,
+  rule: string,
+  object: NonNullable<Parameters<typeof exemptionOf>[1]['object']>,
+  { name, namespace }: ObjectRef,
+  { now }: AdmissionContext,
+): boolean {
+  const userInfo = { username: '', uid: '', groups: [], extra: {} };
+  const stored = { userInfo, namespace, name, object, oldObject: undefined };
+  return exemptionOf(policy, stored, now).spares('unique', rule);
 }

@@ -103,7 +103,7 @@ describe('the entry', () => {
     matchLabels: { b: '2', a: '1' },
   } as const;
 
-  test('is shared by policies of equal scope, however it is spelled', () => {
+  test('is shared by policies of equal scope, however it is auditRef', () => {
     expect(entry({ match: { ...match, resources: ['racks'] } })).toBe(
       entry({ failurePolicy: 'Fail', timeoutSeconds: 5 }),
     );

@@ -1,20 +1,25 @@
+import type { Reads } from './expressions/expression.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
+import { NAMESPACES } from './object-ref.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { compileImmutable, compileReferences, type Resolve } from './references/compile-references.ts';
+import { compileReferences } from './references/compile-references.ts';
+import { compileImmutable } from './immutable/immutable.ts';
 import { compileDefaults } from './defaults/defaults.ts';
 import { compileExceptions } from './exceptions/exceptions.ts';
 import { createExpressionCompiler } from './expressions/compile-expression.ts';
-import { compileMatch } from './match/compile-match.ts';
+import { compileMatch, type Resolve } from './match/compile-match.ts';
 import { compileMutations } from './mutations/mutations.ts';
-import { compileOwners } from './owners/compile-owners.ts';
-import { compileRestore } from './deferral/compile-restore.ts';
+import { compileOwners } from './owners/preserve-owners.ts';
+import { compileRestore } from './deferral/deferral.ts';
 import { compileAuditAnnotations, compileRules, compileWarnings } from './rules/compile-rules.ts';
-import { compileParams, targetsOf } from './compile-targets.ts';
+
+import { compileParams } from './expressions/bindings.ts';
 import { compileSchema } from './schema/schema.ts';
 import { compileUnique } from './unique/compile-unique.ts';
-import type { CompiledPolicy } from './compiled-policy.ts';
+import type { CompiledPolicy, CompiledTarget } from './compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
-import { entryIdOf } from '../webhooks/scope.ts';
+import { entryIdOf } from '../webhooks/policy-entries.ts';
 
 export type { CompiledPolicy } from './compiled-policy.ts';
 
@@ -80,5 +85,36 @@ function reject(problems: readonly Problem[]): CompileResult {
     kind: 'rejected',
     reason: REJECTION_REASONS.find((reason) => reasons.has(reason)) ?? 'InvalidPolicy',
     problems: problems.map(({ where, message }) => ({ where, message })),
+  };
+}
+
+/** What references name and expressions read, each kind once. */
+export function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
+  const { references, params } = policy;
+  const read = readsOf(policy);
+  const targets: readonly CompiledTarget[] = [
+    ...references.map(({ target }) => ({ ...target, whole: read.refs })),
+    ...(params === undefined ? [] : [{ ...params.target, whole: true }]),
+    ...(read.namespaceObject ? [{ ...NAMESPACES, whole: true }] : []),
+  ];
+  const byName = Map.groupBy(targets, groupResourceName);
+  return [...byName.values()].flatMap((same) => {
+    const [first] = same;
+    return first === undefined ? [] : [{ ...first, whole: same.some(({ whole }) => whole) }];
+  });
+}
+
+function readsOf(policy: Omit<CompiledPolicy, 'targets'>): Pick<Reads, 'refs' | 'namespaceObject'> {
+  const { defaults, mutations, rules, warnings, auditAnnotations } = policy;
+  const all = [
+    ...defaults.map((rule) => (rule.kind === 'expression' ? rule.expression : undefined)),
+    ...mutations.flatMap(({ condition, change }) => [condition, change]),
+    ...rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
+    ...warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
+    ...auditAnnotations.map(({ value }) => value),
+  ];
+  return {
+    refs: all.some((one) => one?.reads.refs === true),
+    namespaceObject: all.some((one) => one?.reads.namespaceObject === true),
   };
 }

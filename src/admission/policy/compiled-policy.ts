@@ -8,9 +8,28 @@ import type { FieldPath } from '../../json/field-path.ts';
 import type { JsonValue } from '../../json/json.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { Operation } from '../review/request.ts';
-import type { Scope } from '../webhooks/scope.ts';
 
-/** Which requests a policy governs: as its author wrote it, in one spelling and with what the API defaults. */
+export interface MatchCondition {
+  readonly name: string;
+  readonly expression: string;
+}
+
+/** What a webhook entry can hold only once. Policies with the same scope share an entry, and so one call for each request. */
+export interface Scope {
+  /**
+   * With `matchPolicy: Equivalent` the API server calls an entry once for each request, in the first version that one of its rules
+   * names. Policies for different versions therefore need different entries.
+   */
+  readonly apiVersions: readonly string[];
+  readonly namespaceSelector: NormalSelector;
+  readonly objectSelector: NormalSelector;
+  readonly matchConditions: readonly MatchCondition[];
+  readonly failurePolicy: 'Fail' | 'Ignore';
+  /** 1 to 30. */
+  readonly timeoutSeconds: number;
+}
+
+/** Which requests a policy governs: the author's `spec.match`, normalised, with the API's defaults. */
 export interface CompiledMatch extends Scope {
   readonly apiGroups: readonly string[];
   /** e.g. `servers`, `servers/status`, `servers/*`; none is covered by another. */
@@ -144,7 +163,7 @@ export interface CompiledPolicy {
   /** What a restorer is let off. */
   readonly restore: CompiledRestore;
   /** Who may write objects before what they name, restore or not; undefined: nobody. */
-  readonly initiallyDeferred: CompiledStandingDeferral | undefined;
+  readonly initiallyDeferred: CompiledInitialDeferral | undefined;
   /** What references name and expressions read, each kind once. */
   readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;
@@ -165,7 +184,7 @@ export interface CompiledRestore {
   readonly skipsMutations: boolean;
 }
 
-export interface CompiledStandingDeferral {
+export interface CompiledInitialDeferral {
   readonly principals: readonly Principal[];
   /** Milliseconds after its creation in which an object may name what is not there. */
   readonly graceMs: number;

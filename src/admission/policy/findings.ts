@@ -1,12 +1,12 @@
-import type { UnseenReference } from './references/check-references.ts';
-import type { Remarks } from './rules/notices.ts';
+import type { UnresolvedReference } from './references/check-references.ts';
+import type { Notices } from './rules/notices.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
-import { describeRef } from './expressions/bindings.ts';
+import { describeRef } from './object-ref.ts';
 
 /** Everything that the checks of all policies have found out about one request. */
 export interface Findings {
@@ -21,7 +21,7 @@ export interface Findings {
   /** Why something is undecided, for the log. */
   readonly cause: unknown;
   /** What the policies say beside. */
-  readonly remarks: Remarks;
+  readonly notices: Notices;
   /** The exceptions that applied, as `policy/exception`. */
   readonly exceptions: readonly string[];
 }
@@ -32,7 +32,7 @@ export interface Undecided {
   /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
   readonly message: string;
   /** The same for programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
-  readonly spelled: string;
+  readonly auditRef: string;
 }
 
 /** What a message lists; a hostile object can have thousands of violations. */
@@ -49,12 +49,12 @@ const RETRY_SECONDS = 1;
 const REFUSAL = { code: 403, reason: 'Forbidden' } as const;
 
 export function toDecision(findings: Findings): Decision {
-  const { remarks } = findings;
+  const { notices } = findings;
   const by = (enforcement: Violation['policy']['enforcement']) =>
     findings.violations.filter(({ policy }) => policy.enforcement === enforcement);
   const denied = by('Deny');
-  const warnings = [...by('Warn').map(describe), ...uncheckedWarnings(findings), ...remarks.warnings];
-  const auditAnnotations = { ...remarks.auditAnnotations, ...auditOf(by('Audit'), findings) };
+  const warnings = [...by('Warn').map(describe), ...uncheckedWarnings(findings), ...notices.warnings];
+  const auditAnnotations = { ...notices.auditAnnotations, ...auditOf(by('Audit'), findings) };
   const [first] = denied;
   if (first !== undefined) {
     return {
@@ -80,18 +80,18 @@ export function toDecision(findings: Findings): Decision {
 }
 
 /** References of which nobody knows whether their target exists. */
-export function undecidedReference(unseen: UnseenReference): Undecided {
+export function undecidedReference(unseen: UnresolvedReference): Undecided {
   const message = `could not find out whether ${describeRef(unseen.target)} exists, which ${unseen.field} names`;
-  return { policy: unseen.policy, message, spelled: spell(unseen) };
+  return { policy: unseen.policy, message, auditRef: spell(unseen) };
 }
 
 /** A reference whose target may come later in the restore. */
 export function deferredReference(
-  unseen: UnseenReference,
+  unseen: UnresolvedReference,
   again: Deferral['again'] = { kind: 'restore' },
 ): Deferral {
   const message = `${shorten(unseen.field, 256)}: ${describeRef(unseen.target)} is not there yet`;
-  return { message, spelled: spell(unseen), again };
+  return { message, auditRef: spell(unseen), again };
 }
 
 /** Users see no causes: the message has to say it all. */
@@ -140,22 +140,22 @@ function auditOf(audited: readonly Violation[], findings: Findings): AuditAnnota
     ...(unchecked.length > 0
       ? {
           unchecked: annotation(
-            unchecked.map(({ spelled }) => spelled),
+            unchecked.map(({ auditRef }) => auditRef),
             ',',
           ),
         }
       : {}),
     ...(findings.exceptions.length > 0 ? { exceptions: annotation(findings.exceptions, ',') } : {}),
-    ...(findings.remarks.errors.length > 0
-      ? { 'expression-errors': annotation(findings.remarks.errors, '; ') }
+    ...(findings.notices.errors.length > 0
+      ? { 'expression-errors': annotation(findings.notices.errors, '; ') }
       : {}),
   };
 }
 
 function deferralOf({ deferred, window }: Findings): AuditAnnotations {
-  const spelled = (later: boolean) =>
-    deferred.filter(({ again }) => (again.kind !== 'never') === later).map((each) => each.spelled);
-  const [waiting, skipped] = [spelled(true), spelled(false)];
+  const auditRef = (later: boolean) =>
+    deferred.filter(({ again }) => (again.kind !== 'never') === later).map((each) => each.auditRef);
+  const [waiting, skipped] = [auditRef(true), auditRef(false)];
   return {
     ...(waiting.length > 0 ? { deferred: annotation(waiting, ',') } : {}),
     ...(skipped.length > 0 ? { skipped: annotation(skipped, ',') } : {}),
@@ -168,7 +168,7 @@ function annotation(texts: readonly string[], separator: string): string {
 }
 
 /** e.g. `servers/datacenter=datacenters.infra.example.com/fra1` */
-function spell({ policy, reference, target }: UnseenReference): string {
+function spell({ policy, reference, target }: UnresolvedReference): string {
   const place = target.namespace === undefined ? target.name : `${target.namespace}/${target.name}`;
   return `${policy.name}/${reference.name}=${groupResourceName(target)}/${place}`;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { needsSketches, sketchNeeds, sketchOf } from './governed-summary.ts';
+import { needsSummary, summaryKey, summarise } from './governed-summary.ts';
 import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 
 const kind = { group: GROUP, resource: 'servers' };
@@ -21,13 +21,13 @@ const object = (metadata: object = {}) => ({
 });
 
 test('a sketch has whom the object names by references that restrict, and which keys it holds, each once', () => {
-  const sketch = sketchOf([policy(), policy({}, 'again')], kind, object());
+  const sketch = summarise([policy(), policy({}, 'again')], kind, object());
   expect(sketch.targets).toEqual([`datacenters.${GROUP}//fra1`]);
   expect(sketch.claims).toHaveLength(2);
 });
 
 test('an object that is being deleted holds on to nobody, and to its keys until it has gone', () => {
-  const sketch = sketchOf([policy()], kind, object({ deletionTimestamp: '2026-11-21T12:00:00Z' }));
+  const sketch = summarise([policy()], kind, object({ deletionTimestamp: '2026-11-21T12:00:00Z' }));
   expect([sketch.targets, sketch.claims.length]).toEqual([[], 1]);
 });
 
@@ -37,18 +37,18 @@ test('an object that no policy selects has an empty sketch', () => {
     resources: ['servers'],
     objectSelector: { matchLabels: { tier: 'gold' } },
   };
-  expect(sketchOf([policy({ match })], kind, object())).toEqual({ targets: [], claims: [] });
+  expect(summarise([policy({ match })], kind, object())).toEqual({ targets: [], claims: [] });
 });
 
 test('only policies with unique values or targets that stay need sketches', () => {
-  expect(needsSketches(policy())).toBe(true);
-  expect(needsSketches(policy({ validate: { unique: [unique] } }))).toBe(true);
+  expect(needsSummary(policy())).toBe(true);
+  expect(needsSummary(policy({ validate: { unique: [unique] } }))).toBe(true);
   const allows = { ...restrict, onTargetDelete: 'Allow' } as const;
-  expect(needsSketches(policy({ validate: { references: [allows], immutable: ['spec.dc'] } }))).toBe(false);
+  expect(needsSummary(policy({ validate: { references: [allows], immutable: ['spec.dc'] } }))).toBe(false);
 });
 
 test('policies that make the same sketches need the same, whatever else they say', () => {
-  expect(sketchNeeds(policy({ enforcement: 'Warn', timeoutSeconds: 9 }))).toBe(sketchNeeds(policy()));
+  expect(summaryKey(policy({ enforcement: 'Warn', timeoutSeconds: 9 }))).toBe(summaryKey(policy()));
   const path = { ...restrict, path: 'spec.other' };
   const others: readonly Partial<AdmissionPolicySpec>[] = [
     { validate: { references: [path], unique: [unique] } },
@@ -57,5 +57,5 @@ test('policies that make the same sketches need the same, whatever else they say
     { match: { apiGroups: [GROUP], resources: ['servers'], objectSelector: { matchLabels: { a: 'b' } } } },
     { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } },
   ];
-  for (const spec of others) expect(sketchNeeds(policy(spec))).not.toBe(sketchNeeds(policy()));
+  for (const spec of others) expect(summaryKey(policy(spec))).not.toBe(summaryKey(policy()));
 });

@@ -1,14 +1,15 @@
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
-import { isBeingDeleted } from './references/check-references.ts';
+import { isBeingDeleted } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { restricting } from '../webhooks/policy-entries.ts';
+
 import { isJsonObject } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
-import { referencesOf, targetKey } from './references/read-references.ts';
+import { referencesOf, restrictingReferences } from './references/read-references.ts';
+import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 
 /** What replicas keep of a governed object: whom it holds on to, and which keys it holds. */
-export interface GovernedSketch {
+export interface GovernedSummary {
   /** As `targetKey` spells targets, each once. */
   readonly targets: readonly string[];
   /** The names of UniqueClaims, each once. */
@@ -16,19 +17,19 @@ export interface GovernedSketch {
 }
 
 /** The sketch of a stored object, by those of the policies that govern its kind. */
-export function sketchOf(
+export function summarise(
   policies: readonly CompiledPolicy[],
   { group, resource }: GroupResource,
   object: KubeObject,
-): GovernedSketch {
+): GovernedSummary {
   const { name = '', namespace, labels = {} } = object.metadata ?? {};
   if (!isJsonObject(object)) return { targets: [], claims: [] };
   const self = { group, resource, namespace, name };
   const selecting = policies.filter(({ match }) => matchesSelector(match.objectSelector, labels));
   const holdsOn = isBeingDeleted(object) ? [] : selecting;
   const targets = holdsOn.flatMap((policy) =>
-    referencesOf({ references: restricting(policy.references) }, object, namespace).map(({ target }) =>
-      targetKey(target),
+    referencesOf({ references: restrictingReferences(policy.references) }, object, namespace).map(
+      ({ target }) => targetKey(target),
     ),
   );
   const claims = selecting.flatMap((policy) => heldKeys(policy, object, self).map(({ claim }) => claim));
@@ -36,19 +37,19 @@ export function sketchOf(
 }
 
 /** Whether it has to be known what the objects of this policy name or hold. */
-export const needsSketches = ({
+export const needsSummary = ({
   unique,
   references,
 }: Pick<CompiledPolicy, 'unique' | 'references'>): boolean =>
-  unique.length > 0 || restricting(references).length > 0;
+  unique.length > 0 || restrictingReferences(references).length > 0;
 
 /** All of a policy that decides how sketches look: where it is the same, so are they. */
-export function sketchNeeds(policy: CompiledPolicy): string {
+export function summaryKey(policy: CompiledPolicy): string {
   const before = known.get(policy);
   if (before !== undefined) return before;
   const { name, match, unique, references } = policy;
   const { objectSelector, apiGroups, apiVersions, resources } = match;
-  const named = restricting(references).map(({ path, namespacePath, target, namespaced }) => [
+  const named = restrictingReferences(references).map(({ path, namespacePath, target, namespaced }) => [
     path.text,
     namespacePath?.text ?? null,
     groupResourceName(target),

@@ -1,7 +1,9 @@
-import { exemptionOf, type Exemption } from './exceptions/exemption.ts';
+import { checkSchema } from './schema/schema.ts';
+import { exemptionOf, type Exemption } from './exceptions/exceptions.ts';
 import { checkImmutable } from './immutable/immutable.ts';
-import { checkReferences, isBeingDeleted, type UnseenReference } from './references/check-references.ts';
-import { NO_REMARKS, remarksOf, type Remarks } from './rules/notices.ts';
+import { checkReferences, type UnresolvedReference } from './references/check-references.ts';
+import { isBeingDeleted } from './object-metadata.ts';
+import { NO_NOTICES, evaluateNotices, type Notices } from './rules/notices.ts';
 import { checkRules } from './rules/check-rules.ts';
 import { checkUniqueLimits } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
@@ -10,12 +12,12 @@ import { createEvaluate, type CompiledExpression } from './expressions/expressio
 import { writes, type AdmissionRequest } from '../review/request.ts';
 import {
   gather,
-  NO_SURROUNDINGS,
+  NO_BINDINGS,
   readsCluster,
   type ClusterReads,
-  type Surroundings,
+  type Bindings,
 } from './expressions/bindings.ts';
-import type { Circumstances, World } from './world.ts';
+import type { AdmissionContext, World } from './world.ts';
 
 /** What one policy finds out about a request without claiming or confirming anything. */
 export interface Judgement {
@@ -23,8 +25,8 @@ export interface Judgement {
   readonly exemption: Exemption;
   readonly violations: readonly Violation[];
   /** References whose target the store does not hold. */
-  readonly unseen: readonly UnseenReference[];
-  readonly remarks: Remarks;
+  readonly unseen: readonly UnresolvedReference[];
+  readonly notices: Notices;
   /** Why its expressions could not be evaluated: what they read of the cluster is not to be had. */
   readonly unreadable: unknown;
 }
@@ -33,23 +35,23 @@ export interface Judgement {
 export function judge(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
 ): Judgement | Promise<Judgement> {
   const exemption = exemptionOf(policy, request, circumstances.now);
   const { violations, unseen } = ownChecks(policy, request, exemption, circumstances.world);
   const base = { policy, exemption, unseen, unreadable: undefined };
-  if (!hasExpressions(policy)) return { ...base, violations, remarks: NO_REMARKS };
+  if (!hasExpressions(policy)) return { ...base, violations, notices: NO_NOTICES };
 
-  const finish = (surroundings: Surroundings): Judgement => {
-    const said = say(policy, request, exemption, surroundings);
-    return { ...base, violations: [...violations, ...said.violations], remarks: said.remarks };
+  const finish = (bindings: Bindings): Judgement => {
+    const said = say(policy, request, exemption, bindings);
+    return { ...base, violations: [...violations, ...said.violations], notices: said.notices };
   };
   const reads = clusterReads(policy);
-  if (!readsCluster(reads)) return finish(NO_SURROUNDINGS);
+  if (!readsCluster(reads)) return finish(NO_BINDINGS);
   const unreadable = (cause: unknown): Judgement => ({
     ...base,
     violations,
-    remarks: NO_REMARKS,
+    notices: NO_NOTICES,
     unreadable: cause ?? new Error('no reason was given'),
   });
   return judgeInCluster(policy, reads, request, circumstances, { finish, unreadable });
@@ -60,7 +62,7 @@ async function judgeInCluster(
   policy: CompiledPolicy,
   reads: ClusterReads,
   request: AdmissionRequest,
-  { world, signal }: Circumstances,
+  { world, signal }: AdmissionContext,
   { finish, unreadable }: Ends,
 ): Promise<Judgement> {
   const look = (from: 'store' | 'api') =>
@@ -76,7 +78,7 @@ async function judgeInCluster(
 
 /** How a judgement ends, once the cluster has been read or could not be. */
 interface Ends {
-  readonly finish: (surroundings: Surroundings) => Judgement;
+  readonly finish: (bindings: Bindings) => Judgement;
   readonly unreadable: (cause: unknown) => Judgement;
 }
 
@@ -85,7 +87,7 @@ function ownChecks(
   request: AdmissionRequest,
   exemption: Exemption,
   { find }: World,
-): { readonly violations: readonly Violation[]; readonly unseen: readonly UnseenReference[] } {
+): { readonly violations: readonly Violation[]; readonly unseen: readonly UnresolvedReference[] } {
   const immutable = exemption.spares('immutable') ? [] : checkImmutable(policy, request);
   const schema = exemption.spares('schema') ? [] : checkSchema(policy, request);
   const unique = checkUniqueLimits(policy, request, exemption);
@@ -102,23 +104,17 @@ function ownChecks(
   };
 }
 
-function checkSchema(policy: CompiledPolicy, { operation, object }: AdmissionRequest): readonly Violation[] {
-  if (policy.schema === undefined || object === undefined) return [];
-  if (!writes(operation) || isBeingDeleted(object)) return [];
-  return policy.schema(object).map((flaw) => ({ policy, ...flaw, deferrable: 'schema' }));
-}
-
 function say(
   policy: CompiledPolicy,
   request: AdmissionRequest,
   exemption: Exemption,
-  surroundings: Surroundings,
-): { readonly violations: readonly Violation[]; readonly remarks: Remarks } {
+  bindings: Bindings,
+): { readonly violations: readonly Violation[]; readonly notices: Notices } {
   const { object, oldObject } = request;
-  const evaluate = createEvaluate(policy.variables, { ...surroundings.inputs, request, object, oldObject });
-  const { violations, errors } = checkRules(policy, request, surroundings, evaluate, exemption);
-  const remarks = remarksOf(policy, surroundings, evaluate);
-  return { violations, remarks: { ...remarks, errors: [...errors, ...remarks.errors] } };
+  const evaluate = createEvaluate(policy.variables, { ...bindings.inputs, request, object, oldObject });
+  const { violations, errors } = checkRules(policy, request, bindings, evaluate, exemption);
+  const notices = evaluateNotices(policy, bindings, evaluate);
+  return { violations, notices: { ...notices, errors: [...errors, ...notices.errors] } };
 }
 
 const hasExpressions = ({ rules, warnings, auditAnnotations }: CompiledPolicy): boolean =>

@@ -1,25 +1,19 @@
-import { fillDefaults } from './defaults/fill-defaults.ts';
-import { applyMutations } from './mutations/apply-mutations.ts';
-import { isBeingDeleted } from './references/check-references.ts';
+import { fillDefaults } from './defaults/defaults.ts';
+import { applyMutations, MutationError } from './mutations/mutations.ts';
+import { isBeingDeleted } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
 import { createEvaluate, type Reads } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import { MutationError } from './mutations/mutation-error.ts';
 import { keepsOwners } from '../../api/owner-kinds.ts';
 import { keepOwners } from './owners/preserve-owners.ts';
 import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
-import { createRestoreLookup } from './deferral/restore-lookup.ts';
-import {
-  describeRef,
-  gather,
-  NO_SURROUNDINGS,
-  readsCluster,
-  type Surroundings,
-} from './expressions/bindings.ts';
-import type { Circumstances } from './world.ts';
+import { createRestoreLookup } from './deferral/deferral.ts';
+import { gather, NO_BINDINGS, readsCluster, type Bindings } from './expressions/bindings.ts';
+import { describeRef } from './object-ref.ts';
+import type { AdmissionContext } from './world.ts';
 
 /** Live reads fail for moments. */
 const RETRY_SECONDS = 1;
@@ -33,7 +27,7 @@ const RETRY_SECONDS = 1;
 export function mutate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
-  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
 ): Decision | Promise<Decision> {
   const { operation, object } = request;
   if (!writes(operation)) return ALLOWED;
@@ -53,7 +47,7 @@ async function mutateForRestorer(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
 ): Promise<Decision> {
   const restore = await createRestoreLookup(request, circumstances)();
   if (restore.kind === 'unknown') {
@@ -71,12 +65,12 @@ function mutateObject(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
 ): Decision | Promise<Decision> {
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
   const readsNothing = !changing.some((policy) => readsCluster(clusterReads(policy)));
   const changed = readsNothing
-    ? change(request, object, changing, () => NO_SURROUNDINGS)
+    ? change(request, object, changing, () => NO_BINDINGS)
     : changeInCluster(request, object, changing, circumstances);
   // Last, because what it records is what the others have made of the object.
   const finish = (made: Changed) =>
@@ -108,7 +102,7 @@ function withOwnersKept(
   request: AdmissionRequest,
   before: JsonObject,
   object: JsonObject,
-  circumstances: Pick<Circumstances, 'world' | 'signal'>,
+  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
 ): Decision | Promise<Decision> {
   const isOurs = circumstances.world.owners?.isOurs(request.userInfo.username) ?? false;
   const kept = keepOwners(request, object, isOurs);
@@ -123,9 +117,9 @@ async function changeInCluster(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  { world, signal }: Pick<Circumstances, 'world' | 'signal'>,
+  { world, signal }: Pick<AdmissionContext, 'world' | 'signal'>,
 ): Promise<Changed> {
-  const surroundings = new Map<CompiledPolicy, Surroundings>();
+  const bindings = new Map<CompiledPolicy, Bindings>();
   for (const policy of policies) {
     try {
       const reads = clusterReads(policy);
@@ -136,25 +130,25 @@ async function changeInCluster(
         const message = `there is no ${describeRef(params)}, whose values it reads: create it`;
         return refusal(new MutationError(message, policy.name));
       }
-      surroundings.set(policy, gathered);
+      bindings.set(policy, gathered);
     } catch (cause) {
       const message = `could not read what policy ${policy.name} needs to know of the cluster: try again`;
       return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
     }
   }
-  const able = policies.filter((policy) => surroundings.has(policy));
-  return change(request, object, able, (policy) => surroundings.get(policy) ?? NO_SURROUNDINGS);
+  const able = policies.filter((policy) => bindings.has(policy));
+  return change(request, object, able, (policy) => bindings.get(policy) ?? NO_BINDINGS);
 }
 
 function change(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  surroundingsOf: (policy: CompiledPolicy) => Surroundings,
+  bindingsOf: (policy: CompiledPolicy) => Bindings,
 ): Changed {
   const once = (before: JsonObject) =>
     policies.reduce((current, policy) => {
-      const { inputs } = surroundingsOf(policy);
+      const { inputs } = bindingsOf(policy);
       const evaluateOn = (seen: JsonObject) =>
         createEvaluate(policy.variables, { ...inputs, request, object: seen, oldObject: request.oldObject });
       return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);

@@ -1,5 +1,5 @@
 import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
-import { guardsOf, isGuardEntry } from '../webhooks/policy-entries.ts';
+import { deletionEntriesOf, isDeletionEntry } from '../webhooks/policy-entries.ts';
 import { hasWildcard, patternsFor } from './match/resource-pattern.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 
@@ -31,7 +31,7 @@ type Index = Map<string, Map<string, ByPattern>>;
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
   const entries = new Map<string, Index>();
   for (const policy of [...policies].sort(byName)) {
-    for (const { entryId, match } of [policy, ...guardsOf(policy)]) {
+    for (const { entryId, match } of [policy, ...deletionEntriesOf(policy)]) {
       addTo(
         emplace(entries, entryId, () => new Map<string, Map<string, ByPattern>>()),
         policy,
@@ -47,7 +47,7 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
       const found = byPattern === undefined ? [] : find(byPattern, resource, subResource);
       // Targets are deleted in any version: those of the policy are about the objects that refer to them.
       const governing =
-        isGuardEntry(entryId) || found.every((policy) => namesVersion(policy, version))
+        isDeletionEntry(entryId) || found.every((policy) => namesVersion(policy, version))
           ? found
           : found.filter((policy) => namesVersion(policy, version));
       return governing.length === 0 ? UNGOVERNED : { kind: 'governed', policies: governing };

@@ -1,3 +1,5 @@
+import { InvalidPath, parsePath, type FieldPath } from '../../json/field-path.ts';
+
 /** Why a policy is not enforced, in one word for its `Ready` condition; the gravest first. */
 export const REJECTION_REASONS = [
   'LockoutScope',
@@ -19,4 +21,19 @@ export interface Problem {
   readonly where: string;
   /** What is wrong, and what to write instead. */
   readonly message: string;
+}
+
+/** The path, or undefined and one more problem. */
+export function tryPath(text: string, where: string, problems: Problem[]): FieldPath | undefined {
+  try {
+    return parsePath(text);
+  } catch (error) {
+    if (!(error instanceof InvalidPath)) throw error;
+    problems.push(pathProblem(where, error.message));
+    return undefined;
+  }
+}
+
+export function pathProblem(where: string, message: string): Problem {
+  return { reason: 'InvalidPath', where, message };
 }

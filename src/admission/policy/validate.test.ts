@@ -8,10 +8,11 @@ import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { applyPatch } from '../../json/json-patch.ts';
 import { mutate } from './mutate.ts';
 import { NIGHTLY } from '../../../test/support/admission/policy.ts';
-import { referencesOf, targetKey } from './references/read-references.ts';
+import { referencesOf } from './references/read-references.ts';
+import { targetKey } from './object-ref.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { validate } from './validate.ts';
-import type { Circumstances, World } from './world.ts';
+import type { AdmissionContext, World } from './world.ts';
 
 const group = 'infra.example.com';
 const datacenter = {
@@ -102,7 +103,7 @@ function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}
   return { world, reads, asks };
 }
 
-const circumstancesIn = (world: World): Circumstances => ({
+const circumstancesIn = (world: World): AdmissionContext => ({
   world,
   signal: new AbortController().signal,
   now: Date.parse('2026-11-21T12:00:00Z'),
@@ -305,7 +306,7 @@ describe('an immutable field', () => {
     ['removed', { serial: 'a' }, {}, 'deny'],
     ['nulled', { serial: 'a' }, { serial: null }, 'deny'],
     ['removed with its parent', { serial: 'a' }, null as unknown as JsonObject, 'deny'],
-    ['spelled in another order', { serial: { a: 1, b: 2 } }, { serial: { b: 2, a: 1 } }, 'allow'],
+    ['auditRef in another order', { serial: { a: 1, b: 2 } }, { serial: { b: 2, a: 1 } }, 'allow'],
     ['changed beyond 2^53', { serial: 9007199254740992n }, { serial: 9007199254740993n }, 'deny'],
     ['set to what it was, falsy', { serial: 0 }, { serial: 0 }, 'allow'],
     ['changed from a falsy value', { serial: 0 }, { serial: 1 }, 'deny'],
@@ -357,10 +358,10 @@ describe('referencesOf', () => {
         disks: [{ class: 'a' }, { class: 'b', namespace: 'x' }, { class: 'c', namespace: 7 }],
       },
     };
-    const spelled = referencesOf(policy(), object).map(
+    const auditRef = referencesOf(policy(), object).map(
       ({ field, target }: { field: string; target: ObjectRef }) => `${field} ${targetKey(target)}`,
     );
-    expect(spelled).toEqual([
+    expect(auditRef).toEqual([
       'spec.datacenter datacenters.infra.example.com//fra1',
       'spec.disks[0].class classes.infra.example.com/store/a',
       'spec.disks[1].class classes.infra.example.com/x/b',

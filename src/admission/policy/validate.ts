@@ -1,12 +1,16 @@
-import { missingTarget, type UnseenReference } from './references/check-references.ts';
+import { missingTarget, type UnresolvedReference } from './references/check-references.ts';
 import { wantedKeys } from './unique/check-unique.ts';
 import { claimKeys, type ClaimFindings } from './unique/claim-keys.ts';
-import { hasNoRemarks, type Remarks } from './rules/notices.ts';
-import type { Violation } from './violation.ts';
+import { hasNoNotices, type Notices } from './rules/notices.ts';
+import type { Violation, DeferrableCheck } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
 import { judge, type Judgement } from './judge.ts';
-import { createLiveLookup, type Confirmed, type LiveLookup } from './references/confirm-targets.ts';
+import {
+  createTargetConfirmer,
+  type ConfirmedTargets,
+  type ConfirmTargets,
+} from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import {
   defers,
@@ -14,10 +18,11 @@ import {
   isStanding,
   isWaiting,
   waits,
-  type DeferrableCheck,
   type Deferral,
+  createRestoreLookup,
+  knownRestore,
+  type Restore,
 } from './deferral/deferral.ts';
-import { createRestoreLookup, knownRestore, type Restore } from './deferral/restore-lookup.ts';
 import {
   deferredReference,
   toDecision,
@@ -25,7 +30,7 @@ import {
   type Findings,
   type Undecided,
 } from './findings.ts';
-import type { Circumstances } from './world.ts';
+import type { AdmissionContext } from './world.ts';
 
 /**
  * Whether the policies accept the request.
@@ -36,7 +41,7 @@ import type { Circumstances } from './world.ts';
 export function validate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
 ): Decision | Promise<Decision> {
   const judgements = policies.map((policy) => judge(policy, request, circumstances));
   // So most requests end, and there are many.
@@ -47,11 +52,11 @@ export function validate(
 /** Whether there is nothing to say, to look up or to claim. */
 function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionRequest): boolean {
   if (judgement instanceof Promise) return false;
-  const { policy, exemption, violations, unseen, remarks, unreadable } = judgement;
+  const { policy, exemption, violations, unseen, notices, unreadable } = judgement;
   return (
     violations.length + unseen.length + exemption.names.length === 0 &&
     unreadable === undefined &&
-    hasNoRemarks(remarks) &&
+    hasNoNotices(notices) &&
     wantedKeys(policy, request, exemption).length === 0
   );
 }
@@ -59,7 +64,7 @@ function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionR
 async function decide(
   request: AdmissionRequest,
   judging: readonly (Judgement | Promise<Judgement>)[],
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
 ): Promise<Decision> {
   const restoring = createRestoreLookup(request, circumstances);
   const judgements = await Promise.all(judging.map(async (judgement) => await judgement));
@@ -119,7 +124,7 @@ function findingsOf(
     deferred,
     window: restore.kind === 'restoring' && isPartOfRestore ? restore.window : undefined,
     cause: looked.strict.cause ?? looked.deferrable.cause ?? causeOf(restore) ?? unreadable[0]?.unreadable,
-    remarks: together(judgements),
+    notices: together(judgements),
     exceptions: judgements.flatMap(({ policy, exemption }) =>
       exemption.names.map((name) => `${policy.name}/${name}`),
     ),
@@ -127,7 +132,7 @@ function findingsOf(
 }
 
 /** Its target may come at any time; the audit looks when the time for that is over. */
-function standingReference(unseen: UnseenReference): Deferral {
+function standingReference(unseen: UnresolvedReference): Deferral {
   return deferredReference(unseen, { kind: 'grace', ms: unseen.policy.initiallyDeferred?.graceMs ?? 0 });
 }
 
@@ -145,25 +150,25 @@ function withClaims(findings: Findings, claimed: ClaimFindings): Findings {
 
 /** Live answers to the references that no store could vouch for, by what may become of them. */
 interface Looked {
-  readonly strict: Confirmed;
-  readonly deferrable: Confirmed;
+  readonly strict: ConfirmedTargets;
+  readonly deferrable: ConfirmedTargets;
   /** Of requesters who may write them before their targets at any time. */
-  readonly standing: Confirmed;
-  readonly lenient: Confirmed;
+  readonly standing: ConfirmedTargets;
+  readonly lenient: ConfirmedTargets;
 }
 
-const NOTHING: Confirmed = { missing: [], unknown: [], unread: [], cause: undefined };
+const NOTHING: ConfirmedTargets = { missing: [], unknown: [], unread: [], cause: undefined };
 const NOTHING_UNSEEN: Looked = { strict: NOTHING, deferrable: NOTHING, standing: NOTHING, lenient: NOTHING };
 
 async function lookAll(
-  unseen: readonly UnseenReference[],
+  unseen: readonly UnresolvedReference[],
   request: AdmissionRequest,
-  { world, signal }: Circumstances,
+  { world, signal }: AdmissionContext,
   /** Whether those that a restore lets wait are let wait: then they need no answer, for the sweep asks for them all. */
   mayWait: boolean,
 ): Promise<Looked> {
-  const lookUp: LiveLookup = createLiveLookup(world, signal);
-  const kindOf = ({ policy }: UnseenReference): keyof Looked => {
+  const lookUp: ConfirmTargets = createTargetConfirmer(world, signal);
+  const kindOf = ({ policy }: UnresolvedReference): keyof Looked => {
     if (policy.enforcement !== 'Deny') return 'lenient';
     if (isStanding(policy, request)) return 'standing';
     return waits(policy, 'references') ? 'deferrable' : 'strict';
@@ -181,26 +186,26 @@ async function lookAll(
 /** It may be part of a restore, in which case it would be let in. */
 function undecidedViolation({ policy, field, check, deferrable }: Violation): Undecided {
   const message = 'could not find out whether a backup is being restored';
-  return { policy, message, spelled: `${policy.name}/${check ?? deferrable ?? ''}=${field}` };
+  return { policy, message, auditRef: `${policy.name}/${check ?? deferrable ?? ''}=${field}` };
 }
 
 function unreadableRules({ policy }: Judgement): Undecided {
   const message = 'could not read what its rules need to know of the cluster';
-  return { policy, message, spelled: `${policy.name}/rules` };
+  return { policy, message, auditRef: `${policy.name}/rules` };
 }
 
-function together(judgements: readonly Judgement[]): Remarks {
+function together(judgements: readonly Judgement[]): Notices {
   const annotations = new Map<string, string>();
-  for (const { remarks } of judgements) {
-    for (const [key, value] of Object.entries(remarks.auditAnnotations)) {
+  for (const { notices } of judgements) {
+    for (const [key, value] of Object.entries(notices.auditAnnotations)) {
       const before = annotations.get(key);
       annotations.set(key, before === undefined ? value : `${before}, ${value}`);
     }
   }
   return {
-    warnings: judgements.flatMap(({ remarks }) => remarks.warnings),
+    warnings: judgements.flatMap(({ notices }) => notices.warnings),
     auditAnnotations: Object.fromEntries(annotations),
-    errors: judgements.flatMap(({ remarks }) => remarks.errors),
+    errors: judgements.flatMap(({ notices }) => notices.errors),
   };
 }
 
@@ -211,6 +216,6 @@ function causeOf(restore: Restore): unknown {
 }
 
 /** References that no read has vouched for. A restore defers all of them: the sweep after it looks at them again. */
-function doubtful({ missing, unknown, unread }: Confirmed): readonly UnseenReference[] {
+function doubtful({ missing, unknown, unread }: ConfirmedTargets): readonly UnresolvedReference[] {
   return [...missing, ...unknown, ...unread];
 }

@@ -1,8 +1,10 @@
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { CauseType } from '../review/decision.ts';
-import type { DeferrableCheck } from './deferral/deferral.ts';
 
-/** One field that a policy objects to. */
+/** A check that a restore can defer or, for `immutable`, skip. */
+export type DeferrableCheck = 'references' | 'unique' | 'schema' | 'rules' | 'immutable';
+
+/** One field that violates a policy. */
 export interface Violation {
   readonly policy: CompiledPolicy;
   readonly field: string;

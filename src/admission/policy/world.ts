@@ -25,10 +25,10 @@ export interface World {
    */
   readonly mayRestore?: (user: Requester) => boolean;
   /** What lets this user restore there, as far as the stores know; they may be behind. Absent: they know of nothing. */
-  readonly knownRestore?: (request: RestoreQuestion) => RestoreEvidence | undefined;
+  readonly knownRestore?: (request: RestoreQuery) => RestoreEvidence | undefined;
   /** What lets this user restore there; undefined when there certainly is nothing. Throws when it cannot tell. */
   readonly restoreEvidence: (
-    request: RestoreQuestion,
+    request: RestoreQuery,
     signal: AbortSignal,
   ) => Promise<RestoreEvidence | undefined>;
   /** Absent where objects are only looked at (audits, reviews of files): unique values are not checked then. */
@@ -64,7 +64,7 @@ export interface LiveOwner {
   readonly apiVersion: string;
 }
 
-export type RestoreQuestion = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace'>;
+export type RestoreQuery = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace'>;
 
 /** An open RestoreWindow, or a restore that a detector sees and for which there is no window yet. */
 export interface RestoreEvidence {
@@ -104,7 +104,7 @@ export interface GovernedIndex {
 }
 
 /** What a request is judged with. */
-export interface Circumstances {
+export interface AdmissionContext {
   readonly world: World;
   /** Ends live reads when the time to answer is over; what they have not said by then is a retry. */
   readonly signal: AbortSignal;

@@ -178,7 +178,7 @@ describe('an answer', () => {
 });
 
 const recorded = readFileSync(
-  new URL('../../test/data/admission-reviews-1.36.jsonl', import.meta.url),
+  new URL('../../../test/data/admission-reviews-1.36.jsonl', import.meta.url),
   'utf8',
 )
   .trim()

@@ -3,13 +3,14 @@ import { expect, test } from 'vitest';
 import {
   carries,
   devWebhooks,
-  planPutBack,
-  planTake,
+  planRelease,
+  planAcquire,
   servedWebhooks,
   type LiveWebhook,
 } from './dev-entries.ts';
 import { DEV_URL_ANNOTATION, devSessionOf, withDevSession } from './dev-session.ts';
-import { webhookConfigurations, type Webhook, type WebhookConfiguration } from './webhook-configurations.ts';
+import { webhookConfigurations } from './webhook-configurations.ts';
+import type { Webhook, WebhookConfiguration } from './webhook.ts';
 
 const now = new Date('2026-11-22T06:00:00Z');
 const soon = new Date(now.getTime() + 60_000);
@@ -24,7 +25,7 @@ function configuration(...entries: readonly string[]): WebhookConfiguration {
     caBundle: 'T0xE',
     ownNamespace: 'gatehouse-system',
     matchConditions: true,
-    guardsOwnKinds: true,
+    protectsOwnKinds: true,
   });
   const [own] = validating.webhooks;
   if (own === undefined) throw new Error('there are entries for our own kinds');
@@ -112,8 +113,8 @@ test('lent entries carry what the leader wants when they ask the same, of whomev
   ).toBe(false);
 });
 
-const take = (live: Parameters<typeof planTake>[0], own = eva, at = now) =>
-  planTake(live, laptop, own, { ...target, url: own.url }, at);
+const take = (live: Parameters<typeof planAcquire>[0], own = eva, at = now) =>
+  planAcquire(live, laptop, own, { ...target, url: own.url }, at);
 
 test('taking twice is the same as once, and a note is renewed before it has expired', () => {
   const first = take(cluster);
@@ -141,22 +142,22 @@ test('somebody else is refused while the note holds, and takes over after it', (
 test('where there was nothing, what was made is deleted at the end, also by a later session', () => {
   const made = take(undefined);
   if (made.kind !== 'create') throw new Error('there was nothing');
-  expect(planPutBack(made.object, eva.id, [], now)).toEqual({ kind: 'delete' });
+  expect(planRelease(made.object, eva.id, [], now)).toEqual({ kind: 'delete' });
   const later = take(made.object, olaf, soon);
   if (later.kind !== 'replace') throw new Error('the first session is over');
-  expect(planPutBack(later.object, olaf.id, [], soon)).toEqual({ kind: 'delete' });
+  expect(planRelease(later.object, olaf.id, [], soon)).toEqual({ kind: 'delete' });
 });
 
 test('what goes back is what was there, and only what is ours goes back', () => {
   const first = take(cluster);
   if (first.kind !== 'replace') throw new Error('the entries are taken');
-  expect(planPutBack(first.object, eva.id, cluster.webhooks, soon)).toEqual({
+  expect(planRelease(first.object, eva.id, cluster.webhooks, soon)).toEqual({
     kind: 'replace',
     object: cluster,
   });
-  expect(planPutBack(first.object, olaf.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
-  expect(planPutBack(cluster, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
-  expect(planPutBack(undefined, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
+  expect(planRelease(first.object, olaf.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
+  expect(planRelease(cluster, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
+  expect(planRelease(undefined, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
 });
 
 test('a note that nobody can read stands in nobody’s way', () => {

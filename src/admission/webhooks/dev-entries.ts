@@ -10,8 +10,8 @@ import {
   type DevSession,
 } from './dev-session.ts';
 import { handlerOfEntry } from '../handlers/compile-handler.ts';
-import { isOwnEntry } from './own-entries.ts';
-import type { Webhook, WebhookConfiguration } from './webhook-configurations.ts';
+import { isOwnEntry } from './protect-own-kinds.ts';
+import type { Webhook, WebhookConfiguration } from './webhook.ts';
 
 /** An entry as it may stand in a cluster. */
 export type LiveWebhook = Omit<Webhook, 'clientConfig'> & {
@@ -22,7 +22,7 @@ export type LiveWebhook = Omit<Webhook, 'clientConfig'> & {
   };
 };
 
-export interface LentConfiguration extends KubeObject {
+export interface LiveWebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly LiveWebhook[];
 }
 
@@ -60,7 +60,7 @@ export function devWebhooks(
 }
 
 /** What this laptop wanted, as it would lead to the Service. */
-export interface WantedWebhooks {
+export interface DesiredWebhooks {
   /** When the session began. */
   readonly first: readonly Webhook[];
   readonly now: readonly Webhook[];
@@ -72,7 +72,7 @@ export interface WantedWebhooks {
  */
 export function servedWebhooks(
   before: readonly LiveWebhook[],
-  wanted: WantedWebhooks,
+  wanted: DesiredWebhooks,
   serviceBundle: string | undefined,
 ): readonly LiveWebhook[] {
   // Someone else's session had crashed: nobody knows what was there, but the leader, which looks in a moment.
@@ -85,7 +85,7 @@ export function servedWebhooks(
 }
 
 /** Handlers of a laptop stay with it. */
-function newsOf({ first, now }: WantedWebhooks): readonly Webhook[] {
+function newsOf({ first, now }: DesiredWebhooks): readonly Webhook[] {
   const known = new Map(first.map((webhook) => [webhook.name, asked(webhook)]));
   return now.filter(
     (webhook) => !isOfHandler(webhook) && !isDeepStrictEqual(known.get(webhook.name), asked(webhook)),
@@ -127,24 +127,24 @@ function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
   return [...others.slice(0, at), ...sorted, ...others.slice(at)];
 }
 
-export type TakePlan =
+export type AcquirePlan =
   /** Somebody else serves. */
   | { readonly kind: 'refused'; readonly by: DevSession }
   | { readonly kind: 'keep' }
-  | { readonly kind: 'create'; readonly object: LentConfiguration }
-  | { readonly kind: 'replace'; readonly object: LentConfiguration };
+  | { readonly kind: 'create'; readonly object: LiveWebhookConfiguration }
+  | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration };
 
 /** A note with less than this left is renewed, in milliseconds: a third of its life is spent. */
 const RENEW_BELOW_MS = (DEV_SESSION_MS * 2) / 3 + 5_000;
 
 /** What to write so that this laptop serves, or goes on serving. `now` by the clock of the API server. */
-export function planTake(
-  live: LentConfiguration | undefined,
+export function planAcquire(
+  live: LiveWebhookConfiguration | undefined,
   desired: WebhookConfiguration,
   own: Pick<DevSession, 'id' | 'holder' | 'url'>,
   target: DevTarget,
   now: Date,
-): TakePlan {
+): AcquirePlan {
   const expiresAt = new Date(now.getTime() + DEV_SESSION_MS);
   if (live === undefined) {
     const webhooks = devWebhooks([], desired.webhooks, target);
@@ -168,19 +168,19 @@ export function planTake(
 const isElse = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
   session.id !== own.id && !(session.holder === own.holder && session.url === own.url);
 
-export type PutBackPlan =
+export type ReleasePlan =
   /** It is not ours, or not any more. */
   | { readonly kind: 'none' }
   | { readonly kind: 'delete' }
-  | { readonly kind: 'replace'; readonly object: LentConfiguration };
+  | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration };
 
 /** What to write when the session `id` ends. `webhooks` are those for the time after it. */
-export function planPutBack(
-  live: LentConfiguration | undefined,
+export function planRelease(
+  live: LiveWebhookConfiguration | undefined,
   id: string,
   webhooks: readonly LiveWebhook[],
   now: Date,
-): PutBackPlan {
+): ReleasePlan {
   if (live === undefined) return { kind: 'none' };
   const state = devSessionOf(live, now);
   const session = state.kind === 'none' ? undefined : state.session;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { guardsOf, isGuardEntry } from './policy-entries.ts';
+import { deletionEntriesOf, isDeletionEntry } from './policy-entries.ts';
 import { compileSpec, GROUP, policyOf } from '../../../test/support/admission/policy.ts';
 import { buildPolicySet } from '../policy/policy-set.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
@@ -41,7 +41,7 @@ describe('the webhook entry for deletions of targets', () => {
         },
         'others',
       ),
-    ).filter(({ name }) => isGuardEntry(name));
+    ).filter(({ name }) => isDeletionEntry(name));
     expect(guards).toMatchObject([
       {
         name: expect.stringMatching(/^restrict-fail-5s-[0-9a-f]{10}\.validate\.gatehouse\.dev$/) as string,
@@ -63,13 +63,15 @@ describe('the webhook entry for deletions of targets', () => {
   });
 
   test('has the failurePolicy and the timeout of the policy', () => {
-    const [guard] = guardsOf(holding({ failurePolicy: 'Ignore', timeoutSeconds: 3 }));
+    const [guard] = deletionEntriesOf(holding({ failurePolicy: 'Ignore', timeoutSeconds: 3 }));
     expect(guard?.entryId).toMatch(/^restrict-ignore-3s-/);
   });
 
   test('is not there where targets may go', () => {
     expect(
-      guardsOf(policyOf({ validate: { references: [naming('racks', { onTargetDelete: 'Allow' })] } })),
+      deletionEntriesOf(
+        policyOf({ validate: { references: [naming('racks', { onTargetDelete: 'Allow' })] } }),
+      ),
     ).toEqual([]);
   });
 
@@ -77,7 +79,7 @@ describe('the webhook entry for deletions of targets', () => {
     const both = holding({}, 'both');
     const racks = holding({ validate: { references: [naming('racks')] } }, 'racks');
     const set = buildPolicySet([both, racks]);
-    const entry = guardsOf(both)[0]?.entryId ?? '';
+    const entry = deletionEntriesOf(both)[0]?.entryId ?? '';
     expect(set.select(entry, deleting('racks'))).toEqual({ kind: 'governed', policies: [both, racks] });
     expect(set.select(entry, deleting('datacenters'))).toEqual({ kind: 'governed', policies: [both] });
     expect(set.select(entry, deleting('servers'))).toEqual({ kind: 'ungoverned' });
@@ -87,7 +89,7 @@ describe('the webhook entry for deletions of targets', () => {
   test('is about targets in any version, also where the policy is about one', () => {
     const v1 = holding({ match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } });
     const request = { ...deleting('racks'), resource: { group: GROUP, version: 'v2', resource: 'racks' } };
-    expect(buildPolicySet([v1]).select(guardsOf(v1)[0]?.entryId ?? '', request)).toMatchObject({
+    expect(buildPolicySet([v1]).select(deletionEntriesOf(v1)[0]?.entryId ?? '', request)).toMatchObject({
       kind: 'governed',
     });
   });

@@ -1,46 +1,68 @@
-/** The webhook entries for deletions of what references name with `onTargetDelete: Restrict`. */
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import type { CompiledMatch, CompiledPolicy, CompiledReference } from '../policy/compiled-policy.ts';
-import { entryIdOf } from './scope.ts';
+/** The webhook entries of policies: one for each scope, and one for each kind whose deletion policies restrict. */
+import { createHash } from 'node:crypto';
 
-/** Deletions of one kind about which the API server asks, on behalf of a policy. */
-export interface TargetGuard {
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import type { NormalSelector } from '../../json/label-selector.ts';
+import type { CompiledMatch, CompiledPolicy, Scope } from '../policy/compiled-policy.ts';
+import { restrictingReferences } from '../policy/references/read-references.ts';
+
+/** Ten hex digits (40 bits): a collision would merge two scopes, and becomes likely only with a million scopes. */
+const HASH_LENGTH = 10;
+
+/** A DNS label such as `fail-5s-3fa9c2e07b`: part of the webhook's name and of its path. Equal scopes have equal ids. */
+export function entryIdOf(scope: Scope): string {
+  const { apiVersions, namespaceSelector, objectSelector, matchConditions, failurePolicy, timeoutSeconds } =
+    scope;
+  const canonical = JSON.stringify([
+    apiVersions,
+    canonicalSelector(namespaceSelector),
+    canonicalSelector(objectSelector),
+    matchConditions.map(({ name, expression }) => [name, expression]),
+    failurePolicy,
+    timeoutSeconds,
+  ]);
+  const hash = createHash('sha256').update(canonical).digest('hex').slice(0, HASH_LENGTH);
+  return `${failurePolicy.toLowerCase()}-${timeoutSeconds}s-${hash}`;
+}
+
+function canonicalSelector({ matchLabels = {}, matchExpressions = [] }: NormalSelector): unknown {
+  return [
+    Object.entries(matchLabels),
+    matchExpressions.map(({ key, operator, values = [] }) => [key, operator, values]),
+  ];
+}
+
+/** The entry for deletions of one kind that references name with `onTargetDelete: Restrict`. */
+export interface DeletionEntry {
   readonly entryId: string;
   readonly match: CompiledMatch;
 }
 
-const PREFIX = 'restrict-';
+const DELETION_PREFIX = 'restrict-';
 
-/** Whether requests by this entry are deletions of targets; the policies behind it are those that hold on to them. */
-export const isGuardEntry = (entryId: string): boolean => entryId.startsWith(PREFIX);
+/** Whether the entry is for deletions of targets. Its policies are those that restrict the deletion. */
+export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
-/** One for each kind that a policy restricts. Its selectors are about the objects that refer, not about those referred to. */
-export function guardsOf({
-  match,
+/** One entry for each target kind. It has no selectors: those of the policy select the objects that hold the references. */
+export function deletionEntriesOf({
+  match: { failurePolicy, timeoutSeconds },
   references,
-}: Pick<CompiledPolicy, 'match' | 'references'>): readonly TargetGuard[] {
-  const targets = new Map(restricting(references).map(({ target }) => [groupResourceName(target), target]));
-  return [...targets.values()].map((target) => guardOf(match, target));
-}
-
-function guardOf(
-  { failurePolicy, timeoutSeconds }: Pick<CompiledMatch, 'failurePolicy' | 'timeoutSeconds'>,
-  { group, resource }: GroupResource,
-): TargetGuard {
-  const match: CompiledMatch = {
-    apiGroups: [group],
-    apiVersions: ['*'],
-    resources: [resource],
-    operations: ['DELETE'],
-    namespaceSelector: {},
-    objectSelector: {},
-    matchConditions: [],
-    failurePolicy,
-    timeoutSeconds,
-  };
-  return { entryId: `${PREFIX}${entryIdOf(match)}`, match };
-}
-
-export function restricting(references: readonly CompiledReference[]): readonly CompiledReference[] {
-  return references.filter(({ restrictsDelete }) => restrictsDelete);
+}: Pick<CompiledPolicy, 'match' | 'references'>): readonly DeletionEntry[] {
+  const targets = new Map(
+    restrictingReferences(references).map(({ target }) => [groupResourceName(target), target]),
+  );
+  return [...targets.values()].map(({ group, resource }: GroupResource): DeletionEntry => {
+    const match: CompiledMatch = {
+      apiGroups: [group],
+      apiVersions: ['*'],
+      resources: [resource],
+      operations: ['DELETE'],
+      namespaceSelector: {},
+      objectSelector: {},
+      matchConditions: [],
+      failurePolicy,
+      timeoutSeconds,
+    };
+    return { entryId: `${DELETION_PREFIX}${entryIdOf(match)}`, match };
+  });
 }

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 
 import { compileCel } from '../../cel/cel.ts';
-import { guardPolicy } from './protect-own-kinds.ts';
+import { ownKindsPolicy } from './protect-own-kinds.ts';
 
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
 const ALICE = { username: 'alice', groups: ['system:authenticated'] };
 const window = (expiresAt: string, user = 'restorer') => ({ spec: { principals: [{ user }], expiresAt } });
 
-const { policy } = guardPolicy([{ group: 'system:serviceaccounts:velero' }]);
+const { policy } = ownKindsPolicy([{ group: 'system:serviceaccounts:velero' }]);
 const { validations } = policy.spec as { readonly validations: readonly { readonly expression: string }[] };
 const [{ expression } = { expression: '' }] = validations;
 const allows = (userInfo: object, operation: string, resource: string, object: unknown, oldObject: unknown) =>

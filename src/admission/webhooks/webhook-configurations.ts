@@ -1,66 +1,23 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
-import { guardsOf } from './policy-entries.ts';
+import type { CompiledMatch, CompiledPolicy, MatchCondition } from '../policy/compiled-policy.ts';
+import { deletionEntriesOf } from './policy-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,
   validatedOperations as validatedByHandler,
   type CompiledHandler,
 } from '../handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
-import { OWN_ENTRIES, type OwnEntry } from './own-entries.ts';
+import { OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
 import { writes, type Operation } from '../review/request.ts';
-import { forRestorers } from './restorer-entries.ts';
-import type { MatchCondition } from './scope.ts';
-
-/** Where the API server finds Gatehouse. */
-export interface WebhookTarget {
-  readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
-  /** Base64 of PEM. */
-  readonly caBundle: string;
-  /** Left out of every webhook, and nothing else is: Gatehouse has to start while it is down. */
-  readonly ownNamespace: string;
-  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
-  readonly matchConditions: boolean;
-  /** Who restores backups, of tools that detectors know. */
-  readonly restorers?: readonly Principal[];
-  /** Whether Gatehouse's own kinds are guarded as well. */
-  readonly guardsOwnKinds?: boolean;
-}
-
-interface WebhookRule {
-  readonly apiGroups: readonly string[];
-  readonly apiVersions: readonly string[];
-  readonly operations: readonly Operation[];
-  readonly resources: readonly string[];
-  readonly scope: '*';
-}
-
-/** Every field that the API server would default is written out, so that a comparison with the live object finds no difference. */
-export interface Webhook {
-  readonly name: string;
-  readonly clientConfig: {
-    readonly service: WebhookTarget['service'] & { readonly path: string };
-    readonly caBundle: string;
-  };
-  readonly rules: readonly WebhookRule[];
-  readonly failurePolicy: 'Fail' | 'Ignore';
-  readonly matchPolicy: 'Equivalent';
-  readonly namespaceSelector: NormalSelector;
-  readonly objectSelector: NormalSelector;
-  readonly matchConditions?: readonly MatchCondition[];
-  readonly sideEffects: 'None' | 'NoneOnDryRun';
-  readonly timeoutSeconds: number;
-  readonly admissionReviewVersions: readonly string[];
-  /** Of mutating webhooks alone. */
-  readonly reinvocationPolicy?: 'IfNeeded';
-}
-
-/** A Mutating- or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1. */
-export interface WebhookConfiguration extends KubeObject {
-  readonly webhooks: readonly Webhook[];
-}
+import {
+  splitForRestorers,
+  type WebhookTarget,
+  type WebhookConfiguration,
+  type Webhook,
+  type WebhookRule,
+} from './webhook.ts';
 
 export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
 
@@ -87,7 +44,7 @@ export function webhookConfigurations(
       ...ownWebhooks('validate', target),
       ...webhooks('validate', policies, validatedOperations, target),
       ...webhooks('validate', handlers, validatedByHandler, target),
-      ...webhooks('validate', policies.flatMap(guardsOf), ({ match }) => match.operations, target),
+      ...webhooks('validate', policies.flatMap(deletionEntriesOf), ({ match }) => match.operations, target),
     ]),
   };
 }
@@ -152,29 +109,31 @@ function webhooks<T extends Governing>(
       ...webhook(phase, first, rules, target),
       ...(claims ? { sideEffects: 'NoneOnDryRun' } : {}),
     };
-    return forRestorers(asksAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
+    return splitForRestorers(asksAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
   });
 }
 
 const OWN_TIMEOUT_SECONDS = 5;
 
 function ownWebhooks(
-  phase: OwnEntry['phase'],
-  { service, caBundle, guardsOwnKinds = false }: WebhookTarget,
+  phase: OwnKindEntry['phase'],
+  { service, caBundle, protectsOwnKinds = false }: WebhookTarget,
 ): readonly Webhook[] {
-  if (!guardsOwnKinds) return [];
-  return OWN_ENTRIES.filter((entry) => entry.phase === phase).map(({ entryId, failurePolicy, rules }) => ({
-    name: `${entryId}.${phase}.${GROUP}`,
-    clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
-    rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
-    failurePolicy,
-    matchPolicy: 'Equivalent',
-    namespaceSelector: {},
-    objectSelector: {},
-    sideEffects: 'None',
-    timeoutSeconds: OWN_TIMEOUT_SECONDS,
-    admissionReviewVersions: ['v1', 'v1beta1'],
-  }));
+  if (!protectsOwnKinds) return [];
+  return OWN_KIND_ENTRIES.filter((entry) => entry.phase === phase).map(
+    ({ entryId, failurePolicy, rules }) => ({
+      name: `${entryId}.${phase}.${GROUP}`,
+      clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+      rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
+      failurePolicy,
+      matchPolicy: 'Equivalent',
+      namespaceSelector: {},
+      objectSelector: {},
+      sideEffects: 'None',
+      timeoutSeconds: OWN_TIMEOUT_SECONDS,
+      admissionReviewVersions: ['v1', 'v1beta1'],
+    }),
+  );
 }
 
 /** All policies of an entry have the same scope: any of them speaks for it. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { JsonObject } from '../../json/json.ts';
-import type { WebhookConfiguration } from '../../admission/webhooks/webhook-configurations.ts';
+import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { ObjectRef } from '../../json/kube-object.ts';
 import type { ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';

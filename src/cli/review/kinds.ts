@@ -1,6 +1,6 @@
 /** What an API server would serve that has the definitions which were read. */
 import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
-import type { Resolve } from '../../admission/policy/references/compile-references.ts';
+import type { Resolve } from '../../admission/policy/match/compile-match.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';

@@ -6,7 +6,7 @@ import {
   type CompileEnvironment,
 } from '../../admission/policy/compile.ts';
 import type { JsonObject } from '../../json/json.ts';
-import type { MatchCondition } from '../../admission/webhooks/scope.ts';
+import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { governed } from '../../runtime/policies/policies.ts';

@@ -1,7 +1,7 @@
 /** Policies and handlers, asked as the API server asks Gatehouse: by webhook entry, with an AdmissionReview. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
-import { isGuardEntry } from '../../admission/webhooks/policy-entries.ts';
+import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import { callHandler } from '../../admission/handlers/call-handler.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { handlerOfEntry, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
@@ -11,7 +11,7 @@ import type { JsonValue } from '../../json/json.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import { buildPolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
-import { guardTarget } from '../../admission/policy/references/check-target-deletion.ts';
+import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from '../../admission/review/review.ts';
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
@@ -46,7 +46,7 @@ export function createCalls({ policies, handlers, now, logFor }: AskParts): Call
     hearing.ask({ policies: selection.policies.map(({ name }) => name) });
     const circumstances = { world: view.world, signal, now: now.getTime() };
     if (phase === 'mutate') return await mutate(request, selection.policies, circumstances);
-    const judge = isGuardEntry(entry) ? guardTarget : validate;
+    const judge = isDeletionEntry(entry) ? checkTargetDeletion : validate;
     return await judge(request, selection.policies, circumstances);
   };
 

@@ -13,8 +13,8 @@ import {
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
-import { needsSketches, sketchOf } from '../../admission/policy/governed-summary.ts';
-import { targetKey } from '../../admission/policy/references/read-references.ts';
+import { needsSummary, summarise } from '../../admission/policy/governed-summary.ts';
+import { targetKey } from '../../admission/policy/object-ref.ts';
 import { governed } from '../../runtime/policies/policies.ts';
 
 /** An object and where it is. */
@@ -160,12 +160,12 @@ function sketch(policy: CompiledPolicy, list: Contents['list']): Sketches {
     if (listed === undefined) map.set(key, [ref]);
     else listed.push(ref);
   };
-  if (!needsSketches(policy)) return { referrers, holders };
+  if (!needsSummary(policy)) return { referrers, holders };
   for (const kind of governed(policy)) {
     for (const object of list(kind)) {
       const { name = '', namespace } = object.metadata ?? {};
       const ref = { ...kind, namespace, name };
-      const { targets, claims } = sketchOf([policy], kind, object);
+      const { targets, claims } = summarise([policy], kind, object);
       for (const target of targets) add(referrers, target, ref);
       for (const claim of claims) add(holders, claim, ref);
     }

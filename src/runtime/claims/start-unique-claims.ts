@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { shownValues } from '../../admission/policy/unique/check-unique.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { sketchNeeds } from '../../admission/policy/governed-summary.ts';
-import { targetKey } from '../../admission/policy/references/read-references.ts';
-import { describeRef } from '../../admission/policy/expressions/bindings.ts';
+import { summaryKey } from '../../admission/policy/governed-summary.ts';
+
+import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { type RecordEvent, startController, inLocalTime } from '../controller.ts';
@@ -120,7 +120,7 @@ export function startUniqueClaims(
 const rulesOf = (policies: readonly CompiledPolicy[]): string =>
   policies
     .filter(({ unique }) => unique.length > 0)
-    .map(sketchNeeds)
+    .map(summaryKey)
     .sort()
     .join();
 

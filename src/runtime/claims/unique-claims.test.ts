@@ -7,7 +7,7 @@ import {
   type ClaimsInMemory,
 } from '../../../test/support/admission/claims.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { sketchOf } from '../../admission/policy/governed-summary.ts';
+import { summarise } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
@@ -76,7 +76,7 @@ function claim(serial: string, holder: string, request?: Omit<AdmittedRequest, '
 }
 
 const known = () => [...(cached ?? stored).values()];
-const claimsOf = (object: KubeObject) => sketchOf(policies, refOf(''), object).claims;
+const claimsOf = (object: KubeObject) => summarise(policies, refOf(''), object).claims;
 const deps = (change: Partial<UniqueClaimsDeps> = {}): UniqueClaimsDeps => ({
   policies: () => policies,
   hasRule: () => Promise.resolve(hasRule),

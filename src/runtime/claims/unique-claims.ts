@@ -14,9 +14,9 @@ import {
   passedOn,
 } from '../../admission/policy/unique/claim-state.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { isGovernedNow } from '../../admission/policy/match/governed-now.ts';
+import { isGovernedNow } from '../../admission/policy/match/object-scope.ts';
 import { isJsonObject } from '../../json/json.ts';
-import { targetKey } from '../../admission/policy/references/read-references.ts';
+import { targetKey } from '../../admission/policy/object-ref.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { Claims, World } from '../../admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';

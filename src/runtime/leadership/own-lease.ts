@@ -3,14 +3,17 @@ import type { Logger } from 'pino';
 
 import { createListeners, type Listeners } from '../listeners.ts';
 import type { LeaseNotes, LeaseObject } from '../../kube/lease-record.ts';
-import { LONGEST_ABSENCE_MS, rollbackSweep, startupSweep, SWEEP_DUE } from '../../restore/own-sweep.ts';
 import {
+  MAX_LEADERLESS_MS,
+  rollbackSweep,
+  startupSweep,
+  SWEEP_DUE,
   EPOCH,
-  judgeSight,
+  assessLease,
   ROLLBACK,
   toNumber,
-  type LeaseMemory,
-  type LeaseSight,
+  type LeaseHistory,
+  type LeaseObservation,
 } from '../../restore/rollback.ts';
 import type { Metrics } from '../../server/metrics/metrics.ts';
 
@@ -34,7 +37,7 @@ export interface OwnLeaseParts {
 }
 
 export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts): OwnLease {
-  let memory: LeaseMemory | undefined;
+  let memory: LeaseHistory | undefined;
   let due: string | undefined;
   let asked: string | undefined;
   /** When we last saw that somebody leads. */
@@ -42,7 +45,7 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
   const listeners = createListeners<[name: string]>();
 
   const judge = (lease: LeaseObject) => {
-    const { course, rollback, memory: next } = judgeSight(memory, sightOf(lease));
+    const { course, rollback, memory: next } = assessLease(memory, sightOf(lease));
     // The first look has nothing to compare with: what it finds may be long abandoned.
     const isAlive = memory !== undefined || startupSweep(lease.spec?.renewTime, now()) === undefined;
     if (course === 'onward' && isAlive) ledAt = now();
@@ -61,7 +64,7 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
 
   /** A copy of a Lease says nothing about an absence that we know better about. */
   const absence = (lease: LeaseObject | undefined) =>
-    ledAt !== undefined && now().getTime() - ledAt.getTime() <= LONGEST_ABSENCE_MS
+    ledAt !== undefined && now().getTime() - ledAt.getTime() <= MAX_LEADERLESS_MS
       ? undefined
       : startupSweep(lease?.spec?.renewTime, now());
 
@@ -89,7 +92,7 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
   };
 }
 
-function sightOf({ metadata }: LeaseObject): LeaseSight {
+function sightOf({ metadata }: LeaseObject): LeaseObservation {
   return {
     epoch: toNumber(metadata?.annotations?.[EPOCH]),
     resourceVersion: toNumber(metadata?.resourceVersion),

@@ -1,12 +1,12 @@
 /** Which policies an admission request meets, and the World that they look into. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
-import { isGuardEntry } from '../../admission/webhooks/policy-entries.ts';
+import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
-import { isOwnEntry } from '../../admission/webhooks/own-entries.ts';
+import { isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
-import { guardTarget } from '../../admission/policy/references/check-target-deletion.ts';
+import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
@@ -58,7 +58,7 @@ export function createAdmission(
       const policies = governing(entry, request);
       if (policies === undefined) return behind(entry);
       if (policies.length === 0) return ALLOWED;
-      const judge = isGuardEntry(entry) ? guardTarget : validate;
+      const judge = isDeletionEntry(entry) ? checkTargetDeletion : validate;
       return judge(request, policies, { world, signal, now: now() });
     },
   };

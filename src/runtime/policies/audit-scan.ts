@@ -3,7 +3,7 @@ import { auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { Violation } from '../../admission/policy/violation.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
-import type { Circumstances } from '../../admission/policy/world.ts';
+import type { AdmissionContext } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
@@ -14,7 +14,7 @@ export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
 
 export interface AuditSources {
   readonly stored: Pick<StoredObjects, 'pages' | 'namespaceLabels'>;
-  readonly world: Circumstances['world'];
+  readonly world: AdmissionContext['world'];
   readonly now: () => Date;
 }
 

@@ -1,17 +1,17 @@
 /** One watch of a governed kind: of each object only its sketch is kept. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { sketchNeeds, sketchOf, type GovernedSketch } from '../../admission/policy/governed-summary.ts';
+import { summaryKey, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
 import type { KubeObject, GroupResource, ObjectRef } from '../../json/kube-object.ts';
 import type { Change } from '../../kube/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 /** A governed object as the store holds it. */
-export interface GovernedObject extends KubeObject, Partial<GovernedSketch> {}
+export interface GovernedObject extends KubeObject, Partial<GovernedSummary> {}
 
 export interface Follower {
   readonly resource: Resource;
-  /** What its sketches are made for, as `sketchNeeds` spells it. */
+  /** What its sketches are made for, as `summaryKey` spells it. */
   readonly needs: ReadonlySet<string>;
   readonly startedAt: number;
   readonly watched: Watched<GovernedObject>;
@@ -50,7 +50,7 @@ export function startFollower(
   );
   return {
     resource,
-    needs: new Set(policies.map(sketchNeeds)),
+    needs: new Set(policies.map(summaryKey)),
     startedAt: performance.now(),
     watched,
     refs: (index, value) => watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
@@ -64,7 +64,7 @@ export function refOf({ group, resource }: GroupResource, { metadata = {} }: Kub
   return { group, resource, namespace: metadata.namespace, name: metadata.name ?? '' };
 }
 
-const NOTHING: GovernedSketch = { targets: [], claims: [] };
+const NOTHING: GovernedSummary = { targets: [], claims: [] };
 
 function toGoverned(
   policies: readonly CompiledPolicy[],
@@ -81,6 +81,6 @@ function toGoverned(
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
     },
     // About what is in our own namespace no webhook is asked.
-    ...(namespace === ownNamespace ? NOTHING : sketchOf(policies, resource, object)),
+    ...(namespace === ownNamespace ? NOTHING : summarise(policies, resource, object)),
   };
 }

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { needsSketches, sketchNeeds } from '../../admission/policy/governed-summary.ts';
-import { targetKey } from '../../admission/policy/references/read-references.ts';
+import { needsSummary, summaryKey } from '../../admission/policy/governed-summary.ts';
+import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { groupResourceName, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
@@ -84,7 +84,7 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
     }
     for (const [key, { resource, policies }] of kinds) {
       const { current, next } = followed.get(key) ?? { current: undefined, next: undefined };
-      const needs = new Set(policies.map(sketchNeeds));
+      const needs = new Set(policies.map(summaryKey));
       if (isSame((next ?? current)?.needs, needs)) continue;
       next?.stop();
       if (isSame(current?.needs, needs)) followed.set(key, { current, next: undefined });
@@ -125,7 +125,7 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
 
   /** The watches that know what the policy needs; undefined while one of them is not there yet. */
   const covering = (policy: CompiledPolicy, patient: boolean): readonly Follower[] | undefined => {
-    const need = sketchNeeds(policy);
+    const need = summaryKey(policy);
     // While plans change, what is known already still is.
     const keys =
       plan?.byNeed.get(need) ?? [...followed.keys()].filter((key) => covers(followed.get(key), need));
@@ -141,8 +141,8 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
 
   return {
     follow: (policies) => {
-      const next = policies.filter(needsSketches);
-      if (isSame(new Set(wanted.map(sketchNeeds)), new Set(next.map(sketchNeeds)))) return;
+      const next = policies.filter(needsSummary);
+      if (isSame(new Set(wanted.map(summaryKey)), new Set(next.map(summaryKey)))) return;
       wanted = next;
       plan = undefined;
       turn += 1;
@@ -198,12 +198,12 @@ async function planFor(
   );
   const found = served.filter((one) => one !== undefined);
   const kinds = new Map<string, { resource: Resource; policies: CompiledPolicy[] }>();
-  const byNeed = new Map<string, string[]>(policies.map((policy) => [sketchNeeds(policy), []]));
+  const byNeed = new Map<string, string[]>(policies.map((policy) => [summaryKey(policy), []]));
   for (const { key, resource, policy } of found) {
     const kind = kinds.get(key) ?? { resource, policies: [] };
     kind.policies.push(policy);
     kinds.set(key, kind);
-    byNeed.get(sketchNeeds(policy))?.push(key);
+    byNeed.get(summaryKey(policy))?.push(key);
   }
   return { kinds, byNeed, isComplete: found.length === served.length };
 }

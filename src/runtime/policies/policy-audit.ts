@@ -4,7 +4,7 @@
  */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { Circumstances } from '../../admission/policy/world.ts';
+import type { AdmissionContext } from '../../admission/policy/world.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { Log } from '../../log.ts';
 import { keyOf } from '../../json/kube-object.ts';
@@ -101,7 +101,7 @@ async function audit(
   return { result, culprits };
 }
 
-function withReadLimit(world: Circumstances['world']): Circumstances['world'] {
+function withReadLimit(world: AdmissionContext['world']): AdmissionContext['world'] {
   let left = MAX_LIVE_READS;
   const limited =
     <Arguments extends readonly unknown[], Result>(read: (...given: Arguments) => Promise<Result>) =>

@@ -1,6 +1,6 @@
 /** On the leader: the RestoreWindow by which Gatehouse itself has everything swept, after a rollback or a long absence. */
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { ownSweepWindow } from '../../restore/own-sweep.ts';
+import { ownSweepWindow } from '../../restore/rollback.ts';
 import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, type Reconcile, startController } from '../controller.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';

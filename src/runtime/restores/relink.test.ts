@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { LiveOwner } from '../../admission/policy/world.ts';
 import type { KubeObject, OwnerReference } from '../../json/kube-object.ts';
 import { encodeOwnerRecord, OWNER_RECORD_ANNOTATION, parseOwnerRecord } from '../../api/owner-record.ts';
-import type { GuardedOperation } from '../../restore/owner-links.ts';
+import type { LinkOperation } from '../../restore/owner-links.ts';
 import { createRelinker, type PatchOutcome, type RelinkOptions } from './relink.ts';
 
 const SERVERS = { group: 'infra.example.com', resource: 'servers' };
@@ -35,7 +35,7 @@ const child = (refs: readonly OwnerReference[] = [rack]): KubeObject => ({
 /** An API server with one object in it. */
 function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>) {
   let now = stored;
-  const patches: (readonly GuardedOperation[])[] = [];
+  const patches: (readonly LinkOperation[])[] = [];
   const state = {
     patches,
     stored: () => now,
@@ -61,7 +61,7 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
       return Promise.resolve(outcome);
     },
   });
-  const apply = (operations: readonly GuardedOperation[]): PatchOutcome => {
+  const apply = (operations: readonly LinkOperation[]): PatchOutcome => {
     const valueOf = (path: string) =>
       operations.flatMap((one) => (one.path === path && one.op !== 'remove' ? [one.value] : []))[0];
     const fits =

@@ -17,14 +17,14 @@ import {
   lostOwners,
   NO_LIMITS,
   planLinks,
-  type GuardedOperation,
+  type LinkOperation,
   type LinkLimits,
   type LinkPlan,
   type OwnerState,
-  type OwnerVerdict,
+  type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
 import type { Made } from '../../restore/restored-by.ts';
-import { subjectOf } from '../../restore/subject.ts';
+import { subjectOf } from '../../restore/report.ts';
 
 export interface RelinkDeps {
   readonly readOwner: Owners['read'];
@@ -32,7 +32,7 @@ export interface RelinkDeps {
   readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly patch: (
     ref: ObjectRef,
-    operations: readonly GuardedOperation[],
+    operations: readonly LinkOperation[],
     signal: AbortSignal,
   ) => Promise<PatchOutcome>;
 }
@@ -90,7 +90,7 @@ interface Progress {
   readonly states: States;
   readonly limits: LinkLimits;
   /** By owner. */
-  readonly verdicts: ReadonlyMap<string, OwnerVerdict>;
+  readonly verdicts: ReadonlyMap<string, OwnerLinkResult>;
   /** Why it has to be tried again. */
   readonly trouble: string;
 }
@@ -114,7 +114,7 @@ async function relink(
     const { object, states, limits, trouble } = progress;
     // In the end what has turned out to be wrong is taken back, and the next sweep tries again.
     const plan = planLinks(resource, object, attempt < ATTEMPTS ? stateIn(states) : gaveUp(trouble), limits);
-    const conclude = (adjust?: (verdict: OwnerVerdict) => OwnerVerdict) =>
+    const conclude = (adjust?: (verdict: OwnerLinkResult) => OwnerLinkResult) =>
       [...noted(progress, plan, adjust).values()].map((verdict) => toItem(listed, verdict));
     if (options.mode === 'Report') return conclude(asReport);
     if (!plan.changes || attempt >= 2 * ATTEMPTS) return conclude();
@@ -163,8 +163,8 @@ async function verified(progress: Progress, plan: LinkPlan, look: Look): Promise
 function noted(
   { verdicts }: Progress,
   plan: LinkPlan,
-  adjust = (verdict: OwnerVerdict): OwnerVerdict => verdict,
-): ReadonlyMap<string, OwnerVerdict> {
+  adjust = (verdict: OwnerLinkResult): OwnerLinkResult => verdict,
+): ReadonlyMap<string, OwnerLinkResult> {
   return new Map([
     ...verdicts,
     ...plan.verdicts.map((verdict) => [ownerKey(verdict.ref), adjust(verdict)] as const),
@@ -216,13 +216,13 @@ function uidsReplaced(written: OwnerState | undefined, now: OwnerState | undefin
   return now.kind === 'found' && now.uid === written.uid ? [] : [written.uid];
 }
 
-const blocks = ({ result, ref }: OwnerVerdict): boolean =>
+const blocks = ({ result, ref }: OwnerLinkResult): boolean =>
   result === 'Linked' && ref.blockOwnerDeletion === true;
 
-const asReport = (verdict: OwnerVerdict): OwnerVerdict =>
+const asReport = (verdict: OwnerLinkResult): OwnerLinkResult =>
   verdict.result === 'Linked' ? { ...verdict, result: 'WouldLink' } : verdict;
 
-const withoutBlock = (verdict: OwnerVerdict): OwnerVerdict =>
+const withoutBlock = (verdict: OwnerLinkResult): OwnerLinkResult =>
   blocks(verdict)
     ? {
         ...verdict,
@@ -232,7 +232,7 @@ const withoutBlock = (verdict: OwnerVerdict): OwnerVerdict =>
 
 const refusedBy =
   (resource: GroupResource, message: string) =>
-  (verdict: OwnerVerdict): OwnerVerdict =>
+  (verdict: OwnerLinkResult): OwnerLinkResult =>
     verdict.result === 'Linked'
       ? {
           ...verdict,
@@ -241,7 +241,7 @@ const refusedBy =
         }
       : verdict;
 
-function toItem(object: KubeObject, { ref, result, message }: OwnerVerdict): RelinkItem {
+function toItem(object: KubeObject, { ref, result, message }: OwnerLinkResult): RelinkItem {
   return {
     object: subjectOf(object),
     owner: { apiVersion: ref.apiVersion, kind: ref.kind, name: ref.name },

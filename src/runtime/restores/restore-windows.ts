@@ -2,8 +2,14 @@
 import type { Condition } from '../../json/kube-object.ts';
 import type { RestoreReportSpec } from '../../api/restore-report.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
-import { relinkCondition, toRelinkStatus } from '../../restore/relink-report.ts';
-import { dated, toReports, toSweepStatus, type SweepResult } from '../../restore/report.ts';
+import {
+  relinkCondition,
+  toRelinkStatus,
+  dated,
+  toReports,
+  toSweepStatus,
+  type SweepResult,
+} from '../../restore/report.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import type { CloseReason } from '../../restore/window.ts';
 import type { Log } from '../../log.ts';

@@ -7,7 +7,7 @@ import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key
 import type { World } from '../../admission/policy/world.ts';
 import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { Violation } from '../../api/restore-window.ts';
-import { subjectOf } from '../../restore/subject.ts';
+import { subjectOf } from '../../restore/report.ts';
 
 export interface SweepChecksDeps {
   readonly world: World;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withDevSession, withoutDevSession } from '../../admission/webhooks/dev-session.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import { createDevSession, type DevSessionOptions } from './dev-session.ts';
@@ -27,7 +27,7 @@ const tier = compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] });
 const slow = { ...compiled({ validate: { immutable: ['spec.rack'] } }), name: 'slow', timeoutSeconds: 9 };
 
 let cluster: Cluster;
-let live: Record<WebhookResource, Objects<LentConfiguration>>;
+let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
 let now: Date;
 let policies: readonly (typeof tier)[];
 let bundle: string | undefined;
@@ -38,7 +38,7 @@ const desired = (caBundle = '') => {
     service: { namespace: OWN_NAMESPACE, name: NAME, port: 443 },
     ownNamespace: OWN_NAMESPACE,
     matchConditions: true,
-    guardsOwnKinds: true,
+    protectsOwnKinds: true,
     caBundle,
   });
   return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };

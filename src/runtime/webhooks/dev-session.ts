@@ -3,18 +3,16 @@
  * Service again when it ends.
  */
 import {
-  planPutBack,
-  planTake,
+  planRelease,
+  planAcquire,
   servedWebhooks,
   type DevTarget,
-  type LentConfiguration,
+  type LiveWebhookConfiguration,
   type LiveWebhook,
 } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
-import {
-  WEBHOOK_CONFIGURATION_NAME,
-  type WebhookConfiguration,
-} from '../../admission/webhooks/webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import { isConflict } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
@@ -135,8 +133,8 @@ async function takeOne(
 ): Promise<void> {
   const { client, own, serverNow, log } = options;
   const kind = WEBHOOK_CONFIGURATIONS[resource];
-  const live = await client.get<LentConfiguration>(kind, REF, { signal });
-  const plan = planTake(live, desired, own, target, serverNow());
+  const live = await client.get<LiveWebhookConfiguration>(kind, REF, { signal });
+  const plan = planAcquire(live, desired, own, target, serverNow());
   const known = isOurs(live, options) ? taken.get(resource) : undefined;
   switch (plan.kind) {
     case 'refused':
@@ -165,13 +163,13 @@ async function takeOne(
   else log.debug(fields, 'renewed the session');
 }
 
-function isOurs(live: LentConfiguration | undefined, { own, serverNow }: DevSessionOptions): boolean {
+function isOurs(live: LiveWebhookConfiguration | undefined, { own, serverNow }: DevSessionOptions): boolean {
   const state = devSessionOf(live ?? {}, serverNow());
   return state.kind !== 'none' && state.session?.id === own.id;
 }
 
 /** The first write already points the entries for our own kinds at this machine. */
-const isReverted = (live: LentConfiguration | undefined, url: string): boolean =>
+const isReverted = (live: LiveWebhookConfiguration | undefined, url: string): boolean =>
   !(live?.webhooks ?? []).some(({ clientConfig }) => clientConfig.url?.startsWith(url));
 
 const refusalOf = ({ holder, url, expiresAt }: DevSession): string =>
@@ -186,8 +184,8 @@ async function putBackOne(
 ): Promise<void> {
   const { client, own, serverNow, log } = options;
   const kind = WEBHOOK_CONFIGURATIONS[resource];
-  const live = await client.get<LentConfiguration>(kind, REF, { signal });
-  const plan = planPutBack(live, own.id, webhooks, serverNow());
+  const live = await client.get<LiveWebhookConfiguration>(kind, REF, { signal });
+  const plan = planRelease(live, own.id, webhooks, serverNow());
   switch (plan.kind) {
     case 'none':
       log.info({ resource }, 'webhook configuration is not ours any more');

@@ -9,7 +9,12 @@ import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { mayUser } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { completeWindow, objectionsTo, type Objection, type OwnRequest } from '../../restore/guard.ts';
+import {
+  completeWindow,
+  objectionsTo,
+  type Objection,
+  type OwnKindRequest,
+} from '../../restore/window-admission.ts';
 import { windowState } from '../../restore/window.ts';
 import type { Watched } from '../watch.ts';
 
@@ -70,7 +75,13 @@ export function createOwnKinds(
   };
 }
 
-function toOwnRequest({ operation, resource, userInfo, object, oldObject }: AdmissionRequest): OwnRequest {
+function toOwnRequest({
+  operation,
+  resource,
+  userInfo,
+  object,
+  oldObject,
+}: AdmissionRequest): OwnKindRequest {
   return { operation, resource: resource.resource, user: userInfo, object, oldObject };
 }
 

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { Principal } from '../../api/restore-principal.ts';
-import { GUARD_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
+import { OWN_KINDS_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -66,7 +66,7 @@ const BINDING = 'ValidatingAdmissionPolicyBinding';
 test('policy and binding are created once, and replaced when another client changes them', async () => {
   expect(await reconcile()).toEqual([`create ${POLICY}`, `create ${BINDING}`]);
   expect(await reconcile()).toEqual([]);
-  objects(validatingAdmissionPolicies).edit(GUARD_POLICY_NAME, (policy) => ({ ...policy, spec: {} }));
+  objects(validatingAdmissionPolicies).edit(OWN_KINDS_POLICY_NAME, (policy) => ({ ...policy, spec: {} }));
   expect(await reconcile()).toEqual([`replace ${POLICY}`]);
 });
 

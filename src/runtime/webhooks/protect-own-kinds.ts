@@ -5,9 +5,9 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import {
-  guardPolicy,
-  GUARD_POLICY_NAME,
-  type GuardPolicy,
+  ownKindsPolicy,
+  OWN_KINDS_POLICY_NAME,
+  type OwnKindsPolicy,
 } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -21,8 +21,8 @@ import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../con
 import type { ReplicaParts } from '../webhook-process.ts';
 import { restorersOf } from './webhook-configurations.ts';
 
-type Part = keyof GuardPolicy;
-type PartObject = GuardPolicy[Part];
+type Part = keyof OwnKindsPolicy;
+type PartObject = OwnKindsPolicy[Part];
 
 const RESOURCES: Readonly<Record<Part, Resource>> = {
   policy: validatingAdmissionPolicies,
@@ -41,7 +41,7 @@ export function createProtectOwnKindsReconciler(
 ): Reconcile {
   const ensure = async (part: Part, desired: PartObject | undefined, signal: AbortSignal): Promise<void> => {
     const kind = RESOURCES[part];
-    const name = GUARD_POLICY_NAME;
+    const name = OWN_KINDS_POLICY_NAME;
     const live = await client.get<PartObject>(kind, { name }, { signal });
     if (desired === undefined) {
       if (live === undefined) return;
@@ -59,7 +59,7 @@ export function createProtectOwnKindsReconciler(
     const served = await discovery.resolve(validatingAdmissionPolicies, signal);
     if (served?.version !== validatingAdmissionPolicies.version) return AWAIT_CHANGE;
     const restorers = restorersOf(detectors);
-    const desired = restorers.length === 0 ? undefined : guardPolicy(restorers);
+    const desired = restorers.length === 0 ? undefined : ownKindsPolicy(restorers);
     for (const part of ['policy', 'binding'] as const) await ensure(part, desired?.[part], signal);
     return requeueIn(RECHECK_MS, now());
   };
@@ -80,7 +80,7 @@ export function startProtectOwnKinds(
     signal,
   );
   const recheck = () => {
-    controller.add(GUARD_POLICY_NAME);
+    controller.add(OWN_KINDS_POLICY_NAME);
   };
   onDetectorChange(recheck, signal);
   recheck();

@@ -14,7 +14,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
-import type { LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import {
   createWebhookConfigurationsReconciler,
@@ -27,7 +27,7 @@ const now = new Date('2026-11-21T12:00:00Z');
 let serverNow: Date;
 
 let cluster: Cluster;
-let live: Record<WebhookResource, Objects<LentConfiguration>>;
+let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
 let policies: readonly CompiledPolicy[];
 let caBundle: string | undefined;
 let installed: (readonly CompiledPolicy[])[];
@@ -53,7 +53,7 @@ const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
       service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
       ownNamespace: OWN_NAMESPACE,
       matchConditions: true,
-      guardsOwnKinds: false,
+      protectsOwnKinds: false,
     },
     client: cluster.client,
     detectors: { list: () => [] },
@@ -107,7 +107,7 @@ test('a configuration without policies is empty, and equals one that the API ser
 });
 
 describe('a configuration is repaired', () => {
-  test.each<[string, (object: LentConfiguration) => LentConfiguration]>([
+  test.each<[string, (object: LiveWebhookConfiguration) => LiveWebhookConfiguration]>([
     ['whose webhooks are missing', (object) => ({ ...object, webhooks: [] })],
     [
       'that was told to ignore failures',

@@ -2,14 +2,11 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { carries, isOfHandler, type LentConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { carries, isOfHandler, type LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import {
-  webhookConfigurations,
-  WEBHOOK_CONFIGURATION_NAME,
-  type WebhookConfiguration,
-} from '../../admission/webhooks/webhook-configurations.ts';
+import { webhookConfigurations, WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { Principal } from '../../api/restore-principal.ts';
@@ -85,7 +82,7 @@ async function ensure(
 ): Promise<Ensured> {
   const kind = WEBHOOK_CONFIGURATIONS[resource];
   const ref = { name: WEBHOOK_CONFIGURATION_NAME };
-  const live = await client.get<LentConfiguration>(kind, ref, { signal });
+  const live = await client.get<LiveWebhookConfiguration>(kind, ref, { signal });
   if (live === undefined) {
     await client.create(kind, desired, { signal });
     log.info({ resource, webhooks: desired.webhooks.length }, 'created webhook configuration');
@@ -105,7 +102,7 @@ async function ensure(
   const metadata = isAbandoned ? withoutDevSession(live.metadata) : live.metadata;
   const labels = { ...metadata?.labels, ...desired.metadata?.labels };
   const next = { ...live, metadata: { ...metadata, labels }, webhooks: desired.webhooks };
-  await client.replace<LentConfiguration>(kind, next, { signal });
+  await client.replace<LiveWebhookConfiguration>(kind, next, { signal });
   const fields = { resource, webhooks: desired.webhooks.length };
   if (isAbandoned)
     log.warn({ ...fields, session: state.session }, 'took webhook configuration back from a developer');
@@ -126,7 +123,7 @@ export function configurationTarget({ config, capabilities }: Pick<Context, 'con
     service: { namespace, name: service, port: servicePort },
     ownNamespace: namespace,
     matchConditions: capabilities.matchConditions,
-    guardsOwnKinds: true,
+    protectsOwnKinds: true,
   };
 }
 

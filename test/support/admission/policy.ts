@@ -14,7 +14,7 @@ import {
 } from '../../../src/admission/policy/compile.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
-import type { Circumstances, RestoreEvidence } from '../../../src/admission/policy/world.ts';
+import type { AdmissionContext, RestoreEvidence } from '../../../src/admission/policy/world.ts';
 
 export const GROUP = 'infra.example.com';
 const NAMESPACED = ['classes', 'configmaps'];
@@ -108,7 +108,7 @@ interface Cluster {
 const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)}/${objectKey(ref)}`;
 
 /** A cluster, and what was read of it live. */
-export function clusterOf({ stored = {}, live = stored }: Cluster = {}): Circumstances & {
+export function clusterOf({ stored = {}, live = stored }: Cluster = {}): AdmissionContext & {
   readonly reads: string[];
 } {
   const reads: string[] = [];

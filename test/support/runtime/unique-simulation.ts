@@ -1,11 +1,11 @@
 /**
  * An API server, replicas and leaders in memory, whose every step waits to be called up: in whatever order, with whatever time in
- * between. What is simulated of the API server is what UniqueClaims rely on: see `admission/claim-state.ts`.
+ * between. What is simulated of the API server is what UniqueClaims rely on: see `admission/policy/unique/claim-state.ts`.
  */
 import type { CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
-import { sketchOf } from '../../../src/admission/policy/governed-summary.ts';
+import { summarise } from '../../../src/admission/policy/governed-summary.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
 import type { Claims, World } from '../../../src/admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
@@ -67,7 +67,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     namespace: 'shop',
     name,
   });
-  const claimsOf = (object: Stored) => sketchOf([policy], refOf(''), object).claims;
+  const claimsOf = (object: Stored) => summarise([policy], refOf(''), object).claims;
 
   const claimsDoor: Claims = {
     settleMs: SETTLE_MS,

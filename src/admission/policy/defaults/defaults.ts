@@ -1,14 +1,17 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { pathProblem, tryPath } from '../compile-path.ts';
+import { pathProblem, tryPath, type Problem } from '../problem.ts';
 import type { ExpressionCompiler } from '../expressions/compile-expression.ts';
-import type { CompiledDefault, CompiledMatch } from '../compiled-policy.ts';
-import type { FieldPath } from '../../../json/field-path.ts';
-import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
+import type { CompiledDefault, CompiledMatch, CompiledPolicy } from '../compiled-policy.ts';
+import { type FieldPath, fill } from '../../../json/field-path.ts';
+import { isJsonArray, isJsonObject, type JsonValue, type JsonObject } from '../../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../../json/names.ts';
-import type { Problem } from '../problem.ts';
 import { writes } from '../../review/request.ts';
 import { splitResource } from '../match/resource-pattern.ts';
 import { quote } from '../../../json/printable.ts';
+import { CelError } from '../../../cel/cel.ts';
+import { celToJson } from '../../../cel/cel-to-json.ts';
+import type { Evaluate } from '../expressions/expression.ts';
+import { MutationError } from '../mutations/mutations.ts';
 
 /** The defaults with their paths parsed, and what is wrong with them. */
 export function compileDefaults(
@@ -122,4 +125,35 @@ export function isKeptExactly(value: unknown): value is JsonValue {
     }
   }
   return true;
+}
+
+/**
+ * The object with the policy's defaults wherever they are absent. Twice is the same as once; the object itself never changes.
+ *
+ * An expression that yields null leaves its field absent.
+ *
+ * @param evaluateOn expressions that see this object
+ * @throws MutationError when an expression fails
+ */
+export function fillDefaults(
+  { name, defaults }: CompiledPolicy,
+  object: JsonObject,
+  evaluateOn: (object: JsonObject) => Evaluate,
+): JsonObject {
+  return defaults.reduce((filled, rule) => {
+    if (rule.kind === 'value') return fill(filled, rule.path, rule.value);
+    // Asked first: an expression that is not needed must not be able to fail the request.
+    if (fill(filled, rule.path, true) === filled) return filled;
+    try {
+      const value = celToJson(evaluateOn(filled)(rule.expression));
+      return value === null ? filled : fill(filled, rule.path, value);
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      throw new MutationError(
+        `the default of ${rule.path.text} could not be computed: ${error.message}`,
+        name,
+        error,
+      );
+    }
+  }, object);
 }

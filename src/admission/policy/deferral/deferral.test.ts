@@ -60,12 +60,12 @@ describe('in a restore', () => {
     ['a reference', ORPHAN, {}, 'servers/dc=datacenters.infra.example.com/gone'],
   ])(
     '%s waits where the policy says so, and the audit log has it',
-    async (_check, request, restore, spelled) => {
+    async (_check, request, restore, auditRef) => {
       const policy = restore === undefined ? {} : { restore };
       expect(await decide(request, policy)).toMatchObject({
         kind: 'allow',
         warnings: [expect.stringContaining('checked again after the restore (RestoreWindow "nightly")')],
-        auditAnnotations: { deferred: spelled, 'restore-window': 'nightly' },
+        auditAnnotations: { deferred: auditRef, 'restore-window': 'nightly' },
       });
       expect(await kindOf(request, policy, 'none')).toBe('deny');
       expect(await kindOf(request, policy, 'unknown')).toBe('retry');

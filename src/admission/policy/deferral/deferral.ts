@@ -1,20 +1,20 @@
 /** What somebody who restores a backup is let off for now, and what is said about it. */
-import { isAmong } from '../../../api/principals.ts';
-import type { Violation } from '../violation.ts';
+import { isAmong, principalProblems } from '../../../api/principals.ts';
+import type { Violation, DeferrableCheck } from '../violation.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../../review/request.ts';
-import type { Restore } from './restore-lookup.ts';
 import { shorten } from '../../../json/printable.ts';
-
-/** Checks that can wait, because what is stored shows later whether they hold; and immutability, which it does not. */
-export type DeferrableCheck = 'references' | 'unique' | 'schema' | 'rules' | 'immutable';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { parseDuration } from '../../../api/duration.ts';
+import type { Problem } from '../problem.ts';
+import type { AdmissionContext, RestoreEvidence, RestoreQuery } from '../world.ts';
 
 /** Something wrong that is let in all the same. */
 export interface Deferral {
   /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
   readonly message: string;
   /** For programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
-  readonly spelled: string;
+  readonly auditRef: string;
   /** When it is looked at again: after the restore, so long after the object was created, or never. */
   readonly again: { readonly kind: 'restore' | 'never' } | { readonly kind: 'grace'; readonly ms: number };
 }
@@ -51,7 +51,88 @@ export function isWaiting({ policy, deferrable }: Violation): boolean {
 export function deferredViolation({ policy, field, message, check, deferrable }: Violation): Deferral {
   return {
     message: `${field === '' ? '' : `${shorten(field, 256)}: `}${message}`,
-    spelled: `${policy.name}/${check ?? deferrable ?? ''}=${field}`,
+    auditRef: `${policy.name}/${check ?? deferrable ?? ''}=${field}`,
     again: { kind: deferrable === 'immutable' ? 'never' : 'restore' },
   };
+}
+
+const DEFAULT_GRACE = '5m';
+
+export function compileRestore(
+  { restore = {}, initiallyDeferred, audit }: AdmissionPolicySpec,
+  problems: Problem[],
+): Pick<CompiledPolicy, 'restore' | 'initiallyDeferred'> {
+  if (initiallyDeferred !== undefined && audit === false) {
+    const message = 'references that are deferred are looked at by the audit: leave it on';
+    problems.push({ where: 'spec.audit', message, reason: 'InvalidPolicy' });
+  }
+  const { references, unique, schema, rules, onTargetDelete, immutable, mutations } = restore;
+  return {
+    restore: {
+      defers: {
+        references: references !== 'Enforce',
+        unique: unique !== 'Enforce',
+        schema: schema === 'Defer',
+        rules: rules === 'Defer',
+      },
+      // Whoever wants references to hold during a restore wants their targets to stay.
+      defersTargetDelete:
+        onTargetDelete === undefined && references !== 'Enforce' ? undefined : onTargetDelete === 'Defer',
+      skipsImmutable: immutable === 'Skip',
+      skipsMutations: mutations !== 'Apply',
+    },
+    initiallyDeferred: compileStanding(initiallyDeferred, problems),
+  };
+}
+
+function compileStanding(
+  standing: AdmissionPolicySpec['initiallyDeferred'],
+  problems: Problem[],
+): CompiledPolicy['initiallyDeferred'] {
+  if (standing === undefined) return undefined;
+  const { principals, grace = DEFAULT_GRACE } = standing;
+  for (const problem of principalProblems(principals, 'spec.initiallyDeferred.principals')) {
+    const [where = '', ...message] = problem.split(': ');
+    problems.push({ where, message: message.join(': '), reason: 'InvalidPolicy' });
+  }
+  const graceMs = parseDuration(grace);
+  if (graceMs === undefined) {
+    const message = `"${grace}" is not a duration such as 5m or 1h30m`;
+    problems.push({ where: 'spec.initiallyDeferred.grace', message, reason: 'InvalidPolicy' });
+  }
+  return { principals, graceMs: graceMs ?? 0 };
+}
+
+/** Whether a user is restoring a backup. */
+export type Restore =
+  | { readonly kind: 'none' }
+  | ({ readonly kind: 'restoring' } & RestoreEvidence)
+  | { readonly kind: 'unknown'; readonly cause: unknown };
+
+/** Asks for the user of the request: once at most, and only when something depends on it. */
+export type RestoreLookup = () => Promise<Restore>;
+
+/** What the stores know without asking. */
+export function knownRestore(
+  request: RestoreQuery,
+  { knownRestore: find }: AdmissionContext['world'],
+): Restore {
+  const evidence = find?.(request);
+  return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
+}
+
+export function createRestoreLookup(
+  request: RestoreQuery,
+  { world, signal }: Pick<AdmissionContext, 'world' | 'signal'>,
+): RestoreLookup {
+  let asked: Promise<Restore> | undefined;
+  const ask = async (): Promise<Restore> => {
+    try {
+      const evidence = await world.restoreEvidence(request, signal);
+      return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
+    } catch (cause) {
+      return { kind: 'unknown', cause };
+    }
+  };
+  return () => (asked ??= ask());
 }

@@ -1,6 +1,15 @@
-import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
-import type { CompiledPolicy } from '../compiled-policy.ts';
-import { NAMESPACES } from '../compile-targets.ts';
+import { isObjectName, isDnsLabel } from '../../../json/names.ts';
+import type { Problem } from '../problem.ts';
+import { type Resolve, clusterScoped } from '../match/compile-match.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import {
+  groupResourceName,
+  type KubeObject,
+  type ObjectRef,
+  type GroupResource,
+} from '../../../json/kube-object.ts';
+import type { CompiledPolicy, CompiledMatch, CompiledParams } from '../compiled-policy.ts';
+import { NAMESPACES } from '../object-ref.ts';
 import type { Inputs, Reads } from './expression.ts';
 import { readReferences, type FoundReference } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -10,7 +19,7 @@ import type { World } from '../world.ts';
 /** What expressions see of the cluster. */
 export type ClusterInputs = Pick<Inputs, 'namespaceObject' | 'params' | 'refs'>;
 
-export interface Surroundings {
+export interface Bindings {
   readonly inputs: ClusterInputs;
   /** What is named and certainly not there. */
   readonly missing: { readonly refs: boolean; readonly params: ObjectRef | undefined };
@@ -18,7 +27,7 @@ export interface Surroundings {
   readonly fromCache: boolean;
 }
 
-export const NO_SURROUNDINGS: Surroundings = {
+export const NO_BINDINGS: Bindings = {
   inputs: {},
   missing: { refs: false, params: undefined },
   fromCache: false,
@@ -42,7 +51,7 @@ export async function gather(
   world: Pick<World, 'find' | 'read'>,
   from: 'store' | 'api',
   signal: AbortSignal,
-): Promise<Surroundings> {
+): Promise<Bindings> {
   let fromCache = false;
   const look = async (ref: ObjectRef): Promise<KubeObject | undefined> => {
     const known = from === 'store' ? world.find(ref) : undefined;
@@ -108,8 +117,35 @@ function bound(
   return Object.fromEntries(refs);
 }
 
-/** e.g. `datacenters.infra.example.com "fra1" in namespace "store"` */
-export function describeRef(ref: ObjectRef): string {
-  const where = ref.namespace === undefined ? '' : ` in namespace ${quote(ref.namespace)}`;
-  return `${groupResourceName(ref)} ${quote(ref.name)}${where}`;
+/** The object that expressions see as `params`, and what is wrong with it. */
+export function compileParams(
+  { params }: AdmissionPolicySpec,
+  match: CompiledMatch,
+  resolve: Resolve,
+  problems: Problem[],
+): CompiledParams | undefined {
+  if (params === undefined) return undefined;
+  const { name, namespace, whenMissing = 'Deny' } = params;
+  const target: GroupResource = { group: params.apiGroup ?? '', resource: params.resource };
+  const report = (field: string, message: string) => {
+    problems.push({ reason: 'InvalidPolicy', where: `spec.params${field}`, message });
+  };
+  if (!isObjectName(target, name)) report('.name', `${quote(name)} cannot be the name of an object`);
+  if (namespace !== undefined && !isDnsLabel(namespace))
+    report('.namespace', `${quote(namespace)} cannot be the name of a namespace`);
+  const resolved = resolve(target);
+  if (resolved === undefined) {
+    const message = `the API server serves no ${groupResourceName(target)}: install its CustomResourceDefinition, or correct the name`;
+    problems.push({ reason: 'UnknownTarget', where: 'spec.params', message });
+    return undefined;
+  }
+  const { namespaced } = resolved;
+  if (!namespaced && namespace !== undefined) report('.namespace', 'the kind is cluster-scoped: remove it');
+  const homeless = namespaced && namespace === undefined ? clusterScoped(match, resolve) : undefined;
+  if (homeless !== undefined)
+    report(
+      '.namespace',
+      `is missing: ${groupResourceName(homeless)} has no namespace in which the object could be`,
+    );
+  return { target, name, namespace, namespaced, whenMissing };
 }

@@ -4,7 +4,7 @@ import { celValue } from '../../../cel/cel-value.ts';
 import { lazyCelMap } from '../../../cel/maps.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
-/** What of its surroundings an expression reads, the variables that it uses included. */
+/** What of its bindings an expression reads, the variables that it uses included. */
 export interface Reads {
   readonly oldObject: boolean;
   readonly request: boolean;

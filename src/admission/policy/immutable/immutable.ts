@@ -1,4 +1,6 @@
-import type { CompiledPolicy } from '../compiled-policy.ts';
+import { type Problem, tryPath, pathProblem } from '../problem.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { CompiledPolicy, CompiledMatch, CompiledImmutable } from '../compiled-policy.ts';
 import { valuesAt, type FieldPath } from '../../../json/field-path.ts';
 import { isEqual, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -41,4 +43,45 @@ function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {
 /** Messages end up in logs and events, where the data of a Secret has no place. */
 function isSecret({ resource }: AdmissionRequest): boolean {
   return resource.group === '' && resource.resource === 'secrets';
+}
+
+/** The immutable fields with their paths parsed, and what is wrong with them. */
+export function compileImmutable(
+  { validate }: AdmissionPolicySpec,
+  match: CompiledMatch,
+): { readonly immutable: readonly CompiledImmutable[]; readonly problems: readonly Problem[] } {
+  const problems: Problem[] = [];
+  const parse = (texts: readonly string[], list: string, from: CompiledImmutable['from']) =>
+    texts.flatMap((text, index): readonly CompiledImmutable[] => {
+      const where = `spec.validate.${list}[${index}]`;
+      const path = tryPath(text, where, problems);
+      const flaw = path === undefined ? undefined : immutableFlaw(path);
+      if (flaw !== undefined) problems.push(pathProblem(where, flaw));
+      return path === undefined ? [] : [{ path, from }];
+    });
+  const immutable = [
+    ...parse(validate?.immutable ?? [], 'immutable', 'first-value'),
+    ...parse(validate?.immutableFromCreation ?? [], 'immutableFromCreation', 'creation'),
+  ];
+  if (immutable.length > 0 && !match.operations.includes('UPDATE')) {
+    problems.push({
+      reason: 'InvalidPolicy',
+      where: 'spec.match.operations',
+      message: 'has no UPDATE, so immutable fields would never be checked: add it',
+    });
+  }
+  return { immutable, problems };
+}
+
+function immutableFlaw({ segments }: FieldPath): string | undefined {
+  const [first, second] = segments;
+  if (segments.some(({ kind }) => kind === 'each')) {
+    return 'elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list';
+  }
+  if (first?.kind !== 'field') return 'starts inside a list: start with a field such as spec';
+  const isMap = second?.kind === 'field' && (second.name === 'labels' || second.name === 'annotations');
+  if (first.name === 'metadata' && !isMap) {
+    return 'the API server changes metadata itself with every write: only labels and annotations can be immutable';
+  }
+  return undefined;
 }

@@ -1,3 +1,4 @@
+import type { GroupResource } from '../../../json/kube-object.ts';
 import type { PolicyMatch } from '../../../api/policy-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
@@ -6,7 +7,7 @@ import { isDnsLabel, isDnsSubdomain, isQualifiedName } from '../../../json/names
 import type { Problem } from '../problem.ts';
 import type { Operation } from '../../review/request.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
-import { guardScope } from './lockout.ts';
+import { scopeLockoutProblems } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';
 
 interface MatchEnvironment {
@@ -54,7 +55,7 @@ export function compileMatch(
         ...problem,
       })),
       ...conditionProblems(match, environment),
-      ...guardScope(match, environment.ownNamespace),
+      ...scopeLockoutProblems(match, environment.ownNamespace),
     ],
   };
 }
@@ -107,4 +108,19 @@ function conditionProblems(
       ...(expression.trim() === '' ? [invalid('expression', 'is empty: write a CEL expression')] : []),
     ];
   });
+}
+
+/** What discovery knows of a resource; undefined when the API server does not serve it. */
+export type Resolve = (
+  target: GroupResource,
+) => { readonly kind: string; readonly namespaced: boolean } | undefined;
+
+/** A governed resource that is known to have no namespace. One that the API server does not serve yet is no mistake. */
+export function clusterScoped(
+  { apiGroups, resources }: CompiledMatch,
+  resolve: Resolve,
+): GroupResource | undefined {
+  return apiGroups
+    .flatMap((group) => resources.map((resource) => ({ group, resource })))
+    .find((resource) => resolve(resource)?.namespaced === false);
 }

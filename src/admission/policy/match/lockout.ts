@@ -104,7 +104,7 @@ const PROTECTED_DELETIONS: readonly Protected[] = [
 ];
 
 /** Refuses to hold on to targets whose deletion the cluster, or Gatehouse, cannot do without. */
-export function guardDeletion(
+export function deletionLockoutProblems(
   { group, resource }: GroupResource,
   failurePolicy: CompiledMatch['failurePolicy'],
   where: string,
@@ -122,7 +122,7 @@ export function guardDeletion(
 }
 
 /** Refuses scopes with which a policy, or Gatehouse being down, would lock the cluster or Gatehouse out. */
-export function guardScope(match: CompiledMatch, ownNamespace: string): readonly Problem[] {
+export function scopeLockoutProblems(match: CompiledMatch, ownNamespace: string): readonly Problem[] {
   return [...guardGroups(match), ...guardResources(match), ...guardNamespaces(match, ownNamespace)];
 }
 

@@ -1,8 +1,15 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ExpressionCompiler } from '../expressions/compile-expression.ts';
-import type { CompiledMatch, CompiledMutation } from '../compiled-policy.ts';
+import type { CompiledMatch, CompiledMutation, CompiledPolicy } from '../compiled-policy.ts';
 import type { Problem } from '../problem.ts';
 import { writes } from '../../review/request.ts';
+import { CelError } from '../../../cel/cel.ts';
+import { celToJson } from '../../../cel/cel-to-json.ts';
+import type { Evaluate } from '../expressions/expression.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
+import { mergeInto } from '../../../json/merge-patch.ts';
+import { quote } from '../../../json/printable.ts';
 
 /** The mutations, and what is wrong with them. */
 export function compileMutations(
@@ -27,4 +34,100 @@ export function compileMutations(
       return change === undefined ? [] : [{ name, type, condition: when, change }];
     },
   );
+}
+
+/**
+ * The object with the policy's mutations in their order, each of which sees what those before it did.
+ *
+ * @param evaluateOn expressions that see this object
+ * @throws MutationError when an expression fails, or what it yields cannot be applied
+ */
+export function applyMutations(
+  { name, mutations }: CompiledPolicy,
+  object: JsonObject,
+  evaluateOn: (object: JsonObject) => Evaluate,
+): JsonObject {
+  return mutations.reduce((current, mutation) => {
+    try {
+      return applyOne(mutation, current, evaluateOn(current));
+    } catch (error) {
+      if (!(error instanceof CelError || error instanceof InvalidChange)) throw error;
+      throw new MutationError(`mutation ${mutation.name}: ${error.message}`, name, error);
+    }
+  }, object);
+}
+
+class InvalidChange extends Error {
+  override name = 'InvalidChange';
+}
+
+function applyOne(
+  { type, condition, change }: CompiledMutation,
+  object: JsonObject,
+  evaluate: Evaluate,
+): JsonObject {
+  if (condition !== undefined && evaluate(condition) !== true) return object;
+  const made = celToJson(evaluate(change));
+  const changed = type === 'Merge' ? merged(object, made) : patched(object, made);
+  const moved = IDENTITY.find((path) => textAt(object, path) !== textAt(changed, path));
+  if (moved === undefined) return changed;
+  throw new InvalidChange(`${moved.join('.')} is who the object is, and cannot be changed`);
+}
+
+const IDENTITY = [
+  ['apiVersion'],
+  ['kind'],
+  ['metadata', 'name'],
+  ['metadata', 'namespace'],
+  ['metadata', 'uid'],
+];
+
+function textAt(object: JsonObject, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (isJsonObject(value) ? ownValue(value, key) : undefined),
+    object,
+  );
+}
+
+function merged(object: JsonObject, change: JsonValue): JsonObject {
+  if (isJsonObject(change)) return mergeInto(object, change);
+  throw new InvalidChange(`the expression yields ${quote(change)}, and a merge needs an object`);
+}
+
+function patched(object: JsonObject, change: JsonValue): JsonObject {
+  if (!isJsonArray(change)) {
+    throw new InvalidChange(
+      `the expression yields ${quote(change)}, and a JSON patch needs a list of operations`,
+    );
+  }
+  try {
+    return applyPatch(object, change.map(operationOf));
+  } catch (error) {
+    if (error instanceof InvalidChange) throw error;
+    throw new InvalidChange(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function operationOf(item: JsonValue, index: number): PatchOperation {
+  const op = isJsonObject(item) ? ownValue(item, 'op') : undefined;
+  const path = isJsonObject(item) ? ownValue(item, 'path') : undefined;
+  const value = isJsonObject(item) && Object.hasOwn(item, 'value') ? item.value : undefined;
+  if (typeof path === 'string' && op === 'remove') return { op, path };
+  if (typeof path === 'string' && (op === 'add' || op === 'replace') && value !== undefined)
+    return { op, path, value };
+  throw new InvalidChange(
+    `operation ${index} is not one of {op: add or replace, path, value} and {op: remove, path}`,
+  );
+}
+
+/** What a policy would change cannot be computed, or cannot be done. The message is for users. */
+export class MutationError extends Error {
+  override name = 'MutationError';
+  /** The name of the policy. */
+  readonly policy: string;
+
+  constructor(message: string, policy: string, cause?: unknown) {
+    super(message, { cause });
+    this.policy = policy;
+  }
 }

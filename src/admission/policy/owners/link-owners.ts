@@ -4,8 +4,8 @@ import { mayOwnAgain } from '../../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { createRestoreLookup } from '../deferral/restore-lookup.ts';
-import type { Circumstances, LiveOwner, Owners } from '../world.ts';
+import { createRestoreLookup } from '../deferral/deferral.ts';
+import type { AdmissionContext, LiveOwner, Owners } from '../world.ts';
 import { dropped, type KeptOwners } from './preserve-owners.ts';
 import { selfOf, withOwners, withRecord } from './owner-annotation.ts';
 
@@ -20,7 +20,7 @@ export async function linkOwners(
   request: AdmissionRequest,
   object: JsonObject,
   { refs }: OwnerRecord,
-  { world, signal }: Pick<Circumstances, 'world' | 'signal'>,
+  { world, signal }: Pick<AdmissionContext, 'world' | 'signal'>,
 ): Promise<Extract<KeptOwners, { kind: 'kept' }>> {
   const restore = await createRestoreLookup(request, { world, signal })();
   const waiting = { kind: 'kept', object, warnings: [] } as const;

@@ -1,27 +1,27 @@
+import { isBeingDeleted } from '../object-metadata.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import { isEqual, isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import {
   readReferences,
-  targetKey,
   type BrokenReference,
   type FoundReference,
   type ReadReferences,
 } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
-import { describeRef } from '../expressions/bindings.ts';
+import { describeRef, targetKey } from '../object-ref.ts';
 import type { World } from '../world.ts';
 import type { Violation } from '../violation.ts';
 
 /** A reference whose target the store does not hold: it may be missing, or the store may be late. */
-export interface UnseenReference extends FoundReference {
+export interface UnresolvedReference extends FoundReference {
   readonly policy: CompiledPolicy;
 }
 
 export interface ReferenceFindings {
   /** Wrong whatever there is in the cluster. */
   readonly violations: readonly Violation[];
-  readonly unseen: readonly UnseenReference[];
+  readonly unseen: readonly UnresolvedReference[];
 }
 
 /**
@@ -61,13 +61,8 @@ export function checkReferences(
   };
 }
 
-export function isBeingDeleted(object: JsonObject): boolean {
-  const metadata = ownValue(object, 'metadata');
-  return isJsonObject(metadata) && (ownValue(metadata, 'deletionTimestamp') ?? undefined) !== undefined;
-}
-
 /** The violation that an unseen reference is once its target is known to be missing. */
-export function missingTarget({ policy, reference, field, target }: UnseenReference): Violation {
+export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
   const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeRef(target)}; create it first, or correct the name (reference ${reference.name})`;
   return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }

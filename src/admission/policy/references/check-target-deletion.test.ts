@@ -7,7 +7,7 @@ import type { Decision } from '../../review/decision.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import { deleteRequest, GROUP, NIGHTLY, policyOf } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { guardTarget } from './check-target-deletion.ts';
+import { checkTargetDeletion } from './check-target-deletion.ts';
 import type { RestoreEvidence, World } from '../world.ts';
 
 /** Servers and namespaces, live; by name. */
@@ -80,7 +80,7 @@ function deletion(change: Partial<AdmissionRequest> = {}, metadata: JsonObject =
 }
 
 const judge = (request = deletion(), policies: readonly CompiledPolicy[] = [policy()]): Promise<Decision> =>
-  guardTarget(request, policies, {
+  checkTargetDeletion(request, policies, {
     world: worldOf(),
     signal: new AbortController().signal,
     now: Date.parse('2026-11-21T12:00:00Z'),

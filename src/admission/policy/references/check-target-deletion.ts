@@ -1,22 +1,22 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
-import { exemptionOf } from '../exceptions/exemption.ts';
-import { isBeingDeleted } from './check-references.ts';
-import { NO_REMARKS } from '../rules/notices.ts';
-import { selfOf } from '../unique/check-unique.ts';
+import { exemptionOf } from '../exceptions/exceptions.ts';
+import { isBeingDeleted, metadataField } from '../object-metadata.ts';
+import { NO_NOTICES } from '../rules/notices.ts';
+
 import type { Violation } from '../violation.ts';
-import { NAMESPACES } from '../compile-targets.ts';
+import { NAMESPACES, describeRef, targetKey, requestedObject } from '../object-ref.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { ALLOWED, type Decision } from '../../review/decision.ts';
-import { isGovernedNow } from '../match/governed-now.ts';
-import { restricting } from '../../webhooks/policy-entries.ts';
+import { isGovernedNow } from '../match/object-scope.ts';
+
 import { isJsonArray, isJsonObject, ownValue } from '../../../json/json.ts';
-import { referencesOf, targetKey } from './read-references.ts';
+import { referencesOf, restrictingReferences } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { createRestoreLookup } from '../deferral/restore-lookup.ts';
+import { createRestoreLookup } from '../deferral/deferral.ts';
 import { shorten } from '../../../json/printable.ts';
-import { describeRef } from '../expressions/bindings.ts';
+
 import { toDecision, type Findings, type Undecided } from '../findings.ts';
-import type { Circumstances } from '../world.ts';
+import type { AdmissionContext } from '../world.ts';
 
 /** A place that still names the target. */
 interface Referral {
@@ -47,16 +47,16 @@ const AT_ONCE = 8;
  * The stores say who might; only who is read live and still does counts. Nobody counts who goes anyway: who is being deleted, who is
  * in a namespace that is being deleted together with the target, and who is owned by the target alone and so collected after it.
  */
-export async function guardTarget(
+export async function checkTargetDeletion(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
 ): Promise<Decision> {
   const { operation, oldObject, name } = request;
   if (operation !== 'DELETE' || name === undefined) return ALLOWED;
   // It was let go before; whoever deletes it once more changes nothing.
   if (oldObject !== undefined && isBeingDeleted(oldObject)) return ALLOWED;
-  const target = selfOf(request);
+  const target = requestedObject(request);
   const suspects = circumstances.world.governed?.referrers(target, policies);
   if (suspects === undefined) return toDecision({ ...NO_FINDINGS, ...notListed(policies, target) });
   if (suspects.length === 0) return ALLOWED;
@@ -80,7 +80,7 @@ const NO_FINDINGS: Findings = {
   deferred: [],
   window: undefined,
   cause: undefined,
-  remarks: NO_REMARKS,
+  notices: NO_NOTICES,
   exceptions: [],
 };
 
@@ -89,7 +89,7 @@ async function decide(
   target: ObjectRef,
   objections: readonly Objection[],
   unknown: readonly { readonly policy: CompiledPolicy; readonly cause: unknown }[],
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
 ): Promise<Decision> {
   const standing = objections.filter(({ referrals }) => referrals.length > 0);
   const isDeferrable = ({ policy }: { readonly policy: CompiledPolicy }) =>
@@ -117,7 +117,7 @@ async function decide(
     unchecked: undecided.filter((one) => !isStrict(one)).map(({ policy }) => toUndecided(policy, target)),
     deferred: deferred.map((one) => ({
       message: describe(target, one),
-      spelled: spell(one.policy, target),
+      auditRef: spell(one.policy, target),
       again: { kind: 'restore' },
     })),
     window: restoring && deferred.length > 0 ? restore.window : undefined,
@@ -131,7 +131,7 @@ async function objectionOf(
   target: ObjectRef,
   suspects: readonly ObjectRef[],
   request: AdmissionRequest,
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
 ): Promise<Objection> {
   const { apiGroups, resources } = policy.match;
   const governed = suspects.filter(
@@ -168,14 +168,16 @@ async function referralOf(
   target: ObjectRef,
   suspect: ObjectRef,
   request: AdmissionRequest,
-  { world, signal, now }: Circumstances,
+  { world, signal, now }: AdmissionContext,
 ): Promise<Looked> {
   if (targetKey(suspect) === targetKey(target)) return NOTHING;
   const live = await world.read(suspect, signal, policy.match.apiVersions);
   if (!isJsonObject(live) || isBeingDeleted(live)) return NOTHING;
-  const naming = referencesOf({ references: restricting(policy.references) }, live, suspect.namespace).filter(
-    (found) => targetKey(found.target) === targetKey(target),
-  );
+  const naming = referencesOf(
+    { references: restrictingReferences(policy.references) },
+    live,
+    suspect.namespace,
+  ).filter((found) => targetKey(found.target) === targetKey(target));
   if (naming.length === 0 || goesWith(live, request)) return NOTHING;
   // Exceptions are for users, and for objects that refer: what they spare may lose its target.
   const { spares, names } = exemptionOf(
@@ -196,11 +198,11 @@ async function referralOf(
 
 /** The garbage collector deletes it after its only owner, unless it is told to leave orphans. */
 function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
-  const uid = metadataOf(oldObject, 'uid');
+  const uid = metadataField(oldObject, 'uid');
   const owners = metadata?.ownerReferences ?? [];
   if (typeof uid !== 'string' || owners.length === 0 || !owners.every((owner) => owner.uid === uid))
     return false;
-  const finalizers = metadataOf(oldObject, 'finalizers');
+  const finalizers = metadataField(oldObject, 'finalizers');
   const orphans =
     (options !== undefined &&
       (ownValue(options, 'propagationPolicy') === 'Orphan' ||
@@ -213,17 +215,12 @@ function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionReq
 async function sharesDoomedNamespace(
   { namespace }: ObjectRef,
   target: ObjectRef,
-  { read }: Circumstances['world'],
+  { read }: AdmissionContext['world'],
   signal: AbortSignal,
 ): Promise<boolean> {
   if (namespace === undefined || namespace !== target.namespace) return false;
   const found = await read({ ...NAMESPACES, namespace: undefined, name: namespace }, signal);
   return found === undefined || found.metadata?.deletionTimestamp !== undefined;
-}
-
-function metadataOf(object: AdmissionRequest['oldObject'], key: string): unknown {
-  const metadata = object === undefined ? undefined : ownValue(object, 'metadata');
-  return isJsonObject(metadata) ? ownValue(metadata, key) : undefined;
 }
 
 function toViolation(target: ObjectRef, objection: Objection): Violation {
@@ -244,7 +241,7 @@ function describe(target: ObjectRef, { referrals, unread }: Objection): string {
 
 function toUndecided(policy: CompiledPolicy, target: ObjectRef): Undecided {
   const message = `could not find out whether something still names ${describeRef(target)}`;
-  return { policy, message, spelled: spell(policy, target) };
+  return { policy, message, auditRef: spell(policy, target) };
 }
 
 function notListed(

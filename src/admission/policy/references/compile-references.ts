@@ -1,58 +1,12 @@
+import { type Resolve, clusterScoped } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
-import { pathProblem, tryPath } from '../compile-path.ts';
+import { pathProblem, tryPath, type Problem } from '../problem.ts';
 import type { CompiledImmutable, CompiledMatch, CompiledReference } from '../compiled-policy.ts';
 import { liesBeside, type FieldPath } from '../../../json/field-path.ts';
-import type { Problem } from '../problem.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
-import { guardDeletion } from '../match/lockout.ts';
-
-/** What discovery knows of a resource; undefined when the API server does not serve it. */
-export type Resolve = (
-  target: GroupResource,
-) => { readonly kind: string; readonly namespaced: boolean } | undefined;
-
-/** The immutable fields with their paths parsed, and what is wrong with them. */
-export function compileImmutable(
-  { validate }: AdmissionPolicySpec,
-  match: CompiledMatch,
-): { readonly immutable: readonly CompiledImmutable[]; readonly problems: readonly Problem[] } {
-  const problems: Problem[] = [];
-  const parse = (texts: readonly string[], list: string, from: CompiledImmutable['from']) =>
-    texts.flatMap((text, index): readonly CompiledImmutable[] => {
-      const where = `spec.validate.${list}[${index}]`;
-      const path = tryPath(text, where, problems);
-      const flaw = path === undefined ? undefined : immutableFlaw(path);
-      if (flaw !== undefined) problems.push(pathProblem(where, flaw));
-      return path === undefined ? [] : [{ path, from }];
-    });
-  const immutable = [
-    ...parse(validate?.immutable ?? [], 'immutable', 'first-value'),
-    ...parse(validate?.immutableFromCreation ?? [], 'immutableFromCreation', 'creation'),
-  ];
-  if (immutable.length > 0 && !match.operations.includes('UPDATE')) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message: 'has no UPDATE, so immutable fields would never be checked: add it',
-    });
-  }
-  return { immutable, problems };
-}
-
-function immutableFlaw({ segments }: FieldPath): string | undefined {
-  const [first, second] = segments;
-  if (segments.some(({ kind }) => kind === 'each')) {
-    return 'elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list';
-  }
-  if (first?.kind !== 'field') return 'starts inside a list: start with a field such as spec';
-  const isMap = second?.kind === 'field' && (second.name === 'labels' || second.name === 'annotations');
-  if (first.name === 'metadata' && !isMap) {
-    return 'the API server changes metadata itself with every write: only labels and annotations can be immutable';
-  }
-  return undefined;
-}
+import { deletionLockoutProblems } from '../match/lockout.ts';
 
 /** The references with their paths parsed and their targets resolved, and what is wrong with them. */
 export function compileReferences(
@@ -111,7 +65,7 @@ function compileReference(
   }
   const restrictsDelete = rule.onTargetDelete === 'Restrict';
   if (restrictsDelete)
-    problems.push(...guardDeletion(target, match.failurePolicy, `${where}.onTargetDelete`));
+    problems.push(...deletionLockoutProblems(target, match.failurePolicy, `${where}.onTargetDelete`));
   if (path === undefined || resolved === undefined) return undefined;
 
   const flaw = namespaceFlaw(path, namespacePath, resolved.namespaced, match, resolve);
@@ -150,14 +104,4 @@ function namespaceFlaw(
         reason: 'InvalidPath',
         message: 'up to its last [*] it has to read like path, so that each name has one namespace',
       };
-}
-
-/** A governed resource that is known to have no namespace. One that the API server does not serve yet is no mistake. */
-export function clusterScoped(
-  { apiGroups, resources }: CompiledMatch,
-  resolve: Resolve,
-): GroupResource | undefined {
-  return apiGroups
-    .flatMap((group) => resources.map((resource) => ({ group, resource })))
-    .find((resource) => resolve(resource)?.namespaced === false);
 }

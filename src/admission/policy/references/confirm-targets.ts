@@ -1,5 +1,5 @@
-import type { UnseenReference } from './check-references.ts';
-import { targetKey } from './read-references.ts';
+import type { UnresolvedReference } from './check-references.ts';
+import { targetKey } from '../object-ref.ts';
 import type { World } from '../world.ts';
 
 /** Live reads at a time for one request. */
@@ -8,13 +8,13 @@ const AT_ONCE = 16;
 const ENOUGH_MISSING = 16;
 
 /** What live reads say about references that the store could not vouch for. */
-export interface Confirmed {
+export interface ConfirmedTargets {
   /** The target certainly does not exist. */
-  readonly missing: readonly UnseenReference[];
+  readonly missing: readonly UnresolvedReference[];
   /** The API server could not be asked. */
-  readonly unknown: readonly UnseenReference[];
+  readonly unknown: readonly UnresolvedReference[];
   /** Left out, because enough others are missing. */
-  readonly unread: readonly UnseenReference[];
+  readonly unread: readonly UnresolvedReference[];
   /** Why `unknown` is, for the log. */
   readonly cause: unknown;
 }
@@ -22,11 +22,14 @@ export interface Confirmed {
 type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown'; readonly cause: unknown };
 
 /** Reads targets from the API server, each once a request, however many fields and policies name it. */
-export type LiveLookup = (references: readonly UnseenReference[]) => Promise<Confirmed>;
+export type ConfirmTargets = (references: readonly UnresolvedReference[]) => Promise<ConfirmedTargets>;
 
-export function createLiveLookup({ confirm }: Pick<World, 'confirm'>, signal: AbortSignal): LiveLookup {
+export function createTargetConfirmer(
+  { confirm }: Pick<World, 'confirm'>,
+  signal: AbortSignal,
+): ConfirmTargets {
   const asked = new Map<string, Promise<Answer>>();
-  const ask = (reference: UnseenReference): Promise<Answer> => {
+  const ask = (reference: UnresolvedReference): Promise<Answer> => {
     const key = targetKey(reference.target);
     const answer = asked.get(key) ?? answerOf(() => confirm(reference.target, signal));
     asked.set(key, answer);
@@ -34,8 +37,8 @@ export function createLiveLookup({ confirm }: Pick<World, 'confirm'>, signal: Ab
   };
 
   return async (references) => {
-    const missing: UnseenReference[] = [];
-    const unknown: UnseenReference[] = [];
+    const missing: UnresolvedReference[] = [];
+    const unknown: UnresolvedReference[] = [];
     let cause: unknown;
     const byTarget = [...Map.groupBy(references, ({ target }) => targetKey(target)).values()];
     let read = 0;
@@ -68,9 +71,9 @@ async function answerOf(read: () => Promise<unknown>): Promise<Answer> {
 
 /** Answers arrive in any order; messages keep that of the policies and fields. */
 function inOrder(
-  some: readonly UnseenReference[],
-  all: readonly UnseenReference[],
-): readonly UnseenReference[] {
+  some: readonly UnresolvedReference[],
+  all: readonly UnresolvedReference[],
+): readonly UnresolvedReference[] {
   const wanted = new Set(some);
   return all.filter((reference) => wanted.has(reference));
 }

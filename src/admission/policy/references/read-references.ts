@@ -1,4 +1,4 @@
-import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import {
   besides,
@@ -8,11 +8,12 @@ import {
   type FieldPath,
   type FieldValue,
 } from '../../../json/field-path.ts';
-import { ownValue, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { isDnsLabel, isObjectName } from '../../../json/names.ts';
 import { quote } from '../../../json/printable.ts';
+import { metadataText } from '../object-metadata.ts';
 
-/** A field that names a target which could exist. */
+/** A field that names a target. The target may or may not exist. */
 export interface FoundReference {
   readonly reference: CompiledReference;
   /** e.g. `spec.disks[1].class` */
@@ -20,11 +21,10 @@ export interface FoundReference {
   readonly target: ObjectRef;
 }
 
-/** A field that cannot name any target, whatever there is in the cluster. */
+/** A field whose value cannot be the name of any target. */
 export interface BrokenReference {
   readonly reference: CompiledReference;
   readonly field: string;
-  /** What it holds. */
   readonly value: JsonValue;
   /** e.g. `is a list, not a name` */
   readonly flaw: string;
@@ -36,10 +36,9 @@ export interface ReadReferences {
 }
 
 /**
- * Every object that `object` names by the references of the policy. An absent field, null and an empty string name none.
+ * Every target that `object` names through the references of the policy. An absent field, null and an empty string name no target.
  *
- * The target is in the namespace that the field at `namespacePath` holds; without one, in that of the object itself; a
- * cluster-scoped target in none.
+ * The namespace of a namespaced target comes from the field at `namespacePath`, or else from the object itself.
  */
 export function referencesOf(
   policy: Pick<CompiledPolicy, 'references'>,
@@ -50,14 +49,14 @@ export function referencesOf(
 }
 
 /**
- * {@link referencesOf}, and the fields that cannot name anything.
+ * Like {@link referencesOf}, with the fields that cannot name a target.
  *
- * @param ownNamespace of the object, where its metadata may not say it: the object of a subresource, for example.
+ * @param ownNamespace the namespace of the object; its metadata may lack it, for example in the object of a subresource
  */
 export function readReferences(
   { references }: Pick<CompiledPolicy, 'references'>,
   object: JsonObject | KubeObject,
-  ownNamespace: string | undefined = namespaceOf(object),
+  ownNamespace: string | undefined = metadataText(object, 'namespace'),
 ): ReadReferences {
   const found: FoundReference[] = [];
   const broken: BrokenReference[] = [];
@@ -70,11 +69,6 @@ export function readReferences(
     }
   }
   return { found, broken };
-}
-
-/** One text for each target: two references to the same one have the same. */
-export function targetKey(target: ObjectRef): string {
-  return `${groupResourceName(target)}/${target.namespace ?? ''}/${target.name}`;
 }
 
 function readReference(
@@ -104,13 +98,13 @@ function readReference(
     return { reference, field, target: { ...target, namespace, name: value } };
   }
   const where = reference.namespacePath?.text ?? 'metadata.namespace';
-  const flaw = `${quote(value)} names a ${targetKind} in no namespace: ${where} holds ${
-    namespace === undefined ? 'none' : `${quote(namespace)}, which is not the name of one`
+  const flaw = `${quote(value)} names a ${targetKind} without a namespace: ${where} ${
+    namespace === undefined ? 'is not set' : `holds ${quote(namespace)}, which is not a valid namespace`
   }`;
   return { reference, field, value, flaw };
 }
 
-/** Beside the field: where the path of the namespace says `[*]`, the element in which the name stands. */
+/** Each `[*]` in the path of the namespace stands for the list element that holds the name. */
 function namespaceFor(
   path: FieldPath | undefined,
   keys: ConcretePath,
@@ -125,8 +119,9 @@ function isBlank(value: JsonValue): boolean {
   return value === null || value === '';
 }
 
-function namespaceOf(object: object): string | undefined {
-  const metadata = ownValue(object, 'metadata');
-  const namespace = isJsonObject(metadata) ? ownValue(metadata, 'namespace') : undefined;
-  return typeof namespace === 'string' && namespace !== '' ? namespace : undefined;
+/** The references that block the deletion of their targets. */
+export function restrictingReferences(
+  references: readonly CompiledReference[],
+): readonly CompiledReference[] {
+  return references.filter(({ restrictsDelete }) => restrictsDelete);
 }

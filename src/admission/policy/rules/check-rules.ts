@@ -2,9 +2,10 @@ import { CelError } from '../../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { describeRef, readsCluster, type Surroundings } from '../expressions/bindings.ts';
-import type { Exemption } from '../exceptions/exemption.ts';
-import { isBeingDeleted } from '../references/check-references.ts';
+import { readsCluster, type Bindings } from '../expressions/bindings.ts';
+import { describeRef } from '../object-ref.ts';
+import type { Exemption } from '../exceptions/exceptions.ts';
+import { isBeingDeleted } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
 
 export interface RuleFindings {
@@ -20,7 +21,7 @@ const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTo
 export function checkRules(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  { missing }: Pick<Surroundings, 'missing'>,
+  { missing }: Pick<Bindings, 'missing'>,
   evaluate: Evaluate,
   exemption: Exemption,
 ): RuleFindings {

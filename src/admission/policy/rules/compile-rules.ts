@@ -1,9 +1,8 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ExpressionCompiler } from '../expressions/compile-expression.ts';
-import { tryPath } from '../compile-path.ts';
+import { tryPath, type Problem } from '../problem.ts';
 import type { CompiledAuditAnnotation, CompiledRule, CompiledWarning } from '../compiled-policy.ts';
 import { RESERVED_AUDIT_KEYS } from '../../review/decision.ts';
-import type { Problem } from '../problem.ts';
 
 const WITH_REFS = { refs: true } as const;
 

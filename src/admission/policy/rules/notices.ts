@@ -5,31 +5,31 @@ import type { AuditAnnotations } from '../../review/decision.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
 import { stringifyJson } from '../../../json/json.ts';
 import { shorten } from '../../../json/printable.ts';
-import type { Surroundings } from '../expressions/bindings.ts';
+import type { Bindings } from '../expressions/bindings.ts';
 import { attempt } from './check-rules.ts';
 
 /** What a policy says beside its verdict. */
-export interface Remarks {
+export interface Notices {
   readonly warnings: readonly string[];
   readonly auditAnnotations: AuditAnnotations;
   /** Expressions that failed: nobody is refused for them. */
   readonly errors: readonly string[];
 }
 
-export const NO_REMARKS: Remarks = { warnings: [], auditAnnotations: {}, errors: [] };
+export const NO_NOTICES: Notices = { warnings: [], auditAnnotations: {}, errors: [] };
 
-export const hasNoRemarks = ({ warnings, auditAnnotations, errors }: Remarks): boolean =>
+export const hasNoNotices = ({ warnings, auditAnnotations, errors }: Notices): boolean =>
   warnings.length + errors.length + Object.keys(auditAnnotations).length === 0;
 
 const LONGEST_VALUE = 10 * 1024;
 
 /** The warnings and the notes in the audit log. */
-export function remarksOf(
+export function evaluateNotices(
   policy: CompiledPolicy,
-  { missing }: Pick<Surroundings, 'missing'>,
+  { missing }: Pick<Bindings, 'missing'>,
   evaluate: Evaluate,
-): Remarks {
-  if (policy.warnings.length === 0 && policy.auditAnnotations.length === 0) return NO_REMARKS;
+): Notices {
+  if (policy.warnings.length === 0 && policy.auditAnnotations.length === 0) return NO_NOTICES;
   const errors: string[] = [];
   const canRead = ({ reads }: CompiledExpression) =>
     !(reads.refs && missing.refs) && !(reads.params && missing.params !== undefined);

@@ -1,7 +1,6 @@
 /** JSON Schema 2020-12 for objects of users, by Ajv: see `compileJsonSchema`. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
-
 import { compilePattern } from '../../../cel/regular-expression.ts';
 import type { SchemaCheck } from '../compiled-policy.ts';
 import {
@@ -12,7 +11,6 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../../json/json.ts';
-import { isSafeWithBigints } from './bigint-safety.ts';
 import { explainErrors } from './explain.ts';
 
 /** A schema that cannot be used; the message says what is wrong with it and where. */
@@ -146,4 +144,23 @@ function countUpTo(value: JsonValue, most: number): number {
     if (isJsonArray(item) || isJsonObject(item)) for (const child of Object.values(item)) pending.push(child);
   }
   return Math.min(count, most);
+}
+
+/** With one of these a schema can accept what another part of it refuses. */
+const CONTRARY = ['not', 'if', 'oneOf', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties'];
+/** Ajv asks these of numbers alone, and to it a bigint is none. */
+const NUMERIC = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
+
+/**
+ * Whether Ajv is right to accept an object with bigints in it: whatever they have to satisfy has Ajv refuse them, because to it they
+ * are of no type at all. Then only what it refuses needs a second look, with numbers in their place.
+ *
+ * Everything that is called like a keyword counts as one, also the name of a property: to be wrong costs time and nothing else.
+ */
+export function isSafeWithBigints(schema: unknown): boolean {
+  if (isJsonArray(schema)) return schema.every(isSafeWithBigints);
+  if (!isJsonObject(schema)) return true;
+  const has = (keyword: string) => Object.hasOwn(schema, keyword);
+  if (CONTRARY.some(has) || (NUMERIC.some(has) && !has('type'))) return false;
+  return Object.values(schema).every(isSafeWithBigints);
 }

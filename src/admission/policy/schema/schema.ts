@@ -1,7 +1,9 @@
+import { isBeingDeleted } from '../object-metadata.ts';
+import type { Violation } from '../violation.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { CompiledMatch, SchemaCheck } from '../compiled-policy.ts';
+import type { CompiledMatch, SchemaCheck, CompiledPolicy } from '../compiled-policy.ts';
 import type { Problem } from '../problem.ts';
-import { writes } from '../../review/request.ts';
+import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { compileJsonSchema, InvalidSchema } from './json-schema.ts';
 
 /** The check of `spec.validate.schema`, and what is wrong with it. */
@@ -25,4 +27,13 @@ export function compileSchema(
     problems.push({ reason: 'InvalidSchema', where: 'spec.validate.schema', message: error.message });
     return undefined;
   }
+}
+
+export function checkSchema(
+  policy: CompiledPolicy,
+  { operation, object }: AdmissionRequest,
+): readonly Violation[] {
+  if (policy.schema === undefined || object === undefined) return [];
+  if (!writes(operation) || isBeingDeleted(object)) return [];
+  return policy.schema(object).map((flaw) => ({ policy, ...flaw, deferrable: 'schema' }));
 }

@@ -2,9 +2,9 @@ import { objectKey, type ObjectRef } from '../../../json/kube-object.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { Obstacle, WantedKey } from './check-unique.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
-import { holdsNow } from '../match/governed-now.ts';
+import { holdsNow } from '../match/object-scope.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import type { Circumstances, Claims, World } from '../world.ts';
+import type { AdmissionContext, Claims, World } from '../world.ts';
 
 /**
  * Claims keys for the object of a request: all of them, or none where another object is in the way of one. A dry run only looks.
@@ -12,7 +12,7 @@ import type { Circumstances, Claims, World } from '../world.ts';
  * Who wins is decided by the API server alone: a claim is created once, and replaced only by who has seen it last. Everything that
  * somebody else does meanwhile has us look again.
  */
-export type KeyTaker = (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]>;
+export type AcquireClaims = (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]>;
 
 /** Calls at a time for one request. */
 const AT_ONCE = 16;
@@ -30,11 +30,11 @@ type Taken =
   /** Nobody had it before: it is given back when the request fails after all. */
   { readonly kind: 'made'; readonly claim: UniqueClaim } | { readonly kind: 'kept' };
 
-export function createKeyTaker(
+export function createClaimAcquirer(
   request: AdmissionRequest,
-  { world, signal, now }: Circumstances,
+  { world, signal, now }: AdmissionContext,
   claims: Claims,
-): KeyTaker {
+): AcquireClaims {
   const look = async (key: WantedKey): Promise<State | Obstacle> =>
     (await rivalOf(key, world, signal)) ?? (await stateOf(key, await claims.read(key.claim, signal)));
 

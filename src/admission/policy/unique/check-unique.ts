@@ -2,10 +2,10 @@ import type { GroupResource, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
-import { describeRef } from '../expressions/bindings.ts';
-import { heldKeys, MOST_KEYS, overfull, type HeldKey } from './unique-key.ts';
-import type { Exemption } from '../exceptions/exemption.ts';
-import { isBeingDeleted } from '../references/check-references.ts';
+import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
+import { heldKeys, MAX_KEYS, rulesOverLimit, type HeldKey } from './unique-key.ts';
+import type { Exemption } from '../exceptions/exceptions.ts';
+import { isBeingDeleted } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
 
 /** A key that the object of a request does not hold yet. */
@@ -44,7 +44,7 @@ export function wantedKeys(
   if (policy.unique.length === 0 || object === undefined || !writes(operation) || subResource !== '')
     return [];
   if (isBeingDeleted(object)) return [];
-  const self = selfOf(request);
+  const self = requestedObject(request);
   const before = new Set(
     oldObject === undefined ? [] : heldKeys(policy, oldObject, self).map(({ claim }) => claim),
   );
@@ -62,21 +62,16 @@ export function checkUniqueLimits(
   if (policy.unique.length === 0 || object === undefined || !writes(operation) || subResource !== '')
     return [];
   if (isBeingDeleted(object)) return [];
-  const before = new Set(oldObject === undefined ? [] : overfull(policy, oldObject));
-  return overfull(policy, object)
+  const before = new Set(oldObject === undefined ? [] : rulesOverLimit(policy, oldObject));
+  return rulesOverLimit(policy, object)
     .filter((rule) => !before.has(rule) && !spares('unique', rule.name))
     .map((rule) => ({
       policy,
       check: rule.name,
       field: rule.paths[0]?.text ?? '',
       reason: 'FieldValueTooLong',
-      message: `holds more than ${MOST_KEYS} values, and each is claimed on its own: spread them over several objects (unique value ${rule.name})`,
+      message: `holds more than ${MAX_KEYS} values, and each is claimed on its own: spread them over several objects (unique value ${rule.name})`,
     }));
-}
-
-/** The object of a request, as claims name it. */
-export function selfOf({ resource, namespace, name = '' }: AdmissionRequest): ObjectRef {
-  return { group: resource.group, resource: resource.resource, namespace, name };
 }
 
 /** The violation that an obstacle is; undefined when nobody knows whether it is one. */
@@ -116,6 +111,3 @@ export function shownValues({ self, values }: Pick<WantedKey, 'self' | 'values'>
   const shown = values.map(quote);
   return shown.length === 1 ? (shown[0] ?? '') : `(${shown.join(', ')})`;
 }
-
-export const isSecret = ({ group, resource }: GroupResource): boolean =>
-  group === '' && resource === 'secrets';

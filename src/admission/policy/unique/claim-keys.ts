@@ -1,12 +1,11 @@
 import { obstacleViolation, shownValues, type Obstacle, type WantedKey } from './check-unique.ts';
 import type { Violation } from '../violation.ts';
-import { defers, waits, type Deferral } from '../deferral/deferral.ts';
-import { createKeyTaker } from './acquire-claims.ts';
+import { defers, waits, type Deferral, type RestoreLookup } from '../deferral/deferral.ts';
+import { createClaimAcquirer } from './acquire-claims.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import type { RestoreLookup } from '../deferral/restore-lookup.ts';
 import { shorten } from '../../../json/printable.ts';
 import type { Findings, Undecided } from '../findings.ts';
-import type { Circumstances } from '../world.ts';
+import type { AdmissionContext } from '../world.ts';
 
 /** What came of claiming the unique values of a request. */
 export type ClaimFindings = Pick<
@@ -31,12 +30,12 @@ const NONE: ClaimFindings = {
 export async function claimKeys(
   keys: readonly WantedKey[],
   request: AdmissionRequest,
-  circumstances: Circumstances,
+  circumstances: AdmissionContext,
   restoring: RestoreLookup,
 ): Promise<ClaimFindings> {
   const { claims } = circumstances.world;
   if (claims === undefined) return NONE;
-  const take = createKeyTaker(request, circumstances, claims);
+  const take = createClaimAcquirer(request, circumstances, claims);
   const strict = keys.filter(({ policy }) => policy.enforcement === 'Deny');
   const obstacles = await take(strict);
   const found = obstacles.length === 0 ? NONE : await judged(obstacles, strict, request, take, restoring);
@@ -51,7 +50,7 @@ async function judged(
   obstacles: readonly Obstacle[],
   keys: readonly WantedKey[],
   { operation }: AdmissionRequest,
-  take: ReturnType<typeof createKeyTaker>,
+  take: ReturnType<typeof createClaimAcquirer>,
   restoring: RestoreLookup,
 ): Promise<ClaimFindings> {
   const refused = {
@@ -85,7 +84,7 @@ function undecidedOf(obstacles: readonly Obstacle[]): readonly Undecided[] {
 
 function toUndecided({ key }: Obstacle): Undecided {
   const message = `could not find out whether ${shownValues(key)} in ${shorten(key.field, 256)} is free`;
-  return { policy: key.policy, message, spelled: spell(key) };
+  return { policy: key.policy, message, auditRef: spell(key) };
 }
 
 function toDeferral(obstacle: Obstacle): Deferral {
@@ -94,7 +93,7 @@ function toDeferral(obstacle: Obstacle): Deferral {
     obstacleViolation(obstacle)?.message ?? `nobody can tell whether ${shownValues(key)} is free`;
   return {
     message: `${shorten(key.field, 256)}: ${message}`,
-    spelled: spell(key),
+    auditRef: spell(key),
     again: { kind: 'restore' },
   };
 }

@@ -9,10 +9,11 @@
  *   asks again otherwise. When the object has another one, or has gone, it is over.
  * - Whatever it was, it is over when the API server must have given up on it.
  */
+import { metadataText } from '../object-metadata.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
-import { isSecret } from './check-unique.ts';
+import { isSecret } from '../object-ref.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import { toJsonText } from '../../../json/json-text.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -165,10 +166,4 @@ function isSameWrite(a: AdmittedRequest, b: AdmittedRequest): boolean {
 
 function holderOf({ group, resource, namespace, name }: ObjectRef): UniqueClaim['spec']['holder'] {
   return { group, resource, ...(namespace === undefined ? {} : { namespace }), name };
-}
-
-function metadataText(object: JsonObject | undefined, key: string): string | undefined {
-  const metadata = object === undefined ? undefined : ownValue(object, 'metadata');
-  const value = isJsonObject(metadata) ? ownValue(metadata, key) : undefined;
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,8 +1,7 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { tryPath } from '../compile-path.ts';
+import { tryPath, type Problem } from '../problem.ts';
 import type { CompiledMatch, CompiledUnique } from '../compiled-policy.ts';
 import { liesBeside } from '../../../json/field-path.ts';
-import type { Problem } from '../problem.ts';
 import { writes } from '../../review/request.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
 import { deepest } from './unique-key.ts';

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { UniqueRule } from '../../../api/policy-validate.ts';
 import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { compileSpec, GROUP, policyOf } from '../../../../test/support/admission/policy.ts';
-import { heldKeys, MOST_KEYS, overfull } from './unique-key.ts';
+import { heldKeys, MAX_KEYS, rulesOverLimit } from './unique-key.ts';
 
 const self = { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' };
 
@@ -68,9 +68,9 @@ describe('the keys that an object holds', () => {
   test('are so many at most, and more is seen', () => {
     const policy = policyWith({ paths: ['spec.ips[*]'] });
     const listing = (length: number) => ({ spec: { ips: Array.from({ length }, (_, n) => n) } });
-    expect(heldKeys(policy, listing(MOST_KEYS + 10), self)).toHaveLength(MOST_KEYS);
-    expect(overfull(policy, listing(MOST_KEYS + 1))).toHaveLength(1);
-    expect(overfull(policy, listing(MOST_KEYS))).toEqual([]);
+    expect(heldKeys(policy, listing(MAX_KEYS + 10), self)).toHaveLength(MAX_KEYS);
+    expect(rulesOverLimit(policy, listing(MAX_KEYS + 1))).toHaveLength(1);
+    expect(rulesOverLimit(policy, listing(MAX_KEYS))).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
-import { labelsOf } from '../exceptions/exemption.ts';
+import { labelsOf } from '../object-metadata.ts';
 import { besides, formatPath, valueAt, valuesAt, type FieldPath } from '../../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
@@ -20,13 +20,13 @@ export interface HeldKey {
 }
 
 /** Each costs an object in the API server; lists of users have no end. */
-export const MOST_KEYS = 256;
+export const MAX_KEYS = 256;
 /** 160 bits: nobody finds two keys with the same name, not even on purpose. */
 const HASH_LENGTH = 40;
 
 /**
  * Every key that the object holds by the rules of the policy, each once. One of whose fields any is absent or null is none, and an
- * object that the policy does not select holds none. Of more than {@link MOST_KEYS} by one rule the rest is left out.
+ * object that the policy does not select holds none. Of more than {@link MAX_KEYS} by one rule the rest is left out.
  *
  * @param self where the object is: its own metadata may not say it yet
  */
@@ -39,7 +39,7 @@ export function heldKeys(
   if (!matchesSelector(policy.match.objectSelector, labelsOf(object))) return [];
   const keys = new Map<string, HeldKey>();
   for (const rule of policy.unique) {
-    for (const { field, values } of placesOf(rule, object).slice(0, MOST_KEYS)) {
+    for (const { field, values } of placesOf(rule, object).slice(0, MAX_KEYS)) {
       const claim = claimName(policy.name, rule, self, values);
       if (!keys.has(claim)) keys.set(claim, { rule, claim, field, values });
     }
@@ -57,11 +57,11 @@ export function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
 }
 
 /** The rules by which the object would hold more keys than there may be. */
-export function overfull(
+export function rulesOverLimit(
   { unique }: Pick<CompiledPolicy, 'unique'>,
   object: JsonObject,
 ): readonly CompiledUnique[] {
-  return unique.filter((rule) => placesOf(rule, object).length > MOST_KEYS);
+  return unique.filter((rule) => placesOf(rule, object).length > MAX_KEYS);
 }
 
 function placesOf(

@@ -19,7 +19,7 @@ import {
   updateRequest,
 } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { MOST_KEYS } from './unique-key.ts';
+import { MAX_KEYS } from './unique-key.ts';
 import { validate } from '../validate.ts';
 import type { World } from '../world.ts';
 
@@ -308,7 +308,7 @@ describe('several values', () => {
   });
 
   test('that are too many are refused before any is claimed', async () => {
-    const many = Array.from({ length: MOST_KEYS + 1 }, (_, n) => n);
+    const many = Array.from({ length: MAX_KEYS + 1 }, (_, n) => n);
     const decision = await judge(create('a', { ips: many }), [ips]);
     expect(decision).toMatchObject({
       kind: 'deny',

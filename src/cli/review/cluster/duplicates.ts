@@ -1,5 +1,5 @@
 /** Unique values that several stored objects hold, whether or not they have been claimed: the policy may not be in force yet. */
-import { exemptionOf } from '../../../admission/policy/exceptions/exemption.ts';
+import { exemptionOf } from '../../../admission/policy/exceptions/exceptions.ts';
 import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isJsonObject } from '../../../json/json.ts';

@@ -1,5 +1,5 @@
 /** Checks that the API server calls Gatehouse and gets a response. */
-import { OPENING_ENTRY } from '../../../../admission/webhooks/own-entries.ts';
+import { WINDOW_ENTRY } from '../../../../admission/webhooks/protect-own-kinds.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type {
   EndpointSlice,
@@ -38,7 +38,7 @@ export function checkConfigurations({
       return [problem(CONFIGURATIONS, seen, next)];
     }
     const names = (live.webhooks ?? []).map(({ name }) => name);
-    return names.some((name) => name.startsWith(`${OPENING_ENTRY}.`))
+    return names.some((name) => name.startsWith(`${WINDOW_ENTRY}.`))
       ? [ok(CONFIGURATIONS, `the ${kind} has ${names.length} entries`)]
       : [problem(CONFIGURATIONS, `the ${kind} lacks the entries for the kinds of Gatehouse`, next)];
   };

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { isSafeWithBigints } from './bigint-safety.ts';
-import { compileJsonSchema } from './json-schema.ts';
+import { isSafeWithBigints, compileJsonSchema } from './json-schema.ts';
 
 const BIG = 2n ** 60n;
 

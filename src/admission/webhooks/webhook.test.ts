@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 
 import { compileCel } from '../../cel/cel.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
-import { webhookConfigurations, type WebhookTarget } from './webhook-configurations.ts';
+import { webhookConfigurations } from './webhook-configurations.ts';
+import type { WebhookTarget } from './webhook.ts';
 
 const TARGET: WebhookTarget = {
   service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },

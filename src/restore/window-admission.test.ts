@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
-import { completeWindow, objectionsTo, OPENED_BY, type GuardWorld, type OwnRequest } from './guard.ts';
+import {
+  completeWindow,
+  objectionsTo,
+  OPENED_BY,
+  type OwnKindContext,
+  type OwnKindRequest,
+} from './window-admission.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
@@ -19,7 +25,7 @@ const window = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}): R
 });
 
 /** What is asked of the cluster, and the answer: whether the user has the verb `open`. */
-const worldOf = (mayOpen: boolean, asked: string[] = []): GuardWorld => ({
+const worldOf = (mayOpen: boolean, asked: string[] = []): OwnKindContext => ({
   restorers: [{ group: 'system:serviceaccounts:velero' }],
   isOurs: ({ username }) => username === OURS.username,
   mayOpen: (name, namespaces) => {
@@ -29,19 +35,19 @@ const worldOf = (mayOpen: boolean, asked: string[] = []): GuardWorld => ({
   now: NOW,
 });
 
-const creation = (object: RestoreWindow, user = ALICE): OwnRequest => ({
+const creation = (object: RestoreWindow, user = ALICE): OwnKindRequest => ({
   operation: 'CREATE',
   resource: 'restorewindows',
   user,
   object,
   oldObject: undefined,
 });
-const change = (before: RestoreWindow, after: RestoreWindow, user = ALICE): OwnRequest => ({
+const change = (before: RestoreWindow, after: RestoreWindow, user = ALICE): OwnKindRequest => ({
   ...creation(after, user),
   operation: 'UPDATE',
   oldObject: before,
 });
-const said = async (request: OwnRequest, mayOpen = true, asked: string[] = []) =>
+const said = async (request: OwnKindRequest, mayOpen = true, asked: string[] = []) =>
   (await objectionsTo(request, worldOf(mayOpen, asked)))
     .map(({ field, message }) => `${field}: ${message}`)
     .join('\n');
@@ -155,11 +161,11 @@ test('a detector is made and changed by whoever may open windows; what is wrong 
     activeValues: ['InProgress'],
     principals: [{ group: 'system:serviceaccounts:velero' }],
   };
-  const request = (change: object): OwnRequest => ({
+  const request = (change: object): OwnKindRequest => ({
     operation: 'CREATE',
     resource: 'restoredetectors',
     user: ALICE,
-    object: { metadata: { name: 'velero' }, spec: { ...spec, ...change } } as OwnRequest['object'],
+    object: { metadata: { name: 'velero' }, spec: { ...spec, ...change } } as OwnKindRequest['object'],
     oldObject: undefined,
   });
   expect(await said(request({}))).toBe('');

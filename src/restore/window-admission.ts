@@ -14,7 +14,7 @@ import { LONGEST_WINDOW_MS, windowProblems } from './window.ts';
 export const OPENED_BY = 'gatehouse.dev/opened-by';
 
 /** A request about one of our own kinds. */
-export interface OwnRequest {
+export interface OwnKindRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   /** Plural. */
   readonly resource: string;
@@ -24,7 +24,7 @@ export interface OwnRequest {
   readonly oldObject: KubeObject | undefined;
 }
 
-export interface GuardWorld {
+export interface OwnKindContext {
   /** Whoever a detector or an open window names. */
   readonly restorers: readonly Principal[];
   /** Whether this is Gatehouse itself. */
@@ -41,7 +41,10 @@ export interface Objection {
 }
 
 /** What speaks against the request; empty: nothing. Throws when the API server does not say who may. */
-export async function objectionsTo(request: OwnRequest, world: GuardWorld): Promise<readonly Objection[]> {
+export async function objectionsTo(
+  request: OwnKindRequest,
+  world: OwnKindContext,
+): Promise<readonly Objection[]> {
   if (world.isOurs(request.user)) return [];
   if (isAmong(world.restorers, request.user) && !onlyEnds(request)) return [restored(request)];
   if (request.operation === 'DELETE') return [];
@@ -56,7 +59,7 @@ export async function objectionsTo(request: OwnRequest, world: GuardWorld): Prom
 }
 
 /** A backup holds whatever was there: what opens windows and what judges must not come out of one. */
-function restored({ resource }: OwnRequest): Objection {
+function restored({ resource }: OwnKindRequest): Objection {
   return {
     field: '',
     message:
@@ -65,7 +68,7 @@ function restored({ resource }: OwnRequest): Objection {
   };
 }
 
-async function toWindow(request: OwnRequest, world: GuardWorld): Promise<readonly Objection[]> {
+async function toWindow(request: OwnKindRequest, world: OwnKindContext): Promise<readonly Objection[]> {
   const window = request.object as RestoreWindow | undefined; // the API server has held it to its schema
   if (window === undefined) return [];
   const before = request.oldObject as RestoreWindow | undefined; // as above
@@ -85,7 +88,7 @@ async function toWindow(request: OwnRequest, world: GuardWorld): Promise<readonl
 
 async function permission(
   { metadata, spec }: RestoreWindow,
-  { mayOpen }: GuardWorld,
+  { mayOpen }: OwnKindContext,
 ): Promise<readonly Objection[]> {
   const namespaces = spec.match?.namespaces?.include ?? [];
   if (await mayOpen(metadata.name, namespaces)) return [];
@@ -97,8 +100,8 @@ async function permission(
 }
 
 async function toDetector(
-  { object, oldObject }: OwnRequest,
-  { mayOpen }: GuardWorld,
+  { object, oldObject }: OwnKindRequest,
+  { mayOpen }: OwnKindContext,
 ): Promise<readonly Objection[]> {
   const detector = object as RestoreDetector | undefined; // the API server has held it to its schema
   if (detector === undefined) return [];
@@ -163,7 +166,7 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
 }
 
 /** Also a restorer may end its own window sooner. Without an end it is a restore of the window: its labels would close it. */
-function onlyEnds({ operation, resource, user, object, oldObject }: OwnRequest): boolean {
+function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
   const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // see toWindow
   if (before === undefined || after === undefined || !isAmong(before.spec.principals, user)) return false;
@@ -178,7 +181,7 @@ function onlyEnds({ operation, resource, user, object, oldObject }: OwnRequest):
  *
  * @returns the same if nothing is to change
  */
-export function completeWindow(request: OwnRequest, now: Date): KubeObject | undefined {
+export function completeWindow(request: OwnKindRequest, now: Date): KubeObject | undefined {
   const { object, operation } = request;
   const ended = operation === 'CREATE' && object !== undefined ? withEnd(object, now) : object;
   return signed({ ...request, object: ended });
@@ -202,7 +205,7 @@ function withEnd(object: KubeObject, now: Date): KubeObject {
   return window;
 }
 
-function signed({ operation, user, object, oldObject }: OwnRequest): KubeObject | undefined {
+function signed({ operation, user, object, oldObject }: OwnKindRequest): KubeObject | undefined {
   if (object === undefined) return undefined;
   const opener = operation === 'CREATE' ? user.username : oldObject?.metadata?.annotations?.[OPENED_BY];
   const { labels, annotations } = object.metadata ?? {};

@@ -1,0 +1,91 @@
+/** Webhook entries as Gatehouse registers them, and their split for restorers. */
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { Principal } from '../../api/restore-principal.ts';
+import type { NormalSelector } from '../../json/label-selector.ts';
+import type { MatchCondition } from '../policy/compiled-policy.ts';
+import type { Operation } from '../review/request.ts';
+
+/** Where the API server finds Gatehouse. */
+export interface WebhookTarget {
+  readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
+  /** Base64 of PEM. */
+  readonly caBundle: string;
+  /** The only namespace that every webhook excludes: Gatehouse must be able to start while it is down. */
+  readonly ownNamespace: string;
+  /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
+  readonly matchConditions: boolean;
+  /** The principals of all detectors: backup tools that restore. */
+  readonly restorers?: readonly Principal[];
+  /** Whether to register the entries for Gatehouse's own kinds. */
+  readonly protectsOwnKinds?: boolean;
+}
+
+export interface WebhookRule {
+  readonly apiGroups: readonly string[];
+  readonly apiVersions: readonly string[];
+  readonly operations: readonly Operation[];
+  readonly resources: readonly string[];
+  readonly scope: '*';
+}
+
+/** Sets every field that the API server would default, so that a comparison with the live object finds no difference. */
+export interface Webhook {
+  readonly name: string;
+  readonly clientConfig: {
+    readonly service: WebhookTarget['service'] & { readonly path: string };
+    readonly caBundle: string;
+  };
+  readonly rules: readonly WebhookRule[];
+  readonly failurePolicy: 'Fail' | 'Ignore';
+  readonly matchPolicy: 'Equivalent';
+  readonly namespaceSelector: NormalSelector;
+  readonly objectSelector: NormalSelector;
+  readonly matchConditions?: readonly MatchCondition[];
+  readonly sideEffects: 'None' | 'NoneOnDryRun';
+  readonly timeoutSeconds: number;
+  readonly admissionReviewVersions: readonly string[];
+  /** Only on mutating webhooks. */
+  readonly reinvocationPolicy?: 'IfNeeded';
+}
+
+/** A Mutating- or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1. */
+export interface WebhookConfiguration extends KubeObject {
+  readonly webhooks: readonly Webhook[];
+}
+
+/**
+ * Splits an entry that fails closed in two: the entry for restorers fails open, the entry for all other users fails closed. A backup
+ * tool does not retry, so its writes pass while Gatehouse is down, and the sweep checks them later. This trusts only principals that
+ * already administer the cluster. Without `matchConditions` there is one entry, and it fails closed.
+ *
+ * @param name of the entry for restorers
+ */
+export function splitForRestorers(
+  webhook: Webhook,
+  name: string,
+  { matchConditions, restorers = [] }: WebhookTarget,
+): readonly Webhook[] {
+  if (!matchConditions || restorers.length === 0 || webhook.failurePolicy === 'Ignore') return [webhook];
+  const { matchConditions: own = [] } = webhook;
+  const isRestorer = principalExpression(restorers);
+  return [
+    { ...webhook, matchConditions: [...own, { name: 'not-restorer', expression: `!(${isRestorer})` }] },
+    {
+      ...webhook,
+      name,
+      failurePolicy: 'Ignore',
+      matchConditions: [...own, { name: 'restorer', expression: isRestorer }],
+    },
+  ];
+}
+
+/** CEL that is true for requests of one of the principals. @param principals at least one */
+export function principalExpression(principals: readonly Principal[]): string {
+  return principals
+    .map(({ user, group }) =>
+      user === undefined
+        ? `${JSON.stringify(group ?? '')} in request.userInfo.groups`
+        : `request.userInfo.username == ${JSON.stringify(user)}`,
+    )
+    .join(' || ');
+}
