@@ -2,7 +2,7 @@
 import type { Server } from 'node:https';
 import Fastify, { type FastifyInstance } from 'fastify';
 
-import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 
 /** What the reviews of the benchmark hold. */
 interface Review {

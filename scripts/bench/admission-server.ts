@@ -1,7 +1,7 @@
 /** One of the servers that are compared, in a process of its own: forked and asked by admission.ts. */
 import type { AddressInfo } from 'node:net';
 
-import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import { buildFloor } from './admission-floor.ts';
 import { buildGatehouse } from './admission-gatehouse.ts';
 import { datacenterName } from './admission-reviews.ts';

@@ -1,10 +1,11 @@
 /** The connection of a command to a cluster, as the user of the kubeconfig. */
-import { createClient, type KubeClient } from '../kube/client.ts';
+import { createClient } from '../kube/rest-client.ts';
+import type { KubeClient } from '../kube/client.ts';
 import { systemClock } from '../kube/clock.ts';
 import { loadConnection } from '../kube/connection.ts';
 import { createDiscovery, type Discovery, type ServerVersion } from '../kube/discovery.ts';
 import { createRest, type RestOptions } from '../kube/rest.ts';
-import { createServerClock } from '../kube/server-clock.ts';
+import { createServerClock } from '../kube/clock.ts';
 import { VERSION } from '../config/version.ts';
 
 export interface UserCluster {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { isGone, ListExpiredError } from './api-error.ts';
 import { canI } from './access.ts';
-import { createClient, guardedJsonPatch } from './client.ts';
+import { createClient } from './rest-client.ts';
+import { guardedJsonPatch } from './client.ts';
 import {
   sendJson,
   startServer,
@@ -9,7 +10,7 @@ import {
   type FakeServer,
   type Handler,
 } from '../../test/support/kube/fake-api-server.ts';
-import { fenced } from './fence.ts';
+import { fenced } from './lease/fence.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import { mutatingWebhookConfigurations, secrets } from './well-known.ts';
 

@@ -1,8 +1,5 @@
-import { createReads } from './client-reads.ts';
-import { createWrites } from './client-writes.ts';
 import type { ObjectMeta, KubeObject } from '../json/kube-object.ts';
 import type { KubeList, NamedRef, Resource } from './object.ts';
-import type { Rest } from './rest.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -139,10 +136,6 @@ export interface KubeClient {
     ref: NamedRef,
     options?: DeleteOptions,
   ) => Promise<'deleted' | 'absent'>;
-}
-
-export function createClient(rest: Rest): KubeClient {
-  return { ...createReads(rest), ...createWrites(rest) };
 }
 
 /**

@@ -1,11 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { systemClock, type Clock } from './clock.ts';
-import { findClusterAccess, type KubeconfigOptions } from './cluster-access.ts';
-import { createTokenFile, readCredentials, type Credentials, type TlsMaterial } from './credentials.ts';
-import type { Headers } from './impersonation.ts';
-import { throughProxy } from './proxy.ts';
-import { createRecovery, type Recovery } from './recovery.ts';
+import { findClusterAccess, type KubeconfigOptions } from './rest/cluster-access.ts';
+import {
+  createTokenFile,
+  readCredentials,
+  type Credentials,
+  type TlsMaterial,
+  type Headers,
+} from './rest/credentials.ts';
+import { throughProxy } from './rest/proxy.ts';
+import { createRecovery, type Recovery } from './rest/recovery.ts';
 
 export interface Connection {
   /** The base URL; may have a path. */

@@ -1,6 +1,6 @@
 import { isConflict } from './api-error.ts';
 import { linkedController, systemClock, type Clock } from './clock.ts';
-import { NotLeaderError } from './fence.ts';
+import { NotLeaderError } from './lease/fence.ts';
 import type { Log } from '../log.ts';
 import type { Workqueue } from './workqueue.ts';
 

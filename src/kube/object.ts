@@ -1,4 +1,4 @@
-import type { KubeObject } from '../json/kube-object.ts';
+import { type KubeObject, groupResourceName } from '../json/kube-object.ts';
 
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion?: string;
@@ -44,4 +44,46 @@ export function withKind<T extends KubeObject>(resource: Resource, object: T): T
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export interface PathParts {
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly subresource?: string | undefined;
+}
+
+/**
+ * The URL path of an object, or of a collection when there is no name.
+ * @throws when a part could turn the request into another one: `datacenters/..` would be a LIST of the parent.
+ */
+export function resourcePath(resource: Resource, { namespace, name, subresource }: PathParts = {}): string {
+  const { group, version, namespaced } = resource;
+  const what = groupResourceName(resource);
+  if (!namespaced && namespace !== undefined) {
+    throw new Error(`${what} is cluster-scoped: ask for it without the namespace "${namespace}"`);
+  }
+  if (namespaced && namespace === undefined && name !== undefined) {
+    throw new Error(`${what} is namespaced: name the namespace of "${name}"`);
+  }
+  if (subresource !== undefined && name === undefined) {
+    throw new Error(`${what}/${subresource} needs the name of an object`);
+  }
+  return [
+    group === '' ? '/api' : `/apis/${segment(group)}`,
+    segment(version),
+    ...(namespace === undefined ? [] : ['namespaces', segment(namespace)]),
+    segment(resource.resource),
+    ...(name === undefined ? [] : [segment(name)]),
+    ...(subresource === undefined ? [] : [segment(subresource)]),
+  ].join('/');
+}
+
+/** What Kubernetes itself refuses in a name that becomes a path segment (apimachinery, api/validation/path). */
+function segment(text: string): string {
+  if (text === '' || text === '.' || text === '..' || /[/%]/.test(text)) {
+    throw new Error(`"${text}" cannot be part of the path of a Kubernetes object: use the plain name`);
+  }
+  // A lone surrogate makes encodeURIComponent throw a bare "URI malformed".
+  if (!text.isWellFormed()) throw new Error('the name of a Kubernetes object is not valid Unicode');
+  return encodeURIComponent(text);
 }

@@ -1,17 +1,24 @@
 import { setImmediate } from 'node:timers/promises';
 import { ApiError, isGone, NetworkError } from './api-error.ts';
-import { backoffMs, type BackoffOptions } from './backoff.ts';
-import { createChangeSink, dropManagedFields, type Change } from './change.ts';
-import { createReads } from './client-reads.ts';
-import { linkedController, orAborted, sleep, systemClock, type Clock } from './clock.ts';
+import {
+  backoffMs,
+  type BackoffOptions,
+  linkedController,
+  orAborted,
+  sleep,
+  systemClock,
+  type Clock,
+} from './clock.ts';
+import { createChangeSink, dropManagedFields, type Change } from './watch/change.ts';
+import { createClient } from './rest-client.ts';
 import type { Log } from '../log.ts';
 import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
-import { watchOnce, type WatchScope, type WatchTiming } from './reflector-watch.ts';
+import { watchOnce, type WatchScope, type WatchTiming } from './watch/watch.ts';
 import type { Rest } from './rest.ts';
 import type { WritableStore } from './store.ts';
-import { isOlder } from './watch-event.ts';
+import { isOlder } from './watch/watch-event.ts';
 
-export type { Change } from './change.ts';
+export type { Change } from './watch/change.ts';
 
 export interface ReflectorTiming extends WatchTiming {
   /** A watch that lived this long was a good one: what fails next is a first failure again. */
@@ -108,7 +115,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const timing = { ...TIMING, ...options.timing };
   const log = options.log;
   const fields = { resource: groupResourceName(resource), namespace };
-  const reads = createReads(rest);
+  const client = createClient(rest);
   const sink = createChangeSink({ store, transform, onChange, log });
   const synced = Promise.withResolvers<undefined>();
 
@@ -127,7 +134,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     const items: T[] = [];
     let version: string | undefined;
     const paging = progress.paged ? {} : { limit: undefined };
-    for await (const page of reads.pages<T>(resource, {
+    for await (const page of client.pages<T>(resource, {
       ...scope,
       ...paging,
       signal,
@@ -170,7 +177,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
    * disconnect one small quorum read makes sure that the cluster has not gone back in time.
    */
   const stillThere = async (position: string, signal: AbortSignal): Promise<boolean> => {
-    const probe = await reads.list(resource, { ...scope, metadataOnly: true, limit: 1, signal });
+    const probe = await client.list(resource, { ...scope, metadataOnly: true, limit: 1, signal });
     heard();
     return !isOlder(probe.metadata.resourceVersion ?? '', position);
   };

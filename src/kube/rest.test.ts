@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ApiError, isConflict, NetworkError } from './api-error.ts';
 import { BACKGROUND_CONNECTIONS, REQUEST_CONNECTIONS } from './connection.ts';
-import { AWAY_MS } from './recovery.ts';
+import { AWAY_MS } from './rest/recovery.ts';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import {

@@ -1,11 +1,9 @@
 import { ApiError, NetworkError, type RequestLine } from './api-error.ts';
 import { linkedController, sleep, systemClock, type Clock } from './clock.ts';
 import type { Connection } from './connection.ts';
-import { impersonationHeaders, type Headers, type Impersonation } from './impersonation.ts';
-import { splitLines } from './ndjson.ts';
-import { AWAY_MS } from './recovery.ts';
-import { planRetry } from './retry.ts';
+import { impersonationHeaders, type Headers, type Impersonation } from './rest/credentials.ts';
 import {
+  splitLines,
   isInterruption,
   parseJson,
   readAll,
@@ -15,9 +13,11 @@ import {
   type RequestSpan,
   type RestObservation,
   type Transport,
-} from './transport.ts';
+} from './rest/transport.ts';
+import { AWAY_MS } from './rest/recovery.ts';
+import { planRetry } from './rest/retry.ts';
 
-export type { Query, RequestSpan, RestObservation } from './transport.ts';
+export type { Query, RequestSpan, RestObservation } from './rest/transport.ts';
 
 export interface RestRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -1,5 +1,4 @@
-import { backoffMs, type BackoffOptions } from './backoff.ts';
-import { systemClock, type Clock } from './clock.ts';
+import { backoffMs, type BackoffOptions, systemClock, type Clock } from './clock.ts';
 import { createDelayedKeys } from './delayed-keys.ts';
 
 /** What a workqueue reports as it happens; the names are those of client-go's metrics. */

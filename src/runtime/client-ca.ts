@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Config } from '../config/config.ts';
-import { readClientCa, type ClientTrust } from '../server/client-trust.ts';
-import type { Listener } from '../server/listener.ts';
+import { readClientCa, type ClientTrust } from '../server/listener/client-certificates.ts';
+import type { Listener } from '../server/listener/listener.ts';
 import { sentenceOf } from '../json/error-message.ts';
 import type { Context } from './context.ts';
 

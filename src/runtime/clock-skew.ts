@@ -1,6 +1,5 @@
 /** Every replica: whether its clock and that of the API server agree. Windows open and end by the latter, the log says the former. */
-import { systemClock, type Clock } from '../kube/clock.ts';
-import type { ServerClock } from '../kube/server-clock.ts';
+import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
 
 export interface ClockSkewParts {
   readonly serverClock: Pick<ServerClock, 'skewMs'>;

@@ -2,15 +2,15 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { type Listeners, createListeners } from './listeners.ts';
-import { type KubeClient, createClient } from '../kube/client.ts';
+import { createClient } from '../kube/rest-client.ts';
+import type { KubeClient } from '../kube/client.ts';
 import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
 import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
-import { type ServerClock, createServerClock } from '../kube/server-clock.ts';
+import { type ServerClock, createServerClock, systemClock } from '../kube/clock.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJson } from '../json/json.ts';
-import { systemClock } from '../kube/clock.ts';
 import type { Connection } from '../kube/connection.ts';
 import { VERSION } from '../config/version.ts';
 import { traceRequests } from './tracing.ts';

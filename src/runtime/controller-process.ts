@@ -1,8 +1,8 @@
 /** The composition root of the leader: every controller that writes. Its client refuses writes once the lease may have expired. */
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
-import { createClient } from '../kube/client.ts';
+import { createClient } from '../kube/rest-client.ts';
 import { createEventRecorder } from '../kube/events.ts';
-import { fenced } from '../kube/fence.ts';
+import { fenced } from '../kube/lease/fence.ts';
 import { startCertificates, type Certificates } from './certificates/start-certificates.ts';
 import { startUniqueClaims } from './claims/start-unique-claims.ts';
 import type { Context } from './context.ts';

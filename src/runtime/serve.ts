@@ -6,18 +6,17 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { ownStateLabels } from './certificates/authority.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
-import { createElection } from '../kube/lease.ts';
-import { createClientGate } from '../server/client-gate.ts';
-import type { ClientTrust } from '../server/client-trust.ts';
-import { watchEventLoop } from '../server/event-loop.ts';
+import { createElection } from '../kube/lease/lease.ts';
+import { createClientAuthenticator, type ClientTrust } from '../server/listener/client-certificates.ts';
+import { watchEventLoop } from '../server/limits/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
-import { createListener, type Listener } from '../server/listener.ts';
+import { createListener, type Listener } from '../server/listener/listener.ts';
 import type { StatusPageDeps } from '../server/status-page/status-page.ts';
 import type { DevUrl } from '../config/dev-url.ts';
 import { type Context, connect, type Connected } from './context.ts';
 import { createMetrics } from '../server/metrics/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
-import { createPressure, mostBodyBytes } from '../server/pressure.ts';
+import { createPressure, mostBodyBytes } from '../server/limits/pressure.ts';
 import { WEBHOOK_LIMITS, type WebhookDeps } from '../server/webhook-server.ts';
 import type { LoadedHandler } from './handlers/load-handlers.ts';
 import { createLog, withDebugIfHeard } from './log.ts';
@@ -131,7 +130,7 @@ async function run(
       connections: config.maxConnections,
       requestMs: config.connectionTimeoutMs,
     },
-    gate: clients === undefined ? undefined : createClientGate(clients, { log, metrics }),
+    gate: clients === undefined ? undefined : createClientAuthenticator(clients, { log, metrics }),
     deps: {
       ...admission,
       conversion: conversions.serving,

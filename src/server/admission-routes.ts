@@ -12,12 +12,10 @@ import {
   type ReviewVersion,
 } from '../admission/review/review.ts';
 import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
-import { abortInTime } from './answer-signal.ts';
-import { failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
+import { abortInTime, failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
 import type { Log } from '../log.ts';
 import type { Metrics, Outcome } from './metrics/metrics.ts';
-import type { Pressure } from './pressure.ts';
-import { refuseUnderPressure, toBusy } from './pressure-hook.ts';
+import { type Pressure, refuseUnderPressure, toBusy } from './limits/pressure.ts';
 import { endAnswered, outcomeAttribute, reviewAttributes, type ServerTracing } from './tracing.ts';
 
 /** At once where nothing has to be waited for. The signal aborts when the time to answer is over. */

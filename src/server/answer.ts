@@ -1,6 +1,7 @@
 /** What goes back to the API server: JSON, whatever happens. */
 import type { Server } from 'node:https';
 import type { FastifyReply, RouteGenericInterface } from 'fastify';
+import { Readable } from 'node:stream';
 
 export type Reply = FastifyReply<RouteGenericInterface, Server>;
 
@@ -58,4 +59,74 @@ export function sendAtOnce(reply: Reply, { code, body, retryAfterSeconds }: Answ
 export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): Reply {
   if (retryAfterSeconds !== undefined) void reply.header('retry-after', String(retryAfterSeconds));
   return reply.code(code).type('application/json').send(body);
+}
+
+/**
+ * Aborts when the time to answer is over, or when the API server has hung up.
+ * @param timeout as it stands in the query, e.g. `10s`
+ */
+export function answerSignal(timeout: string | undefined, reply: Reply): AbortSignal {
+  const controller = new AbortController();
+  abortInTime(controller, timeout, reply);
+  return controller.signal;
+}
+
+/** Has `controller` abort as the signal of {@link answerSignal} does. */
+export function abortInTime(controller: AbortController, timeout: string | undefined, reply: Reply): void {
+  const timer = setTimeout(() => {
+    controller.abort(new Error('the time to answer is over'));
+  }, answerWithin(timeout));
+  reply.raw.once('close', () => {
+    clearTimeout(timer);
+    if (!reply.raw.writableFinished) controller.abort(new Error('the API server hung up'));
+  });
+}
+
+/** So much is written at a time. */
+const CHUNK_CHARACTERS = 256 * 1024;
+
+/**
+ * Sends JSON that is there in many texts, in order. What is short goes as one; a long one as a stream, because to join it would
+ * take its size in memory twice more.
+ */
+export function sendInChunks(reply: Reply, texts: readonly string[]): Reply {
+  void reply.code(200).type('application/json; charset=utf-8');
+  if (texts.reduce((sum, { length }) => sum + length, 0) <= CHUNK_CHARACTERS)
+    return reply.send(texts.join(''));
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  return reply.header('content-length', bytes).send(Readable.from(chunksOf(texts), { objectMode: false }));
+}
+
+function* chunksOf(texts: readonly string[]): Generator<Buffer> {
+  let chunk: string[] = [];
+  let characters = 0;
+  for (const text of texts) {
+    chunk.push(text);
+    characters += text.length;
+    if (characters < CHUNK_CHARACTERS) continue;
+    yield Buffer.from(chunk.join(''));
+    chunk = [];
+    characters = 0;
+  }
+  if (chunk.length > 0) yield Buffer.from(chunk.join(''));
+}
+
+/**
+ * How long an answer may take. The API server says how long it waits in `?timeout=`, rounded up to a whole second
+ * (k8s.io/apiserver pkg/util/webhook/client.go), so up to a second of what it says may not exist.
+ */
+const ROUNDING_MS = 1_000;
+const FALLBACK_MS = 10_000;
+/** The longest `timeoutSeconds` of a webhook is 30. */
+const LONGEST_MS = 30_000;
+
+/**
+ * The time to answer in, in whole milliseconds. A `timeout` that cannot be read counts as the API server's default of 10 s, one
+ * that no API server sends as the longest that one does.
+ */
+export function answerWithin(timeout: string | undefined): number {
+  const seconds = /^(\d+(?:\.\d+)?)s$/.exec(timeout ?? '')?.[1];
+  const waitsMs = seconds === undefined ? FALLBACK_MS : Math.min(Number(seconds) * 1_000, LONGEST_MS);
+  // Of a single second half is left: late is as bad as never, but so is giving up at once.
+  return Math.floor(Math.max(waitsMs - ROUNDING_MS, waitsMs / 2));
 }

@@ -12,13 +12,11 @@ import {
   type ConversionDeps,
 } from '../admission/conversion/answer-review.ts';
 import { groupResourceName } from '../json/kube-object.ts';
-import { answerSignal } from './answer-signal.ts';
-import { busy, retry, send, type Reply } from './answer.ts';
+import { answerSignal, busy, retry, send, type Reply, sendInChunks } from './answer.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import { createFairShare } from './fair-share.ts';
+import { createFairShare } from './limits/fair-share.ts';
 import type { Log } from '../log.ts';
-import { sendLong } from './long-answer.ts';
-import { createTimeSlices } from './time-slices.ts';
+import { createTimeSlices } from './limits/time-slices.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
 export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
@@ -113,7 +111,7 @@ async function convert(
   report(answered, (performance.now() - started) / 1_000, request.params.definition, serving);
   return answered.kind === 'unready'
     ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
-    : sendLong(reply, answered.texts);
+    : sendInChunks(reply, answered.texts);
 }
 
 async function tracedConvert(

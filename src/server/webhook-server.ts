@@ -12,13 +12,12 @@ import { parseJson } from '../json/json.ts';
 import { InvalidReview } from '../admission/review/review.ts';
 import { addAdmissionRoutes, type AdmissionDeps } from './admission-routes.ts';
 import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
-import type { ClientGate } from './client-gate.ts';
-import { prepareClosing } from './closing.ts';
-import { limitConnections } from './connection-limit.ts';
+import type { ClientAuthenticator } from './listener/client-certificates.ts';
+import { prepareClosing, drainAfter } from './listener/connection-close.ts';
+import { limitConnections } from './listener/connection-limit.ts';
 import { addConversionRoutes, type ConversionServing } from './conversion-routes.ts';
-import { lingering } from './lingering.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import { secureOptions, type ServingCertificate } from './serving-certificate.ts';
+import { secureOptions, type ServingCertificate } from './listener/serving-certificate.ts';
 
 export type WebhookServer = FastifyInstance<Server>;
 
@@ -79,7 +78,7 @@ export function buildWebhookServer(
   certificate: ServingCertificate,
   deps: WebhookDeps,
   limits: WebhookLimits = WEBHOOK_LIMITS,
-  gate?: ClientGate,
+  gate?: ClientAuthenticator,
 ): WebhookServer {
   const app: WebhookServer = Fastify({
     logger: false,
@@ -164,7 +163,7 @@ function closeConnectionsAtTheEnd(
     }
     // An answer that does not wait for the whole request, as to a body over the limit.
     void reply.header('content-length', Buffer.byteLength(payload));
-    done(null, lingering(payload, raw, lingerMs));
+    done(null, drainAfter(payload, raw, lingerMs));
   });
   return isLast;
 }

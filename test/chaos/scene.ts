@@ -1,6 +1,6 @@
 /** Everything that a run of the chaos suite needs: control plane, replicas, load, and the account of what becomes of it. */
 import { secrets, services } from '../../src/kube/well-known.ts';
-import { resourcePath } from '../../src/kube/path.ts';
+import { resourcePath } from '../../src/kube/object.ts';
 import type { SettingName } from '../../src/config/settings.ts';
 import {
   createNamespace,

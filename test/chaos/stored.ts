@@ -1,6 +1,5 @@
 /** Reads again what is stored, and holds it against the rules and against what the load has written. */
-import type { KubeList } from '../../src/kube/object.ts';
-import { resourcePath } from '../../src/kube/path.ts';
+import { type KubeList, resourcePath } from '../../src/kube/object.ts';
 import { eventually } from '../support/processes.ts';
 import type { Client } from './client.ts';
 import { MACHINES, RACKS, type Machine } from './kinds.ts';

@@ -1,5 +1,5 @@
 /** The load: creations, updates, patches, deletions and dry runs of Machines and Racks, good ones and bad ones, each judged. */
-import { resourcePath } from '../../src/kube/path.ts';
+import { resourcePath } from '../../src/kube/object.ts';
 import type { Seeded } from '../support/seeded.ts';
 import type { Client, Method } from './client.ts';
 import {

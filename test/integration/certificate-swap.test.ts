@@ -6,8 +6,8 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, prepared, rotated } from '../support/pki/fixtures.ts';
-import { createListener, type Listener } from '../../src/server/listener.ts';
-import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import { createListener, type Listener } from '../../src/server/listener/listener.ts';
+import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import { freePort } from '../support/processes.ts';
 import { judgeAdmission } from '../support/review-checker.ts';
 import { openRaw, post, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';

@@ -5,9 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
-import { createClientGate } from '../../src/server/client-gate.ts';
-import type { ClientTrust } from '../../src/server/client-trust.ts';
-import { createListener, type Listener } from '../../src/server/listener.ts';
+import { createClientAuthenticator, type ClientTrust } from '../../src/server/listener/client-certificates.ts';
+import { createListener, type Listener } from '../../src/server/listener/listener.ts';
 import { createClientCa } from '../support/client-certificates.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.ts';
@@ -37,7 +36,7 @@ async function start(trust: Partial<ClientTrust> = {}): Promise<Guarded> {
   const { deps, recorded } = recordingDeps(governedBy([serversPolicy]));
   const refusals: string[] = [];
   const metrics = { refusedClient: (why: string) => void refusals.push(why) };
-  const gate = createClientGate(
+  const gate = createClientAuthenticator(
     { ca: ours.cert, names: [], scope: 'admission', ...trust },
     { log: deps.log, metrics },
   );

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
-import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/event-loop.ts';
+import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/limits/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
 import { pressureOf } from '../support/server/pressure.ts';

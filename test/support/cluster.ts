@@ -3,11 +3,12 @@ import { join } from 'node:path';
 
 import { applyManifests, readManifests } from '../../src/cli/deploy-manifests.ts';
 import { localService } from '../../src/cli/sandbox/tour-objects.ts';
-import { createClient, type KubeClient } from '../../src/kube/client.ts';
+import { createClient } from '../../src/kube/rest-client.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
-import type { Impersonation } from '../../src/kube/impersonation.ts';
+import type { Impersonation } from '../../src/kube/rest/credentials.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';

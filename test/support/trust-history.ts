@@ -2,8 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
-import { resourcePath } from '../../src/kube/path.ts';
+import { type Resource, resourcePath } from '../../src/kube/object.ts';
 import {
   configMaps,
   mutatingWebhookConfigurations,

@@ -1,5 +1,5 @@
 /** How Velero writes the objects of a backup, one after the other, and what it makes of refusals. */
-import { resourcePath } from '../../src/kube/path.ts';
+import { resourcePath } from '../../src/kube/object.ts';
 import { groupResourceName } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
 import { isRefusal, sayOf, type Answer, type Json, type ToolClient } from './velero-client.ts';

@@ -4,8 +4,7 @@
  * @see https://github.com/velero-io/velero/blob/main/pkg/restore/restore.go
  */
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { apiVersionOf, type Resource } from '../../src/kube/object.ts';
-import { resourcePath } from '../../src/kube/path.ts';
+import { apiVersionOf, type Resource, resourcePath } from '../../src/kube/object.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, type Cluster } from './cluster.ts';

@@ -15,7 +15,7 @@ import { noConversions } from './server/conversion.ts';
 import type { Log } from '../../src/log.ts';
 import type { Outcome } from '../../src/server/metrics/metrics.ts';
 import { pressureOf } from './server/pressure.ts';
-import type { ServingCertificate } from '../../src/server/serving-certificate.ts';
+import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import {
   buildWebhookServer,
   type WebhookDeps,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { Impersonation } from '../../kube/impersonation.ts';
+import type { Impersonation } from '../../kube/rest/credentials.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
 import { namespaces, secrets, services, validatingWebhookConfigurations } from '../../kube/well-known.ts';

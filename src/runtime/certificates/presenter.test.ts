@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
-import type { ServingCertificate } from '../../server/serving-certificate.ts';
+import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
 import { createPresenter } from './presenter.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');

@@ -1,6 +1,6 @@
 /** Which serving certificate the listener presents: a new one takes the place of the old one when clients trust it as much. */
 import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
-import type { ServingCertificate } from '../../server/serving-certificate.ts';
+import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
 
 export interface PresenterDeps {
   /** @throws when key and certificate do not belong together */

@@ -1,6 +1,6 @@
 /** Leader: the Services that may ask for a serving cert, and the Secrets that hold one. */
 import { pick } from '../../json/objects.ts';
-import type { Change } from '../../kube/change.ts';
+import type { Change } from '../../kube/watch/change.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { SERVING_CERT_LABEL } from '../../pki/annotations.ts';
 import { ownAnnotations, toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';

@@ -4,7 +4,7 @@ import { Unreadable } from '../../admission/handlers/errors.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import { type KubeObject, groupResourceName } from '../../json/kube-object.ts';
 import { ApiError } from '../../kube/api-error.ts';
-import { dropManagedFields } from '../../kube/change.ts';
+import { dropManagedFields } from '../../kube/watch/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';

@@ -1,5 +1,5 @@
 /** Secrets and ConfigMaps of others that hold a CA bundle: each watched by its name, as long as an object refers to it. */
-import { dropManagedFields } from '../../kube/change.ts';
+import { dropManagedFields } from '../../kube/watch/change.ts';
 import { configMaps, secrets } from '../../kube/well-known.ts';
 import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
 import {

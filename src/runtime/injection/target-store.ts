@@ -1,6 +1,6 @@
 /** The objects of one kind that may carry a CA bundle, as a leader sees them. */
 import { objectKey } from '../../json/kube-object.ts';
-import type { Change } from '../../kube/change.ts';
+import type { Change } from '../../kube/watch/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
 import { toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';

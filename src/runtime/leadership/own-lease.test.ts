@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LeaseObject } from '../../kube/lease-record.ts';
+import type { LeaseObject } from '../../kube/lease/lease-record.ts';
 import { createOwnLease } from './own-lease.ts';
 
 const START = Date.parse('2026-03-01T12:00:00Z');

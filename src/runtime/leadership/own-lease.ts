@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 
 import { createListeners, type Listeners } from '../listeners.ts';
-import type { LeaseNotes, LeaseObject } from '../../kube/lease-record.ts';
+import type { LeaseNotes, LeaseObject } from '../../kube/lease/lease-record.ts';
 import {
   MAX_LEADERLESS_MS,
   rollbackSweep,

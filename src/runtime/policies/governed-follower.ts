@@ -2,7 +2,7 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summaryKey, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
 import type { KubeObject, GroupResource, ObjectRef } from '../../json/kube-object.ts';
-import type { Change } from '../../kube/change.ts';
+import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { createClient } from '../../kube/client.ts';
+import { createClient } from '../../kube/rest-client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Rest } from '../../kube/rest.ts';
 import { createGoverned, type Governed } from './governed.ts';

@@ -11,7 +11,7 @@ import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { groupResourceName, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import { governed } from './policies.ts';
-import type { Change } from '../../kube/change.ts';
+import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import {
   refOf,

@@ -1,7 +1,7 @@
 /** The metrics of one instance, in a registry of its own: tests start several instances in one process. */
 import { Registry, collectDefaultMetrics } from 'prom-client';
 
-import { OVERLOADS, type Overload } from '../pressure.ts';
+import { OVERLOADS, type Overload } from '../limits/pressure.ts';
 import { METRICS } from './catalog.ts';
 import { createInstruments, type ExemplarLabels, type Instruments } from './instruments.ts';
 import { createScrapedMetrics, createWorkqueueMetrics } from './scraped.ts';

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { isEqual, parseJson, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { objectsOf, parseDocuments } from '../../../src/cli/review/documents.ts';
-import { readKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import { readKubeconfig } from '../../../src/kube/rest/kubeconfig.ts';
 import { parseBody } from '../../../src/sandbox/server/http/content-type.ts';
 import { ApiFailure } from '../../../src/sandbox/machinery/failure.ts';
 import { yamlOf } from '../../../src/sandbox/server/http/serialise.ts';

@@ -3,7 +3,7 @@ import {
   type Pressure,
   type PressureDeps,
   type PressureLimits,
-} from '../../../src/server/pressure.ts';
+} from '../../../src/server/limits/pressure.ts';
 
 /** That of a server with nothing to complain of, unless the test says otherwise. */
 export function pressureOf(limits: Partial<PressureLimits> = {}, deps: Partial<PressureDeps> = {}): Pressure {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 
 import type { Config } from '../../../config/config.ts';
 import { mayUserVisit, type AccessSubject } from '../../../kube/access.ts';
-import { reviewToken } from '../../../kube/token-review.ts';
+import { reviewToken } from '../../../kube/access.ts';
 import type { Context } from '../../../runtime/context.ts';
 import type { StatusPage } from '../../../runtime/serve.ts';
 import { audienceOf } from '../../../server/status-page/credentials.ts';

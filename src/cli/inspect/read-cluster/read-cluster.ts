@@ -3,7 +3,7 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import type { LeaseObject } from '../../../kube/lease-record.ts';
+import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { KubeObject } from '../../../json/kube-object.ts';
 import { configMaps, leases, secrets } from '../../../kube/well-known.ts';

@@ -8,7 +8,7 @@ import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import type { LeaseObject } from '../../../kube/lease-record.ts';
+import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import {
   apiServices,

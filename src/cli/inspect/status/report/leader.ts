@@ -1,5 +1,5 @@
 /** The leader and the replicas. */
-import type { LeaseObject } from '../../../../kube/lease-record.ts';
+import type { LeaseObject } from '../../../../kube/lease/lease-record.ts';
 import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
 import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
 import type { Attention, Judged } from './attention.ts';

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { createServerClock, backoffMs } from './clock.ts';
+
+const NOON = Date.parse('2026-11-21T12:00:00Z');
+
+function skewed(byMs: number) {
+  const time = { wall: NOON + byMs, monotonic: 5_000 };
+  const clock = createServerClock({ now: () => time.wall, monotonic: () => time.monotonic });
+  return { time, clock };
+}
+
+test('before the first answer our own clock holds', () => {
+  const { clock } = skewed(600_000);
+  expect(clock.skewMs()).toBeUndefined();
+  expect(clock.now()).toEqual(new Date(NOON + 600_000));
+});
+
+test.each([600_000, -600_000])('a clock that is %d ms off is corrected to that of the API server', (skew) => {
+  const { clock, time } = skewed(skew);
+  clock.observe('Sat, 21 Nov 2026 12:00:00 GMT');
+  expect(clock.skewMs()).toBe(skew - 500);
+  expect(clock.now()).toEqual(new Date(NOON + 500));
+  time.wall += 60_000;
+  time.monotonic += 60_000;
+  expect(clock.now()).toEqual(new Date(NOON + 60_500));
+});
+
+test('a step of our own clock between two answers does not show', () => {
+  const { clock, time } = skewed(0);
+  clock.observe('Sat, 21 Nov 2026 12:00:00 GMT');
+  time.wall += 400 * 86_400_000;
+  expect(clock.now()).toEqual(new Date(NOON + 500));
+});
+
+test('what is less than the header can tell is no difference', () => {
+  const { clock } = skewed(1_700);
+  clock.observe('Sat, 21 Nov 2026 12:00:00 GMT');
+  expect(clock.now()).toEqual(new Date(NOON + 1_700));
+});
+
+test('an answer without a date, or with nonsense for one, changes nothing', () => {
+  const { clock } = skewed(600_000);
+  clock.observe('');
+  clock.observe('yesterday');
+  expect(clock.skewMs()).toBeUndefined();
+});
+
+const options = { baseMs: 1_000, maxMs: 300_000 };
+
+test('waits double up to the longest, and even after a thousand failures they are a number', () => {
+  const longest = () => 0.999_999;
+  expect([1, 2, 3, 9, 10, 5_000].map((n) => Math.round(backoffMs(n, options, longest)))).toEqual([
+    1_000, 2_000, 4_000, 256_000, 300_000, 300_000,
+  ]);
+});
+
+test('jitter spreads a wait over its upper half', () => {
+  expect(backoffMs(1, options, () => 0)).toBe(500);
+  expect(backoffMs(1, options, () => 0.5)).toBe(750);
+});

@@ -1,0 +1,461 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import fc from 'fast-check';
+import { fenced, NotLeaderError } from './fence.ts';
+import { fakeObject, manualClock, settle, type FakeObject } from '../../../test/support/kube/fake-lease.ts';
+import type { LeaseNotes, LeaseObject } from './lease-record.ts';
+import { createElection, LeadershipLostError, type Election } from './lease.ts';
+import type { KubeClient } from '../client.ts';
+import { secrets } from '../well-known.ts';
+
+const quiet = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+type ManualClock = ReturnType<typeof manualClock>;
+
+interface Candidate {
+  readonly election: Election;
+  readonly terms: AbortSignal[];
+  readonly leaders: string[];
+  readonly stop: () => Promise<void>;
+  readonly running: Promise<void>;
+}
+
+function candidate(
+  identity: string,
+  lease: FakeObject,
+  clock: ManualClock,
+  work?: (signal: AbortSignal) => Promise<void>,
+  notes?: LeaseNotes,
+): Candidate {
+  const terms: AbortSignal[] = [];
+  const leaders: string[] = [];
+  const election = createElection({
+    client: lease.client,
+    namespace: 'gatehouse-system',
+    name: 'gatehouse',
+    identity,
+    clock,
+    random: () => 0.5,
+    log: quiet,
+    labels: { 'velero.io/exclude-from-backup': 'true' },
+    ...(notes === undefined ? {} : { notes }),
+  });
+  const controller = new AbortController();
+  const untilAborted = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => {
+        resolve();
+      });
+    });
+  const running = election.run(
+    {
+      onStart: (signal) => {
+        terms.push(signal);
+        return (work ?? untilAborted)(signal);
+      },
+      onNewLeader: (leader) => leaders.push(leader),
+    },
+    controller.signal,
+  );
+  running.catch(() => undefined);
+  const stop = async (): Promise<void> => {
+    controller.abort(new Error('stop'));
+    await clock.advance(0);
+    await running;
+  };
+  onTestFinished(() => {
+    controller.abort(new Error('test over'));
+  });
+  return { election, terms, leaders, stop, running };
+}
+
+const specOf = (lease: FakeObject) => (lease.current() as LeaseObject | undefined)?.spec;
+
+test('the first to come leads, with a Lease that backups leave out, and keeps it', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(0);
+  const b = candidate('b', lease, clock);
+  await clock.advance(60_000);
+  expect([a.election.isLeader(), b.election.isLeader()]).toEqual([true, false]);
+  expect([a.terms.length, b.terms.length]).toEqual([1, 0]);
+  expect([a.leaders, b.leaders]).toEqual([['a'], ['a']]);
+  expect(lease.current()?.metadata).toMatchObject({
+    namespace: 'gatehouse-system',
+    name: 'gatehouse',
+    labels: { 'velero.io/exclude-from-backup': 'true' },
+  });
+  expect(specOf(lease)).toMatchObject({
+    holderIdentity: 'a',
+    leaseDurationSeconds: 15,
+    leaseTransitions: 0,
+    acquireTime: '2026-01-01T00:00:00.000000Z',
+  });
+});
+
+test('a graceful stop hands over within one look at the Lease', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(0);
+  const b = candidate('b', lease, clock);
+  await clock.advance(5_000);
+  await a.stop();
+  expect([a.election.isLeader(), a.terms[0]?.aborted, specOf(lease)?.holderIdentity]).toEqual([
+    false,
+    true,
+    '',
+  ]);
+  await clock.advance(2_000);
+  expect(b.election.isLeader()).toBe(true);
+  expect(specOf(lease)).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 });
+});
+
+test('after a crash another leads within duration and retry, and not before the duration', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  lease.put({
+    metadata: { name: 'gatehouse' },
+    ...{
+      spec: { holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z' },
+    },
+  });
+  const b = candidate('b', lease, clock);
+  await clock.advance(1);
+  // The last sign of life, and then nothing more.
+  lease.put({
+    metadata: { name: 'gatehouse' },
+    ...{
+      spec: { holderIdentity: 'dead', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:01.000000Z' },
+    },
+  });
+  await clock.advance(15_000);
+  expect(b.election.isLeader()).toBe(false);
+  await clock.advance(2_000);
+  expect(b.election.isLeader()).toBe(true);
+});
+
+test('what the clock of another machine says counts for nothing', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const spec = {
+    holderIdentity: 'other',
+    leaseDurationSeconds: 15,
+    acquireTime: '1999-01-01T00:00:00.000000Z',
+    renewTime: '1999-01-01T00:00:00.000000Z',
+  };
+  lease.put({ metadata: { name: 'gatehouse' }, ...{ spec } });
+  const b = candidate('b', lease, clock);
+  await clock.advance(14_000);
+  expect(b.election.isLeader()).toBe(false);
+  // Nor does a touch of the Lease that is no renewal prolong it.
+  lease.put({ metadata: { name: 'gatehouse', labels: { touched: 'yes' } }, ...{ spec } });
+  await clock.advance(2_000);
+  expect(b.election.isLeader()).toBe(true);
+});
+
+test('a leader that cannot renew stops leading at the renew deadline, before anybody else can lead', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(0);
+  lease.fault = 'reject';
+  await clock.advance(9_000);
+  expect(a.election.isLeader()).toBe(true);
+  await clock.advance(1_000);
+  expect(a.election.isLeader()).toBe(false);
+  expect(a.terms[0]?.reason).toBeInstanceOf(LeadershipLostError);
+  lease.fault = 'none';
+  await clock.advance(17_000);
+  expect(a.terms).toHaveLength(2);
+  expect(a.election.isLeader()).toBe(true);
+});
+
+test('renewals whose answers are lost are renewals all the same', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(0);
+  lease.fault = 'lose-answer';
+  await clock.advance(4_000);
+  lease.fault = 'none';
+  await clock.advance(60_000);
+  expect(a.terms).toHaveLength(1);
+  expect(a.election.isLeader()).toBe(true);
+});
+
+test('a label set by somebody else costs no leadership', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(3_000);
+  lease.put({ ...lease.current(), metadata: { ...lease.current()?.metadata, labels: { mine: 'yes' } } });
+  await clock.advance(30_000);
+  expect(a.terms).toHaveLength(1);
+  expect(lease.current()?.metadata?.labels).toEqual({ mine: 'yes', 'velero.io/exclude-from-backup': 'true' });
+});
+
+test('a suspended leader writes nothing when it wakes, although no timer has told it yet', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(1_000);
+  const written: string[] = [];
+  const note = (verb: string) => () => {
+    written.push(verb);
+    return Promise.resolve();
+  };
+  const verbs = [
+    'create',
+    'replace',
+    'replaceStatus',
+    'patchJson',
+    'patchMerge',
+    'patchStatus',
+    'apply',
+    'applyStatus',
+    'delete',
+  ] as const;
+  const client = fenced(
+    Object.fromEntries(verbs.map((verb) => [verb, note(verb)])) as unknown as KubeClient,
+    a.election.isLeader,
+  );
+  await client.create(secrets, {});
+  expect(written).toEqual(['create']);
+
+  clock.jump(10_000);
+  const object = { metadata: { name: 'x', namespace: 'y' } };
+  const ref = { name: 'x', namespace: 'y' };
+  const attempts = [
+    client.create(secrets, object),
+    client.replace(secrets, object),
+    client.replaceStatus(secrets, object),
+    client.patchJson(secrets, ref, []),
+    client.patchMerge(secrets, ref, {}),
+    client.patchStatus(secrets, ref, {}),
+    client.apply(secrets, object, { fieldManager: 'm' }),
+    client.applyStatus(secrets, object, { fieldManager: 'm' }),
+    client.delete(secrets, ref),
+  ];
+  expect(attempts).toHaveLength(verbs.length);
+  for (const attempt of attempts) await expect(attempt).rejects.toBeInstanceOf(NotLeaderError);
+  expect(written).toEqual(['create']);
+});
+
+test('a virtual machine that slept is noticed by its wall clock', async () => {
+  const clock = manualClock();
+  const a = candidate('a', fakeObject(), clock);
+  await clock.advance(0);
+  clock.setWall(clock.now() + 3_600_000);
+  expect(a.election.isLeader()).toBe(false);
+});
+
+test('a wall clock that is set back prolongs nothing', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(0);
+  clock.setWall(0);
+  lease.fault = 'reject';
+  await clock.advance(10_000);
+  expect(a.election.isLeader()).toBe(false);
+});
+
+test('a namesake from before does not count as ourselves', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  lease.put({
+    metadata: { name: 'gatehouse' },
+    ...{
+      spec: { holderIdentity: 'a', leaseDurationSeconds: 15, acquireTime: '2025-01-01T00:00:00.000000Z' },
+    },
+  });
+  const a = candidate('a', lease, clock);
+  await clock.advance(14_000);
+  expect(a.election.isLeader()).toBe(false);
+  await clock.advance(1_000);
+  expect(a.election.isLeader()).toBe(true);
+});
+
+test('work that fails ends the election with its error and gives the Lease back', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock, () => Promise.reject(new Error('broken')));
+  await clock.advance(0);
+  await expect(a.running).rejects.toThrow('broken');
+  expect(specOf(lease)?.holderIdentity).toBe('');
+});
+
+test('work that goes on after leadership is lost ends the election, so that the process can end', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock, () => new Promise(() => undefined));
+  await clock.advance(0);
+  lease.fault = 'reject';
+  await clock.advance(25_000);
+  await expect(a.running).rejects.toThrow('did not stop within 15000 ms');
+});
+
+test('a request that fails while the election is stopped is no failure of the election', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  lease.fault = 'reject';
+  const a = candidate('a', lease, clock);
+  await a.stop(); // before the answer to its first request
+  await expect(a.running).resolves.toBeUndefined();
+});
+
+test('whatever fails when, and whoever sleeps for how long, two never lead at once', async () => {
+  const step = fc.record({
+    ms: fc.integer({ min: 0, max: 9_000 }),
+    fault: fc.constantFrom('none' as const, 'none' as const, 'reject' as const, 'lose-answer' as const),
+    who: fc.constantFrom(0, 1),
+    sleeps: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const lease = fakeObject();
+      // Each has a clock and a network of its own; both move in small steps so that they overlap in many ways.
+      const sides = [0, 1].map((n) => {
+        const clock = manualClock(1_000_000_000_000 * (n + 1));
+        const link: FakeObject = { ...lease };
+        const via =
+          <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+          async (...args: A): Promise<R> => {
+            if (link.fault === 'reject') throw new Error('unreachable');
+            const result = await call(...args);
+            if (link.fault === 'lose-answer') throw new Error('answer lost');
+            return result;
+          };
+        const { get, create, replace } = lease.client;
+        const client = { get: via(get), create: via(create), replace: via(replace) } as FakeObject['client'];
+        return { clock, link, ...candidate(`c${n}`, { ...link, client }, clock) };
+      });
+      for (const { ms, fault, who, sleeps } of steps) {
+        const side = sides[who];
+        if (side !== undefined) side.link.fault = fault;
+        for (let left = ms; left > 0; left -= 500) {
+          const piece = Math.min(500, left);
+          for (const one of sides) {
+            if (one === side && sleeps) one.clock.jump(piece);
+            else await one.clock.advance(piece);
+          }
+          expect(sides.filter(({ election }) => election.isLeader()).length).toBeLessThan(2);
+        }
+      }
+      for (const { stop } of sides) await stop();
+      await settle();
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** As the composition root writes it: an epoch that only grows. */
+function epochNotes(): LeaseNotes {
+  let highest = 0;
+  const epochOf = (lease: LeaseObject | undefined) => Number(lease?.metadata?.annotations?.epoch ?? 0);
+  return {
+    judge: (lease) => {
+      const epoch = epochOf(lease);
+      const course = epoch > highest ? 'onward' : epoch < highest ? 'back' : 'standing';
+      highest = Math.max(highest, epoch);
+      return course;
+    },
+    annotations: (lease) => ({ ...lease?.metadata?.annotations, epoch: String(highest + 1) }),
+  };
+}
+
+async function leaderAndFollower() {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock, undefined, epochNotes());
+  await clock.advance(0);
+  const b = candidate('b', lease, clock, undefined, epochNotes());
+  await clock.advance(9_000);
+  const copy = structuredClone(lease.current());
+  await clock.advance(20_000);
+  return { clock, lease, a, b, copy };
+}
+
+/** Somebody who is not there. */
+const dead = (lease: FakeObject, change: object = {}) => {
+  const { metadata, ...current } = lease.current() as LeaseObject;
+  const spec = { ...current.spec, holderIdentity: 'dead', leaseDurationSeconds: 3_600, ...change };
+  return { metadata: { ...metadata }, spec };
+};
+
+describe('C3: a leader whose lease is overwritten takes it back within 5 s, in the same term', () => {
+  test.each([
+    ['with a holder that is gone', (scene: Scene) => dead(scene.lease)],
+    [
+      'with a holder that is gone, which looks alive',
+      (scene: Scene) => dead(scene.lease, { renewTime: new Date(scene.clock.now()).toISOString() }),
+    ],
+    ['with the other replica', (scene: Scene) => dead(scene.lease, { holderIdentity: 'b' })],
+    ['with its own older copy', (scene: Scene) => scene.copy],
+    [
+      'with nothing of ours on it',
+      (scene: Scene) => ({ ...dead(scene.lease), metadata: { name: 'gatehouse' } }),
+    ],
+    ['by being deleted', () => undefined],
+  ])('%s', async (_how, replacement) => {
+    const scene = await leaderAndFollower();
+    const { clock, lease, a, b } = scene;
+    lease.put(replacement(scene));
+    await clock.advance(5_000);
+    expect(specOf(lease)?.holderIdentity).toBe('a');
+    await clock.advance(60_000);
+    expect([a.election.isLeader(), b.election.isLeader()]).toEqual([true, false]);
+    expect([a.terms.length, a.terms[0]?.aborted, b.terms.length]).toEqual([1, false, 0]);
+    expect(lease.writes.filter(({ spec }: LeaseObject) => spec?.holderIdentity === 'b')).toEqual([]);
+  });
+});
+
+type Scene = Awaited<ReturnType<typeof leaderAndFollower>>;
+
+test('C3: a copy that names a leader of the past does not make it the leader again', async () => {
+  const { clock, lease, a, b, copy } = await leaderAndFollower();
+  // `a` loses the lease to `b`, and both live on.
+  lease.put({
+    ...lease.current(),
+    spec: { ...specOf(lease), holderIdentity: 'b' },
+    metadata: { ...lease.current()?.metadata, annotations: { epoch: '1000' } },
+  } as LeaseObject);
+  await clock.advance(40_000);
+  const leader = [a, b].find(({ election }) => election.isLeader());
+  const other = [a, b].find((one) => one !== leader);
+  if (leader === undefined || other === undefined) throw new Error('there is one leader');
+  const before = other.terms.length;
+  lease.put(copy);
+  await clock.advance(60_000);
+  expect([leader.election.isLeader(), other.election.isLeader()]).toEqual([true, false]);
+  expect(other.terms).toHaveLength(before);
+});
+
+test('a leader gives way to one that took over after it: the epoch went on', async () => {
+  const { clock, lease, a } = await leaderAndFollower();
+  const taken = dead(lease);
+  lease.put({ ...taken, metadata: { ...taken.metadata, annotations: { epoch: '1000' } } });
+  await clock.advance(5_000);
+  expect(a.election.isLeader()).toBe(false);
+  expect(a.terms[0]?.aborted).toBe(true);
+  expect(specOf(lease)?.holderIdentity).toBe('dead');
+});
+
+test('after a rollback in which nobody could renew, one leads again, with an epoch above all before', async () => {
+  const { clock, lease, a, b, copy } = await leaderAndFollower();
+  const epoch = Number((lease.current() as LeaseObject).metadata?.annotations?.epoch);
+  lease.fault = 'reject';
+  await clock.advance(60_000);
+  expect([a.election.isLeader(), b.election.isLeader()]).toEqual([false, false]);
+  lease.fault = 'none';
+  lease.put(copy);
+  await clock.advance(20_000);
+  expect([a.election.isLeader(), b.election.isLeader()].filter(Boolean)).toHaveLength(1);
+  expect(Number((lease.current() as LeaseObject).metadata?.annotations?.epoch)).toBeGreaterThan(epoch);
+});

@@ -1,0 +1,247 @@
+import { isAlreadyExists, isConflict, isNotFound } from '../api-error.ts';
+import type { KubeClient } from '../client.ts';
+import { linkedController, sleep, systemClock, type Clock } from '../clock.ts';
+import { createLeaseRecord, type LeaseNotes } from './lease-record.ts';
+import type { Log } from '../../log.ts';
+
+export interface ElectionOptions {
+  /** Best with a connection of its own (`createRest({ urgent: true })`). */
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique per process: two with the same name wait for each other. */
+  readonly identity: string;
+  /** Set on the Lease, also on one that is there already. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Annotations of the Lease that tell a copy from what was there. Default: none. */
+  readonly notes?: LeaseNotes;
+  /** How long others wait after the last sign of life, in milliseconds; whole seconds. Default: 15 s. */
+  readonly durationMs?: number;
+  /** How long the leader may act without having renewed, in milliseconds. Below `durationMs`. Default: 10 s. */
+  readonly renewDeadlineMs?: number;
+  /** Between two looks at the Lease, in milliseconds. Default: 2 s. */
+  readonly retryMs?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly log: Log;
+}
+
+export interface ElectionCallbacks {
+  /**
+   * Leads until `signal` aborts, which it does the moment leadership is lost or may be. Then it has `durationMs` to return.
+   * When it returns by itself the election is over.
+   */
+  readonly onStart: (signal: AbortSignal) => Promise<void>;
+  /** Told the identity of each new leader, ourselves included. */
+  readonly onNewLeader?: (identity: string) => void;
+}
+
+export interface Election {
+  /**
+   * Runs for office again and again until `signal` aborts, then gives the Lease back.
+   * @throws what `onStart` throws; also when `onStart` does not return after its signal aborted: end the process then
+   */
+  readonly run: (callbacks: ElectionCallbacks, signal: AbortSignal) => Promise<void>;
+  /** Judged by the clock at this moment: holds even if the process was suspended since the last look at the Lease. */
+  readonly isLeader: () => boolean;
+}
+
+/** Why the signal given to `onStart` aborted. */
+export class LeadershipLostError extends Error {
+  override readonly name = 'LeadershipLostError';
+}
+
+/** What came of one try to get or keep the Lease: the wait is that until the next. */
+type Tried = 'held' | { readonly waitMs: number };
+
+/** Between two looks at a Lease that was not as we left it, in milliseconds. */
+const AGAIN_MS = 100;
+
+/** Two instants, because neither clock is good alone: one stops while a virtual machine sleeps, the other can be set. */
+interface Instant {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+export function createElection(options: ElectionOptions): Election {
+  const { clock = systemClock, random = Math.random, log, identity } = options;
+  const { durationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
+  if (!(retryMs < renewDeadlineMs && renewDeadlineMs < durationMs)) {
+    throw new Error('leader election needs retryMs < renewDeadlineMs < durationMs');
+  }
+  const fields = { lease: `${options.namespace}/${options.name}`, identity };
+  let onNewLeader: (leader: string) => void = () => undefined;
+  const record = createLeaseRecord({ ...options, durationMs, clock }, (leader) => {
+    onNewLeader(leader);
+  });
+
+  /** When the request that last renewed our lease was about to be sent; undefined while somebody else leads. */
+  let renewedAt: Instant | undefined;
+  const instant = (): Instant => ({ wall: clock.now(), monotonic: clock.monotonic() });
+  const leftMs = (): number => {
+    if (renewedAt === undefined) return 0;
+    const passed = Math.max(clock.monotonic() - renewedAt.monotonic, clock.now() - renewedAt.wall);
+    return Math.max(0, renewDeadlineMs - passed);
+  };
+  const isLeader = (): boolean => leftMs() > 0;
+
+  /** One try to get or keep the Lease. The wait is that until somebody else's Lease runs out, if that is known. */
+  const tryOnce = async (signal: AbortSignal): Promise<Tried> => {
+    const leading = isLeader();
+    // Half the deadline, so that one request that hangs leaves time for another.
+    const timeoutMs = Math.min(renewDeadlineMs / 2, leading ? Math.max(1, leftMs()) : Infinity);
+    // While we lead, what we wrote last is very likely what is there: one request instead of two.
+    const observed = (leading ? record.last() : undefined) ?? (await record.read({ signal, timeoutMs }));
+    const judged = record.judge(observed, leading);
+    if (judged.kind === 'taken') {
+      if (leading) renewedAt = undefined;
+      return { waitMs: judged.expiresInMs };
+    }
+    const holder = observed.lease?.spec?.holderIdentity ?? '';
+    if (leading && holder !== identity)
+      log.warn({ ...fields, holder }, 'somebody put another lease in the place of ours: taking it back');
+    const sentAt = instant();
+    await record.write(observed, { signal, timeoutMs });
+    renewedAt = sentAt;
+    return 'held';
+  };
+
+  /** As `tryOnce`, with failures as what they are here: not held, try again soon. */
+  const tryQuietly = async (signal: AbortSignal): Promise<Tried> => {
+    try {
+      return await tryOnce(signal);
+    } catch (error) {
+      signal.throwIfAborted(); // a request that failed in the same moment is no reason of its own
+      if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
+        record.forget();
+        log.debug({ ...fields, err: error }, 'the lease was written by somebody else');
+        // A leader whose lease was overwritten looks at once: followers may be about to believe the copy.
+        return { waitMs: isLeader() ? AGAIN_MS : retryMs };
+      }
+      log.warn({ ...fields, err: error }, 'could not reach the lease');
+      return { waitMs: retryMs };
+    }
+  };
+
+  const pause = (waitMs: number, signal: AbortSignal): Promise<void> =>
+    // Never later than the moment it may be free: a crash is then noticed after duration + retry at the latest.
+    sleep(clock, Math.max(1, Math.min(waitMs, retryMs * (0.8 + random() * 0.2))), signal);
+
+  const acquire = async (signal: AbortSignal): Promise<void> => {
+    for (let tried = await tryQuietly(signal); tried !== 'held'; tried = await tryQuietly(signal)) {
+      await pause(tried.waitMs, signal);
+    }
+  };
+
+  /** Until the lease is lost or may be. */
+  const keep = async (signal: AbortSignal): Promise<void> => {
+    let tried: Tried = 'held';
+    while (isLeader()) {
+      await pause(tried === 'held' ? retryMs : tried.waitMs, signal);
+      if (!isLeader()) return;
+      tried = await tryQuietly(signal);
+    }
+  };
+
+  const lead = async ({ onStart }: ElectionCallbacks, parent: AbortSignal): Promise<'lost' | 'finished'> => {
+    log.info(fields, 'leading');
+    const term = linkedController(parent);
+    const lose = (): void => {
+      term.abort(new LeadershipLostError('the lease was not renewed in time: another replica may lead'));
+    };
+    const watchdog = watchTime(clock, leftMs, lose);
+    const work = onStart(term.signal);
+    const keeper = linkedController(term.signal);
+    const kept = keep(keeper.signal).then(lose, () => undefined);
+    try {
+      await settledWithin(work, term.signal, durationMs, clock);
+      return term.signal.aborted ? 'lost' : 'finished';
+    } finally {
+      watchdog();
+      keeper.abort(new Error('the term is over'));
+      await kept;
+      keeper.release();
+      term.release();
+    }
+  };
+
+  const release = async (): Promise<void> => {
+    const held = isLeader();
+    renewedAt = undefined;
+    if (!held) return;
+    try {
+      await record.release({ timeoutMs: 5_000 });
+      log.info(fields, 'gave the lease back');
+    } catch (error) {
+      log.warn(
+        { ...fields, err: error },
+        'could not give the lease back: the next leader has to wait for it to run out',
+      );
+    }
+  };
+
+  return {
+    isLeader,
+    run: async (callbacks, signal) => {
+      const stopped = (): boolean => signal.aborted;
+      onNewLeader = callbacks.onNewLeader ?? (() => undefined);
+      try {
+        while (!stopped()) {
+          await acquire(signal);
+          signal.throwIfAborted();
+          if ((await lead(callbacks, signal)) === 'finished') return;
+          if (!stopped()) log.warn(fields, 'lost the lease');
+        }
+      } catch (error) {
+        if (!stopped() || error !== signal.reason) throw error;
+      } finally {
+        await release();
+      }
+    },
+  };
+}
+
+/** Calls `lose` when no time is left. Looks again when it wakes: renewals move the end. */
+function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => void {
+  let cancel: () => void = () => undefined;
+  const arm = (): void => {
+    cancel = clock.after(leftMs(), () => {
+      if (leftMs() > 0) arm();
+      else lose();
+    });
+  };
+  arm();
+  return () => {
+    cancel();
+  };
+}
+
+/**
+ * Waits for `work`, but no longer than `graceMs` after `signal` aborted.
+ * @throws what `work` throws, unless it was told to stop by then
+ */
+async function settledWithin(
+  work: Promise<void>,
+  signal: AbortSignal,
+  graceMs: number,
+  clock: Clock,
+): Promise<void> {
+  const overdue = Promise.withResolvers<never>();
+  let cancel: () => void = () => undefined;
+  const onAbort = (): void => {
+    cancel = clock.after(graceMs, () => {
+      overdue.reject(new Error(`work as leader did not stop within ${graceMs} ms: end the process`));
+    });
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  const stopped = work.catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  try {
+    await Promise.race([stopped, overdue.promise]);
+  } finally {
+    cancel();
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Resource, resourcePath } from './object.ts';
+import { leases, mutatingWebhookConfigurations, secrets } from './well-known.ts';
+
+test.each([
+  ['all Secrets', secrets, {}, '/api/v1/secrets'],
+  ['the Secrets of a namespace', secrets, { namespace: 'prod' }, '/api/v1/namespaces/prod/secrets'],
+  ['one Secret', secrets, { namespace: 'prod', name: 'db' }, '/api/v1/namespaces/prod/secrets/db'],
+  [
+    'a status',
+    leases,
+    { namespace: 'a', name: 'b', subresource: 'status' },
+    '/apis/coordination.k8s.io/v1/namespaces/a/leases/b/status',
+  ],
+  [
+    'a cluster-scoped object',
+    mutatingWebhookConfigurations,
+    { name: 'x' },
+    '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/x',
+  ],
+  [
+    'a name with capitals and colons',
+    { ...mutatingWebhookConfigurations, resource: 'clusterroles' },
+    { name: 'system:Ünit' },
+    '/apis/admissionregistration.k8s.io/v1/clusterroles/system%3A%C3%9Cnit',
+  ],
+])('%s has its path', (_what, resource, parts, path) => {
+  expect(resourcePath(resource, parts)).toBe(path);
+});
+
+test.each(['.', '..', '', 'a/b', '%2e%2e', 'a%', '/', '\ud800'])(
+  'the segment %j is refused wherever it stands',
+  (bad) => {
+    expect(() => resourcePath(secrets, { namespace: 'prod', name: bad })).toThrow();
+    expect(() => resourcePath(secrets, { namespace: bad, name: 'db' })).toThrow();
+    expect(() => resourcePath(secrets, { namespace: 'prod', name: 'db', subresource: bad })).toThrow();
+    expect(() => resourcePath({ ...leases, group: bad === '' ? '..' : bad })).toThrow();
+    expect(() => resourcePath({ ...leases, resource: bad })).toThrow();
+  },
+);
+
+test('whatever the name, the path either is refused or leads to exactly that name', () => {
+  const resource: Resource = mutatingWebhookConfigurations;
+  const base = resourcePath(resource);
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (name) => {
+      let path: string;
+      try {
+        path = resourcePath(resource, { name });
+      } catch {
+        return;
+      }
+      const { pathname, search, hash } = new URL(path, 'https://api');
+      expect(pathname.startsWith(`${base}/`)).toBe(true);
+      expect(decodeURIComponent(pathname.slice(base.length + 1))).toBe(name);
+      expect(search + hash).toBe('');
+    }),
+  );
+});
+
+test('a namespace where there is none, and none where there is one, are mistakes', () => {
+  expect(() => resourcePath(mutatingWebhookConfigurations, { namespace: 'prod', name: 'x' })).toThrow(
+    'cluster-scoped',
+  );
+  expect(() => resourcePath(secrets, { name: 'db' })).toThrow('name the namespace of "db"');
+});

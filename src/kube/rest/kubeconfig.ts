@@ -1,0 +1,133 @@
+/** Kubeconfig files, by way of client-node and beside it. Imported only where there are some: client-node is large. */
+import { readFileSync } from 'node:fs';
+import type { RequestOptions } from 'node:https';
+import { dirname, resolve } from 'node:path';
+import { KubeConfig, loadYaml } from '@kubernetes/client-node';
+import type { ClusterAccess, Impersonation } from './credentials.ts';
+import { isRecord } from '../object.ts';
+
+/**
+ * What the files say together; of two entries with the same name the first counts, as with kubectl.
+ * @param contextName default: the current context of the first file that has one.
+ * @throws when they cannot be read, or do not name a cluster that credentials may be sent to.
+ */
+export function readKubeconfig(files: readonly string[], contextName: string | undefined): ClusterAccess {
+  const loaded = files.map(loadFile);
+  const where = files.join(', ');
+  const wanted = contextName ?? loaded.map((file) => file.kubeConfig.currentContext).find(isNotEmpty);
+  if (wanted === undefined) throw new Error(`${where} has no current-context: name one with --context`);
+
+  const context = loaded.flatMap((file) => file.kubeConfig.contexts).find(({ name }) => name === wanted);
+  if (context === undefined) {
+    const names = loaded.flatMap((file) => file.kubeConfig.contexts.map(({ name }) => name));
+    throw new Error(`${where} has no context "${wanted}"; it has: ${names.join(', ') || 'none'}`);
+  }
+  const cluster = loaded
+    .flatMap((file) => file.kubeConfig.clusters)
+    .find(({ name }) => name === context.cluster);
+  if (cluster === undefined) {
+    throw new Error(
+      `${where}: context "${wanted}" names the cluster "${context.cluster}", which is not there`,
+    );
+  }
+  const owner = loaded.find((file) => file.kubeConfig.users.some(({ name }) => name === context.user));
+  const user = owner?.kubeConfig.users.find(({ name }) => name === context.user);
+  const raw = owner?.rawUsers.get(context.user) ?? {};
+  if (cluster.server.startsWith('http:') && hasSecrets(raw)) {
+    throw new Error(`${where}: credentials would go to ${cluster.server} in the clear: use https`);
+  }
+
+  const kubeConfig = new KubeConfig();
+  // Without any user client-node would also forget the CA of the cluster.
+  kubeConfig.loadFromClusterAndUser(cluster, user ?? { name: 'anonymous' });
+  const tokenFile = raw.tokenFile;
+  return {
+    server: cluster.server,
+    namespace: context.namespace,
+    proxyUrl: cluster.proxyUrl,
+    tokenFilePath:
+      typeof tokenFile === 'string' && owner !== undefined ? resolve(owner.dir, tokenFile) : undefined,
+    impersonation: impersonationOf(raw),
+    requestOptions: async () => {
+      const options: RequestOptions = {};
+      // It refuses plain HTTP outright; there we have checked before that there is nothing to give away.
+      if (cluster.server.startsWith('https:')) await kubeConfig.applyToHTTPSOptions(options);
+      return options;
+    },
+  };
+}
+
+interface KubeconfigFile {
+  readonly dir: string;
+  readonly kubeConfig: KubeConfig;
+  readonly rawUsers: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+}
+
+function loadFile(file: string): KubeconfigFile {
+  try {
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromFile(file);
+    refuseOtherThanTexts(kubeConfig);
+    const document: unknown = loadYaml(readFileSync(file, 'utf8'));
+    const users: unknown = isRecord(document) ? document.users : undefined;
+    const rawUsers = new Map<string, Readonly<Record<string, unknown>>>();
+    for (const entry of Array.isArray(users) ? users : []) {
+      if (isRecord(entry) && typeof entry.name === 'string' && isRecord(entry.user)) {
+        rawUsers.set(entry.name, entry.user);
+      }
+    }
+    return { dir: dirname(resolve(file)), kubeConfig, rawUsers };
+  } catch (cause) {
+    throw new Error(`could not load the kubeconfig ${file}`, { cause });
+  }
+}
+
+/** client-node takes whatever stands there, and YAML has more than texts. */
+function refuseOtherThanTexts({ currentContext, contexts, clusters, users }: KubeConfig): void {
+  const found: readonly (readonly [what: string, value: unknown])[] = [
+    ['current-context', currentContext],
+    ...contexts.flatMap(({ name, cluster, user, namespace }) => [
+      ['the name of a context', name] as const,
+      ['the cluster of a context', cluster] as const,
+      ['the user of a context', user] as const,
+      ['the namespace of a context', namespace] as const,
+    ]),
+    ...clusters.flatMap(({ name, server, proxyUrl }) => [
+      ['the name of a cluster', name] as const,
+      ['the server of a cluster', server] as const,
+      ['the proxy-url of a cluster', proxyUrl] as const,
+    ]),
+    ...users.map(({ name }) => ['the name of a user', name] as const),
+  ];
+  for (const [what, value] of found)
+    if (value !== undefined && value !== null && typeof value !== 'string')
+      throw new Error(`${what} is not a text: put it in quotes`);
+}
+
+/** client-node knows `as` alone; groups, uid and extra are read from the file itself. */
+function impersonationOf(user: Readonly<Record<string, unknown>>): Impersonation | undefined {
+  const { as } = user;
+  if (typeof as !== 'string' || as === '') return undefined;
+  const uid = user['as-uid'];
+  const extra = user['as-user-extra'];
+  return {
+    user: as,
+    groups: strings(user['as-groups']),
+    uid: typeof uid === 'string' ? uid : undefined,
+    extra: isRecord(extra)
+      ? Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, strings(values)]))
+      : undefined,
+  };
+}
+
+function hasSecrets(user: Readonly<Record<string, unknown>>): boolean {
+  return ['token', 'tokenFile', 'username', 'exec', 'auth-provider'].some((key) => user[key] !== undefined);
+}
+
+function strings(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+function isNotEmpty(text: string | undefined): text is string {
+  return text !== undefined && text !== '';
+}

@@ -1,0 +1,151 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../clock.ts';
+import { AWAY_MS, createRecovery, PACED_MS, TURN_MS, type Recovery } from './recovery.ts';
+
+function start(): Recovery {
+  vi.useFakeTimers();
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  return createRecovery(systemClock);
+}
+
+/** So many requests at once, each of which takes `takesMs`. The answer counts those that were sent. */
+function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: () => number } {
+  let sent = 0;
+  for (let index = 0; index < count; index += 1)
+    void recovery.turn(new AbortController().signal).then((end) => {
+      sent += 1;
+      setTimeout(end, takesMs);
+    });
+  return { sent: () => sent };
+}
+
+test('while nothing is wrong nobody waits', async () => {
+  const { sent } = ask(start(), 500);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(sent()).toBe(500);
+});
+
+test('of five hundred that wait for an API server, at most forty are sent in any second after it is back, and all are', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  const { sent } = ask(recovery, 500);
+  recovery.answered();
+  await vi.advanceTimersByTimeAsync(0);
+  for (let second = 0; second < 12; second += 1) {
+    const before = sent();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(sent() - before, `second ${second}`).toBeLessThanOrEqual(1_000 / TURN_MS);
+  }
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(sent()).toBe(500);
+});
+
+test('what comes back later, after a wait of its own, is spread too', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  recovery.answered();
+  await vi.advanceTimersByTimeAsync(PACED_MS - 1);
+  const { sent } = ask(recovery, 100);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(sent()).toBeLessThanOrEqual(1_000 / TURN_MS + 1);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(sent()).toBe(100);
+});
+
+test('after watches that were ended early all take turns, and it counts as there', async () => {
+  const recovery = start();
+  recovery.dismissed();
+  const { sent } = ask(recovery, 100, 60_000);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(sent()).toBeGreaterThan(1);
+  expect(sent()).toBeLessThanOrEqual(1_000 / TURN_MS + 1);
+  expect(recovery.isAway()).toBe(false);
+});
+
+test('when all is well for a while nobody waits again', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  recovery.answered();
+  await vi.advanceTimersByTimeAsync(PACED_MS);
+  const { sent } = ask(recovery, 100);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(sent()).toBe(100);
+});
+
+test('before an address that gives no answer only one stands, and the next when that one has failed', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  const { sent } = ask(recovery, 100, 10_000);
+  await vi.advanceTimersByTimeAsync(9_000);
+  expect(sent()).toBe(1);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(sent()).toBe(2);
+});
+
+test('somebody who never waits, as the lease, hears first that the API server is back: then the others go', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  const { sent } = ask(recovery, 10, 60_000);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(sent()).toBe(1);
+  recovery.answered();
+  await vi.advanceTimersByTimeAsync(10 * TURN_MS);
+  expect(sent()).toBe(10);
+});
+
+test('who gives up waiting takes no turn of others', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  const giving = new AbortController();
+  const turns = [recovery.turn(giving.signal), recovery.turn(giving.signal), recovery.turn(giving.signal)];
+  const outcome = Promise.allSettled(turns);
+  const { sent } = ask(recovery, 1);
+  giving.abort(new Error('no longer wanted'));
+  const [first, ...others] = await outcome;
+  expect(first?.status).toBe('fulfilled'); // it had its turn at once
+  expect(others.map((one) => (one.status === 'rejected' ? String(one.reason) : ''))).toEqual([
+    'Error: no longer wanted',
+    'Error: no longer wanted',
+  ]);
+  recovery.answered();
+  await vi.advanceTimersByTimeAsync(TURN_MS);
+  expect(sent()).toBe(1);
+  await expect(recovery.turn(AbortSignal.abort(new Error('over')))).rejects.toThrow('over');
+});
+
+test('who comes often is not held up by those who still wait when all is well again', async () => {
+  const recovery = start();
+  recovery.interrupted();
+  recovery.answered();
+  const { sent } = ask(recovery, 2_000);
+  await vi.advanceTimersByTimeAsync(PACED_MS);
+  expect(sent()).toBeLessThan(2_000);
+  const late = ask(recovery, 10);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(late.sent()).toBe(10);
+});
+
+test('a request that comes to nothing while others are answered is no interruption', () => {
+  const recovery = start();
+  const since = systemClock.monotonic();
+  recovery.answered();
+  recovery.interrupted(since);
+  vi.advanceTimersByTime(10_000);
+  expect(recovery.isAway()).toBe(false);
+});
+
+test('after a moment of silence whoever is waited for is told so, but for one a second, until there is an answer', () => {
+  const recovery = start();
+  expect([recovery.isAway(), recovery.mayAsk()]).toEqual([false, true]);
+  recovery.interrupted();
+  expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
+  vi.advanceTimersByTime(AWAY_MS);
+  recovery.interrupted(); // it does not begin anew with each
+  expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, true, false]);
+  vi.advanceTimersByTime(AWAY_MS);
+  expect([recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, false]);
+  recovery.answered();
+  expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
+});

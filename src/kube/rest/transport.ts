@@ -1,0 +1,256 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Dispatcher } from 'undici';
+import { ApiError, NetworkError, type RequestLine } from '../api-error.ts';
+import { abortError, orAborted, type Clock } from '../clock.ts';
+import type { Connection } from '../connection.ts';
+import type { Headers } from './credentials.ts';
+import { parseRetryAfter } from './retry.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** One attempt, as metrics see it. The path holds names of objects: too many values for a label. */
+export interface RestObservation extends RequestLine {
+  /** The HTTP status, or why there is none. */
+  readonly code: number | 'connection' | 'deadline' | 'malformed' | 'aborted';
+  readonly seconds: number;
+}
+
+/** One attempt, as it is traced. */
+export interface RequestSpan {
+  /** Sent along, so that the API server can go on with the trace. */
+  readonly headers: Headers;
+  readonly end: (code: RestObservation['code']) => void;
+}
+
+export interface Transport {
+  readonly connection: Connection;
+  readonly userAgent: string;
+  /** Who the requests are made as, if not as the connection's own user. */
+  readonly identity: Headers | undefined;
+  readonly observe: (observation: RestObservation) => void;
+  /** Begins the span of an attempt; undefined: this one is not traced. */
+  readonly trace: ((line: RequestLine) => RequestSpan | undefined) | undefined;
+  /** Takes the header Date of an answer when its headers are there: the body may take long, and the date ages. */
+  readonly onDate: (date: string) => void;
+  /** Throws when the text is not JSON. */
+  readonly parse: (text: string) => unknown;
+  readonly clock: Clock;
+  /** Whether its requests can wait while the API server comes back. */
+  readonly background: boolean;
+  /** Whether its requests are not worth sending while the API server is away. */
+  readonly prompt: boolean;
+}
+
+export interface Attempt {
+  readonly dispatcher: Dispatcher;
+  readonly line: RequestLine;
+  readonly query: Query | undefined;
+  readonly headers: Headers;
+  readonly body: string | undefined;
+  readonly beforeSend: (() => void) | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends once, checks the status, then hands the body to `read`.
+ * @throws {ApiError} for a status of 300 and more, {NetworkError} when there is no answer, the reason of `signal` on abort
+ */
+export async function send<T>(
+  transport: Transport,
+  attempt: Attempt,
+  read: (response: Dispatcher.ResponseData) => T | Promise<T>,
+): Promise<T> {
+  const { recovery } = transport.connection;
+  if (transport.prompt && !recovery.mayAsk())
+    throw new NetworkError(attempt.line, 'connection', 'the API server answers nobody here at the moment');
+  const endTurn = transport.background ? await recovery.turn(attempt.signal) : undefined;
+  const started = transport.clock.monotonic();
+  try {
+    return await sendNow(transport, attempt, read);
+  } catch (error) {
+    if (isInterruption(error)) recovery.interrupted(isDeadline(error) ? started : undefined);
+    throw error;
+  } finally {
+    endTurn?.();
+  }
+}
+
+/** Whether the API server may be away: then everything that it serves will ask again. */
+export function isInterruption(error: unknown): boolean {
+  return error instanceof NetworkError && error.kind !== 'malformed';
+}
+
+const isDeadline = (error: unknown): boolean => error instanceof NetworkError && error.kind === 'deadline';
+
+async function sendNow<T>(
+  transport: Transport,
+  attempt: Attempt,
+  read: (response: Dispatcher.ResponseData) => T | Promise<T>,
+): Promise<T> {
+  const { line, signal } = attempt;
+  // An exec plugin may hang; the deadline holds for it too.
+  const credentials = await orAborted(transport.connection.headers(), signal);
+  attempt.beforeSend?.();
+  const span = transport.trace?.(line);
+  const traced =
+    span === undefined ? attempt : { ...attempt, headers: { ...attempt.headers, ...span.headers } };
+  const started = transport.clock.monotonic();
+  let code: RestObservation['code'] = 'connection';
+  try {
+    // undici tells a request that still waits for a connection of its abort only when it has got one.
+    const response = await orAborted(
+      attempt.dispatcher.request(toDispatch(transport, traced, credentials)),
+      signal,
+    );
+    code = response.statusCode;
+    transport.connection.recovery.answered();
+    if (typeof response.headers.date === 'string') transport.onDate(response.headers.date);
+    if (response.statusCode >= 300) throw await apiErrorOf(transport, line, response);
+    return await read(response);
+  } catch (error) {
+    const known = toFailure(line, signal, error);
+    if (known instanceof NetworkError) code = known.kind;
+    else if (signal.aborted) code = 'aborted';
+    throw known;
+  } finally {
+    span?.end(code);
+    transport.observe({ ...line, code, seconds: (transport.clock.monotonic() - started) / 1_000 });
+  }
+}
+
+/** undici frees the connection one turn after the end of the body; who asks earlier gets another TLS handshake. */
+export async function readAll({ body }: Dispatcher.ResponseData): Promise<string> {
+  const text = await body.text();
+  await setImmediate();
+  return text;
+}
+
+/** What undici throws, told apart: stopped by us, refused by us, or broken. */
+export function toFailure(line: RequestLine, signal: AbortSignal, error: unknown): Error {
+  if (signal.aborted) return abortError(signal);
+  if (error instanceof ApiError || error instanceof NetworkError) return error;
+  if (error instanceof Error && codeOf(error) === 'UND_ERR_INVALID_ARG') return error;
+  const message = error instanceof Error ? error.message || codeOf(error) : String(error);
+  return new NetworkError(line, 'connection', `no complete answer: ${message}`, error);
+}
+
+export function parseJson({ parse }: Pick<Transport, 'parse'>, line: RequestLine, text: string): unknown {
+  try {
+    return parse(text);
+  } catch (cause) {
+    throw new NetworkError(
+      line,
+      'malformed',
+      'the answer is not JSON: is this the address of an API server?',
+      cause,
+    );
+  }
+}
+
+function toDispatch(
+  { connection, identity, userAgent }: Transport,
+  { line, query, headers, body, signal }: Attempt,
+  credentials: Headers,
+): Dispatcher.RequestOptions {
+  const server = new URL(connection.server);
+  const own = Object.entries(credentials).filter(
+    // Two identities must not mix: the groups of one would become those of the other.
+    ([name]) => identity === undefined || !/^impersonate-/i.test(name),
+  );
+  return {
+    origin: server.origin,
+    path: `${server.pathname.replace(/\/+$/, '')}${line.path}${queryString(query)}`,
+    method: line.method,
+    headers: mutable([
+      ['user-agent', userAgent],
+      ['accept', 'application/json'],
+      ...own,
+      ...Object.entries(identity ?? {}),
+      ...Object.entries(headers),
+    ]),
+    signal,
+    body: body ?? null,
+  };
+}
+
+/** Later ones replace earlier ones, whatever their case. undici writes one line per value of an array. */
+function mutable(
+  entries: readonly (readonly [string, Headers[string]])[],
+): Record<string, string | string[]> {
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name.toLowerCase(), typeof value === 'string' ? value : [...value]]),
+  );
+}
+
+function queryString(query: Query | undefined): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) parameters.append(name, String(value));
+  }
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`;
+}
+
+async function apiErrorOf(
+  { clock }: Transport,
+  line: RequestLine,
+  response: Dispatcher.ResponseData,
+): Promise<ApiError> {
+  const { statusCode, headers } = response;
+  const text = await readAll(response);
+  const retryAfter = headers['retry-after'];
+  const header = Array.isArray(retryAfter) ? retryAfter[0] : retryAfter;
+  return new ApiError(line, {
+    code: statusCode,
+    status: statusOf(text),
+    retryAfterSeconds: parseRetryAfter(header, clock.now()),
+  });
+}
+
+/** Proxies answer with text or HTML: a glimpse of it says more than "no message". */
+function statusOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { message: text.replace(/\s+/g, ' ').trim().slice(0, 200) };
+  }
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/**
+ * Twenty times what etcd can store (1.5 MiB), which leaves room for JSON's escapes and for managedFields.
+ * A longer line is no event, and collecting it would end in a process that is out of memory.
+ */
+export const MAX_LINE_BYTES = 32 * 1024 * 1024;
+
+const NEWLINE = 0x0a;
+
+/**
+ * The lines of a byte stream, without their ends; empty lines and an unfinished last one are left out.
+ * Lines are cut as bytes and decoded as a whole, so a chunk may end in the middle of a character.
+ * @throws when a line is longer than `maxBytes`
+ */
+export async function* splitLines(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes = MAX_LINE_BYTES,
+): AsyncGenerator<string, void, undefined> {
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      const line = Buffer.concat([...parts, chunk.subarray(start, end)]).toString('utf8');
+      parts = [];
+      length = 0;
+      start = end + 1;
+      if (line.trim() !== '') yield line;
+    }
+    if (start < chunk.length) {
+      parts.push(chunk.subarray(start));
+      length += chunk.length - start;
+    }
+    if (length > maxBytes) throw new Error(`a line is longer than ${maxBytes} bytes`);
+  }
+}

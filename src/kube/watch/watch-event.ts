@@ -1,0 +1,54 @@
+import type { KubeObject } from '../../json/kube-object.ts';
+import { isRecord } from '../object.ts';
+
+/** One line of a watch. @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes */
+export type WatchEvent =
+  | { readonly kind: 'set'; readonly object: KubeObject }
+  | { readonly kind: 'deleted'; readonly object: KubeObject }
+  | { readonly kind: 'bookmark'; readonly resourceVersion: string }
+  /** A Status: the watch is over, and what comes next is unknown. */
+  | { readonly kind: 'error'; readonly code: number; readonly message: string };
+
+/** @throws when the line is none of these */
+export function toWatchEvent(line: unknown): WatchEvent {
+  const { type, object } = isRecord(line) ? line : {};
+  if (!isRecord(object)) throw new Error('the watch sent a line without an object');
+  switch (type) {
+    case 'ADDED':
+    case 'MODIFIED':
+      return { kind: 'set', object };
+    case 'DELETED':
+      return { kind: 'deleted', object };
+    case 'BOOKMARK':
+      return { kind: 'bookmark', resourceVersion: resourceVersionOf(object) };
+    case 'ERROR': {
+      const { code, message } = object;
+      return {
+        kind: 'error',
+        code: typeof code === 'number' ? code : 500,
+        message: typeof message === 'string' ? message : 'no message',
+      };
+    }
+    default:
+      throw new Error(
+        `the watch sent an event of the unknown type ${typeof type === 'string' ? JSON.stringify(type) : typeof type}`,
+      );
+  }
+}
+
+/** Empty when there is none. */
+export function resourceVersionOf(object: KubeObject): string {
+  const version: unknown = object.metadata?.resourceVersion;
+  return typeof version === 'string' ? version : '';
+}
+
+const NUMERIC = /^\d+$/;
+
+/**
+ * Whether `next` is older than `last`. Between two states of one etcd that happens only when it was restored from a
+ * snapshot. API servers other than Kubernetes' own may use any text: nothing is said about that.
+ */
+export function isOlder(next: string, last: string): boolean {
+  if (!NUMERIC.test(next) || !NUMERIC.test(last)) return false;
+  return BigInt(next) < BigInt(last);
+}

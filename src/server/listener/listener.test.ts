@@ -1,0 +1,84 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { ALLOWED } from '../../admission/review/decision.ts';
+import { firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { noConversions } from '../../../test/support/server/conversion.ts';
+import { createListener } from './listener.ts';
+import type { Log } from '../../log.ts';
+import { pressureOf } from '../../../test/support/server/pressure.ts';
+
+const now = new Date();
+const later = (ms: number) => new Date(now.getTime() + ms);
+const DAY = 24 * 3600 * 1000;
+
+async function certificate() {
+  const { chain, keyPair, notAfter } = await serverOf(await firstAuthority(now), now);
+  return { pair: { chain, key: keyPair.privateKey }, notAfter };
+}
+
+function start() {
+  const lines: unknown[] = [];
+  const log: Pick<Log, 'info' | 'warn' | 'error'> = {
+    info: (fields, message) => lines.push({ ...fields, message }),
+    warn: () => undefined,
+    error: () => undefined,
+  };
+  const deps = {
+    mutate: () => ALLOWED,
+    validate: () => Promise.resolve(ALLOWED),
+    turnsAway: () => false,
+    pressure: pressureOf(),
+    conversion: noConversions,
+    log,
+    metrics: {
+      admission: () => undefined,
+      deferred: () => undefined,
+      rejectedRequest: () => undefined,
+      crowdedOut: () => undefined,
+      webhookConnections: () => undefined,
+    },
+  };
+  const listener = createListener({ host: '127.0.0.1', port: 0, deps, log });
+  onTestFinished(() => listener.close());
+  return { listener, lines };
+}
+
+describe('the problem of a listener', () => {
+  test('OPA TestReconcilerSync: certs-not-mounted, certs-mounted: is that there is no certificate, until there is one', async () => {
+    const { listener } = start();
+    expect(listener.problem(now)).toBe('there is no serving certificate yet');
+    await listener.present((await certificate()).pair);
+    expect(listener.problem(now)).toBeUndefined();
+  });
+
+  test('is that the certificate is over, from the second on in which it is', async () => {
+    const { listener } = start();
+    const { pair, notAfter } = await certificate();
+    await listener.present(pair);
+    expect(listener.problem(new Date(notAfter.getTime() - 1))).toBeUndefined();
+    expect(listener.problem(notAfter)).toContain('the serving certificate ended at');
+    expect(listener.problem(later(2 * DAY))).toContain('the serving certificate ended at');
+  });
+
+  test('does not come from a pair that was refused', async () => {
+    const { listener } = start();
+    const [first, second] = [await certificate(), await certificate()];
+    await listener.present(first.pair);
+    await expect(listener.present({ ...second.pair, key: first.pair.key })).rejects.toThrow();
+    expect(listener.problem(now)).toBeUndefined();
+  });
+});
+
+test('the same certificate twice is presented once', async () => {
+  const { listener, lines } = start();
+  const { pair, notAfter } = await certificate();
+  await listener.present(pair);
+  await listener.present({ ...pair });
+  expect(lines).toEqual([{ notAfter: notAfter.toISOString(), message: 'presenting serving certificate' }]);
+});
+
+test('to close twice, or before anything was presented, is no error', async () => {
+  const { listener } = start();
+  await listener.close();
+  await listener.close();
+});

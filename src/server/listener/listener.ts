@@ -1,0 +1,90 @@
+/** The webhook listener: it starts with the first serving certificate and takes each later one without a restart. */
+import { X509Certificate } from 'node:crypto';
+
+import type { ClientAuthenticator, ClientTrust } from './client-certificates.ts';
+import type { Log } from '../../log.ts';
+import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
+import {
+  buildWebhookServer,
+  type WebhookDeps,
+  type WebhookLimits,
+  type WebhookServer,
+} from '../webhook-server.ts';
+
+export interface Listener {
+  /**
+   * Presents `certificate` from now on. The first one opens the port; after {@link close} none does.
+   * @throws when key and certificate do not belong together; what was presented before still is.
+   */
+  readonly present: (certificate: ServingCertificate) => Promise<void>;
+  /** Lets in clients by `trust` from now on. It takes a listener with a gate. */
+  readonly trust: (trust: ClientTrust) => Promise<void>;
+  /** Why no client can be served; undefined when one can. */
+  readonly problem: (now: Date) => string | undefined;
+  /** Lets what is under way finish, then closes. */
+  readonly close: () => Promise<void>;
+}
+
+export interface ListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Default: `WEBHOOK_LIMITS`. */
+  readonly limits?: WebhookLimits;
+  /** Default: whoever reaches the port may come in. */
+  readonly gate?: ClientAuthenticator | undefined;
+  readonly deps: WebhookDeps;
+  readonly log: Pick<Log, 'info'>;
+}
+
+export function createListener({ host, port, limits, gate, deps, log }: ListenerOptions): Listener {
+  let app: WebhookServer | undefined;
+  let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
+  let closed = false;
+  let last: Promise<void> = Promise.resolve();
+
+  const present = async (certificate: ServingCertificate): Promise<void> => {
+    const { chain, key } = certificate;
+    if (closed || (presented?.certificate.chain === chain && presented.certificate.key === key)) return;
+    const notAfter = new Date(new X509Certificate(chain).validTo);
+    if (app === undefined) {
+      const server = buildWebhookServer(certificate, deps, limits, gate);
+      await server.listen({ host, port });
+      app = server;
+    } else {
+      swapCertificate(app.server, certificate, gate?.trust().ca);
+    }
+    presented = { certificate, notAfter };
+    log.info({ notAfter: notAfter.toISOString() }, 'presenting serving certificate');
+  };
+
+  const letIn = (trust: ClientTrust): void => {
+    if (app !== undefined && presented !== undefined)
+      swapCertificate(app.server, presented.certificate, trust.ca);
+    gate?.change(trust);
+  };
+  /** One after the other: a second certificate must not find the port taken by the first one's half-opened server. */
+  const inTurn = (act: () => void | Promise<void>): Promise<void> => {
+    const next = last.then(act);
+    last = next.catch(() => undefined);
+    return next;
+  };
+
+  return {
+    present: (certificate) => inTurn(() => present(certificate)),
+    trust: (trust) =>
+      inTurn(() => {
+        letIn(trust);
+      }),
+    problem: (now) => {
+      if (presented === undefined) return 'there is no serving certificate yet';
+      return now < presented.notAfter
+        ? undefined
+        : `the serving certificate ended at ${presented.notAfter.toISOString()}`;
+    },
+    close: async () => {
+      closed = true;
+      await last;
+      await app?.close();
+    },
+  };
+}
