@@ -1,7 +1,6 @@
 // suite: shared-plane, sandbox: yes
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import {
@@ -11,17 +10,19 @@ import {
   SERVERS,
   type Cluster,
 } from '../support/cluster.ts';
-import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
+import { enforceExamples, refusal, startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   condition,
-  datacenter,
-  isTrue,
-  server,
   type Conditioned,
-  type Server,
-  type WebhookConfigurationObject,
+  datacenter,
   entriesOfPolicies,
+  isTrue,
+  referencesRole,
+  server,
+  type Server,
+  serversPolicy,
+  type WebhookConfigurationObject,
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -43,17 +44,6 @@ afterAll(async () => {
 const policyIs = (name: string, accept: (policy: Conditioned) => boolean) =>
   cluster.see<Conditioned>(`policy ${name}`, ADMISSION_POLICIES, { name }, accept, 20_000);
 
-/** The error with which the API server refuses; throws when it does not. */
-async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
-  try {
-    await attempt();
-  } catch (error) {
-    if (error instanceof ApiError) return error;
-    throw error;
-  }
-  throw new Error('it was not refused');
-}
-
 const ref = (name: string) => ({ namespace: 'shop', name });
 
 test('a Server without tier is stored with the default', async () => {
@@ -70,7 +60,7 @@ test('a Server without tier is stored with the default', async () => {
 });
 
 test('an unknown datacenter is refused; message and causes name the field', async () => {
-  const error = await refusal(() => cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')));
+  const error = await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')));
   expect(error.message).toContain('spec.datacenter');
   expect(error.message).toContain('atlantis');
   expect(error.message).toContain('datacenters.infra.example.com');
@@ -87,7 +77,7 @@ test('Datacenter and Server created back to back 200 times are never refused', a
 
 test('changing the datacenter of a Server is refused', async () => {
   await cluster.admin.create(SERVERS, server('shop', 'settled', 'fra1'));
-  const error = await refusal(() =>
+  const error = await refusal(
     cluster.admin.patchMerge(SERVERS, ref('settled'), { spec: { datacenter: 'dc-1' } }),
   );
   expect(error.message).toContain('spec.datacenter');
@@ -114,7 +104,7 @@ test('a Server whose datacenter is gone can be edited, loses its finalizer and i
 });
 
 test('a dry run is judged as the real thing', async () => {
-  await refusal(() => cluster.admin.create(SERVERS, server('shop', 'dry', 'atlantis'), { dryRun: true }));
+  await refusal(cluster.admin.create(SERVERS, server('shop', 'dry', 'atlantis'), { dryRun: true }));
   expect(
     await cluster.admin.create<Server>(SERVERS, server('shop', 'dry', 'fra1'), { dryRun: true }),
   ).toMatchObject({
@@ -133,7 +123,7 @@ test('a collection can be deleted', async () => {
 });
 
 test('policies of equal scope share one webhook entry', async () => {
-  await cluster.apply(policy('servers-too', { validate: { immutable: ['spec.serial'] } }));
+  await cluster.apply(serversPolicy('servers-too', { validate: { immutable: ['spec.serial'] } }));
   await policyIs('servers-too', isTrue('WebhooksInstalled'));
   const live = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
     name: 'gatehouse',
@@ -177,7 +167,7 @@ test('a policy that does not compile says where and why, and the version before 
   expect(condition(broken, 'Ready')).toMatchObject({ reason: 'InvalidPath' });
   expect(condition(broken, 'Ready')?.message).toContain('spec.validate.immutable[0]');
   expect(
-    (await refusal(() => cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
+    (await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
   ).toContain('atlantis');
 
   await replica.program.stop(15_000); // the version before must survive a restart
@@ -187,7 +177,7 @@ test('a policy that does not compile says where and why, and the version before 
   });
   await replica.whenReady(40_000);
   expect(
-    (await refusal(() => cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
+    (await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
   ).toContain('atlantis');
 
   await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'servers' }, { spec: good?.spec ?? {} });
@@ -198,7 +188,7 @@ test('a policy whose kinds may not be read names the ClusterRole to add, and is 
   const widgets = { group: 'apps.example.com', resource: 'widgets' };
   await cluster.apply(crd(widgets.group, 'Widget', 'widgets'));
   await cluster.apply(
-    policy('widgets', {
+    serversPolicy('widgets', {
       validate: {
         references: [
           {
@@ -215,15 +205,7 @@ test('a policy whose kinds may not be read names the ClusterRole to add, and is 
   expect(role).toContain('kind: ClusterRole');
   expect(role).toContain('widgets');
 
-  await cluster.apply({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: {
-      name: 'gatehouse-references-widgets',
-      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-    },
-    rules: [{ apiGroups: [widgets.group], resources: [widgets.resource], verbs: ['get', 'list', 'watch'] }],
-  } as KubeObject);
+  await cluster.apply(referencesRole('widgets', widgets.group, [widgets.resource]));
   await policyIs('widgets', isTrue('Ready'));
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'widgets' });
 });
@@ -233,23 +215,11 @@ test.each([
   ['leases', { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }],
   ['everything', { apiGroups: ['*'], resources: ['*'] }],
 ])('a policy that would govern %s is refused', async (_what, match) => {
-  await cluster.apply(policy('lockout', { match, validate: { immutable: ['spec.x'] } }));
+  await cluster.apply(serversPolicy('lockout', { match, validate: { immutable: ['spec.x'] } }));
   const refused = await policyIs('lockout', (object) => condition(object, 'Ready')?.status === 'False');
   expect(condition(refused, 'Ready')?.reason).toBe('LockoutScope');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'lockout' });
 });
-
-function policy(name: string, spec: object): KubeObject {
-  return {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-      ...spec,
-    },
-  } as KubeObject;
-}
 
 function crd(group: string, kind: string, plural: string): KubeObject {
   return {

@@ -8,12 +8,10 @@ import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject } from '../support/objects.ts';
+import { AUTHORITY, BUNDLE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { handshake } from '../support/tls.ts';
 
-const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
-const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
-const BUNDLE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
 const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
 

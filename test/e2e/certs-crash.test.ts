@@ -159,9 +159,13 @@ const KILLS = ROTATION_WRITES.flatMap((names) =>
   }),
 );
 
+/** CI takes every second one of each kind. */
 const [BEFORE_ANY, AFTER_SOME] = [true, false].map((none) =>
-  KILLS.filter(([, , applied]) => (applied.length === 0) === none),
+  KILLS.filter(([, , applied]) => (applied.length === 0) === none).filter(
+    (_kill, index) => isNightly || index % 2 === 0,
+  ),
 );
+if (!isNightly) console.log('the process dies at every second place; npm run test:nightly has them all');
 
 test.each(BEFORE_ANY ?? [])('D2: killed %s; the same replica comes back', async (_when, names, applied) => {
   await rotateWithDeath(names, applied, 'comes back');

@@ -186,13 +186,18 @@ test('C1: times are those of the API server, not of any leader', () => {
 });
 
 test('L7: when nothing is left to do, neither of them writes', async () => {
-  await sleep(1_500); // the last Events and status
-  const writes: string[] = [];
+  let writes: string[] = [];
+  let wroteAt = performance.now();
   const stops = leaders.map(({ proxy }) =>
     proxy.onWrite(({ method, target, sender }) => {
       writes.push(`${sender}: ${method} ${target}`);
+      wroteAt = performance.now();
     }),
   );
+  await eventually('the last Events and status', () => performance.now() - wroteAt > 1_500, {
+    timeoutMs: 30_000,
+  });
+  writes = [];
   await sleep(3_000);
   for (const stop of stops) stop();
   expect(writes).toEqual([]);

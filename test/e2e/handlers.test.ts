@@ -4,7 +4,6 @@ import { rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {
@@ -20,10 +19,16 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
-import { enforceExamples, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import { enforceExamples, refusal, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
-import { datacenter, server, type Server, type WebhookConfigurationObject } from '../support/objects.ts';
+import {
+  datacenter,
+  referencesRole,
+  server,
+  type Server,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
 import { eventually, tail } from '../support/processes.ts';
 
 const HANDLERS = {
@@ -188,16 +193,6 @@ function rackDefinition(port: number): KubeObject {
   } as KubeObject;
 }
 
-async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
-  try {
-    await attempt();
-  } catch (error) {
-    if (error instanceof ApiError) return error;
-    throw error;
-  }
-  throw new Error('it was not refused');
-}
-
 const configMap = (name: string, labels: Record<string, string> = { case: name }): KubeObject =>
   ({
     apiVersion: 'v1',
@@ -290,7 +285,7 @@ test('a handler mutates what policies have filled in before', async () => {
 
 test('a refusal names handler and field, with causes; a dry run is judged alike', async () => {
   for (const dryRun of [false, true]) {
-    const error = await refusal(() => cluster.admin.create(SERVERS, sized('large', 3), { dryRun }));
+    const error = await refusal(cluster.admin.create(SERVERS, sized('large', 3), { dryRun }));
     expect(error.message).toContain('spec.units: small holds 2 units (handler servers)');
     expect(error.causes).toMatchObject([{ field: 'spec.units', reason: 'FieldValueInvalid' }]);
   }
@@ -313,7 +308,7 @@ test('a warning reaches the user, an audit annotation the audit log', async () =
           annotations?.[annotation] === '2',
       ),
   );
-  const error = await refusal(() => cluster.admin.create(SERVERS, server('full', 'd', 'fra1')));
+  const error = await refusal(cluster.admin.create(SERVERS, server('full', 'd', 'fra1')));
   expect(error.message).toContain('spec: a namespace holds at most 3 servers (handler servers)');
   expect(error.reason).toBe('TooMany');
 });
@@ -337,7 +332,7 @@ test('a datacenter and a server in it, created back to back 20 times, are judged
       ...server('quick', `wide-${n}`, `tiny-${n}`),
       spec: { datacenter: `tiny-${n}`, units: 2 },
     };
-    const error = await refusal(() => cluster.admin.create(SERVERS, wide));
+    const error = await refusal(cluster.admin.create(SERVERS, wide));
     expect(error.message).toContain('holds 1 units');
   }
 });
@@ -347,9 +342,9 @@ test('deletions are judged by the object that goes, one by one in a collection',
   const keep = { annotations: { 'example.com/keep': 'true' } };
   await cluster.admin.create(SERVERS, server('kept', 'precious', 'fra1', keep));
   await cluster.admin.create(SERVERS, server('kept', 'other', 'fra1'));
-  const single = await refusal(() => cluster.admin.delete(SERVERS, { namespace: 'kept', name: 'precious' }));
+  const single = await refusal(cluster.admin.delete(SERVERS, { namespace: 'kept', name: 'precious' }));
   expect(single.message).toContain('precious is to be kept');
-  const all = await refusal(() =>
+  const all = await refusal(
     cluster.adminRest.request({
       method: 'DELETE',
       path: '/apis/infra.example.com/v1/namespaces/kept/servers',
@@ -376,7 +371,7 @@ describe('multi', () => {
 
   test.each(['a', 'b', 'mutation'])('a refusal of any (%s) wins, and nothing is stored', async (refuse) => {
     const name = `multi-${refuse}`;
-    const error = await refusal(() => cluster.admin.create(configMaps, multi(name, { refuse })));
+    const error = await refusal(cluster.admin.create(configMaps, multi(name, { refuse })));
     expect(error.message).toContain('says no (handler multi-');
     expect(await cluster.admin.get(configMaps, { namespace: 'shop', name })).toBeUndefined();
   });
@@ -418,31 +413,23 @@ describe('conversion by a handler', () => {
   });
 
   test('the message of a ConversionFailure reaches the user, that of another error does not', async () => {
-    const told = await refusal(() => cluster.admin.create(racks('v1'), rack('flat', '0x1')));
+    const told = await refusal(cluster.admin.create(racks('v1'), rack('flat', '0x1')));
     expect(told.message).toContain('a rack has a height');
-    const broken = await refusal(() => cluster.admin.create(racks('v1'), rack('odd', 'oddxodd')));
+    const broken = await refusal(cluster.admin.create(racks('v1'), rack('odd', 'oddxodd')));
     expect(broken.message).not.toContain('hunter2');
   });
 });
 
 describe('what goes wrong in a handler', () => {
   test('a kind that may not be read is told with the ClusterRole to add, and read once that is there', async () => {
-    expect((await refusal(() => create('reads-pods'))).message).toContain('handler reads-pods failed');
+    expect((await refusal(create('reads-pods'))).message).toContain('handler reads-pods failed');
     await seeInLog('Gatehouse may not get, list and watch pods. Add this ClusterRole:');
-    await cluster.apply({
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRole',
-      metadata: {
-        name: 'gatehouse-references-handlers',
-        labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-      },
-      rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }],
-    } as KubeObject);
+    await cluster.apply(referencesRole('handlers', '', ['pods']));
     await eventually('the handler reads', () => create('reads-pods'), { timeoutMs: 20_000 });
   });
 
   test('an exception is judged by the failurePolicy, and says nothing of what happened', async () => {
-    const error = await refusal(() => create('throws'));
+    const error = await refusal(create('throws'));
     expect(error.message).toContain('handler throws failed');
     expect(error.message).not.toContain('hunter2');
     await seeInLog('password=hunter2');
@@ -450,7 +437,7 @@ describe('what goes wrong in a handler', () => {
   });
 
   test('with onError: deny it is a refusal, whatever the failurePolicy', async () => {
-    expect((await refusal(() => create('throws-deny'))).message).toContain('handler throws-deny failed');
+    expect((await refusal(create('throws-deny'))).message).toContain('handler throws-deny failed');
   });
 
   test('with onError: allow the object is stored as it was sent', async () => {
@@ -458,13 +445,13 @@ describe('what goes wrong in a handler', () => {
   });
 
   test('an endless promise is answered in time', async () => {
-    const error = await refusal(() => create('hangs'));
+    const error = await refusal(create('hangs'));
     expect(error.message).toContain('handler hangs did not answer in time');
   });
 
   test('one that hangs holds up nobody else', async () => {
     const done: string[] = [];
-    const hanging = refusal(() => create('hangs')).then(() => done.push('hangs'));
+    const hanging = refusal(create('hangs')).then(() => done.push('hangs'));
     await cluster.admin.create(SERVERS, server('shop', 'meanwhile', 'fra1'), { dryRun: true });
     done.push('meanwhile');
     await hanging;
@@ -484,7 +471,7 @@ describe('what goes wrong in a handler', () => {
       ['dates', 'data.at: it is a Date'],
       ['original', 'read only'],
     ] as const) {
-      expect((await refusal(() => create(name))).message).toContain(`handler ${name} failed`);
+      expect((await refusal(create(name))).message).toContain(`handler ${name} failed`);
       await seeInLog(why);
     }
   });

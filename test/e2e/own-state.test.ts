@@ -37,13 +37,10 @@ import {
   type SecretObject,
   type WebhookConfigurationObject,
 } from '../support/objects.ts';
+import { AUTHORITY, BUNDLE, LEASE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { presentedSerial } from '../support/tls.ts';
 
-const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
-const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
-const BUNDLE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
-const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' };
 const CONFIGURATION = { name: 'gatehouse' };
 const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
 const REPAIRED_MS = 5_000;

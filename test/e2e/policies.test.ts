@@ -5,13 +5,18 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import type { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, createNamespace, SERVERS, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
-import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import {
+  enforceExamples,
+  refusal,
+  seeInForce,
+  startGatehouse,
+  untilRefused,
+} from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { server, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -83,15 +88,6 @@ async function changing(name: string, spec: object, probe: () => Promise<boolean
 const release = async (name: string) => {
   await cluster.admin.delete(ADMISSION_POLICIES, { name });
 };
-
-async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
-  try {
-    await attempt;
-  } catch (error) {
-    return error as ApiError; // what the client throws; the test looks at its code
-  }
-  throw new Error('it was not refused');
-}
 
 const dryRun = { dryRun: true };
 

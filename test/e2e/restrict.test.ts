@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
@@ -15,9 +14,16 @@ import {
   SERVERS,
   type Cluster,
 } from '../support/cluster.ts';
-import { seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
+import {
+  condition,
+  type Conditioned,
+  datacenter,
+  referencesRole,
+  server,
+  serversPolicy,
+} from '../support/objects.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -31,8 +37,8 @@ beforeAll(async () => {
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
   await cluster.apply(
-    role('configmaps', '', 'configmaps'),
-    policy('stays', {
+    referencesRole('configmaps', '', ['configmaps']),
+    serversPolicy('stays', {
       validate: {
         references: [
           reference('datacenter', 'spec.datacenter', {
@@ -56,47 +62,12 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-function policy(name: string, spec: object): KubeObject {
-  return {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-      ...spec,
-    },
-  } as KubeObject;
-}
-
 const reference = (name: string, path: string, target: object) => ({
   name,
   path,
   target,
   onTargetDelete: 'Restrict',
 });
-
-/** What Gatehouse needs in order to read a kind. */
-const role = (name: string, group: string, resource: string) =>
-  ({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: {
-      name: `gatehouse-references-${name}`,
-      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
-    },
-    rules: [{ apiGroups: [group], resources: [resource], verbs: ['get', 'list', 'watch'] }],
-  }) as KubeObject;
-
-/** The refusal; throws when there is none. */
-async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
-  try {
-    await attempt;
-  } catch (error) {
-    if (error instanceof ApiError) return error;
-    throw error;
-  }
-  throw new Error('it was not refused');
-}
 
 /** Deletions of an object that Gatehouse has refused, dry runs left out. */
 function refusedDeletions(name: string): number {
@@ -270,7 +241,7 @@ test('the garbage collector waits until nobody names what it collects', async ()
 
 test('a policy that warns says so and lets the target go', async () => {
   await cluster.apply(
-    policy('stays', {
+    serversPolicy('stays', {
       enforcement: 'Warn',
       validate: {
         references: [
@@ -288,7 +259,7 @@ test('a policy that warns says so and lets the target go', async () => {
 
 test('targets without whose deletion the cluster cannot heal itself are refused', async () => {
   await cluster.apply(
-    policy('lockout', {
+    serversPolicy('lockout', {
       validate: { references: [reference('node', 'spec.node', { apiGroup: '', resource: 'nodes' })] },
     }),
   );

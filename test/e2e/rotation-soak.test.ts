@@ -6,18 +6,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
-import {
-  localService,
-  SERVERS,
-  startClusterFor,
-  SYSTEM_NAMESPACE,
-  type Cluster,
-} from '../support/cluster.ts';
+import { localService, SERVERS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { server, text, type SecretObject } from '../support/objects.ts';
 import { startLoad, type Load } from '../support/load.ts';
+import { AUTHORITY } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { presentedSerial } from '../support/tls.ts';
 
@@ -33,7 +28,6 @@ const LOOK_EVERY_MS = 100;
 /** Their certs have to be made again before an old CA can go. */
 const SERVICES = 20;
 
-const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
 const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
 
 let balancer: Balancer;

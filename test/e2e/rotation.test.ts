@@ -4,11 +4,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { secrets } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
-import { SERVERS, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { SERVERS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { startLoad } from '../support/load.ts';
 import { server, text, type SecretObject } from '../support/objects.ts';
+import { SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { presentedSerial } from '../support/tls.ts';
 
@@ -17,7 +18,6 @@ let cluster: Cluster;
 let replica: Replica;
 
 const RATE = 50;
-const SERVING = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
 
 beforeAll(async () => {
   balancer = await startBalancer();

@@ -16,9 +16,9 @@ import {
   startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
-import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { datacenter, server } from '../support/objects.ts';
+import { datacenter, server, serversPolicy } from '../support/objects.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -70,7 +70,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'lab');
   await create('older-than-the-policy', 'OLD');
   await cluster.apply(
-    policy('serials', { validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } }),
+    serversPolicy('serials', { validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } }),
   );
   await seeInForce(cluster, 'serials');
   await untilRefused('a second OLD', 'spec.serial', () => create('probe', 'OLD', { dryRun: true }));
@@ -81,18 +81,6 @@ afterAll(async () => {
   await cluster.stop();
   await balancer.stop();
 });
-
-function policy(name: string, spec: object): KubeObject {
-  return {
-    apiVersion: 'gatehouse.dev/v1alpha1',
-    kind: 'AdmissionPolicy',
-    metadata: { name },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
-      ...spec,
-    },
-  } as KubeObject;
-}
 
 const create = (
   name: string,
@@ -115,17 +103,6 @@ const patch = (name: string, serial: string | null) =>
   cluster.admin.patchMerge(SERVERS, { namespace: 'shop', name }, { spec: { serial } });
 
 const remove = (name: string) => cluster.admin.delete(SERVERS, { namespace: 'shop', name });
-
-/** The refusal; throws when there is none. */
-async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
-  try {
-    await attempt;
-  } catch (error) {
-    if (error instanceof ApiError) return error;
-    throw error;
-  }
-  throw new Error('it was not refused');
-}
 
 const claims = async () => (await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS)).items;
 const claimOf = async (serial: string) =>
@@ -249,7 +226,7 @@ test('a creation that another admission refuses does not block its own retry, an
       message: 'not approved',
     },
   ];
-  await cluster.apply(policy('approval', { timeoutSeconds: 7, validate: { rules } }));
+  await cluster.apply(serversPolicy('approval', { timeoutSeconds: 7, validate: { rules } }));
   await seeInForce(cluster, 'approval');
   await untilRefused('what is not approved', 'not approved', () =>
     create('probe', 'PROBE', { dryRun: true }),

@@ -65,3 +65,14 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
       },
     ),
   );
+
+/** The error with which the API server refuses. @throws Error when it does not refuse */
+export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
+  try {
+    await attempt;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}

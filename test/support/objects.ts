@@ -42,3 +42,29 @@ export function entriesOfPolicies(
 ): NonNullable<WebhookConfigurationObject['webhooks']> {
   return (configuration?.webhooks ?? []).filter(({ name }) => !name.startsWith('own-'));
 }
+
+/** A policy on Servers; `spec` adds to its match. */
+export function serversPolicy(name: string, spec: object): KubeObject {
+  return {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
+      ...spec,
+    },
+  } as KubeObject;
+}
+
+/** Lets Gatehouse read a kind that a policy refers to. */
+export function referencesRole(name: string, apiGroup: string, resources: readonly string[]): KubeObject {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: `gatehouse-references-${name}`,
+      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+    },
+    rules: [{ apiGroups: [apiGroup], resources, verbs: ['get', 'list', 'watch'] }],
+  } as KubeObject;
+}

@@ -13,10 +13,9 @@ import {
 } from './cluster.ts';
 import { ASKS, entry, KINDS, type Carrier } from './injection-objects.ts';
 import { isTrue, type Conditioned, type SecretObject } from './objects.ts';
+import { AUTHORITY } from './own-objects.ts';
 import { eventually } from './processes.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from './trust-history.ts';
-
-const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
 
 /** Quick: each step follows at once. A leader is given up by whoever kills it, so the lease may be as long as ever. */
 export const QUICK = {
