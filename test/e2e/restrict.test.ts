@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, namespaces } from '../../src/kube/well-known.ts';
 import {
