@@ -7,7 +7,7 @@ import { startSandbox } from './sandbox.ts';
 import { openPersistence } from './server/persistence/persistence.ts';
 import { createStorage } from './machinery/storage/storage.ts';
 
-test('a sandbox that cannot start lets go of its data folder', async () => {
+test('a sandbox that cannot start releases its data folder', async () => {
   const dataFolder = mkdtempSync(join(tmpdir(), 'sandbox-'));
   onTestFinished(() => {
     rmSync(dataFolder, { recursive: true });

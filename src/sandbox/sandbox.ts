@@ -30,7 +30,7 @@ import { createAdmission } from './machinery/webhooks/admission.ts';
 import { createWebhookCaller, type WebhookCaller } from './machinery/webhooks/call.ts';
 import { clientConfigOf } from './machinery/webhooks/hook.ts';
 
-/** As long as the API server waits for a conversion webhook, in milliseconds. */
+/** How long the API server waits for a conversion webhook, in milliseconds. */
 const CONVERSION_TIMEOUT_MS = 30_000;
 
 export interface SandboxOptions {
@@ -40,25 +40,24 @@ export interface SandboxOptions {
   readonly port?: number;
   /** PEM. */
   readonly tls: { readonly cert: string; readonly key: string };
-  /** Who may log in, by bearer token. */
+  /** The users that may log in, by bearer token. */
   readonly users: ReadonlyMap<string, UserInfo>;
-  /** Where everything is kept; undefined: in memory alone. */
+  /** The folder for persistence; undefined: in memory only. */
   readonly dataFolder?: string | undefined;
   readonly audit?: (event: AuditEvent) => void;
-  /** Told of what should not have happened: a fault of the sandbox. */
+  /** Called with internal errors of the sandbox. */
   readonly onError?: (error: unknown) => void;
 }
 
 export interface Sandbox {
   readonly port: number;
-  /** Ends all connections, and lets go of the data folder. */
+  /** Closes all connections and releases the data folder. */
   readonly stop: () => Promise<void>;
 }
 
 /**
- * An in-memory Kubernetes API on loopback.
- *
- * @throws Error when the port is taken or the data folder cannot be used
+ * Starts an in-memory Kubernetes API on loopback.
+ * @throws Error if the port is taken or the data folder cannot be used
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const {
@@ -158,7 +157,7 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
   return { api, authorizer, findUser };
 }
 
-/** Objects in another version: as their definition says. Built-in kinds are stored in the version that they are served in. */
+/** Converts custom resources according to their definition. Built-in kinds are stored in the served version. */
 function createConversion(storage: Storage, caller: WebhookCaller): Api['convert'] {
   const convert = createConverter({
     newUid: randomUUID,
@@ -169,7 +168,8 @@ function createConversion(storage: Storage, caller: WebhookCaller): Api['convert
         CONVERSION_TIMEOUT_MS,
         'kube-apiserver-conversion',
       );
-      if (!isJsonObject(answer)) throw new Error('the answer is not an object');
+      if (!isJsonObject(answer))
+        throw new Error('the conversion webhook answered with JSON that is not an object');
       return answer;
     },
   });
@@ -184,16 +184,16 @@ function createConversion(storage: Storage, caller: WebhookCaller): Api['convert
   };
 }
 
-/** The namespaces, roles and bindings that every cluster begins with. */
+/** Creates the namespaces, roles and bindings that every cluster starts with. */
 function populate(storage: Storage, registry: ResourceRegistry): void {
   for (const object of bootstrapObjects({ now: timestamp(new Date()), newUid: randomUUID })) {
     const type = registry.findKind(object.apiVersion, object.kind);
-    if (type === undefined) throw new Error(`the sandbox has no kind ${object.kind}`);
+    if (type === undefined) throw new Error(`the sandbox does not serve the kind ${object.kind}`);
     storage.create(placeOf(type), object);
   }
 }
 
-/** The letters and digits of generated names: none that reads like another, and no vowels, so that no words come out. */
+/** The characters of generated names: no similar ones, and no vowels, so that no words result. */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixOf = (bytes: Uint8Array) =>
   Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join('');

@@ -1,11 +1,11 @@
-/** The API as a case sees it: verbs in one line each, every exchange written down. */
+/** The API client of a case: one-line verbs that record every exchange. */
 import type { AuditEvent, ControlPlane, User } from '../support/control-plane.ts';
 import { eventually } from '../support/processes.ts';
 import type { CaseHooks, Configuration, Review } from './hook-server.ts';
 import type { Exchange } from './transcript.ts';
 import type { RawAnswer, RawStream, Transport } from './transport.ts';
 
-/** An object as far as cases look into it. */
+/** An object with the fields that cases read. */
 export interface Loose {
   readonly metadata: {
     readonly name: string;
@@ -20,24 +20,24 @@ export interface Loose {
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
-  /** The body, taken to be an object. */
+  /** The body as an object. */
   readonly object: Loose;
-  /** As the Warning headers have them. */
+  /** The texts of the Warning headers. */
   readonly warnings: readonly string[];
 }
 
 export interface SendOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The part of the answer that the case is about; all of it unless given. */
+  /** The part of the answer to record; the whole answer unless given. */
   readonly show?: (body: Loose) => unknown;
 }
 
 export type Options = Omit<SendOptions, 'body'>;
 
-/** A stream of watch events that is open. */
+/** An open watch. */
 export interface Watch {
-  /** Waits for this many events, ends the watch and writes them down. Fewer, if the server ends it first. */
+  /** Waits for this many events, ends the watch and records them; fewer if the server ends it first. */
   readonly events: (count: number) => Promise<void>;
   /** Waits until the server ends the watch. */
   readonly untilClosed: () => Promise<void>;
@@ -46,18 +46,18 @@ export interface Watch {
 export type PatchType = 'json' | 'merge' | 'strategic';
 
 /**
- * Paths that begin with a slash are absolute; others are below the core resources of the case's own namespace, so that
+ * Paths with a leading slash are absolute. Others are relative to the core resources of the case's namespace:
  * `configmaps/a` is `/api/v1/namespaces/<ns>/configmaps/a`.
  */
 export interface Api {
-  /** A word that no other case has. It is the name of the case's namespace, too. */
+  /** A word unique to the case, which is also the name of its namespace. */
   readonly id: string;
   readonly minor: number;
   readonly get: (path: string, options?: Options) => Promise<Answer>;
   readonly create: (path: string, body: unknown, options?: Options) => Promise<Answer>;
   readonly update: (path: string, body: unknown, options?: Options) => Promise<Answer>;
   readonly patch: (path: string, type: PatchType, body: unknown, options?: Options) => Promise<Answer>;
-  /** Server-side apply. The query has to name the manager: `?fieldManager=a`. */
+  /** Server-side apply. The query must name the manager: `?fieldManager=a`. */
   readonly apply: (path: string, body: unknown, options?: Options) => Promise<Answer>;
   readonly delete: (path: string, body?: unknown, options?: Options) => Promise<Answer>;
   readonly send: (method: string, path: string, options?: SendOptions) => Promise<Answer>;
@@ -66,17 +66,17 @@ export interface Api {
   /** The same verbs for another user; undefined: without a token. */
   readonly as: (user: User | undefined) => Api;
   readonly with: (headers: Readonly<Record<string, string>>) => Api;
-  /** The same verbs, not written down and not allowed to fail: what has to be there before the case begins. */
+  /** The same verbs, unrecorded, for preparation; an error fails the case. */
   readonly given: Api;
-  /** Polls, unrecorded, until the answer of a GET satisfies `accept`. */
+  /** Polls, unrecorded, until `accept` is true for the answer of a GET. */
   readonly until: (path: string, accept: (answer: Answer) => boolean) => Promise<Answer>;
   readonly hooks: CaseHooks;
-  /** Creates a webhook configuration of this case, and waits until the API server calls its webhooks. */
+  /** Creates a webhook configuration for this case, and waits until the API server calls its webhooks. */
   readonly install: (configuration: Configuration) => Promise<void>;
-  /** Writes down the reviews that the case's webhook `path` was sent; those that look like the one before only once. */
+  /** Records the reviews that the case's webhook `path` received; consecutive duplicates are recorded once. */
   readonly noteReviews: (path: string, show: (review: Review) => unknown) => void;
   readonly note: (note: string, seen: unknown) => void;
-  /** The first audit event in the case's namespace that `accept` likes; waits for it. */
+  /** Waits for the first audit event in the case's namespace that `accept` matches. */
   readonly audited: (accept: (event: AuditEvent) => boolean) => Promise<AuditEvent>;
   /** Polls, unrecorded, until `probe` does not throw. */
   readonly eventually: (what: string, probe: () => Promise<unknown>) => Promise<void>;
@@ -103,7 +103,7 @@ const PATCH_TYPES: Readonly<Record<PatchType | 'apply', string>> = {
   apply: 'application/apply-patch+yaml',
 };
 
-/** A request that is longer than this is not repeated in the transcript. */
+/** Longer request bodies are not repeated in the transcript. */
 const LONG_BODY = 300;
 
 export function createApi(
@@ -188,7 +188,7 @@ export function createApi(
     noteReviews: (path, show) => {
       const seen = hooks.reviewsAt(path).map(show);
       const texts = seen.map((review) => JSON.stringify(review));
-      // A server whose write is overtaken tries again, and asks again.
+      // A server retries after a conflict and calls the webhook again.
       const once = seen.filter((_review, index) => texts[index] !== texts[index - 1]);
       transcript.push({ note: `reviews at ${path}`, seen: once });
     },
@@ -220,7 +220,7 @@ function spokenBy({ user, headers }: Voice): { readonly as?: string } {
 function parse({ status, headers, text }: RawAnswer): Answer {
   const isJson = headers['content-type']?.[0]?.startsWith('application/json') ?? false;
   const body: unknown = isJson ? JSON.parse(text) : text;
-  const object = body as Loose; // a case that looks into it knows what it asked for
+  const object = body as Loose; // the case knows the shape of its answer
   return { status, body, object, warnings: headers.warning ?? [] };
 }
 
@@ -246,7 +246,7 @@ function recordedWatch(stream: RawStream, record: (events: readonly unknown[]) =
           if (events.length >= count) break;
         }
     } catch {
-      // The watch was cut off: what came until then is what the transcript shows.
+      // The watch was interrupted: the transcript shows the events so far.
     } finally {
       clearTimeout(deadline);
       stream.close();

@@ -5,17 +5,17 @@ export type Run = (api: Api) => Promise<void>;
 
 export interface CaseOptions {
   readonly run: Run;
-  /** managedFields are left out of a transcript unless the case is about them. */
+  /** managedFields are removed from the transcript unless the case is about them. */
   readonly keepManagedFields?: boolean;
-  /** Takes out of a transcript what may differ between releases; the reason stands beside it. */
+  /** Removes parts of the transcript that may differ between releases; a comment gives the reason. */
   readonly normalise?: (transcript: Transcript) => unknown;
 }
 
-/** A case that only newer servers can pass: what they answer is written by hand, with its source. */
+/** A case for newer servers only: the expected answer is written by hand, with its source. */
 export interface NewerCaseOptions extends CaseOptions {
-  /** The first minor release that behaves like this, as in `1.32`. */
+  /** The first minor release with this behaviour, such as `1.32`. */
   readonly since: string;
-  /** Has to match: what the transcript holds beyond it does not count. */
+  /** Must match; the transcript may contain more. */
   readonly expected: readonly unknown[];
 }
 
@@ -25,7 +25,7 @@ export interface ConformanceCase extends CaseOptions {
   readonly newer?: Pick<NewerCaseOptions, 'since' | 'expected'>;
 }
 
-/** Cases by their sentences, which is how a file of cases reads best. */
+/** Cases keyed by their sentences. */
 export function group(
   theme: string,
   cases: Readonly<Record<string, Run | CaseOptions | NewerCaseOptions>>,

@@ -1,6 +1,6 @@
 type Replacement = readonly [pattern: RegExp, shown: string];
 
-/** What no two runs share. */
+/** Values that differ between runs. */
 export const OF_A_RUN: readonly Replacement[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, '<time>'],
   [/^\d+[smh]$/g, '<age>'],
@@ -14,9 +14,11 @@ export const OF_A_RUN: readonly Replacement[] = [
   [/(ResourceVersion in (?:the precondition|record)) \(\d+\)/g, '$1 (<version>)'],
 ];
 
-/** What was reworded between 1.20 and 1.36 without meaning anything else; the later words stay, or those that both have. */
+/**
+ * Messages that changed between 1.20 and 1.36 without a change in meaning; the later or the common words are kept.
+ */
 export const OF_A_RELEASE: readonly Replacement[] = [
-  [/FieldValueTypeInvalid/g, 'FieldValueInvalid'], // a wrong type has a reason of its own since 1.23
+  [/FieldValueTypeInvalid/g, 'FieldValueInvalid'], // a wrong type has its own reason since 1.23
   [/(failed calling webhook "[^"]+": )(?:failed to call webhook|received invalid webhook response): /g, '$1'], // 1.22
   [/no more than (\d+) bytes/g, 'no more than $1 characters'], // 1.32
   [
@@ -24,7 +26,7 @@ export const OF_A_RELEASE: readonly Replacement[] = [
     'Too long: $1',
   ], // 1.32
   [/: (?:name|uid) must not be empty/g, ': must not be empty'], // of ownerReferences
-  [/Invalid value: 0x0:/g, 'Invalid value: 0:'], // numbers, since values are shown as JSON
+  [/Invalid value: 0x0:/g, 'Invalid value: 0:'], // numbers, because values are printed as JSON
   [
     /the namespace of the object \(\S+\) does not match the namespace on the request \(\S+\)/g,
     'the namespace of the provided object does not match the namespace sent on the request',
@@ -36,5 +38,5 @@ export const OF_A_RELEASE: readonly Replacement[] = [
   ],
   [/, application\/(?:apply-patch\+)?cbor/g, ''], // since 1.32, behind a gate
   [/, application\/vnd\.kubernetes\.protobuf/g, ''], // no case is about protobuf
-  [/StorageError: .* AdditionalErrorMsg: /g, ''], // how etcd is spoken to
+  [/StorageError: .* AdditionalErrorMsg: /g, ''], // the protocol of etcd
 ];

@@ -1,10 +1,10 @@
-/** What all cases share: two custom resources and the Service that leads to the webhooks. */
+/** The fixtures of all cases: two custom resources and the Service of the webhooks. */
 import type { Api } from './api.ts';
 import { HOOKS_NAMESPACE, HOOKS_SERVICE } from './hook-server.ts';
 
 const GROUP = 'conformance.example.com';
 
-/** Namespaced, two versions, a status subresource and a schema with one of everything. */
+/** Namespaced, with two versions, a status subresource and a schema with every feature. */
 export const widgets = ({ id }: Api, rest = '', version = 'v1'): string =>
   `/apis/${GROUP}/${version}/namespaces/${id}/widgets${rest}`;
 
@@ -37,7 +37,7 @@ export const configMap = (name: string, data?: object, metadata: object = {}) =>
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const ALICE = { apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' };
 
-/** Lets somebody do this in the namespace of the case; it is known a moment later. */
+/** Grants a user these permissions in the namespace of the case; the API server knows them a moment later. */
 export async function permit(api: Api, rules: readonly object[], subject: object = ALICE): Promise<void> {
   const below = `${RBAC}/namespaces/${api.id}`;
   await api.given.create(`${below}/roles`, { metadata: { name: 'some' }, rules });
@@ -135,7 +135,7 @@ const GADGETS_CRD = {
               spec: {
                 type: 'object',
                 'x-kubernetes-preserve-unknown-fields': true,
-                // Not among the widgets: 1.20 gives up the list types of a CRD that has one of these.
+                // Separate from widgets: 1.20 ignores the list types of a CRD that has such a field.
                 properties: { port: { 'x-kubernetes-int-or-string': true } },
               },
               status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
@@ -147,7 +147,7 @@ const GADGETS_CRD = {
   },
 };
 
-/** A CRD of the case's own, for cases about CRDs; `spec` changes what the plain one says. */
+/** A CRD for a single case; `spec` changes the default. */
 export function crd({ id }: Api, spec: object = {}, version: object = {}) {
   const group = `${id}.example.com`;
   return {

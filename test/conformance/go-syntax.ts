@@ -2,8 +2,8 @@ const STARTS_A_VALUE = /(?:Invalid|Duplicate) value: (?=\[|\{|map\[|[a-z0-9]+\.[
 const NAME_OF_A_TYPE = /(?:\[\]|map\[\w*\]|\*)*[\w.]*(?=\{)/y;
 
 /**
- * Some refusals show a whole object: as Go would write it, addresses of pointers included, and as JSON in later releases. Both
- * become `Invalid value: <object>: why`. A list of texts that is part of a sentence becomes that of JSON.
+ * Some errors print a whole object: in Go syntax with pointer addresses, or as JSON in later releases. Both become
+ * `Invalid value: <object>: why`. A list of strings within a sentence becomes JSON.
  */
 export function withoutGoSyntax(message: string): string {
   const readable = message
@@ -15,14 +15,14 @@ export function withoutGoSyntax(message: string): string {
   let position = 0;
   for (const match of readable.matchAll(STARTS_A_VALUE)) {
     const from = match.index + match[0].length;
-    if (from < position) continue; // inside of a value that is gone
+    if (from < position) continue; // inside a value that is already removed
     result += `${readable.slice(position, from)}<object>`;
     position = endOfValue(readable, from);
   }
   return result + readable.slice(position);
 }
 
-/** The index behind the value that begins at `from`: behind the bracket that closes its first one. */
+/** The index after the value that begins at `from`: after the bracket that closes its first bracket. */
 function endOfValue(text: string, from: number): number {
   NAME_OF_A_TYPE.lastIndex = from;
   const start = from + (NAME_OF_A_TYPE.exec(text)?.[0].length ?? 0);

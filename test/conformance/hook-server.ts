@@ -1,4 +1,7 @@
-/** One HTTPS server for the webhooks of all cases: each case says what its own paths answer, and sees what they were asked. */
+/**
+ * One HTTPS server for the webhooks of all cases: each case defines the answers for its own paths and reads their
+ * requests.
+ */
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +16,7 @@ import type { Api, Loose } from './api.ts';
 export const HOOKS_NAMESPACE = 'conformance-hooks';
 export const HOOKS_SERVICE = 'hooks';
 
-/** An AdmissionReview or ConversionReview as it was sent. */
+/** An AdmissionReview or ConversionReview as received. */
 export interface Review {
   readonly apiVersion: string;
   readonly kind: string;
@@ -25,9 +28,9 @@ export interface Review {
 }
 
 export type Reply =
-  /** The fields of `response`; the rest of the review, the uid included, is filled in. */
+  /** The fields of `response`; the server fills in the rest of the review, including the uid. */
   | { readonly kind: 'response'; readonly response: Readonly<Record<string, unknown>> }
-  /** Whatever a broken webhook might say. */
+  /** Any answer of a broken webhook. */
   | { readonly kind: 'raw'; readonly status: number; readonly text: string }
   | { readonly kind: 'slow'; readonly delayMs: number };
 
@@ -48,27 +51,27 @@ export const patched = (...operations: readonly object[]): Reply =>
 
 export interface Configuration {
   readonly kind: 'Validating' | 'Mutating';
-  /** Told apart by this when a case has several; it decides in which order they are called. */
+  /** Distinguishes the configurations of a case, and determines the order of calls. */
   readonly name?: string;
   readonly webhooks: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface CaseHooks {
-  /** Says what `path` answers from now on. */
+  /** Sets the answer for `path`. */
   readonly serve: (path: string, handler: Handler) => void;
-  /** The reviews that `path` was sent, oldest first. */
+  /** The reviews that `path` received, oldest first. */
   readonly reviewsAt: (path: string) => readonly Review[];
-  /** A `clientConfig` that leads to `path` by the Service. */
+  /** A `clientConfig` for `path` through the Service. */
   readonly service: (path: string) => object;
-  /** A `clientConfig` that leads to `path` by its URL. */
+  /** A `clientConfig` for `path` by URL. */
   readonly url: (path: string) => object;
-  /** An entry for creations of ConfigMaps in the case's namespace, to be changed where a case wants it otherwise. */
+  /** An entry for creations of ConfigMaps in the case's namespace, with changes. */
   readonly entry: (
     path: string,
     changes?: Readonly<Record<string, unknown>>,
   ) => Readonly<Record<string, unknown>>;
   readonly install: (api: Api, configuration: Configuration) => Promise<void>;
-  /** Removes what was installed. */
+  /** Removes the installed configurations. */
   readonly clear: (api: Api) => Promise<void>;
 }
 
@@ -92,7 +95,7 @@ export async function startHooks(): Promise<HooksServer> {
   const server = createServer({ cert: chain, key: keyPair.privateKey }, (request, response) => {
     void bodyOf(request).then(async (text) => {
       const path = new URL(request.url ?? '/', 'https://localhost').pathname;
-      const review = JSON.parse(text) as Review; // the API server sends nothing else here
+      const review = JSON.parse(text) as Review; // the API server sends only reviews here
       const seen = reviews.get(path) ?? [];
       reviews.set(path, [...seen, review]);
       const reply = handlers.get(path)?.(review) ?? { kind: 'raw', status: 404, text: 'nobody serves this' };
@@ -165,7 +168,10 @@ function hooksOfCase({ id, port, ca, handlers, reviews }: CaseContext): CaseHook
   };
 }
 
-/** The last entry of each configuration refuses a probe, which nothing else sees: when it does, the API server knows them. */
+/**
+ * The last entry of each configuration denies a probe object that no other entry matches: a denied probe shows that
+ * the API server uses the configurations.
+ */
 async function inForce(api: Api, probe: string): Promise<void> {
   await eventually(`${probe} is in force`, async () => {
     try {

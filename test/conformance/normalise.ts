@@ -1,4 +1,4 @@
-/** Takes out of a transcript what differs from run to run, and what is known to differ between releases. */
+/** Removes values from a transcript that differ between runs, or are known to differ between releases. */
 import { OF_A_RELEASE, OF_A_RUN } from './differences.ts';
 import { withoutGoSyntax } from './go-syntax.ts';
 import type { Transcript } from './transcript.ts';
@@ -12,25 +12,25 @@ export interface NormaliseOptions {
   readonly keepManagedFields: boolean;
 }
 
-/** Fields that some releases have and others have not, and that no case is about. */
+/** Fields that exist only in some releases, and that no case is about. */
 const VOLATILE_FIELDS = new Set([
-  'selfLink', // gone since 1.24
+  'selfLink', // removed in 1.24
   'storageVersionHash',
-  'singularName', // of built-in kinds since 1.27
-  'ipFamilies', // since 1.20 with a gate, 1.23 for all
+  'singularName', // for built-in kinds since 1.27
+  'ipFamilies', // since 1.20 behind a gate, 1.23 by default
   'ipFamilyPolicy',
   'internalTrafficPolicy', // since 1.21
   'kubernetes.io/metadata.name', // a label of namespaces since 1.21
 ]);
 
-/** What is left out when nothing is left of it. */
+/** Fields that are removed when they become empty. */
 const EMPTIED = new Set(['labels', 'warning', 'headers']);
 
-/** Kinds whose resourceVersion is that of the whole storage, which parallel cases move. */
+/** Kinds whose resourceVersion is that of the whole storage, which parallel cases change. */
 const STORAGE_VERSIONED = /(List|Table)$/;
 
 export function normalise(transcript: Transcript, options: NormaliseOptions): Json {
-  const raw = JSON.parse(JSON.stringify(transcript)) as Json; // whatever JSON.parse returns
+  const raw = JSON.parse(JSON.stringify(transcript)) as Json; // the result of JSON.parse
   const names = createNames(options.id, generatedNames(raw));
   const versions = numbered('version');
 
@@ -38,7 +38,7 @@ export function normalise(transcript: Transcript, options: NormaliseOptions): Js
     if (typeof value === 'string') return names(key, value);
     if (isList(value)) return value.map((item) => walk(item, key));
     if (!isMap(value)) return value;
-    // Sorted, so that numbers are given in the same order whatever order a server writes keys in.
+    // Sorted, so that numbering does not depend on the server's key order.
     const entries = Object.entries(withVersion(value, versions))
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .filter(([name, item]) => !VOLATILE_FIELDS.has(name) && !isNothing(name, item))
@@ -49,23 +49,23 @@ export function normalise(transcript: Transcript, options: NormaliseOptions): Js
   return walk(raw, '');
 }
 
-/** Go's zero values, which releases write or leave out as they please. */
+/** Go's zero values, which some releases write and others omit. */
 const isNothing = (name: string, item: Json): boolean =>
   (name === 'continue' && item === '') || (/^(creationTimestamp|eventTime)$/.test(name) && item === null);
 
-/** What a key of an object asks for beyond its strings. */
+/** Special treatment for the values of some keys. */
 function tidy(key: string, value: Json, walk: (value: Json, key: string) => Json): Json {
   if (key === 'columnDefinitions' && isList(value))
-    // Descriptions are documentation, which is reworded every year.
+    // Descriptions are documentation, which changes often.
     return value.map((column) => (isMap(column) ? without(column, 'description') : column));
   if (key === 'warning' && isList(value)) return walk(value.filter(isNotAboutUnknownFields), key);
-  // How often a rule is looked at is the server's business.
+  // How often a rule is evaluated is up to the server.
   if (key === 'causes' && isList(value)) return walk(withoutRepetition(value), key);
   if (key === 'nodePort') return '<port>';
   return walk(value, key);
 }
 
-/** Since 1.25 the server warns of unknown and duplicate fields unless asked not to (`fieldValidation`). */
+/** Since 1.25 the server warns of unknown and duplicate fields by default (`fieldValidation`). */
 const isNotAboutUnknownFields = (value: Json) =>
   typeof value !== 'string' || !/299 - "(unknown|duplicate) field/.test(value);
 
@@ -83,7 +83,7 @@ function withVersion(value: JsonMap, versions: (version: string) => string): Jso
   return { ...value, metadata: { ...metadata, resourceVersion: shown } };
 }
 
-/** Names that the server made of a generateName. */
+/** Names that the server made from a generateName. */
 function generatedNames(value: Json): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const look = (item: Json): void => {
@@ -101,7 +101,7 @@ function generatedNames(value: Json): ReadonlyMap<string, string> {
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
-/** What a string becomes: the part of it that no two runs share is named, not shown. */
+/** Replaces the parts of a string that differ between runs with placeholders. */
 function createNames(id: string, generated: ReadonlyMap<string, string>) {
   const uids = numbered('uid');
   return (key: string, text: string): string => {
@@ -117,7 +117,7 @@ function createNames(id: string, generated: ReadonlyMap<string, string>) {
   };
 }
 
-/** The same value gets the same number, in the order in which they are met. */
+/** Numbers equal values equally, in order of first appearance. */
 function numbered(what: string): (value: string) => string {
   const seen = new Map<string, string>();
   return (value) => {

@@ -1,18 +1,18 @@
-/** The answers of a real kube-apiserver, kept in the repository. */
+/** The answers of a real kube-apiserver, stored in the repository. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FILE = join(import.meta.dirname, '..', 'data', 'conformance-1.20.json');
 
 export interface Recording {
-  /** The release that answered. */
+  /** The release of the recorded server. */
   readonly server: string;
-  /** Transcripts by the names of cases. */
+  /** Transcripts by case name. */
   readonly cases: Readonly<Record<string, unknown>>;
 }
 
 export function readRecording(): Recording {
-  return JSON.parse(readFileSync(FILE, 'utf8')) as Recording; // we wrote it
+  return JSON.parse(readFileSync(FILE, 'utf8')) as Recording; // written by this module
 }
 
 export function writeRecording({ server, cases }: Recording): void {
@@ -21,7 +21,7 @@ export function writeRecording({ server, cases }: Recording): void {
 
 const LINE_LENGTH = 120;
 
-/** JSON in which whatever fits into a line stands in one: an exchange can be read at a glance, and a diff is short. */
+/** JSON with short values on one line, so that exchanges are easy to read and diffs are short. */
 function pretty(value: unknown, depth: number): string {
   const flat = JSON.stringify(value);
   if (typeof value !== 'object' || value === null || flat.length + 2 * depth < LINE_LENGTH) return flat;

@@ -2,8 +2,8 @@ import type { ConformanceCase } from './case.ts';
 import type { Subject } from './subject.ts';
 
 /**
- * Starts all cases, some at a time; the promise of each by its name. Most of a case is waiting for the API server, so a few
- * at once cost nothing.
+ * Starts all cases, a few at a time, and returns a promise for each by name. Cases mostly wait for the API server, so
+ * running several at once costs little.
  */
 export function observeAll(
   subject: Pick<Subject, 'observe'>,
@@ -30,7 +30,7 @@ export function observeAll(
     }
   };
   const started = cases.map((conformanceCase) => [conformanceCase.name, seated(conformanceCase)] as const);
-  // A test reports a failure when its turn comes; until then it is not unhandled.
+  // A test reports a failure in its turn; mark the rejection as handled until then.
   for (const [, observed] of started) observed.catch(() => undefined);
   return new Map(started);
 }

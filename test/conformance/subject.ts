@@ -1,4 +1,4 @@
-/** The API server that is put to the test: a real one, or the sandbox when GATEHOUSE_TEST_API says so. */
+/** The API server under test: a real one, or the sandbox if GATEHOUSE_TEST_API selects it. */
 import { createHash } from 'node:crypto';
 
 import { startControlPlane, type ControlPlane } from '../support/control-plane.ts';
@@ -12,7 +12,7 @@ import { startHooks } from './hook-server.ts';
 
 export interface Subject {
   readonly version: ControlPlane['version'];
-  /** Runs a case in a namespace of its own; what it saw, with everything accidental taken out. */
+  /** Runs a case in its own namespace and returns the normalised transcript. */
   readonly observe: (conformanceCase: ConformanceCase) => Promise<unknown>;
   readonly stop: () => Promise<void>;
 }

@@ -1,15 +1,15 @@
-/** What passed between a case and the API, in order: this is what is compared. */
+/** The exchanges between a case and the API, in order, which the tests compare. */
 export type Exchange = RequestExchange | WatchExchange | Note;
 
 export interface RequestExchange {
   /** Method and path. */
   readonly request: string;
-  /** Who asks, if not admin. */
+  /** The user, if not admin. */
   readonly as?: string;
-  /** What was sent; left out when it is long, since the case has it. */
+  /** The request body; omitted if long, because the case contains it. */
   readonly body?: unknown;
   readonly status: number;
-  /** Only those that say something: Warning, Retry-After, and Content-Type if it is not JSON. */
+  /** Only relevant headers: Warning, Retry-After, and Content-Type if it is not JSON. */
   readonly headers?: Readonly<Record<string, readonly string[]>>;
   readonly answer: unknown;
 }
@@ -21,7 +21,7 @@ export interface WatchExchange {
   readonly events: readonly unknown[];
 }
 
-/** Something that a case saw elsewhere, for instance the reviews that its webhook was sent. */
+/** An observation from elsewhere, such as the reviews that a webhook received. */
 export interface Note {
   readonly note: string;
   readonly seen: unknown;

@@ -1,10 +1,10 @@
-/** HTTPS to the API under test, with nothing between the case and the wire: no retries, no parsing of kinds. */
+/** HTTPS to the API under test, as directly as possible: no retries, no decoding of kinds. */
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 
 export interface Call {
   readonly method: string;
-  /** Begins with a slash; may hold a query. */
+  /** Starts with a slash; may include a query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
@@ -16,7 +16,7 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** An answer whose body is a stream of JSON documents, one a line. */
+/** An answer with a stream of JSON documents, one per line. */
 export interface RawStream {
   readonly status: number;
   readonly headers: RawAnswer['headers'];
@@ -30,7 +30,7 @@ export interface Transport {
   readonly close: () => void;
 }
 
-/** No request of a case is slower than the longest wait of the API server itself (webhooks: 30 s at most). */
+/** Longer than the longest wait of the API server itself (30 s for webhooks). */
 const PATIENCE_MS = 40_000;
 
 export function createTransport(server: string, ca: string): Transport {
@@ -46,7 +46,7 @@ export function createTransport(server: string, ca: string): Transport {
         ca,
         agent,
         timeout: PATIENCE_MS,
-        checkServerIdentity: () => undefined, // a self-made certificate names the machine, not the address
+        checkServerIdentity: () => undefined, // the self-signed certificate names the machine, not the address
       };
       const sent = request(`${server}${call.path}`, options, resolve);
       sent.on('timeout', () => sent.destroy(new Error(`${call.method} ${call.path}: no answer`)));

@@ -71,5 +71,5 @@ export function withMeta(
   return { ...object, metadata };
 }
 
-/** RFC 3339 with seconds, as metadata has times. */
+/** RFC 3339 with second precision, as in metadata. */
 export const timestamp = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`;

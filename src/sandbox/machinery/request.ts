@@ -33,7 +33,7 @@ export type RequestInfo =
 
 export type ResourceRequest = Extract<RequestInfo, { kind: 'resource' }>;
 
-/** Where a request's side messages go. */
+/** Warnings and audit annotations of a request. */
 export interface Notes {
   /** A `Warning` header. */
   readonly warn: (text: string) => void;

@@ -6,7 +6,7 @@ import { upToColon } from '../wording.ts';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const AUTHORIZATION = '/apis/authorization.k8s.io/v1';
 
-/** What may be done is known a moment after it is permitted. */
+/** Waits until the API server knows a new permission, which takes a moment. */
 const known = (api: Api, path: string) => api.until(path, ({ status }) => status !== 403);
 
 const READ = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] }];
@@ -15,7 +15,7 @@ const review = (api: Api, attributes: object) => ({
   spec: { resourceAttributes: { namespace: api.id, ...attributes } },
 });
 
-/** Reasons name the binding, in words that are nobody's interface. */
+/** The reason names the binding in words that no client relies on. */
 const verdict = ({ status }: Readonly<Record<string, unknown>>) => {
   const { allowed, denied } = status as { readonly allowed: boolean; readonly denied?: boolean };
   return { allowed, denied: denied ?? false };
@@ -125,7 +125,7 @@ export const access = group('access', {
       await known(api.as('alice'), roles);
       await api.as('alice').create(roles, { metadata: { name: 'more' }, rules: READ });
     },
-    normalise: upToColon, // what follows is what is not his to give, in the syntax of Go
+    normalise: upToColon, // the rest lists the missing permissions in Go syntax
   },
   'the role of a binding cannot be changed': async (api) => {
     await permit(api, READ);
@@ -175,7 +175,7 @@ export const access = group('access', {
     run: async (api) => {
       await api.with({ 'impersonate-group': 'system:masters' }).get('configmaps');
     },
-    // With which status and words is not for clients to rely on.
+    // Clients do not rely on the status and the words.
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status >= 400 : exchange)),
   },

@@ -5,11 +5,11 @@ import { upToColon } from '../wording.ts';
 
 const by = (manager: string, more = '') => `?fieldManager=${manager}${more}`;
 
-/** Server-side apply takes what a manager wants, and nothing beside it. */
+/** Server-side apply changes only fields that a manager wants. */
 const data = ({ data }: Loose) => data;
 const spec = ({ spec }: Loose) => spec;
 
-/** Who manages what. `.` keys and `subresource` differ between releases. */
+/** The managers of fields. `.` keys and `subresource` differ between releases. */
 function owners({ metadata }: Loose): unknown {
   const entries = metadata.managedFields as readonly Record<string, unknown>[] | undefined;
   return (entries ?? []).map(({ manager, operation, apiVersion, fieldsType, fieldsV1 }) => ({
@@ -61,7 +61,7 @@ export const applying = group('applying', {
       await api.apply(`configmaps/a${by('one')}`, { ...configMap('a'), kind: 'Secret' });
       await api.apply(widgets(api, `/a${by('one')}`), { ...widget('a'), kind: 'Gadget' });
     },
-    // The words are those of the library that merges.
+    // The message comes from the merge library.
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
@@ -149,7 +149,7 @@ export const applying = group('applying', {
     run: async (api) => {
       await api.apply(widgets(api, `/a${by('one')}`), widget('a', { ports: [{ port: 80 }] }));
     },
-    // Whether the merge or the schema notices first was changed; that it is refused stays.
+    // Releases differ in whether the merge or the schema detects the problem first; the rejection is the same.
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status >= 400 : exchange)),
   },
@@ -158,7 +158,7 @@ export const applying = group('applying', {
       const ports = [{ name: 'a' }, { name: 'a' }];
       await api.apply(widgets(api, `/a${by('one')}`), widget('a', { ports }));
     },
-    // With which status and words the library that merges says it was changed; that it is refused stays.
+    // Releases differ in the merge library's status and words; the rejection is the same.
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status >= 400 : exchange)),
   },

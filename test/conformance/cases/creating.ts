@@ -49,7 +49,7 @@ export const creating = group('creating', {
     run: async (api) => {
       await api.create('configmaps', { metadata: { generateName: 'Upper-' } });
     },
-    // The refusal tells the name that nobody will ever bear, and in some releases says the same of generateName.
+    // The message names the generated name, and in some releases also generateName.
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
@@ -191,7 +191,7 @@ export const creating = group('creating', {
       const ownerReferences = [owner('one'), owner('two')];
       await api.create('configmaps', configMap('a', undefined, { ownerReferences }));
     },
-    // Later releases say `ConfigMap/one`.
+    // Later releases print `ConfigMap/one`.
     normalise: (transcript) => JSON.parse(JSON.stringify(transcript).replaceAll('ConfigMap/', '')) as unknown,
   },
   'an Event cannot be an owner': async (api) => {

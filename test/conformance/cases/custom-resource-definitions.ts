@@ -2,7 +2,7 @@ import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { CRDS, crd, installCrd, thing, things, thingsCrd } from '../fixtures.ts';
 
-/** A CRD whose one version has this schema. */
+/** A CRD with one version that has this schema. */
 const withSchema = (api: Api, openAPIV3Schema: object) => crd(api, {}, { schema: { openAPIV3Schema } });
 
 const conditions = ({ status }: Loose) =>
@@ -10,7 +10,7 @@ const conditions = ({ status }: Loose) =>
     .map(({ type, status: is, reason, message }) => ({ type, status: is, reason, message }))
     .toSorted((a, b) => String(a.type).localeCompare(String(b.type)));
 
-/** The answer to a creation of a CRD that is not accepted. */
+/** The answer to the creation of an invalid CRD. */
 const refused = (definition: (api: Api) => object) => async (api: Api) => {
   await api.create(CRDS, definition(api));
 };

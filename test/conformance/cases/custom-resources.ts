@@ -5,12 +5,12 @@ import { withoutIndices } from '../wording.ts';
 
 const spec = ({ spec }: Loose) => spec;
 
-/** What a widget with this spec is answered with. */
+/** The answer to the creation of a widget with this spec. */
 const judged = (value: object) => async (api: Api) => {
   await api.create(widgets(api), widget('a', value), { show: spec });
 };
 
-/** Where in the CRD of a case the fields of its spec are. */
+/** The JSON pointer to the spec fields in the CRD of a case. */
 const SPEC_SCHEMA = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties';
 
 export const customResources = group('custom resources', {
@@ -56,7 +56,7 @@ export const customResources = group('custom resources', {
   'values of a map are judged': judged({ notes: { a: 'b', c: 1 } }),
   'every fault is a cause': {
     run: judged({ size: 0, code: 'ABC' }),
-    // Faults come in any order.
+    // The order of causes varies.
     normalise: (transcript) => {
       const [{ status, answer }] = transcript as unknown as [{ status: number; answer: Loose }];
       const { causes } = answer.details as { causes: readonly { field: string }[] };
@@ -91,7 +91,7 @@ export const customResources = group('custom resources', {
     const { apiVersion, kind } = gadget(name);
     const body = `{"apiVersion":"${apiVersion}","kind":"${kind}","metadata":{"name":"${name}"},"spec":{"n":9007199254740993}}`;
     await api.given.create(gadgets(), body);
-    // JSON.parse of the harness would round it: the server is asked whether it is the same.
+    // JSON.parse in the harness would round it, so a JSON Patch test lets the server compare.
     const test = `[{"op":"test","path":"/spec/n","value":9007199254740993}]`;
     await api.patch(gadgets(`/${name}`), 'json', test, { show: ({ kind }) => kind });
   },

@@ -139,7 +139,7 @@ export const kinds = group('kinds', {
     run: async (api) => {
       const { object } = await api.given.get(`/api/v1/namespaces/${api.id}`);
       const { labels } = object.metadata;
-      // The harness takes that label out of transcripts, so it is shown under another name.
+      // The harness removes that label from transcripts, so it is recorded under another name.
       api.note('label', (labels as Record<string, string>)['kubernetes.io/metadata.name']);
     },
     expected: [{ note: 'label', seen: 'case' }],

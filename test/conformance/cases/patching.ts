@@ -34,7 +34,7 @@ export const patching = group('patching', {
       await api.given.create('configmaps', configMap('a', { one: '1' }));
       await api.patch('configmaps/a', 'json', [{ op: 'test', path: '/data/one', value: '2' }]);
     },
-    normalise: upToColon, // the words are those of the library that applies it
+    normalise: upToColon, // the message comes from the library that applies the patch
   },
   'a JSON patch that removes what is not there is refused': {
     run: async (api) => {

@@ -7,14 +7,14 @@ interface ListedResource {
   readonly name: string;
 }
 
-/** Of a group's resources those that the sandbox is to have, and what it is to say of them. */
+/** The resources of a group that the sandbox must have, with the fields that must match. */
 const only =
   (...names: readonly string[]) =>
   ({ resources, ...rest }: Loose) => ({
     ...rest,
     resources: (resources as readonly ListedResource[])
       .filter(({ name }) => names.includes(name))
-      .toSorted((a, b) => a.name.localeCompare(b.name)), // the order is that in which the server learnt of them
+      .toSorted((a, b) => a.name.localeCompare(b.name)), // the order depends on when the server discovered them
   });
 
 export const protocol = group('protocol', {
@@ -81,7 +81,7 @@ export const protocol = group('protocol', {
       await api.get('configmaps/a', { headers: { accept: 'text/csv' } });
       await api.get(widgets(api), { headers: { accept: 'text/csv' } });
     },
-    normalise: upToColon, // what follows is the list of those that it writes
+    normalise: upToColon, // the rest lists the media types that it writes
   },
   'anything goes with */*': async (api) => {
     await api.given.create('configmaps', configMap('a'));

@@ -3,7 +3,7 @@ import { group } from '../case.ts';
 import { configMap, widget, widgets } from '../fixtures.ts';
 import { upToColon } from '../wording.ts';
 
-/** Four ConfigMaps to choose from. */
+/** Four ConfigMaps for the selectors. */
 async function givenFour(api: Api): Promise<void> {
   const labels: readonly Record<string, string>[] = [
     { tier: 'web', zone: 'a' },
@@ -19,7 +19,7 @@ const names = ({ items }: Loose) => (items as readonly Loose[]).map(({ metadata 
 
 const listMeta = ({ kind, metadata }: Loose) => ({ kind, metadata });
 
-/** The names of what a label selector selects. */
+/** The names of the objects that a label selector selects. */
 const selects = (selector: string) => async (api: Api) => {
   await givenFour(api);
   await api.get(`configmaps?labelSelector=${encodeURIComponent(selector)}`, { show: names });
@@ -93,7 +93,7 @@ export const reading = group('reading', {
     run: async (api) => {
       await api.get('configmaps?limit=2&continue=nonsense');
     },
-    normalise: upToColon, // what follows is how a base64 decoder complains
+    normalise: upToColon, // the rest is the message of a base64 decoder
   },
   'continue and resourceVersion exclude each other': async (api) => {
     await givenFour(api);
@@ -113,7 +113,7 @@ export const reading = group('reading', {
     run: async (api) => {
       await api.get('configmaps?labelSelector=a%3D%3D%3D');
     },
-    normalise: upToColon, // the complaint was reworded more than once
+    normalise: upToColon, // the message changed several times
   },
   'a field selector chooses a name': async (api) => {
     await givenFour(api);

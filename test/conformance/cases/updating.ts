@@ -36,7 +36,7 @@ export const updating = group('updating', {
     await api.update(widgets(api, '/missing'), widget('missing', {}, { resourceVersion: '1' }));
   },
   'an update of what is not there is not found, even with a uid': {
-    since: '1.35', // registry.Store.Update ignores only for kinds that an update creates that there is no object
+    since: '1.35', // registry.Store.Update tolerates a missing object only for kinds with AllowCreateOnUpdate
     run: async (api) => {
       const uid = '00000000-0000-0000-0000-000000000000';
       await api.update('configmaps/missing', configMap('missing', {}, { uid }));

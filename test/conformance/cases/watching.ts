@@ -5,7 +5,7 @@ import { configMap, gadget, gadgets, widget, widgets } from '../fixtures.ts';
 const TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
 const METADATA = { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' };
 
-/** The version of an empty list, from which a watch sees everything. */
+/** The version of an empty list, from which a watch sees every event. */
 async function versionNow(api: Api, path: string): Promise<string> {
   return (await api.given.get(path)).object.metadata.resourceVersion;
 }
@@ -118,7 +118,7 @@ export const watching = group('watching', {
       const watch = await api.watch(widgets(api, query));
       await watch.untilClosed();
     },
-    // How many there are depends on when the server looks at its clock.
+    // The number depends on when the server checks its clock.
     normalise: (transcript) =>
       transcript.map((exchange) =>
         'events' in exchange ? { ...exchange, events: exchange.events.slice(0, 1) } : exchange,

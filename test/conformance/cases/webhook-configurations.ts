@@ -1,9 +1,9 @@
-/** Which configurations of webhooks are accepted. */
+/** Validation of webhook configurations. */
 import type { Api } from '../api.ts';
 import { group } from '../case.ts';
 import { upToColon } from '../wording.ts';
 
-/** The answer to a configuration that says this. */
+/** The answer to a configuration with these fields. */
 const configured =
   (entry: (api: Api) => object, kind = 'validating') =>
   async (api: Api) => {

@@ -1,4 +1,4 @@
-/** Webhooks that do not answer as they should. */
+/** Webhooks that fail or answer incorrectly. */
 import type { Api } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap } from '../fixtures.ts';
@@ -42,10 +42,10 @@ const FAIL_AND_IGNORE: readonly (readonly [
 
 const raw = (body: object) => ({ kind: 'raw', status: 200, text: JSON.stringify(body) }) as const;
 
-/** A port that nobody listens on. */
+/** A port without a listener. */
 const nowhere = (api: Api): object => ({ ...api.hooks.url('hook'), url: 'https://localhost:1/nobody' });
 
-/** Each failure twice: with the policy Fail and with Ignore. The words of TLS, HTTP and JSON libraries are left out. */
+/** Each failure with the policies Fail and Ignore. Messages of TLS, HTTP and JSON libraries are removed. */
 const failures = Object.fromEntries(
   FAIL_AND_IGNORE.flatMap(([what, changes, handler]) =>
     ['Fail', 'Ignore'].map((failurePolicy) => [
@@ -61,7 +61,7 @@ const failures = Object.fromEntries(
   ),
 );
 
-/** Failures that the API server words itself; of the others only whose failure it is. */
+/** Failures with a message of the API server itself; for others only the origin is compared. */
 const WORDED = new Set(['answers for another request', 'takes too long', 'has no Service']);
 
 function shortened(transcript: unknown, what: string): unknown {

@@ -1,8 +1,8 @@
-/** What the cases about webhooks have in common. */
+/** Helpers for cases about webhooks. */
 import type { Api, Loose } from '../api.ts';
 import { patched, type Handler, type Reply, type Review } from '../hook-server.ts';
 
-/** A validating webhook that answers like this; `changes` are made to its entry. */
+/** Installs a validating webhook with this answer; `changes` apply to its entry. */
 export async function validate(
   api: Api,
   handler: Handler,
@@ -35,7 +35,7 @@ export const rule = (operations: readonly string[], resources: readonly string[]
   ],
 });
 
-/** The request of a review without what the case is not about; of the user only the name. */
+/** The request of a review without irrelevant fields; only the name of the user. */
 export const asked = ({ apiVersion, kind, request }: Review): unknown => {
   const { uid, userInfo, ...rest } = request as Review['request'] & {
     readonly userInfo: { readonly username: string };
@@ -43,7 +43,7 @@ export const asked = ({ apiVersion, kind, request }: Review): unknown => {
   return { apiVersion, kind, hasUid: uid !== '', ...rest, userInfo: { username: userInfo.username } };
 };
 
-/** Only what was done to what. */
+/** Only the operation and the object. */
 export const briefly = ({ request }: Review): unknown => {
   const { operation, resource, subResource, name, namespace, object, oldObject } = request;
   const { resource: plural, version } = resource as { readonly resource: string; readonly version: string };

@@ -1,4 +1,4 @@
-/** Which webhooks are asked. */
+/** Which webhooks are called. */
 import { group } from '../case.ts';
 import { configMap, gadget, gadgets, widget, widgets } from '../fixtures.ts';
 import { allow, deny } from '../hook-server.ts';

@@ -1,4 +1,4 @@
-/** What webhooks are asked, and what is made of their answers. */
+/** The requests to webhooks, and the effect of their answers. */
 import type { Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap, widget, widgets } from '../fixtures.ts';
@@ -137,7 +137,7 @@ export const webhooks = group('webhooks', {
       await mutate(api, () => patched({ op: 'remove', path: '/data/nothing' }));
       await api.create('configmaps', configMap('a'));
     },
-    // The words are those of the library that applies it.
+    // The message comes from the library that applies the patch.
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },

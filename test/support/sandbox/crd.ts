@@ -25,7 +25,7 @@ export const NAMES = {
   shortNames: ['srv'],
 } satisfies JsonObject;
 
-/** A definition as it is once created, with some fields of its spec changed. */
+/** A newly created definition, with some fields of its spec changed. */
 export function definition(spec: Readonly<Record<string, JsonValue>> = {}): ApiObject {
   const names = isJsonObject(spec.names) ? spec.names : NAMES;
   const whole = {
@@ -45,6 +45,6 @@ export function definition(spec: Readonly<Record<string, JsonValue>> = {}): ApiO
   });
 }
 
-/** The same once its controller has seen it. */
+/** The same after its controller has processed it. */
 export const established = (spec?: Readonly<Record<string, JsonValue>>): ApiObject =>
   planDefinitionStatus(definition(spec), [], NOW);

@@ -9,7 +9,7 @@ import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
 const STRING: Schema = { type: 'string' };
 const STRINGS: Schema = { type: 'object', additionalProperties: STRING };
 
-/** A kind with a field of each way to be owned. */
+/** A kind with a field for each form of ownership. */
 export const WIDGET: Schema = {
   type: 'object',
   properties: {
@@ -74,11 +74,11 @@ export const widget = (
 export const FIRST = '2026-01-01T00:00:00Z';
 export const LATER = '2026-01-01T01:00:00Z';
 
-/** Who writes; `a` at first unless said otherwise. */
+/** The writer; `a` by default. */
 export const by = (manager = 'a', now = FIRST) =>
   ({ manager, now, apiVersion: 'example.com/v1', subresource: '', schema: WIDGET }) as const;
 
-/** What each manager owns, in order. */
+/** The fields of each manager, in order. */
 export const ownersOf = ({ metadata }: ApiObject) =>
   (metadata.managedFields ?? []).map(
     ({ manager, operation, fieldsV1 }) => [`${manager} ${operation}`, fieldsV1] as const,

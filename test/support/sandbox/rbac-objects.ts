@@ -11,7 +11,7 @@ export type Subject = Readonly<Record<string, string>>;
 export const user = (name: string): Subject => ({ kind: 'User', name });
 export const group = (name: string): Subject => ({ kind: 'Group', name });
 
-/** A Role, or a ClusterRole when the namespace is empty. */
+/** A Role, or a ClusterRole if the namespace is empty. */
 export const roleObject = (namespace: string, name: string, rules: readonly Rule[], rest: object = {}) =>
   ofJson({
     apiVersion: `${RBAC_GROUP}/v1`,
@@ -21,7 +21,7 @@ export const roleObject = (namespace: string, name: string, rules: readonly Rule
     ...rest,
   });
 
-/** A RoleBinding, or a ClusterRoleBinding when the namespace is empty. `role` is `ClusterRole/view`. */
+/** A RoleBinding, or a ClusterRoleBinding if the namespace is empty. `role` is `ClusterRole/view`. */
 export function bindingObject(namespace: string, name: string, role: string, subjects: readonly Subject[]) {
   const [kind = '', roleName = ''] = role.split('/');
   return ofJson({
@@ -33,7 +33,7 @@ export function bindingObject(namespace: string, name: string, role: string, sub
   });
 }
 
-/** A storage to put roles and bindings into. */
+/** A storage with helpers for roles and bindings. */
 export function createRbacStorage() {
   const storage = createStorage();
   return {

@@ -1,14 +1,14 @@
 import type { JsonObject } from '../../../src/json/json.ts';
 
-/** A body as kubectl sent it, and the object that it holds. */
+/** A request body of kubectl, and the object that it contains. */
 export interface RecordedBody {
-  /** What was typed after `kubectl`. */
+  /** The arguments of `kubectl`. */
   readonly command: string;
   readonly base64: string;
   readonly object: JsonObject;
 }
 
-/** What kubectl 1.32 writes in protobuf: at least one body of every kind. */
+/** Protobuf bodies of kubectl 1.32: at least one of every kind. */
 export const RECORDED_BODIES: readonly RecordedBody[] = [
   {
     command: 'create namespace ns',

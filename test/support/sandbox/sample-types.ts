@@ -138,7 +138,7 @@ export const server = sampleType({
 
 export const oldServer = sampleType({ ...custom, version: 'v1beta1', schema: ANYTHING });
 
-/** A registry that lists its types in no helpful order. */
+/** A registry that lists its types in arbitrary order. */
 export function registryOf(...types: readonly ResourceType[]): ResourceRegistry {
   return {
     find: (group, version, resource) =>

@@ -4,7 +4,7 @@ import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
 
 const NAMES = ['a', 'b', 'c', 'constructor', '__proto__'];
 
-/** Structural schemas of a few names, so that arbitrary values often fit and often do not. */
+/** Structural schemas with few property names, so that arbitrary values match about half of the time. */
 export const anySchema: fc.Arbitrary<Schema> = fc.letrec<{ schema: Schema }>((tie) => ({
   schema: fc.oneof(
     { maxDepth: 3 },
@@ -43,7 +43,7 @@ export const anyValue: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }>
   ),
 })).value;
 
-/** The same value, whose change is an error. */
+/** The same value, deeply frozen: mutating it throws. */
 export function frozen<T>(value: T): T {
   if (typeof value === 'object' && value !== null) {
     Object.values(value).forEach(frozen);

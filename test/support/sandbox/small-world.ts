@@ -26,13 +26,13 @@ const KINDS: Readonly<Record<string, { readonly place: Place; readonly namespace
 
 export function kindOf(kind: string) {
   const found = KINDS[kind];
-  if (found === undefined) throw new Error(`the small world has no kind ${kind}`);
+  if (found === undefined) throw new Error(`the test storage has no kind ${kind}`);
   return found;
 }
 
 const GONE_SINCE = '2026-01-01T00:00:00Z';
 
-/** A storage, with the rules of deletion around it and nothing else of the API. */
+/** A storage with the API's rules of deletion, and nothing else of the API. */
 export function createSmallWorld() {
   const storage = createStorage();
 
@@ -81,24 +81,24 @@ export function createSmallWorld() {
       });
       return storage.create(place, withMeta(object, meta));
     },
-    /** A user's deletion. */
+    /** A deletion by a user. */
     delete: (kind: string, name: string, propagationPolicy: DeletionOptions['propagationPolicy']) => {
       const live = find(kind, name);
-      if (live === undefined) throw new Error(`there is no ${kind} ${name}`);
+      if (live === undefined) throw new Error(`${kind} ${name} does not exist`);
       const { namespace = '', uid = '', resourceVersion = '' } = live.metadata;
       const preconditions = { uid, resourceVersion };
       remove(kindOf(kind).place, { namespace, name }, { propagationPolicy, preconditions });
     },
-    /** A user's update of the metadata. */
+    /** An update of the metadata by a user. */
     change: (kind: string, name: string, changes: Parameters<typeof withMeta>[1]) => {
       const live = find(kind, name);
-      if (live === undefined) throw new Error(`there is no ${kind} ${name}`);
+      if (live === undefined) throw new Error(`${kind} ${name} does not exist`);
       apply(kindOf(kind).place, withMeta(live, changes));
     },
   };
 }
 
-/** A reference to what `add` made of this kind and name. */
+/** A reference to the object that `add` created with this kind and name. */
 export function ownedBy(kind: string, name: string, more: Partial<OwnerReference> = {}): OwnerReference {
   const { group } = kindOf(kind).place;
   return {
@@ -110,7 +110,7 @@ export function ownedBy(kind: string, name: string, more: Partial<OwnerReference
   };
 }
 
-/** Lets controllers do all that follows from what has happened: each step takes a turn of the event loop. */
+/** Lets controllers finish: each of their steps takes a turn of the event loop. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 30; turn += 1) await setImmediate();
 }

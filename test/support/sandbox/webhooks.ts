@@ -40,11 +40,11 @@ const configuration = (kind: 'Mutating' | 'Validating', webhooks: readonly JsonO
 
 export function hook(changes: JsonObject = {}): Hook {
   const [only] = hooksOf(configuration('Validating', [entry(changes)]));
-  if (only === undefined) throw new Error('a configuration with one entry has one webhook');
+  if (only === undefined) throw new Error('a configuration with one entry must have one webhook');
   return only;
 }
 
-/** A storage with the namespace `shop`, and the resource `servers` in two versions. */
+/** A storage with the namespace `shop` and the resource `servers` in two versions. */
 export function createWorld() {
   const storage = createStorage();
   const registry = createRegistry([...TYPES, definitionType], storage);
@@ -83,17 +83,17 @@ export const attributes = (changes: Partial<AdmissionAttributes> = {}): Admissio
   ...changes,
 });
 
-/** What a webhook is asked, as far as tests look into it. */
+/** The request of a review, with the fields that tests read. */
 export interface Asked {
   readonly uid: string;
   readonly object: JsonObject;
   readonly [key: string]: JsonValue;
 }
 
-/** Answers a request: fields of the response, or whatever a broken webhook says. */
+/** Answers a request: fields of the response, or any answer of a broken webhook. */
 export type Answer = (request: Asked) => JsonObject | Error | { readonly raw: JsonValue };
 
-/** Admission with webhooks that answer by path, and what they and the client were told. */
+/** Admission with webhooks that answer by path; records what the webhooks and the client received. */
 export function createCourt(answers: Readonly<Record<string, Answer>>) {
   const world = createWorld();
   const asked: { readonly path: string; readonly request: Asked }[] = [];
@@ -111,9 +111,9 @@ export function createCourt(answers: Readonly<Record<string, Answer>>) {
     caller: {
       call: ({ url = '' }, review) => {
         const path = new URL(url).pathname.slice(1);
-        const request = review.request as Asked; // a review that Gatehouse's sandbox wrote
+        const request = review.request as Asked; // a review that the sandbox wrote
         asked.push({ path, request });
-        const answer = answers[path]?.(request) ?? new Error('nobody answers');
+        const answer = answers[path]?.(request) ?? new Error('no answer is defined for this webhook');
         if (answer instanceof Error) return Promise.reject(answer);
         if ('raw' in answer) return Promise.resolve(answer.raw ?? null);
         const { apiVersion = '', kind = '' } = review;

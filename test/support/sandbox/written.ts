@@ -8,7 +8,7 @@ import { builtInTypes } from '../../../src/sandbox/machinery/kinds/built-in-type
 
 const echo = (object: ApiObject) => object;
 
-/** All built-in kinds, with allocators that always give the same. */
+/** All built-in kinds, with allocators that always return the same values. */
 export const TYPES: readonly ResourceType[] = builtInTypes({
   answers: {
     TokenReview: echo,
@@ -29,7 +29,7 @@ export function typeOf(name: string): ResourceType {
   return found;
 }
 
-/** An object of the kind with these fields, as it is once it is decoded. */
+/** A decoded object of the kind with these fields. */
 export function decoded(
   kind: string,
   fields: JsonObject,
@@ -44,7 +44,7 @@ export function decoded(
   return type.strategy.completeDefaults?.(object) ?? object;
 }
 
-/** The same once it is created. */
+/** The same after creation. */
 export const created = (kind: string, fields: JsonObject, metadata?: JsonObject): ApiObject =>
   typeOf(kind).strategy.prepareForCreate(decoded(kind, fields, metadata));
 
@@ -55,17 +55,17 @@ export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiOb
 const shown = (causes: readonly { readonly field: string; readonly message: string }[]) =>
   causes.map(({ field, message }) => `${field}: ${message}`);
 
-/** What is wrong with it when it is created, as the message of the 422 lists it. */
+/** The problems on creation, as the message of the 422 lists them. */
 export const createProblems = (kind: string, fields: JsonObject, metadata?: JsonObject): readonly string[] =>
   shown(typeOf(kind).strategy.validate(created(kind, fields, metadata)));
 
-/** What is wrong with the change, beside what is wrong with the object. */
+/** The problems of the change, other than those of the object itself. */
 export function updateProblems(kind: string, before: JsonObject, after: JsonObject): readonly string[] {
   const old = created(kind, before);
   return shown(typeOf(kind).strategy.validateUpdate(updated(kind, after, old), old));
 }
 
-/** The cells of a row, by the names of the columns; ages are left out. */
+/** The cells of a row by column name, without ages. */
 export function cells(
   kind: string,
   object: ApiObject,
@@ -77,6 +77,6 @@ export function cells(
   return Object.fromEntries(computed);
 }
 
-/** The beginning of what is said of a name that is no DNS subdomain. */
+/** The beginning of the message for a name that is not a DNS subdomain. */
 export const SUBDOMAIN_PROBLEM =
   'a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters';

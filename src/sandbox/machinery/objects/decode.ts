@@ -19,7 +19,7 @@ import type { Notes } from '../request.ts';
 import { goForm } from './go-form.ts';
 import { schemaProblems } from './validate.ts';
 
-/** Empty when the request does not say: then it means Warn. */
+/** Empty if the request does not set it, which means Warn. */
 export type FieldValidation = '' | 'Ignore' | 'Warn' | 'Strict';
 
 /** Drops unknown fields and applies defaults. */

@@ -84,7 +84,7 @@ export const keyOf = ({ namespace, name }: Partial<Key>) =>
 export const keyRangeOf = (namespace: string) => ({ from: `${namespace}/`, to: `${namespace}0` });
 
 export const placeOf = ({ group, resource }: ResourceType): Place => {
-  // Events of both groups are one resource in the API server too.
+  // The API server stores Events of both groups in one place.
   if (group === 'events.k8s.io') return { group: '', resource };
   return { group, resource };
 };

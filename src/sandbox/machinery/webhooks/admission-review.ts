@@ -4,7 +4,7 @@ import { ApiFailure } from '../failure.ts';
 import type { UserInfo } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 
-/** What admission is told of a request. `object` is undefined on DELETE, `oldObject` on CREATE. */
+/** The attributes of a request for admission. `object` is undefined on DELETE, `oldObject` on CREATE. */
 export interface AdmissionAttributes {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
   readonly type: ResourceType;
@@ -13,7 +13,7 @@ export interface AdmissionAttributes {
   readonly name: string;
   readonly object?: ApiObject;
   readonly oldObject?: ApiObject;
-  /** What the objects are where the subresource has a kind of its own: webhooks see them in no other version. */
+  /** The kind of a subresource with its own kind; webhooks see the objects only as this kind. */
   readonly shownAs?: ResourceType;
   readonly user: UserInfo;
   readonly dryRun: boolean;

@@ -1,7 +1,7 @@
 import { isEqual, isJsonArray, parseJson, type JsonArray, type JsonValue } from '../../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../api-object.ts';
 import { internalError } from '../failure.ts';
-import { applyJsonPatch } from '../../patch/json-patch.ts';
+import { applyJsonPatch } from '../patch/json-patch.ts';
 import type { Notes } from '../request.ts';
 import { JSON_PATCH, type AdmissionAttributes, type Question, type Verdict } from './admission-review.ts';
 import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
@@ -11,7 +11,9 @@ import { isExempt } from './match.ts';
 const GROUP = 'admissionregistration.k8s.io';
 
 export interface Admission {
-  /** The object after all mutating plugins; `complete` prunes and defaults it after each patch. @throws ApiFailure */
+  /**
+   * The object after all mutating webhooks; `complete` prunes and defaults it after each patch. @throws ApiFailure
+   */
   readonly mutate: (
     attributes: AdmissionAttributes,
     complete: (object: ApiObject) => ApiObject,

@@ -29,7 +29,7 @@ const ALLOWED = {
   reason: 'RBAC: allowed by RoleBinding "readers/shop" of ClusterRole "reader" to User "alice"',
 };
 
-test('users learn what they themselves may do', () => {
+test('users can ask about their own permissions', () => {
   const { SelfSubjectAccessReview: ask } = start();
   const question = review('SelfSubjectAccessReview', { resourceAttributes: getSecrets });
   expect(ask(question, alice)).toEqual({ ...question, status: ALLOWED });
@@ -38,7 +38,7 @@ test('users learn what they themselves may do', () => {
   expect(ask(review('SelfSubjectAccessReview', path), alice).status).toMatchObject({ allowed: true });
 });
 
-test('others may be asked about', () => {
+test('users can ask about other users', () => {
   const { SubjectAccessReview: ask } = start();
   const spec = { resourceAttributes: getSecrets, user: 'alice' };
   expect(ask(review('SubjectAccessReview', spec)).status).toEqual(ALLOWED);
@@ -47,7 +47,7 @@ test('others may be asked about', () => {
   });
 });
 
-test('others may be asked about within a namespace, and only there', () => {
+test('users can ask about other users within a namespace, and only there', () => {
   const { LocalSubjectAccessReview: ask } = start();
   const spec = { resourceAttributes: getSecrets, user: 'alice' };
   expect(ask(review('LocalSubjectAccessReview', spec, { namespace: 'shop' })).status).toEqual(ALLOWED);
@@ -63,12 +63,12 @@ test.each([
     { resourceAttributes: getSecrets, nonResourceAttributes: { path: '/', verb: 'get' } },
     'cannot be specified in combination with resourceAttributes',
   ],
-])('a review that asks about %s is refused', (_what, spec, why) => {
+])('a review that asks about %s is rejected', (_what, spec, why) => {
   const { SelfSubjectAccessReview: ask } = start();
   expect(() => ask(review('SelfSubjectAccessReview', spec), alice)).toThrow(why);
 });
 
-test('a review has no metadata of its own, but clients may write down that it has none', () => {
+test('a review has no metadata, but a client may send empty metadata', () => {
   const { SelfSubjectAccessReview: ask } = start();
   const spec = { resourceAttributes: getSecrets };
   expect(() => ask(review('SelfSubjectAccessReview', spec, { name: 'mine' }), alice)).toThrow(
@@ -78,14 +78,14 @@ test('a review has no metadata of its own, but clients may write down that it ha
   expect(ask(empty, alice).status).toEqual(ALLOWED);
 });
 
-test('a review about nobody is refused', () => {
+test('a review without a user or group is rejected', () => {
   const { SubjectAccessReview: ask } = start();
   expect(() => ask(review('SubjectAccessReview', { resourceAttributes: getSecrets }))).toThrow(
     '.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": at least one of user or group must be specified',
   );
 });
 
-test('users learn all their rules in a namespace', () => {
+test('users can list all their rules in a namespace', () => {
   const { SelfSubjectRulesReview: ask } = start();
   expect(ask(review('SelfSubjectRulesReview', { namespace: 'shop' }), alice).status).toEqual({
     resourceRules: [{ verbs: ['get'], apiGroups: [''], resources: ['secrets'] }],
@@ -95,7 +95,7 @@ test('users learn all their rules in a namespace', () => {
   expect(() => ask(review('SelfSubjectRulesReview', {}), alice)).toThrow('no namespace on request');
 });
 
-test('users learn who they are', () => {
+test('users can ask who they are', () => {
   const { SelfSubjectReview: ask } = start();
   const extra = { scopes: ['a'] };
   expect(ask(review('SelfSubjectReview', {}), { ...alice, uid: '1', extra }).status).toEqual({
@@ -103,7 +103,7 @@ test('users learn who they are', () => {
   });
 });
 
-test('whose token it is can be asked', () => {
+test('a TokenReview returns the user of a token', () => {
   const { TokenReview: ask } = start();
   const audiences = ['https://kubernetes.default.svc'];
   expect(ask(review('TokenReview', { token: 'alices' })).status).toEqual({

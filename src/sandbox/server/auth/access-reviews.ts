@@ -8,7 +8,9 @@ import type { FindUser } from './authenticate.ts';
 import type { PolicyRule } from './policy-rule.ts';
 import { missingRoles, type Authorizer } from './rbac.ts';
 
-/** Answers a create of a review; nothing is stored. @throws ApiFailure 400 or 422 for a review that asks nothing */
+/**
+ * Answers a create request for a review; nothing is stored. @throws ApiFailure 400 or 422 if the review is invalid
+ */
 export type AnswerReview = (review: ApiObject, user: UserInfo) => ApiObject;
 
 export interface ReviewDeps {
@@ -18,10 +20,10 @@ export interface ReviewDeps {
 
 const GROUP = 'authorization.k8s.io';
 
-/** Tokens are good for the API server, and for nobody else. */
+/** Tokens have the API server as their only audience. */
 const AUDIENCE = 'https://kubernetes.default.svc';
 
-/** The answer to each kind of authorization.k8s.io/v1 and authentication.k8s.io/v1, by kind. */
+/** The function that answers each review kind of authorization.k8s.io/v1 and authentication.k8s.io/v1. */
 export function createReviews({ authorizer, findUser }: ReviewDeps) {
   const { authorize, rulesFor } = authorizer;
   return {
@@ -48,7 +50,7 @@ export function createReviews({ authorizer, findUser }: ReviewDeps) {
     SelfSubjectRulesReview: (review, user) => {
       const namespace = text(specOf(review), 'namespace');
       if (namespace === '') throw badRequest('no namespace on request');
-      // The API server answers with a new review, without the question.
+      // The API server answers with a new review without the spec.
       return { ...review, metadata: {}, spec: {}, status: rulesStatus(rulesFor(user, namespace)) };
     },
     SelfSubjectReview: (review, user) => withStatus(review, { userInfo: userJson(user) }),
@@ -60,7 +62,7 @@ const specOf = (review: ApiObject): JsonObject => record(review, 'spec') ?? {};
 
 const withStatus = (review: ApiObject, status: JsonObject): ApiObject => ({ ...review, status });
 
-/** The API server names no kind here. */
+/** The API server leaves the kind empty here. */
 function refuse(causes: readonly Cause[]): void {
   if (causes.length === 0) return;
   const { status } = invalid({ group: GROUP, kind: '' }, '', causes);
@@ -92,7 +94,7 @@ function subjectProblems(spec: JsonObject): readonly Cause[] {
     : [];
 }
 
-/** A review is nobody's object. Its namespace is for {@link localProblems} to judge. */
+/** A review has no name or other metadata. {@link localProblems} checks its namespace. */
 function metadataProblems(review: ApiObject): readonly Cause[] {
   const given = Object.entries(record(review, 'metadata') ?? {}).filter(
     ([name, value]) => value !== null && name !== 'namespace' && name !== 'managedFields',
@@ -179,12 +181,12 @@ function tokenStatus(findUser: FindUser, spec: JsonObject): JsonObject {
     : { authenticated: true, user: userJson(user), audiences };
 }
 
-/** Those of the asked audiences that the API server is one of; itself when none was asked for. */
+/** The requested audiences that include the API server; the API server itself if none was requested. */
 function ownAudiences(asked: JsonValue | undefined): readonly string[] {
   return !isJsonArray(asked) || asked.length === 0 || asked.includes(AUDIENCE) ? [AUDIENCE] : [];
 }
 
-/** As JSON has it: what is empty is left out. */
+/** As JSON, without empty fields. */
 function userJson({ username, uid = '', groups, extra = {} }: UserInfo): JsonObject {
   const fields = { username, uid, groups, extra };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));

@@ -26,7 +26,7 @@ test.each<[string, Attributes, string, string]>([
   ],
   ['a path', getPath('/metrics'), '', 'forbidden: User "alice" cannot get path "/metrics"'],
   ['a path with markup', getPath('/<b>'), '', 'forbidden: User "alice" cannot get path "/&lt;b&gt;"'],
-])('the refusal of %s says what was asked', (_what, attributes, reason, message) => {
+])('the error for %s names verb, resource and user', (_what, attributes, reason, message) => {
   expect(forbiddenFor(alice, attributes, reason).status).toMatchObject({
     code: 403,
     reason: 'Forbidden',
@@ -34,7 +34,7 @@ test.each<[string, Attributes, string, string]>([
   });
 });
 
-test('the refusal of an object names it in its details, that of a path has none', () => {
+test('the error for an object names it in the details; the error for a path has none', () => {
   expect(forbiddenFor(alice, getSecret, '').status.details).toEqual({ name: 'password', kind: 'secrets' });
   expect(forbiddenFor(alice, getPath('/metrics'), '').status.details).toEqual({});
 });

@@ -1,7 +1,7 @@
 import { ApiFailure, forbidden } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
 
-/** What a user wants to do. A RequestInfo is one. */
+/** What a user requests permission for. A RequestInfo is one. */
 export type Attributes =
   | {
       readonly kind: 'resource';
@@ -19,8 +19,7 @@ export type Attributes =
 export type ResourceAttributes = Extract<Attributes, { kind: 'resource' }>;
 
 /**
- * The 403 for what the user may not do; `reason` is the authoriser's own, often empty.
- *
+ * The 403 for a request without permission; `reason` comes from the authoriser and is often empty.
  * @see k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
  */
 export function forbiddenFor(user: UserInfo, attributes: Attributes, reason: string): ApiFailure {
@@ -39,6 +38,6 @@ function refusal({ username }: UserInfo, attributes: Attributes): string {
   return `${cannot} resource ${JSON.stringify(combined)} in API group ${JSON.stringify(group)} ${scope}`;
 }
 
-/** What a user wrote must not become markup in a browser. */
+/** Escapes user input, so that browsers do not interpret it as markup. */
 const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -12,14 +12,14 @@ const authenticate = createAuthenticator(
   }),
 );
 
-test('a token tells who asks, and everyone with a token is authenticated', () => {
+test('a token identifies its user, and every user with a token is authenticated', () => {
   expect(authenticate({ authorization: ['Bearer alices'] })).toEqual({
     username: 'alice',
     groups: ['developers', 'system:authenticated'],
   });
 });
 
-test('tokens that were issued later count as well', () => {
+test('tokens that are issued later are valid as well', () => {
   expect(authenticate({ authorization: ['bearer issued'] }).username).toBe('robot');
 });
 
@@ -31,6 +31,6 @@ test.each([
   expect(authenticate(headers)).toEqual({ username: 'system:anonymous', groups: ['system:unauthenticated'] });
 });
 
-test('a token that is nobody’s is a 401', () => {
+test('an unknown token is a 401', () => {
   expect(() => authenticate({ authorization: ['Bearer stolen'] })).toThrow(unauthorized());
 });

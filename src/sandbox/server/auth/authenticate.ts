@@ -1,13 +1,13 @@
 import { unauthorized } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
 
-/** Lower-case name → every value that was sent: Node's `headersDistinct`. */
+/** Header values by lower-case name, as in Node's `headersDistinct`. */
 export type RequestHeaders = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** Whose token this is; undefined when it is nobody's, or has expired. */
+/** The user of a token; undefined if the token is unknown or has expired. */
 export type FindUser = (token: string) => UserInfo | undefined;
 
-/** Users with fixed tokens first, then those of ServiceAccounts. Everyone found is in `system:authenticated`. */
+/** Looks up fixed tokens first, then ServiceAccount tokens. Every user found is in `system:authenticated`. */
 export function createUserLookup({
   tokens,
   issued,
@@ -22,9 +22,10 @@ export function createUserLookup({
 }
 
 /**
- * Who sent a request. Other schemes than Bearer are not looked at, as by an API server that has no authenticator for them.
+ * Authenticates a request. Schemes other than Bearer are ignored, as in an API server without an authenticator for
+ * them.
  *
- * @throws ApiFailure 401 for a token that is nobody's
+ * @throws ApiFailure 401 if the token is not valid
  */
 export function createAuthenticator(findUser: FindUser): (headers: RequestHeaders) => UserInfo {
   return (headers) => {
@@ -38,12 +39,12 @@ export function createAuthenticator(findUser: FindUser): (headers: RequestHeader
 
 export const AUTHENTICATED = 'system:authenticated';
 export const UNAUTHENTICATED = 'system:unauthenticated';
-/** Members may do everything, whatever RBAC says. */
+/** Members may do everything, regardless of RBAC. */
 export const MASTERS = 'system:masters';
 
 const ANONYMOUS_NAME = 'system:anonymous';
 
-/** Who asks without a token. */
+/** The user of a request without a token. */
 export const ANONYMOUS: UserInfo = { username: ANONYMOUS_NAME, groups: [UNAUTHENTICATED] };
 
 export const isAnonymous = ({ username }: Pick<UserInfo, 'username'>) => username === ANONYMOUS_NAME;
@@ -56,19 +57,19 @@ export interface AccountName {
 export const accountUsername = ({ namespace, name }: AccountName) =>
   `system:serviceaccount:${namespace}:${name}`;
 
-/** Of every ServiceAccount in the namespace, beside `system:authenticated`. */
+/** The groups of every ServiceAccount in the namespace, in addition to `system:authenticated`. */
 export const accountGroups = (namespace: string): readonly string[] => [
   'system:serviceaccounts',
   `system:serviceaccounts:${namespace}`,
 ];
 
-/** The ServiceAccount whose username this is; undefined when it is none's. */
+/** The ServiceAccount with this username; undefined if it is not one. */
 export function accountOf(username: string): AccountName | undefined {
   const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(username) ?? [];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
-/** The user with the group that everyone who has proven to be someone is in. */
+/** Adds the group of all authenticated users. */
 export function authenticated(user: UserInfo): UserInfo {
   return user.groups.includes(AUTHENTICATED) ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
 }

@@ -1,17 +1,17 @@
 import type { JsonObject } from '../../../json/json.ts';
 
-/** A ClusterRole that a cluster starts with, before it is an object. */
+/** The declaration of a ClusterRole that every cluster starts with. */
 export interface BootstrapRole {
   readonly name: string;
-  /** Its rules come from roles with the label `aggregate-to-<this>`. */
+  /** Takes its rules from roles with the label `aggregate-to-<this>`. */
   readonly aggregates?: string;
-  /** Its rules go to the role that aggregates these. */
+  /** Adds its rules to the role that aggregates these. */
   readonly aggregatedTo?: string;
   readonly rules: readonly JsonObject[];
 }
 
 export interface BootstrapBinding {
-  /** Of the binding and of its ClusterRole. */
+  /** The name of both the binding and its ClusterRole. */
   readonly name: string;
   readonly groups: readonly string[];
 }
@@ -35,7 +35,10 @@ const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
 const withSubresource = (subresource: string, resources: readonly string[]) =>
   resources.flatMap((resource) => [resource, `${resource}/${subresource}`]);
 
-/** @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml, without those of the components */
+/**
+ * @see kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml, without the roles of
+ *   components
+ */
 export const BOOTSTRAP_ROLES: readonly BootstrapRole[] = [
   {
     name: 'cluster-admin',

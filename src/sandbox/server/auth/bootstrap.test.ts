@@ -17,14 +17,14 @@ const PLURALS: Readonly<Record<string, string>> = {
   ClusterRoleBinding: 'clusterrolebindings',
 };
 
-/** Each of admin, edit and view is bound to the user of its name; `edit` aggregates `view` in turn. */
+/** Binds each of admin, edit and view to the user of the same name; `edit` aggregates `view` in turn. */
 function start() {
   const storage = createStorage();
   const roles = [...objects];
   for (const name of ['view', 'edit', 'admin']) {
     const index = roles.findIndex(({ kind, metadata }) => kind === 'ClusterRole' && metadata.name === name);
     const role = roles[index];
-    if (role === undefined) throw new Error(`there is no role ${name}`);
+    if (role === undefined) throw new Error(`role ${name} does not exist`);
     const all = roles.filter(({ kind }) => kind === 'ClusterRole');
     const aggregated = { ...role, rules: aggregatedRules(role, all) };
     roles[index] = aggregated;
@@ -36,7 +36,7 @@ function start() {
   return createAuthorizer(storage);
 }
 
-test('the namespaces are there, active and held by their finalizer', () => {
+test('the namespaces exist, active and with their finalizer', () => {
   const namespaces = objects.filter(({ kind }) => kind === 'Namespace').map(toJson);
   expect(namespaces.map(({ metadata }) => isJsonObject(metadata) && metadata.name)).toEqual([
     'default',
@@ -49,7 +49,7 @@ test('the namespaces are there, active and held by their finalizer', () => {
   }
 });
 
-test('every object has a uid of its own, a time, and RBAC’s are marked as defaults', () => {
+test('every object has its own uid and a time, and RBAC objects are marked as defaults', () => {
   expect(new Set(objects.map(({ metadata }) => metadata.uid)).size).toBe(objects.length);
   for (const { kind, metadata } of objects) {
     expect(metadata.creationTimestamp).toBe('2026-01-01T00:00:00Z');
@@ -57,14 +57,14 @@ test('every object has a uid of its own, a time, and RBAC’s are marked as defa
   }
 });
 
-test('everybody may see whether the server lives, and nothing else without a token', () => {
+test('without a token only health endpoints are allowed', () => {
   const { authorize } = start();
   const allowed = (path: string) => authorize(ANONYMOUS, getPath(path)).allowed;
   expect(['/version', '/healthz', '/livez', '/readyz'].every(allowed)).toBe(true);
   expect(['/api', '/apis', '/openapi/v3', '/metrics', '/'].some(allowed)).toBe(false);
 });
 
-test('every user may discover and ask for their own permissions', () => {
+test('every user may discover resources and ask for their own permissions', () => {
   const { authorize } = start();
   const alice = authenticated({ username: 'alice', groups: [] });
   expect(
@@ -93,7 +93,7 @@ test.each([
   expect(rules.some((rule) => rule.resources.includes(resource) && rule.verbs.includes(verb))).toBe(allowed);
 });
 
-test('only admin may hand out roles in a namespace', () => {
+test('only admin may write roles in a namespace', () => {
   const { roleRules } = start();
   const mayBind = (name: string) =>
     roleRules({ kind: 'ClusterRole', name }, '').some(({ resources }) => resources.includes('rolebindings'));

@@ -9,15 +9,15 @@ import { RBAC_GROUP } from './rbac.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
-/** What is the same for all of them. `now` is RFC 3339 with seconds. */
+/** Values that all bootstrap objects share. `now` is RFC 3339 with second precision. */
 export interface Birth {
   readonly now: string;
   readonly newUid: () => string;
 }
 
 /**
- * What a cluster starts with: namespaces, ClusterRoles and ClusterRoleBindings. The rules of admin, edit and view are left to
- * the controller that aggregates them.
+ * The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. The aggregation controller fills in the
+ * rules of admin, edit and view.
  */
 export function bootstrapObjects(birth: Birth): readonly ApiObject[] {
   return [
@@ -39,7 +39,7 @@ function namespaceObject(name: string, birth: Birth): ApiObject {
   });
 }
 
-/** Marks what an API server puts back to its default when it starts. */
+/** Marks objects that an API server resets to their defaults when it starts. */
 const AUTO_UPDATE = { annotations: { 'rbac.authorization.kubernetes.io/autoupdate': 'true' } };
 const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 

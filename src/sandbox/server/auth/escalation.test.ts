@@ -15,7 +15,7 @@ const alice = { username: 'alice', groups: ['system:authenticated'] };
 const getPods = { apiGroups: [''], resources: ['pods'], verbs: ['get'] };
 const getSecrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
 
-/** Alice may get pods everywhere, and has the rules that a test gives her. */
+/** Alice may get pods everywhere, and has the additional rules of the test. */
 function start(...rules: readonly Rule[]) {
   const world = createRbacStorage();
   world.role('', 'alices', getPods, ...rules);
@@ -32,20 +32,20 @@ const REFUSAL =
   'user "alice" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n' +
   '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}';
 
-test('a role may give what its author may do', () => {
+test('a role may grant permissions that its author has', () => {
   expect(start().problem(roleObject('shop', 'r', [getPods]))).toBeUndefined();
 });
 
-test.each(['shop', ''])('a role in %j may not give more than its author may do', (namespace) => {
+test.each(['shop', ''])('a role in %j may not grant more than its author has', (namespace) => {
   expect(start().problem(roleObject(namespace, 'r', [getPods, getSecrets]))).toBe(REFUSAL);
 });
 
-test('members of system:masters may give anything', () => {
+test('members of system:masters may grant anything', () => {
   const masters = { username: 'root', groups: ['system:masters'] };
   expect(start().problem(roleObject('', 'r', [getSecrets]), undefined, masters)).toBeUndefined();
 });
 
-test('who may escalate may write any role', () => {
+test('a user who may escalate may write any role', () => {
   const { problem } = start({
     apiGroups: ['rbac.authorization.k8s.io'],
     resources: ['roles'],
@@ -62,7 +62,7 @@ test('an update is checked as a whole, unless it changes only owners or finalize
   expect(problem(withMeta(old, { finalizers: ['example.com/hold'] }), old)).toBeUndefined();
 });
 
-test('a rule held in a namespace may be given there', () => {
+test('a rule held in a namespace may be granted there', () => {
   const { role, bind, problem } = start();
   role('shop', 'secrets', getSecrets);
   bind('shop', 'secrets', 'Role/secrets', user('alice'));
@@ -70,7 +70,7 @@ test('a rule held in a namespace may be given there', () => {
   expect(problem(roleObject('elsewhere', 'r', [getSecrets]))).toBe(REFUSAL);
 });
 
-test('only who may do everything may aggregate roles', () => {
+test('only a user with all permissions may write aggregated roles', () => {
   const aggregating = roleObject('', 'r', [], { aggregationRule: { clusterRoleSelectors: [] } });
   expect(start().problem(aggregating)).toBe('must have cluster-admin privileges to use the aggregationRule');
   const everything = start(
@@ -80,7 +80,7 @@ test('only who may do everything may aggregate roles', () => {
   expect(everything.problem(aggregating)).toBeUndefined();
 });
 
-test('a binding may give a role whose permissions its author has, and no other', () => {
+test('a binding may only grant a role whose permissions its author has', () => {
   const { role, problem } = start();
   role('', 'pods', getPods);
   role('shop', 'secrets', getSecrets);
@@ -88,7 +88,7 @@ test('a binding may give a role whose permissions its author has, and no other',
   expect(problem(bindingObject('shop', 'b', 'Role/secrets', [user('bob')]))).toBe(REFUSAL);
 });
 
-test('who may bind a role may give it, that one only', () => {
+test('a user who may bind a role may grant that role only', () => {
   const { role, problem } = start({
     apiGroups: ['rbac.authorization.k8s.io'],
     resources: ['clusterroles'],
@@ -101,13 +101,13 @@ test('who may bind a role may give it, that one only', () => {
   expect(problem(bindingObject('', 'b', 'ClusterRole/others', [user('bob')]))).toBe(REFUSAL);
 });
 
-test('a binding to a role that is not there cannot be compared', () => {
+test('a binding to a missing role cannot be checked', () => {
   expect(() => start().problem(bindingObject('', 'b', 'ClusterRole/lost', []))).toThrow(
     'clusterroles.rbac.authorization.k8s.io "lost" not found',
   );
 });
 
-test('a refusal tells of bindings whose roles are not there to be counted', () => {
+test("the error lists the missing roles of the author's bindings", () => {
   const { bind, problem } = start();
   bind('', 'lost', 'ClusterRole/lost', user('alice'));
   expect(problem(roleObject('shop', 'r', [getSecrets]))).toBe(

@@ -9,11 +9,11 @@ import { describeRules, goList, missingRules } from './rule-cover.ts';
 import { MASTERS } from './authenticate.ts';
 
 /**
- * Why `user` may not write this Role, ClusterRole or binding: they would give permissions that they do not have.
- * `old` is what is stored, undefined for a create. Undefined when they may.
+ * Why `user` may not write this Role, ClusterRole or binding: it would grant permissions that the user does not have.
+ * `old` is the stored object, undefined on create. Returns undefined if the write is allowed.
  *
  * @see kubernetes/pkg/registry/rbac, the policybased storages
- * @throws ApiFailure 404 when a binding's role is not there to compare with
+ * @throws ApiFailure 404 if the role of a binding does not exist
  */
 export function escalationProblem(
   authorizer: Authorizer,
@@ -22,7 +22,7 @@ export function escalationProblem(
   old: ApiObject | undefined,
 ): string | undefined {
   if (user.groups.includes(MASTERS)) return undefined;
-  // The garbage collector has to reach objects that give more than it may do itself.
+  // The garbage collector must be able to update roles that exceed its own permissions.
   if (old !== undefined && sameButOwnership(object, old)) return undefined;
   switch (object.kind) {
     case 'Role':
@@ -61,7 +61,7 @@ function roleProblem(
   const aggregates = [role, old].some(
     (one) => one !== undefined && record(one, 'aggregationRule') !== undefined,
   );
-  // An aggregated role may come to hold anything.
+  // An aggregated role may acquire any rule.
   return aggregates && grantProblem(authorizer, user, '', EVERYTHING) !== undefined
     ? 'must have cluster-admin privileges to use the aggregationRule'
     : undefined;

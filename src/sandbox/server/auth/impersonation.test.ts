@@ -28,18 +28,18 @@ const check = (more: Partial<Attributes>) => ({
   ...more,
 });
 
-test('without headers nobody is impersonated and nothing is asked', () => {
+test('without headers there is no impersonation and no permission check', () => {
   expect(asked({ accept: ['application/json'] })).toEqual({ user: undefined, checks: [] });
 });
 
-test('a user is impersonated as authenticated', () => {
+test('an impersonated user counts as authenticated', () => {
   expect(asked({ 'impersonate-user': ['alice'] })).toEqual({
     user: { username: 'alice', groups: ['system:authenticated'] },
     checks: [check({ resource: 'users', name: 'alice' })],
   });
 });
 
-test('each group, extra value and uid is checked by itself', () => {
+test('each group, extra value and uid is checked separately', () => {
   const { user, checks } = asked({
     'impersonate-user': ['alice'],
     'impersonate-group': ['dev', 'ops'],
@@ -67,7 +67,7 @@ test('each group, extra value and uid is checked by itself', () => {
   ]);
 });
 
-test('a ServiceAccount is checked in its namespace and has its groups', () => {
+test('a ServiceAccount is checked in its namespace and gets its groups', () => {
   expect(asked({ 'impersonate-user': ['system:serviceaccount:shop:robot'] })).toEqual({
     user: {
       username: 'system:serviceaccount:shop:robot',
@@ -77,7 +77,7 @@ test('a ServiceAccount is checked in its namespace and has its groups', () => {
   });
 });
 
-test('a ServiceAccount with given groups has only these, and counts as authenticated', () => {
+test('a ServiceAccount with explicit groups has only these, and counts as authenticated', () => {
   const headers = { 'impersonate-user': ['system:serviceaccount:shop:robot'], 'impersonate-group': ['dev'] };
   expect(asked(headers).user?.groups).toEqual(['dev', 'system:authenticated']);
 });
@@ -90,7 +90,7 @@ test.each([
     ['system:unauthenticated'],
     ['system:unauthenticated'],
   ],
-])('%s is not made authenticated', (_who, name, given, groups) => {
+])('%s does not become authenticated', (_who, name, given, groups) => {
   expect(asked({ 'impersonate-user': name, 'impersonate-group': given }).user?.groups).toEqual(groups);
 });
 
@@ -102,7 +102,7 @@ test('groups without a user are a 400', () => {
   );
 });
 
-test('what may not be impersonated is a 403 that names it', () => {
+test('an impersonation without permission is a 403 that names its target', () => {
   const headers = { 'impersonate-user': ['alice'], 'impersonate-group': ['system:masters'] };
   const refuseGroups = (_user: UserInfo, attributes: Attributes) => ({
     allowed: attributes.kind === 'resource' && attributes.resource !== 'groups',
@@ -113,7 +113,7 @@ test('what may not be impersonated is a 403 that names it', () => {
   );
 });
 
-test('names are UTF-8, whose bytes come one character each', () => {
+test('names are UTF-8 that arrives as Latin-1', () => {
   const bytes = Buffer.from('Zoë\u2028', 'utf8').toString('latin1');
   const { user } = asked({ 'impersonate-user': [bytes], 'impersonate-group': [bytes] });
   expect(user).toMatchObject({ username: 'Zoë\u2028', groups: ['Zoë\u2028', 'system:authenticated'] });

@@ -15,11 +15,11 @@ const EXTRA_PREFIX = 'impersonate-extra-';
 const AUTHENTICATION = 'authentication.k8s.io';
 
 /**
- * Whom `user` acts as, by the `Impersonate-…` headers; undefined without any. Every name, group, uid and extra value has to be
- * allowed by itself.
+ * The user that `user` impersonates with the `Impersonate-…` headers; undefined without them. Every name, group, uid
+ * and extra value needs its own permission.
  *
  * @see k8s.io/apiserver/pkg/endpoints/filters/impersonation
- * @throws ApiFailure 400 when there is no user to impersonate, 403 when it is not allowed
+ * @throws ApiFailure 400 without a user to impersonate, 403 without permission
  */
 export function impersonate(
   user: UserInfo,
@@ -35,7 +35,7 @@ export function impersonate(
   return withImpliedGroups(wanted);
 }
 
-/** As the headers say, without anything that is implied. */
+/** The user in the headers, without implied groups. */
 function wantedUser(headers: RequestHeaders): UserInfo | undefined {
   const username = asUtf8(headers['impersonate-user']?.[0] ?? '');
   const uid = asUtf8(headers['impersonate-uid']?.[0] ?? '');
@@ -55,16 +55,16 @@ function wantedUser(headers: RequestHeaders): UserInfo | undefined {
   throw badRequest('requested a uid, groups or extra fields without impersonating a user name');
 }
 
-/** Node reads the bytes of headers as Latin-1, the API server as UTF-8. */
+/** Node decodes headers as Latin-1, the API server as UTF-8. */
 const asUtf8 = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
 
-/** Keys are percent-encoded, since not every key can be in the name of a header. */
+/** Keys are percent-encoded, because header names do not allow every character. */
 function extraKey(header: string): string {
   const key = header.slice(EXTRA_PREFIX.length).toLowerCase();
   try {
     return decodeURIComponent(key);
   } catch {
-    return key; // taken as it is, as by the API server
+    return key; // not valid percent-encoding: use it unchanged, as the API server does
   }
 }
 
@@ -93,7 +93,7 @@ const check = (
   ...what,
 });
 
-/** A ServiceAccount's groups are known; of other users only whether they count as authenticated. */
+/** Adds the groups of a ServiceAccount, and `system:authenticated` for other users where it is implied. */
 function withImpliedGroups(user: UserInfo): UserInfo {
   const account = accountOf(user.username);
   const groups =

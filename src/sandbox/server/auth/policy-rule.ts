@@ -2,7 +2,7 @@ import { records, texts } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import type { Attributes } from './attributes.ts';
 
-/** A PolicyRule of rbac.authorization.k8s.io/v1, with empty lists where it says nothing. */
+/** A PolicyRule of rbac.authorization.k8s.io/v1; absent lists are empty. */
 export interface PolicyRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
@@ -43,7 +43,7 @@ export function ruleAllows(rule: PolicyRule, attributes: Attributes): boolean {
   );
 }
 
-/** Whether a nonResourceURL covers a path, or another nonResourceURL: exactly, or up to its trailing stars. */
+/** Whether a nonResourceURL covers a path or another nonResourceURL: exactly, or up to its trailing stars. */
 export function coversPath(url: string, path: string): boolean {
   return url === path || (url.endsWith('*') && path.startsWith(url.replace(/\*+$/, '')));
 }

@@ -19,7 +19,7 @@ function start() {
   return { ...world, ...authorizer };
 }
 
-test('nobody may do anything without a binding', () => {
+test('without a binding nothing is allowed', () => {
   expect(start().authorize(alice, getSecret)).toEqual({ allowed: false, reason: '' });
 });
 
@@ -37,7 +37,7 @@ test.each([
     robot,
     'ServiceAccount "robot/shop"',
   ],
-])('a ClusterRoleBinding gives its role to a %s in every namespace', (_kind, subject, who, shown) => {
+])('a ClusterRoleBinding grants its role to a %s in every namespace', (_kind, subject, who, shown) => {
   const { role, bind, authorize } = start();
   role('', 'reader', readSecrets);
   bind('', 'readers', 'ClusterRole/reader', subject);
@@ -48,7 +48,7 @@ test.each([
   expect(authorize(who, { ...getSecret, namespace: '' }).allowed).toBe(true);
 });
 
-test('a RoleBinding gives a role of its namespace there and nowhere else', () => {
+test('a RoleBinding grants a role of its namespace there and nowhere else', () => {
   const { role, bind, authorize } = start();
   role('shop', 'reader', readSecrets);
   bind('shop', 'readers', 'Role/reader', user('alice'));
@@ -60,7 +60,7 @@ test('a RoleBinding gives a role of its namespace there and nowhere else', () =>
   expect(authorize(alice, { ...getSecret, namespace: '' }).allowed).toBe(false);
 });
 
-test('a RoleBinding may give a ClusterRole, for its namespace only', () => {
+test('a RoleBinding may grant a ClusterRole, for its namespace only', () => {
   const { role, bind, authorize } = start();
   role('', 'reader', readSecrets);
   bind('shop', 'readers', 'ClusterRole/reader', user('alice'));
@@ -68,14 +68,14 @@ test('a RoleBinding may give a ClusterRole, for its namespace only', () => {
   expect(authorize(alice, { ...getSecret, namespace: 'elsewhere' }).allowed).toBe(false);
 });
 
-test('a ServiceAccount without a namespace is one of the namespace of the binding', () => {
+test('a ServiceAccount subject without a namespace is in the namespace of the binding', () => {
   const { role, bind, authorize } = start();
   role('', 'reader', readSecrets);
   bind('shop', 'readers', 'ClusterRole/reader', { kind: 'ServiceAccount', name: 'robot' });
   expect(authorize(robot, getSecret).allowed).toBe(true);
 });
 
-test('paths are allowed by ClusterRoleBindings', () => {
+test('ClusterRoleBindings grant access to paths', () => {
   const { role, bind, authorize } = start();
   role('', 'monitoring', { nonResourceURLs: ['/metrics'], verbs: ['get'] });
   bind('', 'monitoring', 'ClusterRole/monitoring', group('dev'));
@@ -83,7 +83,7 @@ test('paths are allowed by ClusterRoleBindings', () => {
   expect(authorize(alice, getPath('/logs')).allowed).toBe(false);
 });
 
-test('a refusal tells of bindings to roles that are not there', () => {
+test('the reason for a refusal lists bindings to missing roles', () => {
   const { bind, authorize } = start();
   bind('', 'a', 'ClusterRole/lost', user('alice'));
   expect(authorize(alice, getSecret).reason).toBe(
@@ -95,7 +95,7 @@ test('a refusal tells of bindings to roles that are not there', () => {
   );
 });
 
-test('changes of roles and bindings take effect at once', () => {
+test('changes to roles and bindings take effect immediately', () => {
   const { role, bind, unbind, authorize } = start();
   const allowed = () => authorize(alice, getSecret).allowed;
   expect(allowed()).toBe(false);
@@ -107,7 +107,7 @@ test('changes of roles and bindings take effect at once', () => {
   expect(allowed()).toBe(false);
 });
 
-test('the rules of a user are those of all their bindings that reach the namespace', () => {
+test('the rules of a user come from all bindings that apply to the namespace', () => {
   const { role, bind, rulesFor } = start();
   role('', 'reader', readSecrets);
   role('shop', 'writer', { ...readSecrets, verbs: ['update'] });

@@ -11,7 +11,7 @@ export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
 export interface Verdict {
   readonly allowed: boolean;
-  /** By which binding it is allowed, or what was wrong with the user's bindings; may be empty. */
+  /** The binding that allows the request, or the errors in the user's bindings; may be empty. */
   readonly reason: string;
 }
 
@@ -22,26 +22,25 @@ export interface RoleRef {
 
 export interface HeldRules {
   readonly rules: readonly PolicyRule[];
-  /** What else the user is bound to, and is not there. */
+  /** Roles that the user is bound to but that do not exist. */
   readonly missing: readonly RoleRef[];
 }
 
 export interface Authorizer {
   readonly authorize: (user: UserInfo, attributes: Attributes) => Verdict;
-  /** All that bindings give the user in a namespace; in the cluster as a whole when it is empty. */
+  /** All rules that bindings grant the user in a namespace, or cluster-wide if it is empty. */
   readonly rulesFor: (user: UserInfo, namespace: string) => HeldRules;
-  /** @throws ApiFailure 404 when there is no such role */
+  /** @throws ApiFailure 404 if the role does not exist */
   readonly roleRules: (ref: RoleRef, namespace: string) => readonly PolicyRule[];
 }
 
-/** What one binding gives a user. */
+/** What one binding grants a user. */
 type Grant =
   | { readonly kind: 'rules'; readonly rules: readonly PolicyRule[]; readonly source: () => string }
   | { readonly kind: 'missing'; readonly roleRef: RoleRef };
 
 /**
- * Role-based access control over the roles and bindings in storage. Members of `system:masters` may do everything.
- *
+ * Role-based access control with the stored roles and bindings. Members of `system:masters` may do everything.
  * @see kubernetes/plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation/rule.go
  */
 export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchAll'>): Authorizer {
@@ -96,8 +95,8 @@ export function createAuthorizer(storage: Pick<Storage, 'get' | 'list' | 'watchA
 }
 
 /**
- * Which roles are missing, each once, in the words of an aggregate of errors. The authoriser looks roles up in a cache, which
- * names kinds in the singular; the check for escalation asks the storage, which names resources.
+ * The missing roles without duplicates, printed like Go's aggregate errors. The authoriser reads a cache, whose
+ * errors use the singular; the escalation check reads the storage, whose errors use the resource name.
  */
 export function missingRoles(missing: readonly RoleRef[], plural = ''): string {
   const texts = missing.map(
@@ -112,11 +111,11 @@ const placeOf = (resource: string): Place => ({ group: RBAC_GROUP, resource });
 interface Subject {
   readonly kind: string;
   readonly name: string;
-  /** Of a ServiceAccount: its own, or else that of the binding. */
+  /** The namespace of a ServiceAccount subject, which defaults to that of the binding. */
   readonly namespace: string;
 }
 
-/** A RoleBinding, or a ClusterRoleBinding when the namespace is empty. */
+/** A RoleBinding, or a ClusterRoleBinding if the namespace is empty. */
 interface Binding {
   readonly name: string;
   readonly namespace: string;
@@ -124,7 +123,7 @@ interface Binding {
   readonly subjects: readonly Subject[];
 }
 
-/** The bindings of a namespace, or of the cluster for ''. Read anew when one of them has changed. */
+/** Caches the bindings of each namespace ('' for cluster-wide) until one of them changes. */
 function bindingCache({ list, watchAll }: Pick<Storage, 'list' | 'watchAll'>) {
   const cache = new Map<string, readonly Binding[]>();
   watchAll(({ group }, { object }) => {

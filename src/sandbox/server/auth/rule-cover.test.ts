@@ -64,6 +64,6 @@ test.each<[string, readonly Rule[], readonly Rule[], readonly string[]]>([
     [{ nonResourceURLs: ['/a'], verbs: ['get', 'put'] }],
     ['{NonResourceURLs:["/a"], Verbs:["get"]}', '{NonResourceURLs:["/a"], Verbs:["put"]}'],
   ],
-])('what is missing is described: %s', (_what, held, wanted, lines) => {
+])('missing rules are described: %s', (_what, held, wanted, lines) => {
   expect(missing(held, wanted)).toEqual(lines);
 });

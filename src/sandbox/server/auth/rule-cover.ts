@@ -1,8 +1,7 @@
 import { coversPath, includesOrAll, type PolicyRule } from './policy-rule.ts';
 
 /**
- * What `wanted` allows and `held` does not, cut into rules for one verb on one resource or path.
- *
+ * The permissions in `wanted` but not in `held`, split into rules with one verb and one resource or path.
  * @see k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go
  */
 export function missingRules(
@@ -12,7 +11,7 @@ export function missingRules(
   return wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)));
 }
 
-/** Readable lines for rules that {@link missingRules} found, sorted; verbs on the same thing share a line. */
+/** The rules of {@link missingRules} as sorted text lines; verbs on the same resource share a line. */
 export function describeRules(atoms: readonly PolicyRule[]): readonly string[] {
   const byThing = Map.groupBy(atoms, (atom) => JSON.stringify({ ...atom, verbs: [] }));
   const lines = [...byThing.values()].flatMap((group) => {

@@ -14,7 +14,7 @@ function start() {
   return { ...tokens, accounts, pass: (seconds: number) => (now += seconds * 1_000) };
 }
 
-test('a token is known as its account', () => {
+test('a token identifies its ServiceAccount', () => {
   const { issue, lookup } = start();
   expect(lookup(issue('shop', 'robot', 'uid-1', 600))).toEqual({
     username: 'system:serviceaccount:shop:robot',
@@ -24,7 +24,7 @@ test('a token is known as its account', () => {
   });
 });
 
-test('a token is good until its time is over', () => {
+test('a token expires', () => {
   const { issue, lookup, pass } = start();
   const token = issue('shop', 'robot', 'uid-1', 600);
   pass(599);
@@ -33,7 +33,7 @@ test('a token is good until its time is over', () => {
   expect(lookup(token)).toBeUndefined();
 });
 
-test('a token dies with its account, also when another of that name comes', () => {
+test('a token becomes invalid with its account, even if an account with the same name is created', () => {
   const { issue, lookup, accounts } = start();
   const token = issue('shop', 'robot', 'uid-1', 600);
   accounts.set('shop/robot', 'uid-2');
@@ -42,6 +42,6 @@ test('a token dies with its account, also when another of that name comes', () =
   expect(lookup(token)).toBeUndefined();
 });
 
-test('what was never issued is nobody’s', () => {
+test('an unknown token has no user', () => {
   expect(start().lookup('random-1')).toBeUndefined();
 });

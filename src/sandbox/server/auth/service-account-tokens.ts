@@ -2,25 +2,25 @@ import type { UserInfo } from '../../machinery/request.ts';
 import { accountGroups, accountUsername, AUTHENTICATED } from './authenticate.ts';
 
 export interface ServiceAccountTokens {
-  /** A token that is good for so many seconds, as long as the account with this uid is there. */
+  /** A token valid for this many seconds, as long as the account with this uid exists. */
   readonly issue: (namespace: string, name: string, uid: string, seconds: number) => string;
   readonly lookup: (token: string) => UserInfo | undefined;
 }
 
 export interface ServiceAccountTokensDeps {
   readonly now: () => Date;
-  /** Text that nobody guesses, a new one with each call. */
+  /** A new unpredictable text for each call. */
   readonly random: () => string;
-  /** The uid of a ServiceAccount that is there and not being deleted. */
+  /** The uid of a ServiceAccount that exists and is not being deleted. */
   readonly uidOf: (namespace: string, name: string) => string | undefined;
 }
 
-/** Where API servers name the token of a request, so that audit logs can tell tokens of one account apart. */
+/** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
 
 /**
- * The tokens of ServiceAccounts, in memory. They are opaque, where the API server signs JWTs: clients that look into their
- * tokens are none of the sandbox's users.
+ * The tokens of ServiceAccounts, in memory. They are opaque; a real API server issues JWTs, but clients of the
+ * sandbox do not parse them.
  */
 export function createServiceAccountTokens({
   now,
@@ -58,7 +58,7 @@ export function createServiceAccountTokens({
       const issued = tokens.get(token);
       if (issued === undefined || issued.expiresAt <= now().getTime()) return undefined;
       const { namespace, name, uid, id } = issued;
-      // Another account of the same name is somebody else.
+      // The account was replaced by another one with the same name.
       if (uidOf(namespace, name) !== uid) return undefined;
       return {
         username: accountUsername(issued),

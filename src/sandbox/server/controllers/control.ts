@@ -20,11 +20,11 @@ export interface ControlDeps {
   readonly onError: (error: unknown) => void;
 }
 
-/** What kube-controller-manager does in a cluster, as far as the sandbox has it. Returns how to stop. */
+/** Runs the controllers of kube-controller-manager that the sandbox has. Returns a function that stops them. */
 export function startControllers({ api, now, onError }: ControlDeps): () => void {
   const { storage, registry } = api;
   const onRetry = (error: unknown) => {
-    // That somebody was faster, or a webhook refuses for now, is the daily bread of controllers.
+    // Controllers expect conflicts and refusals by webhooks.
     if (!(error instanceof ApiFailure)) onError(error);
   };
   const replaceObject = (place: Place, object: ApiObject) => {
@@ -37,7 +37,7 @@ export function startControllers({ api, now, onError }: ControlDeps): () => void
       storage,
       now,
       deleteAll: (place) => {
-        // A definition of a resource that is built in must not take that one's objects along.
+        // Deleting a definition of a built-in resource must not delete the built-in objects.
         if (registry.stored(place.group, place.resource)?.custom === false) return;
         for (const { metadata } of storage.list(place).items)
           removeOrMark(
@@ -102,7 +102,7 @@ const METHODS: Partial<Record<ResourceVerb, string>> = {
   update: 'PUT',
 };
 
-/** A request of a controller, which webhooks see as they see any other. */
+/** Sends a controller's request through the whole pipeline, including webhooks. */
 async function ask(
   api: Api,
   account: string,
@@ -140,6 +140,6 @@ async function ask(
   await handle(api, request, info);
 }
 
-/** An object may have been stored in another version; what a controller changes is in metadata, the same in all. */
+/** The object may be stored in another version; controllers change only metadata, which all versions share. */
 const ofVersion = (body: object, type: ResourceType): object =>
   'metadata' in body ? { ...body, apiVersion: apiVersionOf(type) } : body;

@@ -34,17 +34,17 @@ const find = (storage: Storage, name = NAME) => storage.get(DEFINITIONS, { names
 
 function read(storage: Storage, name = NAME): ApiObject {
   const crd = find(storage, name);
-  if (crd === undefined) throw new Error(`there is no ${name}`);
+  if (crd === undefined) throw new Error(`definition ${name} does not exist`);
   return crd;
 }
 
 const conditions = (storage: Storage, name?: string) =>
   conditionsOf(read(storage, name)).map(({ type, status }) => `${type}=${status}`);
 
-/** All microtasks that are due have run. */
+/** Waits for all pending microtasks. */
 const settled = () => Promise.resolve();
 
-/** What a DELETE makes of it. */
+/** Marks the definition as a DELETE request does. */
 function markForDeletion(storage: Storage, others: readonly string[] = []) {
   const crd = read(storage);
   const finalizers = [CLEANUP_FINALIZER, ...others];
@@ -58,14 +58,14 @@ const server = (name: string, finalizers: readonly string[] = []) =>
     metadata: { namespace: 'prod', name, ...(finalizers.length === 0 ? {} : { finalizers }) },
   });
 
-test('a new definition is established as soon as anything is awaited', async () => {
+test('a new definition is established after the next microtask', async () => {
   const { storage } = running();
   storage.create(DEFINITIONS, definition());
   await settled();
   expect(conditions(storage)).toEqual(['NamesAccepted=True', 'Established=True']);
 });
 
-test('a definition that was there before the controller is established too', async () => {
+test('a definition that existed before the controller started is established', async () => {
   const storage = createStorage();
   storage.create(DEFINITIONS, definition());
   startDefinitionsController({ storage, now: () => NOW, deleteAll: () => undefined });
@@ -73,7 +73,7 @@ test('a definition that was there before the controller is established too', asy
   expect(isConditionTrue(read(storage), 'Established')).toBe(true);
 });
 
-test('an established definition is written once', async () => {
+test('an established definition is written only once', async () => {
   const { storage } = running();
   const { metadata } = storage.create(DEFINITIONS, definition());
   await settled();
@@ -81,7 +81,7 @@ test('an established definition is written once', async () => {
   expect(storage.revision()).toBe(Number(metadata.resourceVersion) + 1);
 });
 
-test('of two definitions with one kind the first wins, and the second follows when the first has gone', async () => {
+test('of two definitions with the same kind the first is accepted, and the second once the first is deleted', async () => {
   const { storage } = running();
   storage.create(DEFINITIONS, definition());
   storage.create(
@@ -97,7 +97,7 @@ test('of two definitions with one kind the first wins, and the second follows wh
   expect(conditions(storage, second)).toEqual(['NamesAccepted=True', 'Established=True']);
 });
 
-test('a deleted definition takes its objects with it', async () => {
+test('a deleted definition deletes its objects', async () => {
   const { storage } = running();
   storage.create(DEFINITIONS, definition());
   await settled();
@@ -128,7 +128,7 @@ test('a deleted definition waits for an object with a finalizer', async () => {
   expect(find(storage)).toBeUndefined();
 });
 
-test('a finalizer of somebody else keeps the definition after the clean-up', async () => {
+test('another finalizer keeps the definition after the cleanup', async () => {
   const { storage } = running();
   storage.create(DEFINITIONS, definition());
   await settled();
@@ -142,7 +142,7 @@ test('a finalizer of somebody else keeps the definition after the clean-up', asy
   });
 });
 
-test('a definition that was never established does not take the objects of the one that it clashes with', async () => {
+test('a definition that was never established does not delete the objects of the definition that it conflicts with', async () => {
   const { storage } = running();
   storage.create(DEFINITIONS, definition());
   await settled();
@@ -158,7 +158,7 @@ test('a definition that was never established does not take the objects of the o
   expect(storage.count(SERVERS)).toBe(1);
 });
 
-test('nothing is written after the controller was stopped', async () => {
+test('after stop the controller writes nothing', async () => {
   const { storage, stop } = running();
   storage.create(DEFINITIONS, definition());
   stop();

@@ -14,13 +14,14 @@ export interface DefinitionsControllerDeps {
   readonly storage: Storage;
   /** RFC 3339 with second precision. */
   readonly now: () => string;
-  /** Asks for every object of a place to be deleted; those with finalizers are only marked. */
+  /** Deletes every object of a place; objects with finalizers are only marked. */
   readonly deleteAll: (place: Place) => void;
 }
 
 /**
- * Keeps the status of definitions, and lets a deleted one go once its objects have gone. Works in microtasks: whoever awaits
- * anything after a write finds the definition established. Returns how to stop.
+ * Maintains the status of definitions, and removes a deleted definition once its objects are deleted. Runs in
+ * microtasks: after a write and any `await`, the definition is established. Returns a function that stops the
+ * controller.
  */
 export function startDefinitionsController({
   storage,
@@ -28,7 +29,7 @@ export function startDefinitionsController({
   deleteAll,
 }: DefinitionsControllerDeps): () => void {
   const queue = new Set<string>();
-  /** Definitions under deletion by the place of the objects that they wait for. */
+  /** Deleted definitions by the place of the objects that they wait for. */
   const waiting = new Map<string, string>();
 
   const drain = () => {
@@ -41,7 +42,7 @@ export function startDefinitionsController({
     if (queue.size === 0) queueMicrotask(drain);
     queue.add(name);
   };
-  /** Names that a definition had, or was to have, may be free for others. */
+  /** Retries definitions in the group, because a name may have become free. */
   const enqueueUnaccepted = (group: string) => {
     for (const other of storage.list(DEFINITIONS).items) {
       if (groupOf(other) === group && !isConditionTrue(other, 'NamesAccepted')) enqueue(nameOf(other));

@@ -28,7 +28,7 @@ function start(overrides: Partial<GarbageCollectorDeps> = {}) {
   return { ...world, errors, served, run };
 }
 
-test('a dependent goes after its only owner, and its own dependents after it', async () => {
+test('a dependent is deleted after its only owner, and so are its own dependents', async () => {
   const { run, add, delete: remove, find } = start();
   run();
   add('Server', 'db');
@@ -43,7 +43,7 @@ test('a dependent goes after its only owner, and its own dependents after it', a
   expect(find('Secret', 'password')).toBeUndefined();
 });
 
-test('a dependent whose owner is there stays as it is', async () => {
+test('a dependent whose owner exists is unchanged', async () => {
   const { run, add, find } = start();
   run();
   add('Server', 'db');
@@ -52,7 +52,7 @@ test('a dependent whose owner is there stays as it is', async () => {
   expect(find('ConfigMap', 'settings')).toBe(made);
 });
 
-test('a dependent with another owner loses only the reference to the one that has gone', async () => {
+test('a dependent with another owner loses only the reference to the deleted owner', async () => {
   const { run, add, delete: remove, find } = start();
   run();
   add('Server', 'db');
@@ -70,7 +70,7 @@ test.each([
   ['its uid is that of an object of another name', ownedBy('Server', 'web', { uid: 'Server-db' })],
   ['its uid is that of an object of another kind', ownedBy('Secret', 'db', { uid: 'Server-db' })],
   ['it is in another namespace', ownedBy('Server', 'far', { uid: 'Server-far' })],
-])('what is created with an owner is collected when %s', async (_when, reference) => {
+])('an object created with an owner is collected if %s', async (_when, reference) => {
   const { run, add, find } = start();
   run();
   add('Server', 'db');
@@ -80,7 +80,7 @@ test.each([
   expect(find('ConfigMap', 'settings')).toBeUndefined();
 });
 
-test('an owner of another namespace does not keep the object that it is named by', async () => {
+test('an owner in another namespace does not keep a dependent', async () => {
   const { run, add, find } = start();
   run();
   add('Server', 'far', { namespace: 'elsewhere' });
@@ -92,7 +92,7 @@ test('an owner of another namespace does not keep the object that it is named by
   expect(find('ConfigMap', 'settings', 'elsewhere')).toBeDefined();
 });
 
-test('a cluster-scoped owner owns in every namespace', async () => {
+test('a cluster-scoped owner may have dependents in every namespace', async () => {
   const { run, add, find, delete: remove } = start();
   run();
   add('Namespace', 'team');
@@ -104,7 +104,7 @@ test('a cluster-scoped owner owns in every namespace', async () => {
   expect(find('ConfigMap', 'settings')).toBeUndefined();
 });
 
-test('a cluster-scoped object that names a namespaced owner is left alone', async () => {
+test('a cluster-scoped object with a namespaced owner is left alone', async () => {
   const { run, add, find } = start();
   run();
   add('Namespace', 'team', { ownerReferences: [ownedBy('Server', 'never-was')] });
@@ -112,7 +112,7 @@ test('a cluster-scoped object that names a namespaced owner is left alone', asyn
   expect(find('Namespace', 'team')).toBeDefined();
 });
 
-test('an object is left alone while the kind of an owner is not served, and judged once it is', async () => {
+test('an object is left alone while the kind of an owner is not served, and collected once it is', async () => {
   const { run, add, find, served } = start();
   served.delete('Server');
   run();
@@ -126,7 +126,7 @@ test('an object is left alone while the kind of an owner is not served, and judg
   expect(find('ConfigMap', 'settings')).toBeUndefined();
 });
 
-test('what lost its owner before the collector started is collected when it starts', async () => {
+test('an object that lost its owner before the start is collected at the start', async () => {
   const { run, add, find } = start();
   add('ConfigMap', 'settings', { ownerReferences: [ownedBy('Server', 'never-was')] });
   run();
@@ -134,7 +134,7 @@ test('what lost its owner before the collector started is collected when it star
   expect(find('ConfigMap', 'settings')).toBeUndefined();
 });
 
-test('events are left to expire by themselves', async () => {
+test('events are not collected', async () => {
   const { run, add, find } = start();
   run();
   add('Event', 'started', { ownerReferences: [ownedBy('Server', 'never-was')] });
@@ -142,7 +142,7 @@ test('events are left to expire by themselves', async () => {
   expect(find('Event', 'started')).toBeDefined();
 });
 
-test('an orphaning deletion takes the reference from dependents and leaves them', async () => {
+test('an orphaning deletion removes the reference from dependents and keeps them', async () => {
   const { run, add, find, delete: remove } = start();
   run();
   add('Server', 'db');
@@ -178,7 +178,7 @@ test('a foreground deletion waits for dependents that block it', async () => {
   expect(find('Server', 'db')).toBeUndefined();
 });
 
-test('a foreground deletion does not wait for dependents that do not block it, and deletes them too', async () => {
+test('a foreground deletion also deletes dependents that do not block it, without waiting for them', async () => {
   const { run, add, find, delete: remove } = start();
   run();
   add('Server', 'db');
@@ -207,7 +207,7 @@ test('a foreground deletion ends when a dependent stops blocking it', async () =
   expect(find('Server', 'db')).toBeUndefined();
 });
 
-test('a foreground deletion goes down the whole tree, leaves first', async () => {
+test('a foreground deletion deletes the whole tree, leaves first', async () => {
   const { run, add, storage, delete: remove } = start();
   const blocking = { blockOwnerDeletion: true };
   run();
@@ -225,7 +225,7 @@ test('a foreground deletion goes down the whole tree, leaves first', async () =>
   expect(gone).toEqual(['password', 'settings', 'db']);
 });
 
-test('two objects that own each other are deleted in the foreground all the same', async () => {
+test('two objects that own each other can be deleted in the foreground', async () => {
   const { run, add, change, find, delete: remove } = start();
   const blocking = { blockOwnerDeletion: true };
   run();
@@ -240,7 +240,7 @@ test('two objects that own each other are deleted in the foreground all the same
   expect(find('Server', 'b')).toBeUndefined();
 });
 
-test('a dependent with another owner does not hold up a foreground deletion', async () => {
+test('a dependent with another owner does not block a foreground deletion', async () => {
   const { run, add, find, delete: remove } = start();
   run();
   add('Server', 'db');
@@ -254,7 +254,7 @@ test('a dependent with another owner does not hold up a foreground deletion', as
   expect(find('ConfigMap', 'settings')?.metadata.ownerReferences).toEqual([ownedBy('Server', 'web')]);
 });
 
-test('a deletion that is refused is tried again', async () => {
+test('a rejected deletion is retried', async () => {
   let refusals = 1;
   const world = start({
     deleteObject: (place, key, options) => {
@@ -269,7 +269,7 @@ test('a deletion that is refused is tried again', async () => {
   expect(world.errors).toHaveLength(1);
 });
 
-test('once stopped it collects nothing', async () => {
+test('after stop nothing is collected', async () => {
   const { run, add, find } = start();
   const stop = run();
   add('ConfigMap', 'early', { ownerReferences: [ownedBy('Server', 'never-was')] });

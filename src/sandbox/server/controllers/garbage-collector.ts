@@ -21,30 +21,33 @@ export interface DeletionOptions {
 
 export interface GarbageCollectorDeps {
   readonly storage: Pick<Storage, 'get' | 'watchAll'>;
-  /** Everything that is there when it starts. */
+  /** All stored objects at the start. */
   readonly stored: () => Iterable<Stored>;
-  /** Where objects of a kind are kept; undefined when it is not served. */
+  /** Where objects of a kind are stored; undefined if the kind is not served. */
   readonly findKind: (
     apiVersion: string,
     kind: string,
   ) => { readonly place: Place; readonly namespaced: boolean } | undefined;
-  /** Removes it or marks it for deletion. @throws ApiFailure 404, 409 */
+  /** Removes the object or marks it for deletion. @throws ApiFailure 404, 409 */
   readonly deleteObject: (place: Place, key: Key, options: DeletionOptions) => void | Promise<void>;
-  /** Replaces it, and removes it when it was marked and has lost its last finalizer. @throws ApiFailure 404, 409 */
+  /**
+   * Replaces the object, or removes it if it was marked and has lost its last finalizer. @throws ApiFailure 404, 409
+   */
   readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
-  /** Told of what it will try again. */
+  /** Called with errors of work that is retried. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Deletes what has lost its owners, and does the work of foreground and orphaning deletions. Returns how to stop.
+ * Deletes objects whose owners are gone, and completes foreground and orphaning deletions. Returns a function that
+ * stops the collector.
  *
  * @see kubernetes/pkg/controller/garbagecollector
  */
 export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
   const { storage, onError } = deps;
   const graph = createOwnerGraph();
-  /** The uids of those whose owners' kinds are not served. */
+  /** The uids of objects with owners of kinds that are not served. */
   const awaitingKinds = new Set<string>();
   const queue = createWorkQueue({
     onError,
@@ -84,7 +87,7 @@ export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
         return;
       case 'delete': {
         if (plan.unblock && blocksOwners(object)) {
-          await replace(deps, stored, unblocked(object)); // which has it looked at again
+          await replace(deps, stored, unblocked(object)); // the resulting event enqueues it again
           return;
         }
         await remove(deps, stored, plan.propagation);
@@ -117,13 +120,13 @@ export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
   };
 }
 
-/** Events live too short a life to be worth collecting: upstream ignores them too. */
+/** Events expire soon; upstream ignores them too. */
 const isEvent = ({ group, resource }: Place) =>
   resource === 'events' && (group === '' || group === 'events.k8s.io');
 
 const isMarked = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== undefined;
 
-/** A reference counts in the namespace of whoever has it: another namespace's object of that name is no owner. */
+/** An owner reference applies within the namespace of its dependent. */
 function ownerState(
   { storage, findKind }: Pick<GarbageCollectorDeps, 'storage' | 'findKind'>,
   { metadata: { namespace = '' } }: ApiObject,
@@ -183,7 +186,7 @@ async function remove(
   await unlessGone(() => deleteObject(place, { namespace, name }, options));
 }
 
-/** That somebody else was quicker is as good. */
+/** Treats 404 and 409 as success: another client was faster. */
 async function unlessGone(write: () => void | Promise<void>): Promise<void> {
   try {
     await write();

@@ -2,15 +2,15 @@ import type { OwnerReference } from '../../../json/kube-object.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import type { Place, StoredEvent } from '../../machinery/storage/stored.ts';
 
-/** Finalizers by which a deletion asks for the garbage collector's work. */
+/** Finalizers that request work from the garbage collector. */
 export const ORPHAN = 'orphan';
 export const FOREGROUND = 'foregroundDeletion';
 
 export type Propagation = 'Background' | 'Foreground' | 'Orphan';
 
 /**
- * `solid`: it is there. `gone`: it is not. `waiting`: it is being deleted once its dependents are.
- * `unknown`: nobody can tell, because its kind is not served, or cannot own what refers to it.
+ * `solid`: the owner exists. `gone`: it does not. `waiting`: it is being deleted and waits for its dependents.
+ * `unknown`: its kind is not served, or it cannot own this object.
  */
 export type OwnerState = 'solid' | 'gone' | 'waiting' | 'unknown';
 
@@ -22,15 +22,15 @@ export interface GarbageState {
 
 export type GarbagePlan =
   | { readonly kind: 'keep' }
-  /** Nothing can be said until the kinds of its owners are served. */
+  /** Undecided until the kinds of its owners are served. */
   | { readonly kind: 'await-kinds' }
-  /** Its dependents lose their reference to it, then it loses the finalizer. */
+  /** Removes the reference from its dependents, then the finalizer from the object. */
   | { readonly kind: 'orphan-dependents' }
-  /** Its dependents are to be looked at: each goes, or loses its reference to this one. */
+  /** Processes its dependents: each is deleted or loses its reference. */
   | { readonly kind: 'await-dependents' }
   | { readonly kind: 'remove-finalizer'; readonly finalizer: string }
   | { readonly kind: 'drop-owners'; readonly uids: readonly string[] }
-  /** With `unblock`, its owners stop waiting for it first: it waits for one of them itself. */
+  /** With `unblock`, its owners first stop waiting for it, because it waits for one of them. */
   | { readonly kind: 'delete'; readonly propagation: Propagation; readonly unblock: boolean };
 
 /** @see kubernetes/pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem */
@@ -42,7 +42,7 @@ export function planGarbage({ object, dependents, ownerState }: GarbageState): G
   if (states.includes('unknown')) return { kind: 'await-kinds' };
 
   if (states.includes('solid')) {
-    // Owners that wait for this object would do so for ever, since it stays.
+    // Otherwise owners that wait for this object would wait forever, because it stays.
     const uids = references.filter((_, index) => states[index] !== 'solid').map(({ uid }) => uid);
     return uids.length === 0 ? { kind: 'keep' } : { kind: 'drop-owners', uids };
   }
@@ -52,7 +52,7 @@ export function planGarbage({ object, dependents, ownerState }: GarbageState): G
   return { kind: 'delete', propagation: propagationOf(object), unblock: false };
 }
 
-/** Whether it is being deleted once its dependents are. */
+/** Whether the object is being deleted and waits for its dependents. */
 export const isWaiting = ({ metadata }: ApiObject): boolean =>
   metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(FOREGROUND) === true;
 
@@ -68,7 +68,7 @@ function planMarked(object: ApiObject, dependents: readonly ApiObject[]): Garbag
     : { kind: 'remove-finalizer', finalizer: FOREGROUND };
 }
 
-/** A finalizer that is there already is honoured. */
+/** An existing finalizer decides the propagation. */
 function propagationOf({ metadata: { finalizers = [] } }: ApiObject): Propagation {
   if (finalizers.includes(ORPHAN)) return 'Orphan';
   return finalizers.includes(FOREGROUND) ? 'Foreground' : 'Background';
@@ -79,7 +79,7 @@ export interface Stored {
   readonly object: ApiObject;
 }
 
-/** Who owns whom, by uid. An owner need not be there. */
+/** Owners and dependents by uid. An owner need not exist. */
 export interface OwnerGraph {
   readonly observe: (place: Place, event: Pick<StoredEvent, 'type' | 'object'>) => void;
   readonly get: (uid: string) => Stored | undefined;

@@ -2,17 +2,16 @@ import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../../j
 import type { ApiObject } from '../../machinery/api-object.ts';
 import type { Place } from '../../machinery/storage/stored.ts';
 
-/** What keeps a namespace from going. */
+/** What prevents the deletion of a namespace. */
 export interface Remaining {
-  /** Objects that are still in it, by their resource. */
+  /** Remaining objects by resource. */
   readonly content: readonly { readonly place: Place; readonly objects: readonly ApiObject[] }[];
-  /** Why resources could not be deleted. */
+  /** Errors of failed deletions. */
   readonly failures: readonly string[];
 }
 
 /**
- * The `status` of a namespace that is being deleted. A condition's time is that of its last change of status.
- *
+ * The `status` of a namespace that is being deleted. A condition's time changes only with its status.
  * @see kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go
  */
 export function terminatingStatus(status: JsonObject, remaining: Remaining, now: string): JsonObject {
@@ -75,7 +74,7 @@ function conditionsOf({ content, failures }: Remaining) {
 
 type ReasonAndMessage = readonly [reason: string, message: string];
 
-/** True says that something is wrong. */
+/** True means that there is a problem. */
 function condition(
   type: string,
   { ok, bad }: { readonly ok: ReasonAndMessage; readonly bad?: ReasonAndMessage },

@@ -44,7 +44,7 @@ function start(overrides: Partial<NamespaceControllerDeps> = {}) {
   };
   const mark = (more: Parameters<typeof withMeta>[1] = {}) => {
     const live = namespace();
-    if (live === undefined) throw new Error('there is no namespace');
+    if (live === undefined) throw new Error('the namespace does not exist');
     const marked = withMeta(live, { deletionTimestamp: '2026-01-01T00:00:00Z', ...more });
     world.storage.replace(NAMESPACES, marked, live.metadata.resourceVersion ?? '');
   };
@@ -58,7 +58,7 @@ function conditionOf(namespace: ApiObject | undefined, type: string): unknown {
   return conditions.find((one) => isJsonObject(one) && one.type === type);
 }
 
-test('a namespace that is being deleted goes with all that is in it, and with nothing else', async () => {
+test('a deleted namespace is removed with its content, and nothing else is', async () => {
   const { run, add, addNamespace, mark, find, namespace } = start();
   run();
   addNamespace();
@@ -75,7 +75,7 @@ test('a namespace that is being deleted goes with all that is in it, and with no
   expect(find('ConfigMap', 'settings', 'elsewhere')).toBeDefined();
 });
 
-test('a namespace that was marked before the controller started goes too', async () => {
+test('a namespace that was marked before the controller started is removed too', async () => {
   const { run, addNamespace, mark, namespace } = start();
   addNamespace();
   mark();
@@ -93,7 +93,7 @@ test('a namespace that is not being deleted keeps its content', async () => {
   expect(find('ConfigMap', 'settings')).toBeDefined();
 });
 
-test('the namespace stays and says why while an object in it has a finalizer', async () => {
+test('the namespace stays and reports the reason while an object in it has a finalizer', async () => {
   const { run, add, addNamespace, change, mark, namespace } = start();
   run();
   addNamespace();
@@ -122,7 +122,7 @@ test('the namespace stays and says why while an object in it has a finalizer', a
   expect(namespace()).toBeUndefined();
 });
 
-test('a namespace with finalizers of its own is emptied and then left to whoever put them there', async () => {
+test('a namespace with additional finalizers is emptied and then kept', async () => {
   const { run, add, addNamespace, find, mark, namespace } = start();
   run();
   addNamespace();
@@ -133,7 +133,7 @@ test('a namespace with finalizers of its own is emptied and then left to whoever
   expect(toJson(namespace() ?? ofJson({}))).toMatchObject({ spec: { finalizers: [] } });
 });
 
-test('a refused deletion is told in the status and tried again', async () => {
+test('a rejected deletion is reported in the status and retried', async () => {
   let refusals = 2;
   const world = start({
     deleteAllIn: (place, namespace) => {
@@ -161,7 +161,7 @@ test('a refused deletion is told in the status and tried again', async () => {
   );
 });
 
-test('once stopped it lets namespaces be', async () => {
+test('after stop namespaces are left alone', async () => {
   const { run, addNamespace, mark, namespace } = start();
   const stop = run();
   addNamespace();

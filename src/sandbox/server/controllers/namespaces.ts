@@ -7,11 +7,17 @@ import { createWorkQueue } from './work-queue.ts';
 
 export interface NamespaceControllerDeps {
   readonly storage: Pick<Storage, 'get' | 'list' | 'watchAll'>;
-  /** Where namespaced objects are kept, of every kind that is served. */
+  /** The places of all served namespaced resources. */
   readonly namespacedPlaces: () => readonly Place[];
-  /** Deletes what is in a namespace of one resource, in the background. @throws ApiFailure when something refuses it */
+  /**
+   * Deletes the objects of one resource in a namespace with background propagation. @throws ApiFailure if a deletion
+   * is rejected
+   */
   readonly deleteAllIn: (place: Place, namespace: string) => void | Promise<void>;
-  /** Replaces it, and removes it when it was marked and has no finalizers left, of either sort. @throws ApiFailure 404, 409 */
+  /**
+   * Replaces the namespace, or removes it if it was marked and has no finalizers left, neither in metadata nor in
+   * spec. @throws ApiFailure 404, 409
+   */
   readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
   /** RFC 3339 with second precision. */
   readonly now: () => string;
@@ -23,8 +29,7 @@ const NAMESPACES: Place = { group: '', resource: 'namespaces' };
 const FINALIZER = 'kubernetes';
 
 /**
- * Empties namespaces that are being deleted, then lets them go. Returns how to stop.
- *
+ * Deletes the content of deleted namespaces, then the namespaces. Returns a function that stops the controller.
  * @see kubernetes/pkg/controller/namespace/deletion
  */
 export function startNamespaceController(deps: NamespaceControllerDeps): () => void {
@@ -57,14 +62,14 @@ export function startNamespaceController(deps: NamespaceControllerDeps): () => v
 
 async function empty(deps: NamespaceControllerDeps, namespace: ApiObject, name: string): Promise<void> {
   const finalizers = finalizersOf(namespace);
-  if (!finalizers.includes(FINALIZER)) return; // done here; others hold it
+  if (!finalizers.includes(FINALIZER)) return; // already done; the other finalizers have other owners
   const failures = await deleteContent(deps, name);
   const remaining = { content: contentOf(deps, name), failures: failures.map(({ message }) => message) };
 
   const shown = await showProgress(deps, namespace, remaining);
-  const [failure] = failures; // the status has the others
+  const [failure] = failures; // the status has the other failures
   if (failure !== undefined) throw failure;
-  if (!shown || remaining.content.length > 0) return; // what happens next has it looked at again
+  if (!shown || remaining.content.length > 0) return; // the next event enqueues it again
   const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
   const spec = { ...record(namespace, 'spec'), finalizers: others };
   await deps.replaceObject(NAMESPACES, { ...namespace, spec });
@@ -72,7 +77,7 @@ async function empty(deps: NamespaceControllerDeps, namespace: ApiObject, name: 
 
 const finalizersOf = (namespace: ApiObject) => texts(record(namespace, 'spec') ?? {}, 'finalizers');
 
-/** What went wrong, one for each resource. What is marked already waits for its finalizers. */
+/** The errors, one for each resource. Marked objects wait for their finalizers. */
 async function deleteContent(deps: NamespaceControllerDeps, namespace: string): Promise<readonly Error[]> {
   const failures: Error[] = [];
   for (const { place, objects } of contentOf(deps, namespace)) {
@@ -95,7 +100,9 @@ function contentOf(
     .filter(({ objects }) => objects.length > 0);
 }
 
-/** Writes what is left into the status. False when that was news: the write comes back as an event. */
+/**
+ * Writes the remaining content into the status. Returns false if the status changed; the write then causes an event.
+ */
 async function showProgress(
   { replaceObject, now }: NamespaceControllerDeps,
   namespace: ApiObject,

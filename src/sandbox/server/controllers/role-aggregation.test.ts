@@ -45,7 +45,7 @@ function start() {
   return { storage, run, rulesOf, writes: () => writes };
 }
 
-test('an aggregated role has the rules of all roles that it selects, each once, by name', async () => {
+test('an aggregated role has the rules of all selected roles without duplicates, by role name', async () => {
   const { storage, run, rulesOf } = start();
   run();
   storage.create(PLACE, clusterRole('view', {}, aggregating(VIEW)));
@@ -56,7 +56,7 @@ test('an aggregated role has the rules of all roles that it selects, each once, 
   expect(rulesOf('view')).toEqual([rule('pods'), rule('secrets')]);
 });
 
-test('roles that are there when it starts are aggregated', async () => {
+test('roles that exist at the start are aggregated', async () => {
   const { storage, run, rulesOf } = start();
   storage.create(PLACE, clusterRole('view', {}, aggregating(VIEW)));
   storage.create(PLACE, clusterRole('a', VIEW, { rules: [rule('pods')] }));
@@ -65,7 +65,7 @@ test('roles that are there when it starts are aggregated', async () => {
   expect(rulesOf('view')).toEqual([rule('pods')]);
 });
 
-test('an aggregated role may be selected by another', async () => {
+test('an aggregated role may be selected by another aggregated role', async () => {
   const { storage, run, rulesOf } = start();
   run();
   storage.create(PLACE, clusterRole('edit', {}, aggregating(EDIT)));
@@ -75,7 +75,7 @@ test('an aggregated role may be selected by another', async () => {
   expect(rulesOf('edit')).toEqual([rule('pods')]);
 });
 
-test('rules go when the role that had them goes', async () => {
+test('rules are removed with the role that had them', async () => {
   const { storage, run, rulesOf } = start();
   run();
   storage.create(PLACE, clusterRole('view', {}, aggregating(VIEW)));
@@ -94,7 +94,7 @@ test('rules that a user wrote into an aggregated role are overwritten', async ()
   expect(rulesOf('view')).toEqual([]);
 });
 
-test('a role whose rules are right is not written again', async () => {
+test('a role with the right rules is not written again', async () => {
   const { storage, run, writes } = start();
   run();
   storage.create(PLACE, clusterRole('view', {}, aggregating(VIEW)));

@@ -15,8 +15,7 @@ export interface RoleAggregationDeps {
 const CLUSTER_ROLES: Place = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
 
 /**
- * Keeps the rules of ClusterRoles with an aggregationRule. Returns how to stop.
- *
+ * Maintains the rules of ClusterRoles with an aggregationRule. Returns a function that stops the controller.
  * @see kubernetes/pkg/controller/clusterroleaggregation
  */
 export function startRoleAggregation({ storage, replaceObject, onError }: RoleAggregationDeps): () => void {
@@ -34,7 +33,7 @@ export function startRoleAggregation({ storage, replaceObject, onError }: RoleAg
       if (isAggregated(role)) add(role.metadata.name ?? '');
   };
   const unwatch = storage.watchAll(({ group, resource }) => {
-    // Any role may be selected by any other.
+    // Any role may be selected by any other role.
     if (group === CLUSTER_ROLES.group && resource === CLUSTER_ROLES.resource) addAll();
   });
   addAll();
@@ -54,13 +53,13 @@ const withRules = (
   rules,
 });
 
-/** The rules of every role that a selector of the aggregationRule selects, each rule once, in the order of the roles' names. */
+/** The rules of all roles that the aggregationRule selects, without duplicates, in the order of role names. */
 export function aggregatedRules(role: ApiObject, all: readonly ApiObject[]): readonly JsonObject[] {
   const byName = all.toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1));
   const rules: JsonObject[] = [];
   for (const given of records(record(role, 'aggregationRule') ?? {}, 'clusterRoleSelectors')) {
     const { selector, problems } = normaliseSelector(given, 'clusterRoleSelectors');
-    if (problems.length > 0) continue; // what is no selector selects nothing
+    if (problems.length > 0) continue; // an invalid selector selects nothing
     for (const other of byName) {
       if (other.metadata.name === role.metadata.name) continue;
       if (!matchesSelector(selector, other.metadata.labels ?? {})) continue;

@@ -11,7 +11,7 @@ function start(work: (key: string) => void | Promise<void>) {
   return { ...queue, errors };
 }
 
-test('a key that is added several times is worked on once, later', async () => {
+test('a key that is added several times is processed once, later', async () => {
   const done: string[] = [];
   const { add } = start((key) => void done.push(key));
   add('a');
@@ -22,7 +22,7 @@ test('a key that is added several times is worked on once, later', async () => {
   expect(done).toEqual(['a', 'b']);
 });
 
-test('a key that is added while it is worked on is worked on again afterwards, not at the same time', async () => {
+test('a key that is added during its own processing is processed again afterwards', async () => {
   const releases: (() => void)[] = [];
   const { add } = start(() => new Promise<void>((resolve) => releases.push(resolve)));
   add('a');
@@ -37,7 +37,7 @@ test('a key that is added while it is worked on is worked on again afterwards, n
   releases[1]?.();
 });
 
-test('no more than twenty keys are worked on at a time, and all in the end', async () => {
+test('at most twenty keys are processed at a time, and all in the end', async () => {
   const releases: (() => void)[] = [];
   const { add } = start(() => new Promise<void>((resolve) => releases.push(resolve)));
   for (let index = 0; index < 25; index += 1) add(String(index));
@@ -49,7 +49,7 @@ test('no more than twenty keys are worked on at a time, and all in the end', asy
   for (const release of releases) release();
 });
 
-test('a key whose work fails is tried again until it succeeds', async () => {
+test('a key whose processing fails is retried until it succeeds', async () => {
   let failures = 2;
   let successes = 0;
   const { add, errors } = start(() => {
@@ -62,7 +62,7 @@ test('a key whose work fails is tried again until it succeeds', async () => {
   expect(errors).toHaveLength(2);
 });
 
-test('nothing starts after stop', async () => {
+test('after stop no processing starts', async () => {
   const done: string[] = [];
   const { add, stop } = start((key) => void done.push(key));
   add('a');

@@ -1,22 +1,22 @@
-/** As many as kube-controller-manager's garbage collector has workers: deletions may wait for webhooks. */
+/** The number of workers of kube-controller-manager's garbage collector: deletions may wait for webhooks. */
 const AT_ONCE = 20;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 10_000;
 
 export interface WorkQueue {
-  /** Has `work` look at `key` soon, once however often this is called before it does. */
+  /** Schedules `work` for `key`; several calls before it starts count as one. */
   readonly add: (key: string) => void;
-  /** Starts nothing more. What is under way ends by itself. */
+  /** Starts no further work; running work finishes. */
   readonly stop: () => void;
 }
 
 export interface WorkQueueDeps {
-  /** Judges from the world as it is now, since a key says nothing of what happened. Called again later when it throws. */
+  /** Must read the current state, because a key does not say what happened. Retried later if it throws. */
   readonly work: (key: string) => void | Promise<void>;
   readonly onError: (error: unknown) => void;
 }
 
-/** Work begins in a later turn of the event loop, so that whoever caused it by a write has its answer first. */
+/** Work starts in a later turn of the event loop, so that the client whose write caused it is answered first. */
 export function createWorkQueue({ work, onError }: WorkQueueDeps): WorkQueue {
   const waiting = new Set<string>();
   const busy = new Set<string>();
@@ -34,7 +34,7 @@ export function createWorkQueue({ work, onError }: WorkQueueDeps): WorkQueue {
     turn = undefined;
     for (const key of waiting) {
       if (busy.size >= AT_ONCE) return;
-      if (busy.has(key)) continue; // again, but not twice at a time
+      if (busy.has(key)) continue; // process it again, but not concurrently
       waiting.delete(key);
       void run(key);
     }
@@ -65,7 +65,7 @@ export function createWorkQueue({ work, onError }: WorkQueueDeps): WorkQueue {
       },
       Math.min(FIRST_RETRY_MS * 2 ** times, LAST_RETRY_MS),
     );
-    timer.unref(); // a sandbox that is done need not wait for it
+    timer.unref(); // a stopping sandbox need not wait for a retry
     retries.add(timer);
   };
 

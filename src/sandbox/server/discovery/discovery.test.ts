@@ -15,11 +15,11 @@ const ask = (path: string, accept: string | undefined = JSON_ONLY) =>
   discoveryAnswer(path, accept, sampleRegistry);
 const bodyOf = (path: string, accept?: string) => ask(path, accept)?.body;
 
-test('the version is that of the Kubernetes that we claim to be', () => {
+test('the version is that of the emulated Kubernetes release', () => {
   expect(bodyOf('/version')).toMatchObject({ major: '1', minor: '36', gitVersion: 'v1.36.0+sandbox' });
 });
 
-test('/api names the versions of the core group', () => {
+test('/api lists the versions of the core group', () => {
   expect(bodyOf('/api')).toEqual({ kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] });
 });
 
@@ -32,7 +32,7 @@ const infra = {
   preferredVersion: { groupVersion: 'infra.example.com/v1', version: 'v1' },
 };
 
-test('/apis names the groups, our own before those of CRDs, and the preferred version of each first', () => {
+test('/apis lists built-in groups before groups of CRDs, each with its preferred version first', () => {
   const apps = { groupVersion: 'apps/v1', version: 'v1' };
   const authorization = { groupVersion: 'authorization.k8s.io/v1', version: 'v1' };
   expect(bodyOf('/apis')).toEqual({
@@ -46,7 +46,7 @@ test('/apis names the groups, our own before those of CRDs, and the preferred ve
   });
 });
 
-test('a group has a document of its own, with a slash at the end or without', () => {
+test('a group has its own document, with or without a trailing slash', () => {
   const group = { kind: 'APIGroup', apiVersion: 'v1', ...infra };
   expect(bodyOf('/apis/infra.example.com')).toEqual(group);
   expect(bodyOf('/apis/infra.example.com/')).toEqual(group);
@@ -55,7 +55,7 @@ test('a group has a document of its own, with a slash at the end or without', ()
 const ALL_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const PART_VERBS = ['get', 'patch', 'update'];
 
-test('a version lists its resources by name, each with its subresources after it', () => {
+test('a version lists its resources by name, each followed by its subresources', () => {
   expect(bodyOf('/api/v1')).toEqual({
     kind: 'APIResourceList',
     groupVersion: 'v1',
@@ -111,7 +111,7 @@ test('a version lists its resources by name, each with its subresources after it
   });
 });
 
-test('a scale is of the group autoscaling', () => {
+test('a scale subresource belongs to the group autoscaling', () => {
   expect(bodyOf('/apis/apps/v1')).toMatchObject({
     resources: [
       { name: 'deployments' },
@@ -121,7 +121,7 @@ test('a scale is of the group autoscaling', () => {
   });
 });
 
-test('all groups come in one document to who asks for aggregated discovery', () => {
+test('a client that asks for aggregated discovery gets all groups in one document', () => {
   const answer = ask('/apis', AGGREGATED);
   expect(answer?.contentType).toBe('application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList');
   expect(answer?.body).toMatchObject({
@@ -135,7 +135,7 @@ test('all groups come in one document to who asks for aggregated discovery', () 
   });
 });
 
-test('aggregated discovery of the core group has no name, and subresources below their resources', () => {
+test('aggregated discovery of the core group has no name, and lists subresources below their resources', () => {
   expect(bodyOf('/api', AGGREGATED)).toMatchObject({
     items: [
       {
@@ -169,7 +169,7 @@ test('aggregated discovery of the core group has no name, and subresources below
   });
 });
 
-test('an older client gets aggregated discovery in the version that it knows', () => {
+test('an older client gets aggregated discovery in its own version', () => {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json';
   expect(ask('/apis', accept)).toMatchObject({
     contentType: 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList',
@@ -177,7 +177,7 @@ test('an older client gets aggregated discovery in the version that it knows', (
   });
 });
 
-test('the documents of one group are never aggregated', () => {
+test('the documents of a single group are never aggregated', () => {
   expect(ask('/apis/apps', AGGREGATED)).toMatchObject({
     contentType: 'application/json',
     body: { name: 'apps' },
@@ -187,14 +187,14 @@ test('the documents of one group are never aggregated', () => {
   ).toThrow(ApiFailure);
 });
 
-test('documents come as YAML to who wants them so', () => {
+test('documents are sent as YAML if the client asks for it', () => {
   expect(ask('/api', 'application/yaml')).toMatchObject({
     encoding: 'yaml',
     contentType: 'application/yaml',
   });
 });
 
-test('the root lists every path that is served', () => {
+test('the root lists every served path', () => {
   expect(bodyOf('/')).toMatchObject({
     paths: expect.arrayContaining([
       '/api',
@@ -216,6 +216,6 @@ test.each([
   '/apis/apps/v1/deployments',
   '/version/more',
   '/healthz',
-])('%s is no document of discovery', (path) => {
+])('%s is not a discovery document', (path) => {
   expect(ask(path)).toBeUndefined();
 });

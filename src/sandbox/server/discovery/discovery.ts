@@ -6,8 +6,7 @@ import { groupsOf, type ServedGroup } from './groups.ts';
 import { toAggregatedGroup, toGroup, toResourceList } from './resource-list.ts';
 
 /**
- * What is served, as `/`, `/version`, `/api`, `/apis` and the paths below them tell it; undefined for all other paths.
- *
+ * The discovery documents at `/`, `/version`, `/api`, `/apis` and below; undefined for all other paths.
  * @throws ApiFailure 406
  * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
  */
@@ -85,7 +84,7 @@ function discoveryForm(parameters: ReadonlyMap<string, string>): DiscoveryForm |
   return aggregated ? { kind: 'aggregated', version } : plainForm(parameters);
 }
 
-/** All groups with all their resources in one document where the client can read it. */
+/** All groups with all their resources in one document, if the client accepts it. */
 function aggregatedOr(
   plain: JsonValue,
   accept: string | undefined,

@@ -9,11 +9,11 @@ export interface ServedVersion {
 
 export interface ServedGroup {
   readonly name: string;
-  /** The preferred first; never empty. */
+  /** The preferred version first; never empty. */
   readonly versions: readonly ServedVersion[];
 }
 
-/** The API server's own groups in the order in which it lists them; clients take the first group that fits a short name. */
+/** The API server's own groups in its order; clients resolve a short name in the first group that has it. */
 const PRIORITY = [
   '',
   'apiregistration.k8s.io',
@@ -36,7 +36,7 @@ const PRIORITY = [
   'discovery.k8s.io',
 ];
 
-/** What is served, by group and version, in the order of discovery: our own groups before those of CRDs, which go by name. */
+/** Served groups and versions in discovery order: built-in groups before groups of CRDs, which are sorted by name. */
 export function groupsOf(types: readonly ResourceType[]): readonly ServedGroup[] {
   return [...Map.groupBy(types, ({ group }) => group)]
     .map(([name, members]) => ({ name, versions: versionsOf(name, members) }))

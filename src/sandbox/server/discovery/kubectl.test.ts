@@ -1,4 +1,4 @@
-/** What a real kubectl makes of the documents: they are written for it. */
+/** How a real kubectl reads the documents. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -22,7 +22,7 @@ const kubectlTest = test.skipIf(!HAS_KUBECTL);
 
 const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** An object as it is after `kubectl apply`. */
+/** An object after `kubectl apply`. */
 function applied(apiVersion: string, kind: string, name: string, spec: JsonObject) {
   const wanted = { apiVersion, kind, metadata: { annotations: {}, name, namespace: 'default' }, spec };
   const annotations = { [APPLIED]: JSON.stringify(wanted) };
@@ -99,7 +99,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What kubectl says; its warnings and errors too. */
+/** The output of kubectl, including warnings and errors. */
 function kubectl(...args: readonly string[]): Promise<string> {
   const env = { PATH: process.env.PATH, HOME: folder, KUBECONFIG: '/dev/null' };
   return new Promise((resolve) => {

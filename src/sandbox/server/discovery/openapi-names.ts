@@ -16,15 +16,15 @@ export const SHARED = {
   intOrString: 'io.k8s.apimachinery.pkg.util.intstr.IntOrString',
 } as const;
 
-/** The Go packages of groups that are not part of k8s.io/api. */
+/** The Go packages of groups outside k8s.io/api. */
 const OTHER_PACKAGES: Readonly<Record<string, string>> = {
   'apiextensions.k8s.io': 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
   'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
 };
 
 /**
- * The name of a kind's schema: `io.k8s.api.core.v1.Service` after the Go package of a built-in kind,
- * `com.example.infra.v1.Server` after the group of a custom resource.
+ * The name of a kind's schema: `io.k8s.api.core.v1.Service` from the Go package of a built-in kind,
+ * `com.example.infra.v1.Server` from the group of a custom resource.
  */
 export function schemaName({ group, version, custom }: ResourceType, kind: string): string {
   return `${custom ? group.split('.').toReversed().join('.') : packageOf(group)}.${version}.${kind}`;
@@ -41,9 +41,9 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Exactly these keys: kubectl compares the whole of it. */
+/** Exactly these keys, because kubectl compares the whole object. */
 export const gvkOf = ({ group, version, kind }: GroupVersionKind): JsonObject => ({ group, version, kind });
 
-/** One object with the fields of all; of equal ones the last. */
+/** One object with the fields of all; the last one wins. */
 export const merged = (objects: readonly JsonObject[]): JsonObject =>
   Object.fromEntries(objects.flatMap((object) => Object.entries(object)));

@@ -5,7 +5,10 @@ import { childSchema, type Schema } from '../../machinery/schema/schema.ts';
 import { gvkOf, refTo, schemaName, SHARED, type GroupVersionKind, merged } from './openapi-names.ts';
 import { subresourcesOf } from './resource-list.ts';
 
-/** The paths of one resource with what can be done there; kubectl learns from them what `fieldValidation` and `apply` may ask. */
+/**
+ * The paths of one resource and their operations. kubectl derives from them whether `fieldValidation` and apply are
+ * supported.
+ */
 export function pathsOf(type: ResourceType): JsonObject {
   const root = `/${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
   const collection = `${root}/${type.namespaced ? 'namespaces/{namespace}/' : ''}${type.resource}`;
@@ -29,7 +32,7 @@ export function pathsOf(type: ResourceType): JsonObject {
   };
 }
 
-/** A path with its operations; nothing when there are none. */
+/** A path with its operations; empty if there are none. */
 function pathItem(path: string, inPath: readonly string[], operations: JsonObject): JsonObject {
   if (Object.keys(operations).length === 0) return {};
   const parameters = inPath.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
@@ -96,7 +99,7 @@ function subresourceOperations(type: ResourceType, subresource: Required<Subreso
   };
 }
 
-/** To read, replace and patch one object, or a part of it. */
+/** Operations to read, replace and patch one object or a subresource. */
 function changes(
   type: ResourceType,
   verbs: readonly ResourceVerb[],
@@ -135,12 +138,12 @@ const listing = (type: ResourceType, suffix: string): JsonObject =>
   operation(type, 'list', 'list', { query: LIST, answer: refTo(schemaName(type, type.listKind)), suffix });
 
 interface Operation {
-  /** What it is about, where that is not the resource's own kind. */
+  /** The kind, if it is not the resource's own kind. */
   readonly gvk?: GroupVersionKind;
   readonly query: readonly string[];
   readonly body?: JsonObject;
   readonly answer: JsonObject;
-  /** Ends the operationId. */
+  /** The end of the operationId. */
   readonly suffix?: string;
 }
 
@@ -198,8 +201,8 @@ function patchBody(type: ResourceType): JsonObject {
     'application/apply-patch+yaml',
     'application/json-patch+json',
     'application/merge-patch+json',
-    // kubectl computes such patches from the schema, and warns when that does not say all fields; it knows the built-in kinds
-    // itself when strategic merge patch is not offered here.
+    // kubectl computes strategic merge patches from the schema and warns if the schema is incomplete. If this patch
+    // type is not offered here, it uses its built-in types.
     ...(type.custom || isOpen(type.schema) ? [] : ['application/strategic-merge-patch+json']),
   ];
   return {
@@ -207,7 +210,7 @@ function patchBody(type: ResourceType): JsonObject {
   };
 }
 
-/** Whether some part of it may hold fields that it does not name. */
+/** Whether some part of the schema allows fields that it does not name. */
 function isOpen(schema: Schema): boolean {
   if (schema['x-kubernetes-preserve-unknown-fields'] === true) return true;
   const names = Object.keys(schema.properties ?? {});

@@ -10,7 +10,7 @@ const API_VERSION: JsonObject = {
 };
 const KIND: JsonObject = { type: 'string', description: 'What kind of object this is, in CamelCase.' };
 
-// A reference beside other keys is only read inside of allOf.
+// A reference next to other keys is only read inside allOf.
 const metadata = (name: string, description: string): JsonObject => ({ description, allOf: [refTo(name)] });
 const METADATA = metadata(SHARED.objectMeta, "Standard object's metadata.");
 
@@ -35,7 +35,7 @@ export function schemasOf(type: ResourceType): JsonObject {
   };
 }
 
-/** A CRD may narrow metadata further; what is published names the schema that all kinds share. */
+/** A CRD may restrict metadata; the published schema refers to the common one. */
 function withoutMetadata(schema: Schema, custom: boolean): JsonObject {
   const entries = Object.entries(schema.properties ?? {}).filter(([key]) => key !== 'metadata');
   return Object.fromEntries(entries.map(([key, value]) => [key, schemaToJson(toPublished(value, custom))]));
@@ -56,7 +56,7 @@ function toList(type: ResourceType, name: string): JsonObject {
   };
 }
 
-/** A schema in the form in which it is published: references where the API server has them. */
+/** The published form of a schema: with references where the API server has them. */
 function toPublished(schema: Schema, custom: boolean): Schema {
   const { properties, items, additionalProperties } = schema;
   if (!custom && schema['x-kubernetes-int-or-string'] === true) return intOrString(schema);
@@ -74,7 +74,7 @@ function toPublished(schema: Schema, custom: boolean): Schema {
 const publishedProperties = (properties: NonNullable<Schema['properties']>, custom: boolean) =>
   Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, toPublished(value, custom)]));
 
-// What follows has references in it, of which Schema knows nothing, for nobody else needs them.
+// The following values contain references, which only published schemas have and Schema does not support.
 
 const intOrString = ({ description }: Schema): Schema =>
   ({
@@ -82,7 +82,7 @@ const intOrString = ({ description }: Schema): Schema =>
     allOf: [refTo(SHARED.intOrString)],
   }) as Schema;
 
-/** An embedded object has what every object has. */
+/** An embedded object has the fields that every object has. */
 const embedded = ({ properties = {} }: Schema, custom: boolean) =>
   ({
     apiVersion: API_VERSION,

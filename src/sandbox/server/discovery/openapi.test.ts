@@ -17,7 +17,7 @@ function documentOf(path: string, registry = sampleRegistry): JsonObject {
   return body;
 }
 
-/** The value at the end of these keys. */
+/** The value at this path of keys. */
 const at = (value: JsonValue | undefined, ...keys: readonly string[]): JsonValue | undefined =>
   keys.reduce((inner, key) => (isJsonObject(inner) ? inner[key] : undefined), value);
 
@@ -37,7 +37,7 @@ test('the index names a document for each version of each group', () => {
   expect(at(paths, 'api/v1', 'serverRelativeURL')).toMatch(/^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]{64}$/);
 });
 
-test('the hash of a document changes with its types and with nothing else', () => {
+test('the hash of a document changes only with its types', () => {
   const hashes = (...types: readonly ResourceType[]) =>
     ['api/v1', 'apis/infra.example.com/v1'].map((key) =>
       at(documentOf('/openapi/v3', registryOf(...types)), 'paths', key, 'serverRelativeURL'),
@@ -54,7 +54,7 @@ test('the hash of a document changes with its types and with nothing else', () =
   expect(infraAfter).not.toBe(infraBefore);
 });
 
-test('a custom resource is named after its group turned round, and says which kind it is', () => {
+test('a custom resource is named after its reversed group, and declares its kind', () => {
   const schema = at(infra, 'components', 'schemas', 'com.example.infra.v1.Server');
   expect(schema).toMatchObject({
     type: 'object',
@@ -68,7 +68,7 @@ test('a custom resource is named after its group turned round, and says which ki
   });
 });
 
-test('metadata is the same for all kinds, whatever a CRD says of it', () => {
+test('metadata is the same for all kinds, whatever a CRD says', () => {
   for (const [document, name] of [
     [core, 'io.k8s.api.core.v1.Service'],
     [infra, 'com.example.infra.v1.Server'],
@@ -79,7 +79,7 @@ test('metadata is the same for all kinds, whatever a CRD says of it', () => {
   }
 });
 
-test('every reference leads to a schema of the same document', () => {
+test('every reference leads to a schema in the same document', () => {
   for (const path of Object.keys(documentOf('/openapi/v3').paths as JsonObject)) {
     const document = documentOf(`/openapi/v3/${path}`);
     const referred = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/([^"]+)/g)].map(
@@ -92,7 +92,7 @@ test('every reference leads to a schema of the same document', () => {
   }
 });
 
-test('a built-in kind says how its lists merge', () => {
+test('a built-in kind declares how its lists merge', () => {
   const ports = at(
     core,
     'components',
@@ -113,7 +113,7 @@ test('a built-in kind says how its lists merge', () => {
   });
 });
 
-test('an embedded object has what every object has', () => {
+test('an embedded object has the fields that every object has', () => {
   const spec = at(
     infra,
     'components',
@@ -146,14 +146,14 @@ test.each([
   }
 });
 
-test('what cannot be done is not offered', () => {
+test('unsupported operations are not offered', () => {
   const { paths } = documentOf('/openapi/v3/apis/authorization.k8s.io/v1');
   const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
   expect(Object.keys(paths as JsonObject)).toEqual([path]);
   expect(Object.keys(at(paths, path) as JsonObject)).toEqual(['post', 'parameters']);
 });
 
-test('a subresource says the kind that it takes', () => {
+test('a subresource declares the kind that it accepts', () => {
   const path = '/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token';
   expect(at(core, 'paths', path, 'post', 'x-kubernetes-group-version-kind')).toEqual({
     group: 'authentication.k8s.io',
@@ -162,7 +162,7 @@ test('a subresource says the kind that it takes', () => {
   });
 });
 
-test('every write takes fieldValidation', () => {
+test('every write accepts fieldValidation', () => {
   for (const [path, method] of [
     [SERVERS, 'post'],
     [`${SERVERS}/{name}`, 'put'],
@@ -174,7 +174,7 @@ test('every write takes fieldValidation', () => {
   }
 });
 
-test('strategic merge patch is only offered where the schema says all fields', () => {
+test('strategic merge patch is only offered if the schema is complete', () => {
   const offers = (document: JsonObject, path: string) =>
     Object.keys(at(document, 'paths', path, 'patch', 'requestBody', 'content') as JsonObject).includes(
       'application/strategic-merge-patch+json',
@@ -186,7 +186,7 @@ test('strategic merge patch is only offered where the schema says all fields', (
 });
 
 test.each(['/openapi/v2', '/openapi/v3/api/v2', '/openapi/v3x', '/openapi', '/api'])(
-  '%s is no document',
+  '%s is not a document',
   (path) => {
     expect(openApiAnswer(path, undefined, sampleRegistry)).toBeUndefined();
   },

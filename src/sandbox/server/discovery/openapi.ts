@@ -9,8 +9,8 @@ import { pathsOf } from './openapi-paths.ts';
 import { schemasOf, SHARED_SCHEMAS } from './openapi-schemas.ts';
 
 /**
- * `/openapi/v3`, which names a document for each group and version, and those documents. Undefined for all other paths,
- * `/openapi/v2` too: clients of the last years fall back to version 3.
+ * `/openapi/v3`, which lists a document for each group and version, and the documents. Undefined for all other paths,
+ * including `/openapi/v2`: current clients fall back to version 3.
  *
  * @throws ApiFailure 406
  * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3
@@ -35,7 +35,7 @@ const keyOf = ({ groupVersion }: ServedVersion): string =>
 function indexOf(versions: readonly ServedVersion[]): JsonObject {
   const entries = versions.map((version): readonly [string, JsonObject] => {
     const key = keyOf(version);
-    // Clients keep a document for as long as its hash stays.
+    // Clients cache a document as long as its hash is the same.
     return [key, { serverRelativeURL: `/openapi/v3/${key}?hash=${hashOf(version)}` }];
   });
   return { paths: Object.fromEntries(entries) };
@@ -51,14 +51,14 @@ function documentOf({ types }: ServedVersion): JsonObject {
   };
 }
 
-/** What one resource adds to the document of its group and version. */
+/** The part of a document that describes one resource. */
 interface Part {
   readonly paths: JsonObject;
   readonly schemas: JsonObject;
   readonly hash: string;
 }
 
-/** A type never changes, and one CRD that does shall not have all others described anew. */
+/** Memoised by type, because types are immutable: a change to one CRD must not rebuild the others. */
 const known = new WeakMap<ResourceType, Part>();
 
 function partOf(type: ResourceType): Part {

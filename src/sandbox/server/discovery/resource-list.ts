@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../json/json.ts';
 import type { ResourceType, Subresource } from '../../machinery/resource-type.ts';
 import type { ServedGroup, ServedVersion } from './groups.ts';
 
-/** All subresources of a resource, with the kinds that they read and write, by name. */
+/** All subresources of a resource by name, with the kinds that they read and write. */
 export function subresourcesOf(type: ResourceType): readonly Required<Subresource>[] {
   const { group, version, kind } = type;
   const own = { group, version };
@@ -20,7 +20,7 @@ export function subresourcesOf(type: ResourceType): readonly Required<Subresourc
 /** `/api/v1`, `/apis/<group>/<version>`. */
 export const toResourceList = ({ groupVersion, types }: ServedVersion): JsonObject => ({
   kind: 'APIResourceList',
-  // The core group's answer is spelt as it was before there were groups.
+  // The core group's document keeps its format from before groups existed.
   ...(groupVersion.includes('/') ? { apiVersion: 'v1' } : {}),
   groupVersion,
   resources: types.flatMap((type) => [
@@ -36,7 +36,7 @@ export const toResourceList = ({ groupVersion, types }: ServedVersion): JsonObje
       name: `${type.resource}/${subresource.name}`,
       singularName: '',
       namespaced: type.namespaced,
-      // Only a kind of another group is said in full.
+      // Only a kind of another group is written in full.
       ...(subresource.group === type.group ? {} : { group: subresource.group, version: subresource.version }),
       kind: subresource.kind,
       verbs: subresource.verbs,
@@ -55,7 +55,7 @@ export function toGroup({ name, versions }: ServedGroup): JsonObject {
   return { name, versions: shown, preferredVersion: shown[0] ?? {} };
 }
 
-/** One group of aggregated discovery, apidiscovery.k8s.io; v2 and v2beta1 are spelt alike. */
+/** One group of aggregated discovery, apidiscovery.k8s.io; v2 and v2beta1 have the same format. */
 export const toAggregatedGroup = ({ name, versions }: ServedGroup): JsonObject => ({
   metadata: { ...(name === '' ? {} : { name }), creationTimestamp: null },
   versions: versions.map(({ version, types }) => ({

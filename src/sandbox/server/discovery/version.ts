@@ -4,7 +4,7 @@ import { mediaTypeOf, negotiateDocument, plainForm, type Encoding } from '../htt
 
 export const GIT_VERSION = 'v1.36.0+sandbox';
 
-/** `/version`: the Kubernetes that we claim to be. */
+/** `/version`: the emulated Kubernetes release. */
 export const VERSION: JsonObject = {
   major: '1',
   minor: '36',
@@ -24,9 +24,9 @@ export const VERSION: JsonObject = {
 const TITLE = 'Kubernetes';
 
 /**
- * `/openapi/v2`, a document that describes nothing. kubectl reads it before it sends a `kind: List`, or a kind that it finds in
- * no document of version 3, and refuses the file when there is none. A kind that the document does not name it leaves to the server.
- * Undefined for all other paths.
+ * `/openapi/v2`, as an empty document. kubectl reads it before it sends a `kind: List`, or a kind that no version 3
+ * document contains, and rejects the file if the document is missing. It leaves validation of kinds that are not in
+ * the document to the server. Undefined for all other paths.
  *
  * @see https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v2
  */
@@ -39,26 +39,29 @@ export function swaggerAnswer(
   return { contentType: 'application/json', text: JSON_TEXT };
 }
 
-/** With a dot where the Accept header has an `@`, which no Content-Type may. */
+/** With a dot instead of the `@` in the Accept header, which a Content-Type must not contain. */
 const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 const JSON_TEXT = stringifyJson({ swagger: '2.0', info: { title: TITLE, version: GIT_VERSION }, paths: {} });
 
-/** A field of bytes in protobuf: key, length, content. Numbers below 16 and lengths below 128 take one byte, which is one character. */
+/**
+ * A bytes field in protobuf: key, length, content. Numbers below 16 and lengths below 128 take one byte, which is one
+ * character.
+ */
 const field = (number: number, content: string): string =>
   String.fromCharCode(number * 8 + 2, content.length) + content;
 
 /** openapi.v2.Document of gnostic: swagger, info (title, version), paths. */
 const BINARY = field(1, '2.0') + field(2, field(1, TITLE) + field(2, GIT_VERSION)) + field(8, '');
 
-/** A document that is no object, and the Content-Type that it goes out with. */
+/** A document that is not an API object, with its Content-Type. */
 export interface DocumentAnswer {
   readonly body: JsonValue;
   readonly encoding: Encoding;
   readonly contentType: string;
 }
 
-/** The document in the encoding that the client accepts. @throws ApiFailure 406 */
+/** Encodes the document as the client accepts it. @throws ApiFailure 406 */
 export function documentAnswer(body: JsonValue, accept: string | undefined): DocumentAnswer {
   const { encoding } = negotiateDocument(accept, plainForm);
   return { body, encoding, contentType: mediaTypeOf(encoding) };

@@ -1,6 +1,8 @@
 import type { RequestInfo, UserInfo } from '../../machinery/request.ts';
 
-/** The part of an Event of audit.k8s.io/v1 that the sandbox fills, at level Metadata, one for each finished request. */
+/**
+ * The fields of an audit.k8s.io/v1 Event that the sandbox sets, at level Metadata. One event per finished request.
+ */
 export interface AuditEvent {
   readonly kind: 'Event';
   readonly apiVersion: 'audit.k8s.io/v1';
@@ -35,7 +37,7 @@ export interface Finished {
   readonly user: UserInfo;
   readonly impersonated: UserInfo | undefined;
   readonly userAgent: string;
-  /** Of the object that was created, which the path does not name. */
+  /** The name of the created object, which the path does not contain. */
   readonly createdName: string;
   readonly code: number;
   readonly annotations: Readonly<Record<string, string>>;

@@ -59,7 +59,7 @@ const refusal = (call: () => unknown) => {
     if (error instanceof ApiFailure) return error.status;
     throw error;
   }
-  throw new Error('nothing was refused');
+  throw new Error('expected an error');
 };
 
 test.each([
@@ -70,7 +70,7 @@ test.each([
   'application/json;as=constructor;v=v1;g=meta.k8s.io',
   'application/json;v=v1',
   'application/json;stream=other',
-])('there is nothing for who only accepts %s', (accept) => {
+])('a client that only accepts %s gets a 406', (accept) => {
   expect(refusal(() => negotiate(accept))).toMatchObject({
     code: 406,
     reason: 'NotAcceptable',
@@ -103,16 +103,16 @@ test.each([
   ['application/yaml', '8080: http\ntrue: x', { 8080: 'http', true: 'x' }],
   ['application/yaml', 'a: &x {b: 1}\nc: *x\nd: {<<: *x}', { a: { b: 1 }, c: { b: 1 }, d: { b: 1 } }],
   ['application/yaml', '', null],
-])('a body of %s is read: %j', (contentType, text, value) => {
+])('a body of %s is parsed: %j', (contentType, text, value) => {
   expect(parseBody(Buffer.from(text), contentType)).toEqual(value);
 });
 
-test('keys that mean something to JavaScript are plain data in YAML too', () => {
+test('keys with a meaning in JavaScript are plain data in YAML', () => {
   const value = parseBody(Buffer.from('__proto__: {a: 1}\nconstructor: x'), 'application/yaml');
   expect(JSON.stringify(value)).toBe('{"__proto__":{"a":1},"constructor":"x"}');
 });
 
-test.each(['text/plain', 'application/x-www-form-urlencoded'])('a body of %s is refused', (contentType) => {
+test.each(['text/plain', 'application/x-www-form-urlencoded'])('a body of %s is rejected', (contentType) => {
   expect(refusal(() => parseBody(Buffer.from('x'), contentType))).toMatchObject({
     code: 415,
     reason: 'UnsupportedMediaType',
@@ -128,7 +128,7 @@ test.each([
   ['application/yaml', 'a: 1\n---\nb: 2'],
   ['application/yaml', 'a: *unknown'],
   ['application/yaml', 'a: .nan'],
-])('a body that is not the %s it claims to be is refused: %j', (contentType, text) => {
+])('a body that is not valid %s is rejected: %j', (contentType, text) => {
   expect(refusal(() => parseBody(Buffer.from(text), contentType))).toMatchObject({
     code: 400,
     reason: 'BadRequest',

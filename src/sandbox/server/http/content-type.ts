@@ -4,13 +4,13 @@ import { parseJson, type JsonValue } from '../../../json/json.ts';
 import { badRequest, notAcceptable, unsupportedMediaType } from '../../machinery/failure.ts';
 import { parseProtobuf } from '../protobuf/parse-protobuf.ts';
 
-/** How an answer is spelt. */
+/** The encoding of an answer. */
 export type Encoding = 'json' | 'yaml';
 
-/** Both versions of meta.k8s.io that a Table or PartialObjectMetadata can be asked for in. */
+/** The versions of meta.k8s.io in which a Table or PartialObjectMetadata is available. */
 export type MetaVersion = 'v1' | 'v1beta1';
 
-/** The form in which a client wants objects. */
+/** The representation of objects that a client asks for. */
 export type Form =
   | { readonly kind: 'object' }
   | { readonly kind: 'table'; readonly version: MetaVersion }
@@ -19,7 +19,10 @@ export type Form =
 
 export type Accepted = Form & { readonly encoding: Encoding };
 
-/** What we write, the preferred first. The API server writes protobuf too; every client that asks for it also takes JSON. */
+/**
+ * The encodings that the sandbox writes, the preferred first. The API server also writes protobuf; every client that
+ * asks for it also accepts JSON.
+ */
 const ENCODINGS = [
   { encoding: 'json', mediaType: 'application/json', streams: true },
   { encoding: 'yaml', mediaType: 'application/yaml', streams: false },
@@ -28,18 +31,17 @@ const ENCODINGS = [
 const MEDIA_TYPES = ENCODINGS.map(({ mediaType }) => mediaType);
 
 /**
- * How to answer a read or a write of objects.
- *
- * @param accept the header; none means JSON
- * @throws ApiFailure 406 when nothing that the client accepts can be had
+ * Negotiates the answer to a read or write of objects.
+ * @param accept the header; JSON if absent
+ * @throws ApiFailure 406 if no accepted encoding is available
  */
 export function negotiate(accept: string | undefined): Accepted {
   return choose(accept, ENCODINGS, formOf) ?? refuse(MEDIA_TYPES);
 }
 
 /**
- * Refuses before anything is done what could not be answered in the end. Built-in kinds have routes that are chosen by media
- * type, and say so in the words of the router.
+ * Rejects, before the request is processed, an Accept header that cannot be satisfied. For built-in kinds the API
+ * server's router does this, with its own message.
  *
  * @throws ApiFailure 406
  */
@@ -55,12 +57,12 @@ export function refuseUnacceptable(
   else negotiate(accept);
 }
 
-/** How to spell a refusal: as asked, but nobody is left without one. */
+/** The encoding of an error; JSON if no accepted encoding is available. */
 export function negotiateRefusal(accept: string | undefined): Encoding {
   return choose(accept, ENCODINGS, formOf)?.encoding ?? 'json';
 }
 
-/** How to answer a watch: only JSON comes in pieces. @throws ApiFailure 406 */
+/** Negotiates the answer to a watch: only JSON can be streamed. @throws ApiFailure 406 */
 export function negotiateWatch(accept: string | undefined): Accepted {
   const streaming = ENCODINGS.filter(({ streams }) => streams);
   return (
@@ -69,9 +71,8 @@ export function negotiateWatch(accept: string | undefined): Accepted {
 }
 
 /**
- * How to answer with a document that is no object.
- *
- * @param formFor the form that parameters of a media type (`as`, `g`, `v`) ask for; undefined when there is no such form
+ * Negotiates the answer with a document that is not an API object.
+ * @param formFor the form for the parameters of a media type (`as`, `g`, `v`); undefined if there is no such form
  * @throws ApiFailure 406
  */
 export function negotiateDocument<F extends object>(
@@ -112,7 +113,7 @@ interface Clause {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** Clauses of an Accept header, the most wanted first; what is not of the form `type/subtype` is passed over. */
+/** The clauses of an Accept header by preference; clauses that are not `type/subtype` are skipped. */
 function parseAccept(header: string): readonly Clause[] {
   return header
     .split(',')
@@ -145,7 +146,7 @@ const FORMS: Readonly<Record<string, Exclude<Form['kind'], 'object'>>> = {
   PartialObjectMetadataList: 'partial-metadata-list',
 };
 
-/** What `as`, `g`, `v` and `stream` ask for; undefined when there is no such thing, which passes the clause over. */
+/** The form for `as`, `g`, `v` and `stream`; undefined if there is none, in which case the clause is skipped. */
 function formOf(parameters: ReadonlyMap<string, string>): Form | undefined {
   const stream = parameters.get('stream') ?? '';
   if (stream !== '' && stream !== 'watch') return undefined;
@@ -158,15 +159,14 @@ function formOf(parameters: ReadonlyMap<string, string>): Form | undefined {
   return version === 'v1' || version === 'v1beta1' ? { kind, version } : undefined;
 }
 
-/** The media type of an encoding, as the Content-Type header of an answer has it. */
+/** The media type of an encoding for the Content-Type header. */
 export const mediaTypeOf = (encoding: Encoding): string => `application/${encoding}`;
 
 /**
- * The body of a request as a value.
- *
- * @param contentType the header; none means JSON
- * @param explain what to tell the client of a body that cannot be read, from what is wrong with it
- * @throws ApiFailure 415 when we do not read this type, 400 when the body is not what its type says
+ * Parses the body of a request.
+ * @param contentType the header; JSON if absent
+ * @param explain makes the client's message from the parse error
+ * @throws ApiFailure 415 if the type is not supported, 400 if the body is malformed
  */
 export function parseBody(
   body: Uint8Array,
@@ -193,11 +193,11 @@ export function parseBody(
   }
 }
 
-/** How the API server says that a body is not what its type says. */
+/** The API server's message for a malformed body. */
 export const noVersionAndKind = (problem: string, encoding: 'json' | 'yaml'): string =>
   `couldn't get version/kind; ${encoding === 'json' ? 'json parse error' : 'error converting YAML to JSON'}: ${problem}`;
 
-/** What bodies may be, in the order in which the API server names them. */
+/** The supported body types, in the order in which the API server lists them. */
 const READABLE = [
   ['application/json', 'json'],
   ['application/yaml', 'yaml'],
@@ -222,10 +222,10 @@ function parsed(parse: () => JsonValue, explain: (problem: string) => string): J
   }
 }
 
-/** As deep as Go's decoder goes. */
+/** The maximum depth of Go's decoder. */
 const MAX_DEPTH = 10_000;
 
-/** @throws SyntaxError when it is not JSON, or when it is nested deeper than the API server takes */
+/** @throws SyntaxError if the text is not JSON or is nested more deeply than the API server accepts */
 function parseShallow(text: string): JsonValue {
   if (text.length > MAX_DEPTH && isTooDeep(text)) throw new SyntaxError('exceeded max depth');
   return parseJson(text);
@@ -243,7 +243,10 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** JSON is YAML, and clients that apply mostly send it: it is read in a fraction of the time. Undefined when it is not JSON. */
+/**
+ * Fast path: JSON is valid YAML, clients that apply mostly send it, and it parses in a fraction of the time.
+ * Undefined if the text is not JSON.
+ */
 function jsonIn(text: string): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined;
   try {
@@ -253,9 +256,9 @@ function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-/** @throws Error when it is not one YAML document that JSON could say */
+/** @throws Error if the text is not a single YAML document with a JSON equivalent */
 function parseYaml(text: string): JsonValue {
-  // As in JSON, the last of two equal keys wins; integers come as bigints, so that long ones keep their value.
+  // As in JSON, the last of two equal keys wins. Integers are parsed as bigints, so that long ones are exact.
   const document = parseDocument(text, { merge: true, uniqueKeys: false, intAsBigInt: true });
   const [problem] = document.errors;
   if (problem !== undefined) throw problem;
@@ -264,7 +267,7 @@ function parseYaml(text: string): JsonValue {
 
 function ofYaml(value: unknown): JsonValue {
   if (value instanceof Map) {
-    // Every scalar key becomes text, as it does in the API server.
+    // Every scalar key becomes a string, as in the API server.
     return Object.fromEntries([...value].map(([key, item]) => [String(key), ofYaml(item)]));
   }
   if (Array.isArray(value)) return value.map(ofYaml);
@@ -275,7 +278,7 @@ function ofYaml(value: unknown): JsonValue {
   throw new Error(`JSON has no such ${typeof value}`);
 }
 
-/** As in JSON: an int64 keeps its value, what is larger is a double. */
+/** As in JSON: an int64 stays exact; a larger number becomes a double. */
 function ofInteger(value: bigint): JsonValue {
   const number = Number(value);
   if (!Number.isSafeInteger(number) && BigInt.asIntN(64, value) === value) return value;

@@ -23,13 +23,13 @@ export interface HandlerDeps {
   readonly api: Api;
   readonly authenticate: (headers: RequestHeaders) => UserInfo;
   readonly authorizer: Authorizer;
-  /** Undefined when nobody wants to know. */
+  /** Undefined if auditing is off. */
   readonly audit: ((event: AuditEvent) => void) | undefined;
-  /** Told of what should not have happened. */
+  /** Called with internal errors. */
   readonly onError: (error: unknown) => void;
 }
 
-/** What is known of a request while it is answered, for the audit log. */
+/** Facts about a request that the audit log needs. */
 interface Trail {
   user: UserInfo;
   impersonated: UserInfo | undefined;
@@ -38,7 +38,7 @@ interface Trail {
   readonly warnings: Set<string>;
 }
 
-/** One HTTP request, from authentication to the audit log. */
+/** Handles one HTTP request, from authentication to the audit log. */
 export function createHandler(
   deps: HandlerDeps,
 ): (request: IncomingMessage, response: ServerResponse) => void {
@@ -138,7 +138,7 @@ async function deliver(
   send(response, render(result, { accept: request.accept, query: request.query, now: clock() }));
 }
 
-/** Everything that is no resource: health, version, discovery, OpenAPI. */
+/** Paths other than resources: health, version, discovery, OpenAPI. */
 function answerPath(
   deps: HandlerDeps,
   method: string,
@@ -158,14 +158,14 @@ function answerPath(
   }
   const found =
     discoveryAnswer(path, accept, deps.api.registry) ?? openApiAnswer(path, accept, deps.api.registry);
-  const isResource = /^\/(?:api|apis\/[^/]+)\/[^/]+\/[^/]/.test(path); // with a method that no resource has
+  const isResource = /^\/(?:api|apis\/[^/]+)\/[^/]+\/[^/]/.test(path); // with a method that no resource supports
   if (isResource || (found !== undefined && method !== 'GET' && method !== 'HEAD')) throw methodNotAllowed();
   if (found === undefined) throw new NoSuchPath();
   const { body, encoding, contentType } = found;
   send(response, { code: 200, ...spelt(jsonText(body), encoding), contentType });
 }
 
-/** RFC 7234: code, agent and the text as a quoted string. Characters that no header takes are left out. */
+/** RFC 7234: code, agent and the text as a quoted string. Characters that headers do not allow are dropped. */
 function warn(response: ServerResponse, { warnings }: Trail): void {
   if (warnings.size === 0 || response.headersSent) return;
   const lines = [...warnings].map(
@@ -198,12 +198,12 @@ function refuse(
   send(response, { code: status.code, ...spelt(statusText(status), negotiateRefusal(accept)) });
 }
 
-/** As much as kube-apiserver takes, in bytes. */
+/** The limit of kube-apiserver, in bytes. */
 const LIMIT = 3 * 1024 * 1024;
 
-/** The whole body. @throws ApiFailure 413 when it is larger than the API server takes */
+/** The whole body. @throws ApiFailure 413 if it is larger than kube-apiserver accepts */
 export function readBody(request: IncomingMessage): Promise<Uint8Array> {
-  // Events are a good deal cheaper than the stream's iterator, and most bodies are one chunk.
+  // Events are much cheaper than the stream's iterator, and most bodies are one chunk.
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

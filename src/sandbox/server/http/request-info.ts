@@ -1,11 +1,11 @@
 import type { RequestInfo, ResourceVerb } from '../../machinery/request.ts';
 
-/** Parts below `/namespaces/<name>/` that belong to the Namespace itself and are no resources in it. */
+/** Parts below `/namespaces/<name>/` that are subresources of the Namespace, not resources in it. */
 const NAMESPACE_SUBRESOURCES = new Set(['status', 'finalize']);
 
 /**
- * What a request is for, from its method, path and query alone: the rules of k8s.io/apiserver/pkg/endpoints/request
- * (requestinfo.go), on which authorisation and audit rest.
+ * Parses method, path and query by the rules of k8s.io/apiserver/pkg/endpoints/request (requestinfo.go).
+ * Authorisation and audit depend on the result.
  */
 export function requestInfoOf(method: string, path: string, query: URLSearchParams): RequestInfo {
   const parts = path
@@ -49,7 +49,7 @@ export function requestInfoOf(method: string, path: string, query: URLSearchPara
     const isWatch = deprecatedWatch || isTrue(query.get('watch'));
     const verb = verbOf(method, what.name !== undefined, isWatch);
     if (what.resource === '' || verb === undefined) return { kind: 'path', verb: method.toLowerCase(), path };
-    // A collection narrowed to one name is authorised as that name.
+    // A collection request with a field selector for one name is authorised for that name.
     const selected = what.name ?? nameInFieldSelector(query.get('fieldSelector'));
     return {
       kind: 'resource',
@@ -69,7 +69,7 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // a stray percent sign finds no object, and that is answer enough
+    return part; // invalid percent-encoding: no object has such a name
   }
 }
 

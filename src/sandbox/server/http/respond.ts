@@ -24,7 +24,7 @@ export interface Rendering {
   readonly now: Date;
 }
 
-/** A whole answer, all but a watch: code, content type and text. @throws ApiFailure 406 */
+/** Renders an answer other than a watch: code, content type and text. @throws ApiFailure 406 */
 export function render(
   answer: Exclude<Answer, { kind: 'watch' }>,
   { accept, query, now }: Rendering,
@@ -48,7 +48,7 @@ export const spelt = (json: string, encoding: Encoding) => ({
   text: encoding === 'json' ? json : yamlOf(json),
 });
 
-/** As the API server, a success has no code on the wire. */
+/** As in the API server, a success has no code on the wire. */
 export function statusText(status: Status): string {
   const { code, ...rest } = status;
   return jsonText(status.status === 'Success' ? rest : { ...rest, code });
@@ -89,7 +89,7 @@ function listText(page: Page, type: ResourceType, form: Form, query: URLSearchPa
   }
 }
 
-/** Put together from the texts of the items, which are kept: a list of thousands costs no more than its bytes. */
+/** Concatenates the memoised texts of the items, so that a list of thousands costs little more than its bytes. */
 function objectsText(items: readonly ApiObject[], type: ResourceType, meta: ListMeta): string {
   const head = jsonText({ kind: type.listKind, apiVersion: apiVersionOf(type), metadata: meta });
   const texts = items.map(type.custom ? textOf : itemTextOf);
@@ -120,7 +120,7 @@ function table(
   });
 }
 
-/** The text of an object in a watch, in the form that was asked for. */
+/** The text of an object in a watch event, in the requested form. */
 export function watchedText(
   object: ApiObject,
   type: ResourceType,
@@ -138,7 +138,7 @@ export function watchedText(
   }
 }
 
-/** What a BOOKMARK carries: nothing but a resourceVersion. */
+/** The object of a BOOKMARK: only a resourceVersion. */
 export function bookmarkObject(type: ResourceType, revision: number, endsInitialEvents: boolean): ApiObject {
   const empty: ApiObject = { kind: type.kind, apiVersion: apiVersionOf(type), metadata: {} };
   return withMeta(empty, {

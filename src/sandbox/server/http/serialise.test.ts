@@ -10,33 +10,33 @@ const object = ofJson({
   data: { big: 9007199254740993n },
 });
 
-test('the text says what the object says, kind and apiVersion first', () => {
+test('the text contains the whole object, with kind and apiVersion first', () => {
   expect(parseJson(textOf(object))).toEqual(toJson(object));
   expect(textOf(object)).toMatch(/^\{"kind":"ConfigMap","apiVersion":"v1",/);
 });
 
-test('an item of a list is the object without kind and apiVersion', () => {
+test('a list item is the object without kind and apiVersion', () => {
   expect(parseJson(itemTextOf(object))).toEqual({ metadata: object.metadata, data: toJson(object).data });
 });
 
-test('the text of a new object is not that of the one that it was made of', () => {
+test('the text of a derived object is not that of the original', () => {
   const renamed = { ...object, metadata: { name: 'other' } };
   expect(textOf(object)).not.toBe(textOf(renamed));
 });
 
-test('keys are in order and items of lists are not indented', () => {
+test('keys are sorted and list items are not indented', () => {
   expect(yamlOf('{"b":[{"d":1,"c":2}],"a":{}}')).toBe('a: {}\nb:\n- c: 2\n  d: 1\n');
 });
 
-test('a long integer keeps its value', () => {
+test('a long integer stays exact', () => {
   expect(yamlOf('{"size":9223372036854775807}')).toBe('size: 9223372036854775807\n');
 });
 
-test('text that an older parser would take for a boolean or a number is quoted', () => {
+test('a string that an older parser would read as a boolean or number is quoted', () => {
   expect(yamlOf('{"a":"yes","b":"1","c":"null"}')).toBe('a: "yes"\nb: "1"\nc: "null"\n');
 });
 
-test('long text stays in one line, and equal values stay apart', () => {
+test('a long string stays on one line, and equal values do not become anchors', () => {
   const text = 'word '.repeat(40).trim();
   expect(yamlOf(JSON.stringify({ a: text, b: [1], c: [1] }))).toBe(`a: ${text}\nb:\n- 1\nc:\n- 1\n`);
 });

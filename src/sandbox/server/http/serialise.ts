@@ -2,16 +2,18 @@ import { stringifyJson, parseJson } from '../../../json/json.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import { stringify } from 'yaml';
 
-/** The object as JSON text, made of what is kept: one that a hundred watchers see is written once. */
+/**
+ * The object as JSON text. The members are memoised: an object that a hundred watchers receive is serialised once.
+ */
 export const textOf = (object: ApiObject): string =>
   `{"kind":${JSON.stringify(object.kind)},"apiVersion":${JSON.stringify(object.apiVersion)},${membersOf(object)}}`;
 
-/** The same without apiVersion and kind: lists of built-in kinds do not repeat them in each item. */
+/** The same without apiVersion and kind, which lists of built-in kinds do not repeat. */
 export const itemTextOf = (object: ApiObject): string => `{${membersOf(object)}}`;
 
 const texts = new WeakMap<ApiObject, string>();
 
-/** All members but apiVersion and kind, without the braces. Kept as long as the object. */
+/** All members except apiVersion and kind, without braces. Memoised by object. */
 function membersOf(object: ApiObject): string {
   const known = texts.get(object);
   if (known !== undefined) return known;
@@ -20,7 +22,7 @@ function membersOf(object: ApiObject): string {
   return text;
 }
 
-/** JSON.stringify is several times faster without a replacer, and refuses bigints rather than lose them. */
+/** JSON.stringify without a replacer is several times faster, but throws on bigints. */
 export function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -30,8 +32,8 @@ export function jsonText(value: unknown): string {
 }
 
 /**
- * JSON text as YAML, in the API server's way: keys in order, list items not indented, text that older parsers would take for
- * something else in quotes. Long integers keep their value.
+ * JSON text as YAML in the API server's style: sorted keys, list items not indented, ambiguous strings quoted. Long
+ * integers stay exact.
  */
 export const yamlOf = (json: string): string =>
   stringify(parseJson(json), {

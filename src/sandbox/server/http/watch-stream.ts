@@ -5,10 +5,10 @@ import type { Answer, WatchEvent } from '../pipeline/answer.ts';
 import type { Rendering } from './respond.ts';
 import { bookmarkObject, statusText, watchedText } from './respond.ts';
 
-/** Bytes. A client that does not read is cut off when more than this waits for it: its events must not fill the memory. */
+/** Bytes. A slow client is disconnected above this backlog, because its events must not fill the memory. */
 const BACKLOG_LIMIT = 64 * 1024 * 1024;
 
-/** Writes events as they happen, a JSON object a line; resolves when the watch is over. */
+/** Writes events as they happen, one JSON object per line; resolves at the end of the watch. */
 export function streamWatch(
   response: ServerResponse,
   { type, timeoutMs, follow }: Extract<Answer, { kind: 'watch' }>,
@@ -52,9 +52,9 @@ export function streamWatch(
     response.once('close', end);
     stop = follow((event) => {
       if (over.signal.aborted) return;
-      // What happens at the same time goes out as one: encrypting and sending costs more than all else.
+      // Send simultaneous events together: encryption and system calls dominate the cost.
       if (lines.push(text(event)) === 1) setImmediate(flush);
     }, end);
-    if (over.signal.aborted) stop(); // it ended before we knew how to stop it
+    if (over.signal.aborted) stop(); // the watch ended before `stop` was known
   });
 }

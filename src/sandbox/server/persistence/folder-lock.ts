@@ -1,14 +1,17 @@
 import { readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Folders that this process holds: a lock file with our own pid but not in here is left over, e.g. from the last run in a container. */
+/**
+ * Folders that this process holds. A lock file with our own pid that is missing here is stale, e.g. from the last run
+ * of a container.
+ */
 const held = new Set<string>();
 
 /**
- * Keeps a folder for this process, by a file `lock` that holds its pid. The lock of a process that is gone is taken over.
- * Returns how to let go.
+ * Locks a folder for this process with a file `lock` that holds its pid. The lock of a dead process is taken over.
+ * Returns a function that releases the lock.
  *
- * @throws Error when a running process holds it
+ * @throws Error if a running process holds it
  */
 export function lockFolder(folder: string): () => void {
   const real = realpathSync(folder);
@@ -20,7 +23,7 @@ export function lockFolder(folder: string): () => void {
       throw new Error(inUse(folder, owner, file));
     }
     rmSync(file, { force: true });
-    // Another process may have been quicker at taking it over.
+    // Another process may have taken it over first.
     if (!tryWrite(file)) throw new Error(inUse(folder, readPid(file), file));
   }
   held.add(real);
@@ -59,7 +62,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return codeOf(error) === 'EPERM'; // it runs, as another user
+    return codeOf(error) === 'EPERM'; // the process exists, but belongs to another user
   }
 }
 

@@ -5,8 +5,8 @@ import { keyOf, type Place, type StoredEvent } from '../../machinery/storage/sto
 import type { StorageContent } from '../../machinery/storage/storage.ts';
 
 /**
- * Two files of JSON lines. The snapshot: a line that says what it is and of which revision, then one for each object. The log:
- * a line for each write since. Writes that the snapshot has already are in the log too if a crash came between the two.
+ * Two files of JSON lines. The snapshot has a header line with format and revision, then one line per object. The log
+ * has one line per later write. After a crash between the two, the log may repeat writes that the snapshot contains.
  */
 const FORMAT = 'gatehouse-sandbox/1';
 
@@ -29,7 +29,7 @@ export function* snapshotLines(
 export function logLine(place: Place, { type, revision, object }: StoredEvent): string {
   const { apiVersion, kind, metadata } = object;
   const { namespace, name } = metadata;
-  // Of what is deleted, the key is enough.
+  // A deletion needs only the key.
   const shown = type === 'DELETED' ? { apiVersion, kind, metadata: { namespace, name } } : object;
   return `${stringifyJson({ revision, type, ...placeOf(place), object: shown })}\n`;
 }
@@ -37,10 +37,9 @@ export function logLine(place: Place, { type, revision, object }: StoredEvent): 
 const placeOf = ({ group, resource }: Place) => ({ group, resource });
 
 /**
- * What the two files hold together; undefined when there are none.
- *
- * @throws Error that names file and line when one of them is damaged. The last line of the log may be torn: the write was under
- * way when the process ended, and nobody was told that it succeeded.
+ * The content of both files; undefined if they do not exist.
+ * @throws Error with file and line if a file is damaged. The last line of the log may be torn: the process ended
+ *   during the write, and no client was told that it succeeded.
  */
 export function readFiles(snapshot: string, log: string): StorageContent | undefined {
   const whole = readLines(snapshot, { torn: 'refused' });
@@ -77,7 +76,7 @@ interface Line {
   readonly value: JsonObject;
 }
 
-/** Undefined when there is no such file. */
+/** Undefined if the file does not exist. */
 function readLines(
   file: string,
   { torn }: { readonly torn: 'ignored' | 'refused' },
@@ -114,7 +113,7 @@ function parseLine(file: string, number: number, text: string): JsonObject {
   throw damaged({ file, number }, 'it is not a JSON object');
 }
 
-/** What `read` makes of a line; its errors say where. */
+/** Parses a line; errors name the file and line. */
 function at<Value>(line: Line, read: (value: JsonObject) => Value): Value {
   try {
     return read(line.value);
@@ -132,10 +131,10 @@ const damaged = ({ file, number }: Pick<Line, 'file' | 'number'>, why: string, c
 function revisionOf(header: JsonObject, objects: number): number {
   const format = ownValue(header, 'format');
   const revision = ownValue(header, 'revision');
-  if (format !== FORMAT) throw new Error(`it does not say that it is ${FORMAT}`);
+  if (format !== FORMAT) throw new Error(`the header does not name the format ${FORMAT}`);
   if (!isRevision(revision)) throw new Error('revision is not a number');
   if (ownValue(header, 'objects') !== objects)
-    throw new Error(`${objects} objects follow, not as many as it says`);
+    throw new Error(`the number of objects is ${objects}, which differs from the header`);
   return revision;
 }
 

@@ -40,18 +40,18 @@ function open(): { readonly storage: Storage; readonly close: () => void } {
   return { storage, ...persistence.attach(storage) };
 }
 
-/** As if the process had been killed: nothing is saved any more, and the lock stays behind with the pid of nobody. */
+/** Simulates a killed process: nothing more is saved, and the lock stays behind with the pid of a dead process. */
 function crash(close: () => void): void {
   const files = ['snapshot.jsonl', 'log.jsonl'].map((name) => join(folder, name));
   const contents = files.map((file) => readFileSync(file));
   close();
   for (const [index, content] of contents.entries()) writeFileSync(files[index] ?? '', content);
-  writeFileSync(join(folder, 'lock'), '4194999\n'); // above the highest pid that Linux gives
+  writeFileSync(join(folder, 'lock'), '4194999\n'); // above the highest pid on Linux
 }
 
 const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';
 
-describe('what was written', () => {
+describe('written objects', () => {
   test.each([
     [
       'an orderly end',
@@ -60,7 +60,7 @@ describe('what was written', () => {
       },
     ],
     ['a crash', crash],
-  ])('is there again after %s, and the counter goes on', (_how, end) => {
+  ])('are restored after %s, and the counter continues', (_how, end) => {
     const first = open();
     const kept = first.storage.create(
       WIDGETS,
@@ -80,7 +80,7 @@ describe('what was written', () => {
     second.close();
   });
 
-  test('is there again after any writes, crashes and ends', () => {
+  test('are restored after any sequence of writes, crashes and clean ends', () => {
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ name: fc.constantFrom('a', 'b', 'c'), remove: fc.boolean() }) },
       { weight: 1, arbitrary: fc.constantFrom('crash' as const, 'close' as const) },
@@ -110,7 +110,7 @@ describe('what was written', () => {
     );
   });
 
-  test('goes from the log to the snapshot when the log is long', () => {
+  test('move from the log to the snapshot when the log is long', () => {
     const { storage, close } = open();
     let object = storage.create(WIDGETS, widget('busy'));
     for (let count = 0; count < 10_000; count += 1)
@@ -123,7 +123,7 @@ describe('what was written', () => {
     again.close();
   });
 
-  test('can be read by its owner alone', () => {
+  test('can be read by the owner only', () => {
     const { close } = open();
     for (const file of ['snapshot.jsonl', 'log.jsonl', 'lock']) {
       expect(statSync(join(folder, file)).mode & 0o077).toBe(0);
@@ -136,7 +136,7 @@ describe('a damaged file', () => {
   const log = () => join(folder, 'log.jsonl');
   const snapshot = () => join(folder, 'snapshot.jsonl');
 
-  /** A folder with a snapshot of one object and a log of two writes. */
+  /** Prepares a folder with a snapshot of one object and a log of two writes. */
   function prepare(): void {
     const first = open();
     first.storage.create(WIDGETS, widget('a'));
@@ -147,7 +147,7 @@ describe('a damaged file', () => {
     crash(second.close);
   }
 
-  test('a torn last line of the log is the write that nobody was told of', () => {
+  test('a torn last line of the log is dropped, because no client was told that the write succeeded', () => {
     prepare();
     appendFileSync(log(), '{"revision":5,"ty');
     const { storage, close } = open();
@@ -160,7 +160,7 @@ describe('a damaged file', () => {
     again.close();
   });
 
-  test('writes that both the snapshot and the log have count once', () => {
+  test('writes in both the snapshot and the log count once', () => {
     const first = open();
     first.storage.create(WIDGETS, widget('a'));
     const entries = readFileSync(log());
@@ -239,14 +239,14 @@ describe('a damaged file', () => {
       },
       /snapshot\.jsonl:1 .* gatehouse-sandbox/,
     ],
-  ])('%s is an error that says where, and leaves the folder free', (_what, spoil, message) => {
+  ])('%s is an error that names the place and releases the folder', (_what, spoil, message) => {
     prepare();
     spoil();
     expect(() => openPersistence(folder)).toThrow(message);
     expect(existsSync(join(folder, 'lock'))).toBe(false);
   });
 
-  test('a disk that fails once costs nothing: the next write saves everything', () => {
+  test('a temporary disk failure loses nothing: the next write saves everything', () => {
     const errors: unknown[] = [];
     const persistence = openPersistence(folder);
     const storage = createStorage({
@@ -254,7 +254,7 @@ describe('a damaged file', () => {
       onWatcherError: (error) => errors.push(error),
     });
     const { close } = persistence.attach(storage);
-    // What cannot be written as JSON stands for the failing disk.
+    // A value that cannot be serialised simulates a failing disk.
     const broken = Object.assign(widget('x'), {
       spec: {
         toJSON: () => {
@@ -274,7 +274,7 @@ describe('a damaged file', () => {
 });
 
 describe('the lock', () => {
-  test('keeps a second sandbox out, and names the process', () => {
+  test('rejects a second sandbox and names the process', () => {
     const { close } = open();
     expect(() => openPersistence(folder)).toThrow(
       new RegExp(`is in use by process ${process.pid}: stop that`),
@@ -283,7 +283,7 @@ describe('the lock', () => {
     open().close();
   });
 
-  test('keeps out while another process runs', () => {
+  test('holds while another process runs', () => {
     writeFileSync(join(folder, 'lock'), `${process.ppid}\n`);
     expect(() => openPersistence(folder)).toThrow(`is in use by process ${process.ppid}`);
   });

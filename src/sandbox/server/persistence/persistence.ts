@@ -5,27 +5,28 @@ import { idOf, logLine, readFiles, snapshotLines } from './persisted-files.ts';
 import type { StorageContent } from '../../machinery/storage/storage.ts';
 import type { Storage } from '../../machinery/storage/stored.ts';
 
-/** With fewer writes than this, a log is quicker to read than a snapshot is to write. */
+/** Below this number of writes, reading a log is faster than writing a snapshot. */
 const SHORT_LOG = 10_000;
 
 export interface Persistence {
   /** For `createStorage`. */
   readonly initial: StorageContent;
   /**
-   * Keeps every write from now on. To be called before the first one; an error of the disk reaches the storage's
-   * `onWatcherError`, and the next write tries to save everything anew. `close` saves a snapshot and lets go of the folder.
+   * Persists every write from now on; call it before the first write. Disk errors reach the storage's
+   * `onWatcherError`, and the next write tries to save everything again. `close` saves a snapshot and releases the
+   * folder.
    */
   readonly attach: (storage: Storage) => { readonly close: () => void };
 }
 
 /**
- * Opens the folder, making it if need be, and holds it until `close`. A write is with the operating system when the call that
- * made it returns: it survives the end of the process, but perhaps not of the machine.
+ * Opens the folder, creating it if necessary, and holds it until `close`. A write is passed to the operating system
+ * before the call returns: it survives the end of the process, but not necessarily a crash of the machine.
  *
- * @throws Error when another sandbox uses the folder, or a file in it is damaged
+ * @throws Error if another sandbox uses the folder, or a file in it is damaged
  */
 export function openPersistence(folder: string): Persistence {
-  mkdirSync(folder, { recursive: true, mode: 0o700 }); // there will be Secrets in it
+  mkdirSync(folder, { recursive: true, mode: 0o700 }); // it will contain Secrets
   const unlock = lockFolder(folder);
   const [snapshot, log] = [join(folder, 'snapshot.jsonl'), join(folder, 'log.jsonl')];
   try {
@@ -34,8 +35,8 @@ export function openPersistence(folder: string): Persistence {
       initial,
       attach: (storage) => {
         if (storage.revision() !== initial.revision)
-          throw new Error('something was written before persistence began');
-        // A fresh snapshot also rids the log of a torn line.
+          throw new Error('the storage was written to before persistence was attached');
+        // A new snapshot also removes a torn line from the log.
         return keep({ storage, initial, snapshot, log, unlock });
       },
     };
@@ -57,7 +58,7 @@ function keep({ storage, initial, snapshot, log, unlock }: Kept): { readonly clo
   const objects = new Map(initial.objects.map((stored) => [idOf(stored.place, stored.object), stored]));
   const logFile = openSync(log, 'a', 0o600);
   let logged = 0;
-  let complete = true; // whether snapshot and log together hold everything
+  let complete = true; // whether snapshot and log together are complete
   let saved = initial.revision;
 
   const save = () => {
@@ -96,7 +97,7 @@ function keep({ storage, initial, snapshot, log, unlock }: Kept): { readonly clo
   };
 }
 
-/** A reader finds the old file or the new one, whole, whenever the machine stops. */
+/** Replaces a file atomically, even if the machine crashes. */
 function replaceFile(file: string, lines: Iterable<string>): void {
   const draft = `${file}.new`;
   const descriptor = openSync(draft, 'w', 0o600);
@@ -109,13 +110,13 @@ function replaceFile(file: string, lines: Iterable<string>): void {
   renameSync(draft, file);
   const folder = openSync(dirname(file), 'r');
   try {
-    fsyncSync(folder); // without it, the new name may be lost though the data is there
+    fsyncSync(folder); // without it, the rename may be lost although the data is on disk
   } finally {
     closeSync(folder);
   }
 }
 
-/** The same text in fewer pieces of about `size` characters, as each costs a system call. */
+/** The same text in fewer chunks of about `size` characters, because each write is a system call. */
 function* chunked(lines: Iterable<string>, size: number): Iterable<string> {
   let chunk = '';
   for (const line of lines) {
@@ -127,7 +128,7 @@ function* chunked(lines: Iterable<string>, size: number): Iterable<string> {
   yield chunk;
 }
 
-/** A single write may take only a part, on a disk that is nearly full. */
+/** A single write may be partial if the disk is nearly full. */
 function writeWhole(descriptor: number, text: string): void {
   const bytes = Buffer.from(text);
   let done = 0;

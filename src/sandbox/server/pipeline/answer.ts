@@ -3,7 +3,7 @@ import type { Status } from '../../machinery/failure.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import type { Page } from '../../machinery/storage/stored.ts';
 
-/** What a request is answered with, before it is put into the form that the client accepts. */
+/** The result of a request, before it is rendered in the form that the client accepts. */
 export type Answer =
   | {
       readonly kind: 'object';
@@ -20,13 +20,13 @@ export type Answer =
       readonly follow: Follow;
     };
 
-/** One event of a watch, in the version that the client asked for. */
+/** An event of a watch, in the version that the client asked for. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: ApiObject }
   | { readonly type: 'BOOKMARK'; readonly revision: number; readonly endsInitialEvents: boolean }
   | { readonly type: 'ERROR'; readonly status: Status };
 
-/** Starts to deliver events and returns how to stop; `end` is called when nothing more will come. */
+/** Starts to deliver events and returns a function that stops it; `end` is called when no more events follow. */
 export type Follow = (send: (event: WatchEvent) => void, end: () => void) => () => void;
 
 export const objectAnswer = (type: ResourceType, object: ApiObject, code: 200 | 201 | 202 = 200): Answer => ({
@@ -36,7 +36,7 @@ export const objectAnswer = (type: ResourceType, object: ApiObject, code: 200 | 
   object,
 });
 
-/** What a deletion is answered with when nothing is left of the object. */
+/** The answer to a deletion that removed the object. */
 export function deletedAnswer({ group, resource }: ResourceType, { metadata }: ApiObject): Answer {
   return {
     kind: 'status',

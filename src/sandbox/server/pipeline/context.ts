@@ -5,7 +5,7 @@ import type { ResourceRegistry } from '../../machinery/resource-type.ts';
 import type { Storage } from '../../machinery/storage/stored.ts';
 import type { Admission } from '../../machinery/webhooks/admission.ts';
 
-/** What the pipeline works with; one for the life of a sandbox. */
+/** The dependencies of the request pipeline, created once per sandbox. */
 export interface Api {
   readonly registry: ResourceRegistry;
   readonly storage: Storage;
@@ -15,13 +15,13 @@ export interface Api {
   readonly newUid: () => string;
   /** Five characters for generateName. */
   readonly newSuffix: () => string;
-  /** A token for a ServiceAccount, good for so many seconds. */
+  /** A token for a ServiceAccount, valid for this many seconds. */
   readonly issueToken: (namespace: string, name: string, uid: string, seconds: number) => string;
   readonly authorize: (
     user: UserInfo,
     info: ResourceRequest,
   ) => { readonly allowed: boolean; readonly reason: string };
-  /** Why this user may not write this RBAC object; undefined when they may. */
+  /** Why the user may not write this RBAC object; undefined if the write is allowed. */
   readonly escalationProblem: (
     user: UserInfo,
     object: ApiObject,
@@ -29,7 +29,7 @@ export interface Api {
   ) => string | undefined;
 }
 
-/** One request on its way. */
+/** A request in progress. */
 export interface ApiRequest {
   readonly method: string;
   readonly info: RequestInfo;

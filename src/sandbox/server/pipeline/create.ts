@@ -22,7 +22,7 @@ import { refuseWithoutNamespace } from './namespace-lifecycle.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
 import { resetFields } from '../../machinery/objects/subresources.ts';
 
-/** How often a generated name may be taken before the client hears of it (rest.CreateWithGenerateName retries as often). */
+/** How many names are tried before a generated name is rejected (as in rest.CreateWithGenerateName). */
 const NAME_ATTEMPTS = 8;
 
 /** POST to a collection. */
@@ -48,7 +48,7 @@ export async function create(
   return objectAnswer(type, await createObject(api, request, type, recorded, options), 201);
 }
 
-/** The new object with its first managed fields. */
+/** Records the managed fields of a new object. */
 export const recordCreation = (
   api: Pick<Api, 'now'>,
   request: ApiRequest,
@@ -68,13 +68,12 @@ export const recordCreation = (
     now: timestamp(api.now()),
   });
 
-/** Go has these in every object of a kind that knows them, so that nobody sets them. */
+/** Go writes these fields in every object of a kind that has them, so they have no manager. */
 const BLANK_STRUCTS = { spec: {}, status: {} };
 
 /**
- * What a PUT or an apply makes of an object that is not there. The body's resourceVersion has nothing to be compared with.
- *
- * @throws ApiFailure 403 when the user may not create, and whatever refuses a creation
+ * Creates an object for a PUT or an apply of a missing object. The body's resourceVersion is ignored.
+ * @throws ApiFailure 403 if the user may not create, and every error of a creation
  */
 export async function createInstead(
   api: Api,
@@ -90,7 +89,7 @@ export async function createInstead(
   return await createObject(api, request, type, wanted, options);
 }
 
-/** Admission, validation and storage of a new object whose managed fields are recorded. */
+/** Admits, validates and stores a new object whose managed fields are recorded. */
 export async function createObject(
   api: Api,
   request: ApiRequest,
@@ -130,26 +129,26 @@ export async function createObject(
     if (isVersion(mutated.metadata.resourceVersion)) {
       throw new ApiFailure(500, '', 'resourceVersion should not be set on objects to be created');
     }
-    refuseWithoutNamespace(api, type, stored); // it may have gone while webhooks were asked
+    refuseWithoutNamespace(api, type, stored); // the namespace may have been deleted during the webhook calls
     if (taken?.metadata.deletionTimestamp !== undefined) throw stillBeingDeleted(type, taken);
     const written = api.storage.create(placeOf(type), stored);
-    if (stored === prepared) return written; // whose text watches and lists need too
-    // As k8s.io/apiserver storage/etcd3: the answer is what was stored, converted back, and not what was sent.
+    if (stored === prepared) return written; // watches and lists need the same text
+    // As in k8s.io/apiserver storage/etcd3: the answer is the stored object converted back, not the sent object.
     const [shown = written] = await api.convert([written], type);
     return shown;
   }
 }
 
-/** What is no version, or 0, counts as none. */
+/** An invalid version, or 0, counts as absent. */
 const isVersion = (version = ''): boolean => /^\d+$/.test(version) && Number(version) > 0;
 
-/** The name is not free before the last finalizer has gone. */
+/** The name is taken until the last finalizer is removed. */
 function stillBeingDeleted(type: ResourceType, { metadata: { name = '' } }: ApiObject): ApiFailure {
   const { code, reason = '', message = '', details } = alreadyExists(type, name).status;
   return new ApiFailure(code, reason, `object is being deleted: ${message}`, details);
 }
 
-/** What the API server sets itself, whatever the client said (rest.BeforeCreate). */
+/** Sets the fields that belong to the API server, whatever the client sent (rest.BeforeCreate). */
 function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject {
   const { name = '', generateName = '' } = object.metadata;
   const filled = withMeta(type.hasStatus ? withStatusOf(object, undefined) : object, {
@@ -163,7 +162,7 @@ function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject 
   return withGeneration(type.strategy.prepareForCreate(filled), undefined, type);
 }
 
-/** The object in the namespace of the request's path. @throws ApiFailure 400 when it says that it is in another one */
+/** Puts the object into the namespace of the path. @throws ApiFailure 400 if the object names another one */
 export function inNamespace(object: ApiObject, namespace: string, type: ResourceType): ApiObject {
   const { namespace: own = '' } = object.metadata;
   if (!type.namespaced) return own === '' ? object : withMeta(object, { namespace: undefined });
@@ -173,11 +172,11 @@ export function inNamespace(object: ApiObject, namespace: string, type: Resource
   return own === '' ? withMeta(object, { namespace }) : object;
 }
 
-/** Who a write is recorded for: as asked, or the first part of the User-Agent. */
+/** The manager of a write: as requested, or the first part of the User-Agent. */
 export const managerOf = ({ fieldManager }: WriteOptions, { userAgent }: ApiRequest): string =>
   fieldManager === '' ? (userAgent.split('/', 1)[0] ?? '').slice(0, 128) : fieldManager;
 
-/** What webhooks are told of the options; a patch has those of the creation or update that it amounts to. */
+/** The options that webhooks receive; a patch has those of the resulting create or update. */
 export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions', options: WriteOptions): JsonObject {
   return {
     kind,
@@ -188,7 +187,7 @@ export function optionsJson(kind: 'CreateOptions' | 'UpdateOptions', options: Wr
   };
 }
 
-/** @throws ApiFailure 403 when an RBAC object would grant what the user does not have */
+/** @throws ApiFailure 403 if an RBAC object would grant permissions that the user does not have */
 export function refuseEscalation(
   api: Api,
   request: ApiRequest,
@@ -201,7 +200,7 @@ export function refuseEscalation(
   if (problem !== undefined) throw forbidden(type, object.metadata.name ?? '', problem);
 }
 
-/** The version in which objects of this resource are kept. */
+/** The storage version of this resource. */
 export function storedType(api: Api, type: ResourceType): ResourceType {
   return type.version === type.storageVersion
     ? type

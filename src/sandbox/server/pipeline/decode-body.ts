@@ -3,9 +3,9 @@ import { noVersionAndKind, parseBody } from '../http/content-type.ts';
 import type { ApiRequest } from './context.ts';
 
 /**
- * The body of a request that is to hold an object of this kind.
- *
- * @throws ApiFailure 415, or 400 when it cannot be read, in the words of transformDecodeError (k8s.io/apiserver/pkg/endpoints/handlers)
+ * The body of a request, which must hold an object of this kind.
+ * @throws ApiFailure 415, or 400 if it is malformed, in the words of transformDecodeError
+ *   (k8s.io/apiserver/pkg/endpoints/handlers)
  */
 export function objectBody(
   { body, contentType }: Pick<ApiRequest, 'body' | 'contentType'>,
@@ -19,10 +19,10 @@ export function objectBody(
   );
 }
 
-/** As much of a body as a message shows, in bytes. */
+/** The number of bytes of a body in a message. */
 const SHOWN = 30;
 
-/** The beginning of a body: as text when it looks like JSON, as hexadecimal digits otherwise. */
+/** The beginning of a body: as text if it looks like JSON, otherwise in hexadecimal. */
 function summaryOf(body: Uint8Array): string {
   if (body.length === 0) return '<empty>';
   const start = Buffer.from(body.subarray(0, SHOWN));

@@ -10,7 +10,7 @@ import { refuseImmortal } from './namespace-lifecycle.ts';
 import { deleteOptionsOf, type DeleteOptions } from './options.ts';
 import { acceptsOf } from './read.ts';
 
-/** Finalizers with which the garbage collector's work is asked for. */
+/** Finalizers that request work from the garbage collector. */
 const ORPHAN = 'orphan';
 const FOREGROUND = 'foregroundDeletion';
 
@@ -47,7 +47,10 @@ export async function deleteOne(
   return objectAnswer(type, shown);
 }
 
-/** DELETE of a collection: every object that the selectors accept. Webhooks see each without a name of its own. */
+/**
+ * DELETE of a collection: every object that the selectors match. Webhooks see each object without a name in the
+ * request.
+ */
 export async function deleteCollection(
   api: Api,
   request: ApiRequest,
@@ -84,15 +87,14 @@ export async function deleteCollection(
 
 export type Removal =
   | { readonly kind: 'removed'; readonly object: ApiObject }
-  /** It has finalizers: it is marked, and goes when the last of them does. */
+  /** The object has finalizers: it is marked, and removed with its last finalizer. */
   | { readonly kind: 'marked'; readonly object: ApiObject };
 
 export type RemovalOptions = Pick<DeleteOptions, 'dryRun' | 'propagationPolicy' | 'preconditions'>;
 
 /**
- * Removes the object or marks it for deletion, as registry.Store.Delete does; undefined when there is none.
- *
- * @throws ApiFailure 409 when a precondition does not hold
+ * Removes the object or marks it for deletion, as registry.Store.Delete does; undefined if it does not exist.
+ * @throws ApiFailure 409 if a precondition fails
  */
 export function removeOrMark(
   { storage, registry, now }: Pick<Api, 'storage' | 'registry' | 'now'>,
@@ -116,13 +118,13 @@ export function removeOrMark(
   return { kind: 'marked', object: storage.replace(place, marked, version) };
 }
 
-/** Whether it is marked for deletion and nobody holds it any more. */
+/** Whether the object is marked for deletion and has no finalizers left. */
 export function isDone(object: ApiObject): boolean {
   const { deletionTimestamp, finalizers = [] } = object.metadata;
   return deletionTimestamp !== undefined && finalizers.length === 0 && !isHeldNamespace(object);
 }
 
-/** A Namespace is held by `spec.finalizers` too, until it is empty. */
+/** A Namespace is also held by `spec.finalizers` until it is empty. */
 function isHeldNamespace(object: ApiObject): boolean {
   if (object.kind !== 'Namespace' || object.apiVersion !== 'v1') return false;
   const spec = field(object, 'spec');
@@ -170,7 +172,7 @@ function checkPreconditions(
 ): void {
   const failed = (what: string, asked: string, is = '', whatHappened: string): ApiFailure =>
     conflict(
-      { group, resource: kind }, // the API server has only the kind at hand where a resource belongs
+      { group, resource: kind }, // the API server puts the kind where a resource belongs
       metadata.name ?? '',
       `the ${what} in the precondition (${asked}) does not match the ${what} in record (${is}). The object might have been ${whatHappened}`,
     );

@@ -21,10 +21,9 @@ import { update } from './update.ts';
 import { watch } from './watch.ts';
 
 /**
- * A request for a resource, from an authorised user, to its answer.
- *
- * @throws ApiFailure whatever refuses it
- * @throws NoSuchPath when there is no such resource in a group that no built-in kind is in
+ * Handles an authorised request for a resource.
+ * @throws ApiFailure every error of the request
+ * @throws NoSuchPath if the resource does not exist and its group has no built-in kinds
  */
 export async function handle(api: Api, request: ApiRequest, asked: ResourceRequest): Promise<Answer> {
   const type = api.registry.find(asked.group, asked.version, asked.resource);
@@ -36,7 +35,7 @@ export async function handle(api: Api, request: ApiRequest, asked: ResourceReque
   else refusePath(asked, type);
   refuseUnacceptable(request.accept, { isWatch: asked.verb === 'watch', custom: type.custom });
   if (type.deprecationWarning !== undefined) request.notes.warn(type.deprecationWarning);
-  // In the path of a Namespace its name stands for the namespace too: that is for authorisation.
+  // The path of a Namespace also sets the namespace, which only authorisation uses.
   const info = type.namespaced ? asked : { ...asked, namespace: '' };
   if (info.subresource !== '') return await handleSubresource(api, request, info, type);
   switch (info.verb) {
@@ -62,7 +61,10 @@ export async function handle(api: Api, request: ApiRequest, asked: ResourceReque
 const OF_ALL_NAMESPACES = new Set(['list', 'watch']);
 const OF_ONE_OBJECT = new Set(['get', 'update', 'patch', 'delete']);
 
-/** Built-in kinds have a route for each method of each path. @throws ApiFailure 404 without a path, 405 without a method */
+/**
+ * Built-in kinds have a route for each method of each path. @throws ApiFailure 404 for an unknown path, 405 for an
+ * unknown method
+ */
 function refusePath({ verb, resource, namespace, name, subresource }: ResourceRequest, type: ResourceType) {
   if (!type.namespaced && namespace !== '' && resource !== 'namespaces') throw noSuchResource();
   if (type.namespaced && namespace === '') {
@@ -70,12 +72,14 @@ function refusePath({ verb, resource, namespace, name, subresource }: ResourceRe
     if (!OF_ALL_NAMESPACES.has(verb)) throw methodNotAllowed();
   }
   if (subresource !== '') return;
-  // A list that is narrowed to one name bears that name.
+  // A list with a field selector for one name has that name.
   const isOfOne = name !== '' && !OF_ALL_NAMESPACES.has(verb);
   if (isOfOne !== OF_ONE_OBJECT.has(verb) || !type.verbs.includes(verb)) throw methodNotAllowed();
 }
 
-/** One handler serves all custom resources (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go). */
+/**
+ * One handler serves all custom resources (k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
+ */
 function refuseCustomPath({ verb, namespace, name, subresource }: ResourceRequest, type: ResourceType): void {
   if (type.namespaced ? namespace === '' && !OF_ALL_NAMESPACES.has(verb) : namespace !== '')
     throw new NoSuchPath();

@@ -3,7 +3,10 @@ import { conflict, invalid, MODIFIED, type Subject } from '../../machinery/failu
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { invalidValue } from '../../machinery/schema/causes.ts';
 
-/** @throws ApiFailure 409 when a PUT is meant for an object of another life; `live` is undefined when there is none */
+/**
+ * @throws ApiFailure 409 if the uid of a PUT differs from that of the live object; `live` is undefined if there is
+ *   none
+ */
 export function refuseOtherLife(type: Subject, name: string, uid: string, live: ApiObject | undefined): void {
   const is = live?.metadata.uid ?? '';
   if (uid === '' || uid === is) return;
@@ -11,10 +14,10 @@ export function refuseOtherLife(type: Subject, name: string, uid: string, live: 
 }
 
 /**
- * What is to be written, with the fields that belong to the API server as they are (rest.BeforeUpdate). A uid that is not the
- * object's stays, for validation to refuse.
+ * Copies the fields that belong to the API server from the live object (rest.BeforeUpdate). A different uid stays, so
+ * that validation rejects it.
  *
- * @throws ApiFailure 409 when it is not what the client has seen, 422 when the client does not say what it has seen but has to
+ * @throws ApiFailure 409 if the resourceVersion is outdated, 422 if it is missing but required
  */
 export function withIdentity(wanted: ApiObject, live: ApiObject, type: ResourceType): ApiObject {
   const { metadata: is } = live;
@@ -22,7 +25,7 @@ export function withIdentity(wanted: ApiObject, live: ApiObject, type: ResourceT
   const { resourceVersion = '' } = asked;
   const hasVersion = resourceVersion !== '' && resourceVersion !== '0';
   if (!hasVersion && !isOverwritten(type)) {
-    // The API server has only the resource at hand where a kind belongs.
+    // The API server puts the resource where a kind belongs.
     throw invalid({ group: type.group, kind: type.resource }, is.name ?? '', [
       invalidValue('metadata.resourceVersion', 0, 'must be specified for an update'),
     ]);
@@ -38,11 +41,11 @@ export function withIdentity(wanted: ApiObject, live: ApiObject, type: ResourceT
   });
 }
 
-// What the API server's strategies say of single kinds (pkg/registry/*/*/strategy.go).
+// Properties of the API server's strategies (pkg/registry/*/*/strategy.go).
 
 const idOf = ({ group, resource }: Pick<ResourceType, 'group' | 'resource'>) => `${resource}.${group}`;
 
-/** AllowCreateOnUpdate: a PUT of what is not there creates it. */
+/** AllowCreateOnUpdate: a PUT of a missing object creates it. */
 const CREATED_BY_UPDATE = new Set([
   'endpoints.',
   'events.',
@@ -67,6 +70,6 @@ const NEVER_OVERWRITTEN = new Set([
   'validatingwebhookconfigurations.admissionregistration.k8s.io',
 ]);
 
-/** Whether a PUT may leave the resourceVersion out, and then replaces whatever is there. */
+/** Whether a PUT without a resourceVersion overwrites the object. */
 export const isOverwritten = (type: ResourceType): boolean =>
   !type.custom && !NEVER_OVERWRITTEN.has(idOf(type));

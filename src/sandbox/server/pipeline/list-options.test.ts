@@ -33,7 +33,7 @@ test.each([
     'sendInitialEvents=true',
     'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list',
   ],
-])('a list with %j is judged', (query, expected) => {
+])('the options %j of a list are validated', (query, expected) => {
   expect(refusal(query, false)).toBe(expected);
 });
 
@@ -48,6 +48,6 @@ test.each([
     'resourceVersionMatch=NotOlderThan',
     `${MATCH}Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided`,
   ],
-])('a watch with %j is judged', (query, expected) => {
+])('the options %j of a watch are validated', (query, expected) => {
   expect(refusal(query, true)).toBe(expected);
 });

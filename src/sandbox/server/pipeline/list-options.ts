@@ -2,8 +2,8 @@ import { badRequest, invalid, type Cause } from '../../machinery/failure.ts';
 import { forbiddenValue, unsupportedValue } from '../../machinery/schema/causes.ts';
 
 /**
- * @throws ApiFailure 422 as ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation does, with the
- *   watch of initial events allowed; 400 for a continue token with a version of its own
+ * @throws ApiFailure 422 as ValidateListOptions of k8s.io/apimachinery/pkg/apis/meta/internalversion/validation does,
+ *   with watch-list enabled; 400 for a continue token together with a resourceVersion
  */
 export function checkListOptions(query: URLSearchParams, isWatch: boolean): void {
   const options: Options = {
@@ -22,7 +22,7 @@ export function checkListOptions(query: URLSearchParams, isWatch: boolean): void
 interface Options {
   readonly match: string;
   readonly version: string;
-  /** To continue with. */
+  /** The continue token. */
   readonly token: string;
   readonly sendsInitial: boolean;
 }

@@ -7,8 +7,7 @@ const NAMESPACES = { group: '', resource: 'namespaces' };
 const IMMORTAL = new Set(['default', 'kube-system', 'kube-public']);
 
 /**
- * The admission plugin NamespaceLifecycle: nothing is created in a namespace that is not there, or on its way out.
- *
+ * The admission plugin NamespaceLifecycle: objects cannot be created in a missing or terminating namespace.
  * @throws ApiFailure 404, or 403 with the cause `NamespaceTerminating`
  */
 export function refuseWithoutNamespace(
@@ -35,7 +34,7 @@ export function refuseWithoutNamespace(
   });
 }
 
-/** @throws ApiFailure 403 for the namespaces that a cluster cannot be without */
+/** @throws ApiFailure 403 for namespaces that a cluster requires */
 export function refuseImmortal(type: ResourceType, name: string): void {
   if (type.group === '' && type.resource === 'namespaces' && IMMORTAL.has(name)) {
     throw forbidden(NAMESPACES, name, 'this namespace may not be deleted');

@@ -12,18 +12,21 @@ import type { ApiRequest } from './context.ts';
 
 const FIELD_VALIDATIONS: readonly FieldValidation[] = ['', 'Ignore', 'Strict', 'Warn'];
 
-/** What a write may say in its query. */
+/** The query parameters of a write. */
 export interface WriteOptions {
   readonly dryRun: boolean;
   readonly fieldManager: string;
   readonly fieldValidation: FieldValidation;
-  /** Only with apply: take fields over from other managers. */
+  /** Apply only: take over fields from other managers. */
   readonly force: boolean;
 }
 
 const GROUP = { group: 'meta.k8s.io', kind: '' };
 
-/** @throws ApiFailure 422 as ValidateCreateOptions and its siblings do (k8s.io/apimachinery/pkg/apis/meta/v1/validation) */
+/**
+ * @throws ApiFailure 422 as ValidateCreateOptions and its siblings do
+ *   (k8s.io/apimachinery/pkg/apis/meta/v1/validation)
+ */
 export function writeOptionsOf(
   query: URLSearchParams,
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
@@ -82,19 +85,22 @@ function dryRunProblems(values: readonly string[]): readonly Cause[] {
   ];
 }
 
-/** DeleteOptions, from the body or from the query: as the API server, the body wins. */
+/** DeleteOptions from the body or the query; the body wins, as in the API server. */
 export interface DeleteOptions {
   readonly dryRun: boolean;
   readonly propagationPolicy: 'Background' | 'Foreground' | 'Orphan' | undefined;
   readonly gracePeriodSeconds: number | undefined;
   readonly preconditions: { readonly uid?: string; readonly resourceVersion?: string };
-  /** As webhooks are told. */
+  /** The options that webhooks receive. */
   readonly json: JsonObject;
 }
 
 type DeleteRequest = Pick<ApiRequest, 'query' | 'body' | 'contentType'>;
 
-/** @throws ApiFailure 400 for a body that is no DeleteOptions, 415 for one that we do not read, 422 for values out of range */
+/**
+ * @throws ApiFailure 400 if the body is not DeleteOptions, 415 if its type is not supported, 422 if a value is out of
+ *   range
+ */
 export function deleteOptionsOf({ query, body, contentType }: DeleteRequest): DeleteOptions {
   const given = body.length === 0 ? optionsOfQuery(query) : optionsOfBody(parseBody(body, contentType));
   const dryRun = ownValue(given, 'dryRun');

@@ -4,10 +4,10 @@ import { ofJson, toJson, withMeta, type ApiObject, timestamp } from '../../machi
 import { parseBody } from '../http/content-type.ts';
 import { ApiFailure, badRequest, conflict, invalid, unsupportedMediaType } from '../../machinery/failure.ts';
 import { applyConfiguration } from '../../machinery/managed-fields/apply.ts';
-import { showGo } from '../../patch/go-types.ts';
-import { applyJsonPatch } from '../../patch/json-patch.ts';
-import { applyMergePatch } from '../../patch/merge-patch.ts';
-import { applyStrategicPatch } from '../../patch/strategic-merge-patch.ts';
+import { showGo } from '../../machinery/patch/go-types.ts';
+import { applyJsonPatch } from '../../machinery/patch/json-patch.ts';
+import { applyMergePatch } from '../../machinery/patch/merge-patch.ts';
+import { applyStrategicPatch } from '../../machinery/patch/strategic-merge-patch.ts';
 import { text } from '../../machinery/fields.ts';
 import type { ResourceRequest } from '../../machinery/request.ts';
 import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.ts';
@@ -26,7 +26,7 @@ const MERGE_PATCH = 'application/merge-patch+json';
 const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
 const APPLY_PATCH = 'application/apply-patch+yaml';
 
-/** PATCH of an object or of its status, in the four languages of patches. */
+/** PATCH of an object or of its status, in all four patch formats. */
 export async function patch(
   api: Api,
   request: ApiRequest,
@@ -68,7 +68,7 @@ function languageOf(contentType: string | undefined, type: ResourceType): string
   const language = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const known = [JSON_PATCH, MERGE_PATCH, ...(type.custom ? [] : [STRATEGIC_PATCH]), APPLY_PATCH];
   if (known.includes(language)) return language;
-  // Built-in kinds have a router that refuses before anybody can say what would have been accepted.
+  // For built-in kinds the router rejects the request, without a list of accepted types.
   if (!type.custom) throw unsupportedMediaType('415: Unsupported Media Type', {});
   throw unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: ${known.join(', ')}`,
@@ -104,14 +104,14 @@ function decodePatched(
   return object;
 }
 
-/** @throws ApiFailure 422 when a patch makes another version of a custom resource: there, that comes as far as validation */
+/** @throws ApiFailure 422 if a patch changes the apiVersion of a custom resource, which validation detects */
 function refuseMoved(patched: JsonObject, name: string, type: ResourceType): void {
   const [version, expected] = [text(patched, 'apiVersion'), apiVersionOf(type)];
   if (version === expected) return;
   throw invalid(type, name, [invalidValue('apiVersion', version, `must be ${expected}`)]);
 }
 
-/** What a patch leaves is no fault of the patch's own form, so that it is not a bad request. */
+/** The result of the patch is invalid, not the patch, so the error is not a bad request. */
 function notPatchable({ message }: ApiFailure, shown: string, type: ResourceType): ApiFailure {
   const prefix = cannotBeHandled(type);
   const why = message.startsWith(prefix) ? message.slice(prefix.length) : message;
@@ -172,7 +172,7 @@ async function serverSideApply(
   return objectAnswer(type, object);
 }
 
-/** Nothing is taken from the path: a configuration that is kept in a file has to say what it is. */
+/** A configuration must contain its type and name, because nothing is taken from the path. */
 function refuseOtherType(body: JsonObject, { namespace, name }: ResourceRequest, type: ResourceType): void {
   const [version, kind] = [text(body, 'apiVersion'), text(body, 'kind')];
   const expected = apiVersionOf(type);
@@ -190,7 +190,7 @@ function refuseOtherType(body: JsonObject, { namespace, name }: ResourceRequest,
   );
 }
 
-/** What is applied, without defaults: those are nobody's wish. */
+/** The applied configuration without defaults, which the client did not set. */
 function configurationOf(
   body: JsonValue,
   request: ApiRequest,
@@ -199,7 +199,7 @@ function configurationOf(
 ): ApiObject {
   if (!isJsonObject(body)) throw badRequest('the body of the request is not an object');
   refuseOtherType(body, info, type);
-  const decoded = decodeObject(body, type, 'Ignore', request.notes); // for its complaints alone; applying has its own of unknown fields
+  const decoded = decodeObject(body, type, 'Ignore', request.notes); // only for its errors; apply reports unknown fields itself
   const { name = info.name } = decoded.metadata;
   if (name !== info.name) {
     throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);

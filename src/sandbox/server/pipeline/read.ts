@@ -45,14 +45,14 @@ export async function list(
   return { kind: 'list', type, page: { ...page, items: await api.convert(page.items, type) } };
 }
 
-/** Whether the state at the resourceVersion is asked for, not one that is as new or newer. A page is without saying so. */
+/** Whether the request wants the state at exactly this resourceVersion. For a page, this is implied. */
 function isExact(query: URLSearchParams, limit: number): boolean {
   if (revisionOf(query.get('resourceVersion')) === 0) return false;
   const match = query.get('resourceVersionMatch') ?? '';
   return match === 'Exact' || (match === '' && limit > 0);
 }
 
-/** Label and field selectors as one question; undefined when the query has none. @throws ApiFailure 400 */
+/** Label and field selectors as one predicate; undefined if the query has none. @throws ApiFailure 400 */
 export function acceptsOf(
   query: URLSearchParams,
   type: ResourceType,
@@ -75,7 +75,7 @@ export function acceptsOf(
   return (object) => byLabels(object.metadata.labels ?? {}) && byFields(object);
 }
 
-/** A resourceVersion as a number; 0 for none. @throws ApiFailure 400 */
+/** A resourceVersion as a number; 0 if absent. @throws ApiFailure 400 */
 export function revisionOf(text: string | null): number {
   if (text === null || text === '') return 0;
   if (!/^\d+$/.test(text)) {

@@ -47,7 +47,7 @@ const deployment = (spec: JsonObject): ApiObject =>
     status: { replicas: 2 },
   });
 
-/** A Deployment that may be scaled, and a webhook for its scale. */
+/** A Deployment with a scale subresource, and a webhook for it. */
 function createScaled(spec: JsonObject = { replicas: 3 }, answer: Answer = () => ({ allowed: true })) {
   const court = createCourt({ hook: answer });
   const { storage, registry, admission, notes } = court;
@@ -86,9 +86,9 @@ function createScaled(spec: JsonObject = { replicas: 3 }, answer: Answer = () =>
       user: { username: 'alice', groups: [] },
       notes,
     };
-    if (!hasScale(DEPLOYMENTS)) throw new Error('Deployments have a scale');
+    if (!hasScale(DEPLOYMENTS)) throw new Error('Deployments must have a scale subresource');
     const answered = await handleScale(api, request, info, DEPLOYMENTS);
-    if (answered.kind !== 'object') throw new Error('a Scale is an object');
+    if (answered.kind !== 'object') throw new Error('a Scale must be an object');
     return toJson(answered.object);
   };
   const stored = () => storage.get(placeOf(DEPLOYMENTS), KEY);
@@ -98,7 +98,7 @@ function createScaled(spec: JsonObject = { replicas: 3 }, answer: Answer = () =>
 const MERGE = 'application/merge-patch+json';
 const replicas = (count: number) => ({ spec: { replicas: count } });
 
-test('a Scale shows what is wanted and what is there', async () => {
+test('a Scale shows the wanted and the actual replicas', async () => {
   const { ask, stored } = createScaled();
   expect(await ask('get')).toEqual({
     kind: 'Scale',
@@ -114,7 +114,7 @@ test('a Scale shows what is wanted and what is there', async () => {
   });
 });
 
-test('an update changes the replicas, and nothing else', async () => {
+test('an update changes only the replicas', async () => {
   const { ask, stored } = createScaled();
   const { spec: before } = toJson(stored() ?? deployment({}));
   const scale = await ask('get');
@@ -131,12 +131,12 @@ test.each([
   ['a JSON patch', [{ op: 'replace', path: '/spec/replicas', value: 0 }], 'application/json-patch+json'],
 ])('%s changes the replicas', async (_what, body, contentType) => {
   const { ask, stored } = createScaled();
-  // As Go leaves a zero out.
+  // Go omits a zero.
   expect((await ask('patch', body, contentType)).spec).toEqual({});
   expect(stored()?.spec).toMatchObject({ replicas: 0 });
 });
 
-test('whoever scales manages the replicas by way of the subresource', async () => {
+test('the client that scales becomes the manager of the replicas through the subresource', async () => {
   const { ask, stored } = createScaled();
   await ask('patch', replicas(4), MERGE);
   expect(stored()?.metadata.managedFields).toMatchObject([
@@ -148,20 +148,20 @@ test.each([
   ['less than none', replicas(-1), 422, 'must be greater than or equal to 0'],
   ['what somebody else has changed', { metadata: { resourceVersion: '1' } }, 409, 'has been modified'],
   ['another object', { metadata: { name: 'other' } }, 400, 'does not match the name on the URL'],
-])('a patch to %s is refused', async (_what, body, code, message) => {
+])('a patch to %s is rejected', async (_what, body, code, message) => {
   const { ask } = createScaled();
   await expect(ask('patch', body, MERGE)).rejects.toMatchObject({
     status: { code, message: expect.stringContaining(message) as string },
   });
 });
 
-test('what says nothing of replicas has no Scale', async () => {
+test('an object without replicas has no Scale', async () => {
   await expect(createScaled({}).ask('get')).rejects.toMatchObject({
     status: { code: 500, message: expect.stringContaining('".spec.replicas" does not exist') as string },
   });
 });
 
-test('a webhook for the subresource sees Scales, and may change one', async () => {
+test('a webhook for the subresource sees Scales and may change them', async () => {
   const { ask, install, asked, stored } = createScaled({ replicas: 3 }, () =>
     answerWith({ op: 'replace', path: '/spec/replicas', value: 7 }),
   );

@@ -13,8 +13,8 @@ import { builtInKind } from '../../machinery/kinds/built-in-kind.ts';
 import { section } from '../../machinery/fields.ts';
 import { INT32, object, STRING } from '../../machinery/kinds/schema-words.ts';
 import { shownSelector } from '../../machinery/kinds/selector-text.ts';
-import { applyJsonPatch } from '../../patch/json-patch.ts';
-import { applyMergePatch } from '../../patch/merge-patch.ts';
+import { applyJsonPatch } from '../../machinery/patch/json-patch.ts';
+import { applyMergePatch } from '../../machinery/patch/merge-patch.ts';
 import type { ResourceRequest } from '../../machinery/request.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { invalidValue } from '../../machinery/schema/causes.ts';
@@ -26,7 +26,7 @@ import { objectBody } from './decode-body.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
 import { change, refuseOtherName } from './update.ts';
 
-/** What the subresource reads and writes, whatever kind it belongs to. */
+/** The Scale object, for resources of every kind. */
 const SCALE: ResourceType = builtInKind({
   apiVersion: 'autoscaling/v1',
   kind: 'Scale',
@@ -41,8 +41,7 @@ type Scaled = ResourceType & Required<Pick<ResourceType, 'scale'>>;
 export const hasScale = (type: ResourceType): type is Scaled => type.scale !== undefined;
 
 /**
- * A request to `…/<name>/scale`.
- *
+ * Handles a request to `…/<name>/scale`.
  * @throws ApiFailure
  * @see ScaleREST of k8s.io/apiextensions-apiserver/pkg/registry/customresource
  */
@@ -115,7 +114,7 @@ function patchOf({ body, contentType = '' }: ApiRequest): (live: JsonObject) => 
   switch (language) {
     case 'application/json-patch+json':
       return (live) => applyJsonPatch(live, patch);
-    // Nothing in a Scale is merged otherwise than JSON is.
+    // A Scale has no merge keys, so both merge patches are the same.
     case 'application/merge-patch+json':
     case 'application/strategic-merge-patch+json':
       return (live) => applyMergePatch(live, patch);
@@ -167,14 +166,14 @@ function scaleOf(whole: ApiObject, type: Scaled): ApiObject {
   });
 }
 
-/** As text. Built-in kinds make it of their own selector; in a custom resource it has to be text already. */
+/** The selector as text. Built-in kinds convert their label selector; in a custom resource it must be a string. */
 function selectorOf(whole: ApiObject, { custom, scale }: Scaled): string {
   if (!custom) return shownSelector(section(whole, 'spec', 'selector'));
   const selector = scale.labelSelectorPath === undefined ? '' : valueAt(whole, scale.labelSelectorPath);
   return typeof selector === 'string' ? selector : '';
 }
 
-/** @throws ApiFailure 422 for less than none */
+/** @throws ApiFailure 422 for a negative number */
 function withReplicas(whole: ApiObject, wanted: ApiObject, { scale }: Scaled): ApiObject {
   const { spec } = wanted;
   const replicas = (isJsonObject(spec) ? ownValue(spec, 'replicas') : undefined) ?? 0;

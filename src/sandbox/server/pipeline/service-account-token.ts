@@ -11,19 +11,17 @@ import type { Api, ApiRequest } from './context.ts';
 import { objectBody } from './decode-body.ts';
 import { writeOptionsOf } from './options.ts';
 
-// How long tokens live, in seconds: when nobody says otherwise, at least and at most.
+// Lifetimes of tokens in seconds: default, minimum and maximum.
 const DEFAULT_LIFE_S = 3_600;
 const SHORTEST_LIFE_S = 600;
 const LONGEST_LIFE_S = 2 ** 32;
 
-/** Whom a token is for when nobody says otherwise. */
+/** The default audience of a token. */
 const AUDIENCE = 'https://kubernetes.default.svc';
 
 /**
  * POST to `serviceaccounts/<name>/token`: a TokenRequest of authentication.k8s.io/v1.
- *
- * @throws ApiFailure 404 without the account or the object that the token is to be bound to, 422 for a life that is too short
- *   or too long
+ * @throws ApiFailure 404 if the account or the bound object does not exist, 422 for an invalid lifetime
  * @see kubernetes/pkg/registry/core/serviceaccount/storage/token.go
  */
 export function issueToken(api: Api, request: ApiRequest, info: ResourceRequest, type: ResourceType): Answer {
@@ -65,13 +63,13 @@ function lifeOf(spec: JsonObject): number {
   return asked;
 }
 
-/** The kinds whose objects a token can be bound to. */
+/** The kinds of objects that a token can be bound to. */
 const BINDABLE = new Map([
   ['Pod', 'pods'],
   ['Secret', 'secrets'],
 ]);
 
-/** @throws ApiFailure when the object that the token is to be bound to is not there, or is another one */
+/** @throws ApiFailure if the bound object does not exist or has another uid */
 function refuseUnbound(
   { storage }: Api,
   { namespace, name: account }: ResourceRequest,

@@ -24,24 +24,24 @@ import { refuseOtherLife, withIdentity, isCreatedByUpdate } from './identity.ts'
 import { writeOptionsOf, type WriteOptions } from './options.ts';
 import { narrowed, resetFields } from '../../machinery/objects/subresources.ts';
 
-/** One change of one object, tried again as long as others are faster. */
+/** A change of one object, which is retried after conflicts. */
 export interface Change {
   readonly options: WriteOptions;
-  /** What the object is to be, from what it is. Throws ApiFailure. */
+  /** Computes the wanted object from the live object. Throws ApiFailure. */
   readonly wanted: (live: ApiObject) => ApiObject;
-  /** Whether `wanted` has recorded the managed fields itself, as apply does. */
+  /** Whether `wanted` records the managed fields itself, as apply does. */
   readonly recorded: boolean;
-  /** The uid that the object has to have; empty: any. */
+  /** The required uid of the object; empty for any. */
   readonly uid: string;
-  /** For a subresource with a kind of its own: admission sees the object as that. */
+  /** For a subresource with its own kind: admission sees the object as that kind. */
   readonly view?: SubresourceView;
 }
 
-/** An object as a subresource of another kind shows it. */
+/** Maps an object to and from the kind of a subresource. */
 export interface SubresourceView {
   readonly type: ResourceType;
   readonly show: (object: ApiObject) => ApiObject;
-  /** The object with what was changed in its view. */
+  /** The object with the changes of its view. */
   readonly put: (object: ApiObject, shown: ApiObject) => ApiObject;
 }
 
@@ -83,7 +83,7 @@ export async function update(
   return objectAnswer(type, object);
 }
 
-/** @throws ApiFailure 400 when a body is not about the object of the path */
+/** @throws ApiFailure 400 if the body names another object than the path */
 export function refuseOtherName({ metadata: { name = '' } }: ApiObject, expected: string): void {
   if (name === '') {
     throw badRequest(
@@ -95,7 +95,10 @@ export function refuseOtherName({ metadata: { name = '' } }: ApiObject, expected
   }
 }
 
-/** @throws ApiFailure 404 when there is nothing to change, 409 when it is not what the client has seen, and whatever refuses it */
+/**
+ * @throws ApiFailure 404 if the object does not exist, 409 for an outdated resourceVersion, and every error of
+ *   admission and validation
+ */
 export async function change(
   api: Api,
   request: ApiRequest,
@@ -110,7 +113,8 @@ export async function change(
     refuseOtherLife(type, info.name, change.uid, live);
     const admitted = await admit(api, request, info, type, change, live);
     const [next = admitted] = await api.convert([admitted], storedType(api, type));
-    // Nothing to write: the resourceVersion stays. What was stored in another version, or under another schema, is written anew.
+    // Nothing to write: the resourceVersion stays. An object stored in another version, or under another schema, is
+    // rewritten.
     if (differsOnlyInTimes(stored, next)) return live;
     if (change.options.dryRun) return admitted;
     try {
@@ -123,11 +127,11 @@ export async function change(
           )
         : api.storage.replace(placeOf(type), next, stored.metadata.resourceVersion ?? '');
       if (gone) return withMeta(admitted, { resourceVersion: written.metadata.resourceVersion });
-      if (next === admitted) return written; // whose text watches and lists need too
-      const [shown = written] = await api.convert([written], type); // what was stored, and not what was sent
+      if (next === admitted) return written; // watches and lists need the same text
+      const [shown = written] = await api.convert([written], type); // the stored object, not the sent one
       return shown;
     } catch (error) {
-      // Somebody wrote while webhooks were asked. What was said about the newer state counts: the next round decides.
+      // The object changed during the webhook calls: retry with its new state.
       if (!(error instanceof ApiFailure) || error.status.reason !== 'Conflict') throw error;
     }
   }

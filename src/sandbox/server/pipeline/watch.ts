@@ -9,10 +9,10 @@ import type { Api, ApiRequest } from './context.ts';
 import { checkListOptions } from './list-options.ts';
 import { acceptsOf, revisionOf } from './read.ts';
 
-/** The last bookmark comes so long before the end, in milliseconds: whoever watches again goes on from there. */
+/** When the last bookmark is sent, in milliseconds before the end: the client's next watch continues from it. */
 const LAST_BOOKMARK_MS = 2_000;
 
-/** About once a minute, so that a watcher of a quiet resource has a resourceVersion that is still known. */
+/** About once a minute, so that the resourceVersion of a watcher of a quiet resource stays known. */
 const BOOKMARK_EVERY_MS = 60_000;
 
 /** GET of a collection with `watch=true`. */
@@ -69,10 +69,13 @@ export function watch(api: Api, request: ApiRequest, info: ResourceRequest, type
   };
 }
 
-/** A watch that names no time is ended after one between half an hour and an hour, so that not all end at once. */
+/**
+ * A watch without a timeout ends at a random time between half an hour and an hour, so that watches do not end
+ * together.
+ */
 const SHORTEST_MS = 30 * 60_000;
 
-/** Node has no longer timers. */
+/** The longest timer of Node. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 function timeoutOf(query: URLSearchParams): number {
@@ -81,8 +84,7 @@ function timeoutOf(query: URLSearchParams): number {
 }
 
 /**
- * Custom resources are served by a cache that is made anew when their definition changes, and knows nothing from before.
- *
+ * Custom resources are served from a cache that is rebuilt when their definition changes and has no earlier history.
  * @throws ApiFailure 410
  */
 function refuseForgotten({ storage }: Api, type: ResourceType, from: number): void {
@@ -93,7 +95,7 @@ function refuseForgotten({ storage }: Api, type: ResourceType, from: number): vo
 }
 
 interface WatchPlan {
-  /** Whether what is there comes first, as ADDED. */
+  /** Whether existing objects are sent first, as ADDED. */
   readonly initial: boolean;
   readonly bookmarksInitial: boolean;
   readonly bookmarks: boolean;
@@ -113,7 +115,7 @@ interface Delivery {
   readonly now: (event: WatchEvent) => void;
 }
 
-/** An object that enters or leaves the selection is added or deleted, as far as this watcher can tell. */
+/** An object that starts or stops matching the selector is ADDED or DELETED for this watcher. */
 function forward(
   { type, object, previous }: StoredEvent,
   wants: (object: ApiObject | undefined) => boolean,
@@ -132,7 +134,7 @@ function forward(
   }
 }
 
-/** Converting may take a webhook; events keep their order all the same. */
+/** Conversion may call a webhook; events keep their order. */
 function inOrder(api: Api, type: ResourceType, send: (event: WatchEvent) => void): Delivery {
   let waiting: Promise<void> | undefined;
   const later = (task: () => Promise<void> | void) => {

@@ -186,8 +186,8 @@ const SELF_SUBJECT_RULES_REVIEW = message({
 });
 
 /**
- * What kubectl writes in protobuf and in no other way: the objects of `kubectl create KIND`, `kubectl auth` and
- * `kubectl create token`, with the fields that those commands can set. All its other commands write JSON.
+ * The kinds that kubectl sends only in protobuf: the objects of `kubectl create KIND`, `kubectl auth` and `kubectl
+ * create token`, with the fields that those commands can set. All other commands send JSON.
  */
 const MESSAGES = {
   v1: {
@@ -218,8 +218,8 @@ const BY_KIND: ReadonlyMap<string, Message> = new Map(
   ),
 );
 
-/** The message that holds objects of a kind; undefined when the sandbox has no table for it. */
+/** The message for objects of a kind; undefined if the sandbox does not support it. */
 export function messageOf(apiVersion: string, kind: string): Message | undefined {
-  // A client writes these in the version of whatever it deletes.
+  // The client writes DeleteOptions in the apiVersion of the object that it deletes.
   return kind === 'DeleteOptions' ? DELETE_OPTIONS : BY_KIND.get(`${apiVersion}/${kind}`);
 }

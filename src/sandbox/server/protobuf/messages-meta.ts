@@ -1,9 +1,9 @@
 import { BOOL, INT, TEXT, given, list, map, message, parsedText, spelt } from './wire.ts';
 import { parseJson } from '../../../json/json.ts';
 
-// Messages that JSON does not write as objects. Sources: k8s.io/apimachinery, pkg/apis/meta/v1 and pkg/util/intstr.
+// Messages that JSON represents as scalar values. Sources: k8s.io/apimachinery, pkg/apis/meta/v1 and pkg/util/intstr.
 
-/** RFC 3339 with seconds; nobody's time is an empty message. */
+/** RFC 3339 with second precision; an unset time is an empty message. */
 const TIME = spelt(
   message({ seconds: [1, INT], nanos: [2, INT] }),
   ({ seconds, nanos }) => {
@@ -24,7 +24,7 @@ export const INT_OR_STRING = spelt(
 /** FieldsV1: JSON text in bytes. */
 const RAW_JSON = spelt(message({ raw: [1, parsedText(parseJson)] }), ({ raw = null }) => raw, null);
 
-/** What no client fills in: Go writes it all the same, with zeros. */
+/** Fields that no client sets: Go writes them anyway, with zero values. */
 export const NOTHING = message({});
 
 const OWNER_REFERENCE = message({

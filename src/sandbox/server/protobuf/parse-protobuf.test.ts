@@ -14,7 +14,7 @@ const refusal = (body: Uint8Array): unknown => {
   }
 };
 
-/** A field of bytes: key, length, content. Numbers below 16 and lengths below 128 take one byte. */
+/** A bytes field: key, length, content. Numbers below 16 and lengths below 128 take one byte. */
 const field = (number: number, ...content: readonly (number | string)[]): Buffer => {
   const bytes = Buffer.concat(
     content.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.of(part))),
@@ -30,13 +30,13 @@ const body = (apiVersion: string, kind: string, object: Uint8Array, ...rest: rea
   ]);
 const configMap = (object: Uint8Array) => body('v1', 'ConfigMap', object);
 
-describe('what kubectl writes', () => {
+describe('bodies of kubectl', () => {
   test.each(RECORDED_BODIES)('kubectl $command', ({ base64, object }) => {
     expect(parseProtobuf(Buffer.from(base64, 'base64'))).toEqual(object);
   });
 });
 
-describe('what is refused', () => {
+describe('invalid bodies', () => {
   test.each([
     [400, 'nothing', Buffer.of(), 'provided data does not appear to be a protobuf message'],
     [
@@ -113,7 +113,7 @@ describe('what is refused', () => {
     });
   });
 
-  test('whatever is cut off, the rest is an object or refused', () => {
+  test('a truncated body is an object or is rejected', () => {
     for (const { base64 } of RECORDED_BODIES) {
       const whole = Buffer.from(base64, 'base64');
       for (let length = 0; length < whole.length; length += 1) {
@@ -122,7 +122,7 @@ describe('what is refused', () => {
     }
   });
 
-  test('whatever byte is changed, the rest is an object or refused', () => {
+  test('a body with a changed byte is an object or is rejected', () => {
     fc.assert(
       fc.property(fc.constantFrom(...RECORDED_BODIES), fc.nat(), fc.nat(255), ({ base64 }, at, byte) => {
         const bytes = Buffer.from(base64, 'base64');
@@ -133,7 +133,7 @@ describe('what is refused', () => {
   });
 });
 
-test('what a newer client adds is passed over as long as it says nothing', () => {
+test('unknown fields of a newer client are skipped if they are empty', () => {
   expect(parseProtobuf(configMap(Buffer.concat([Buffer.of(0x60, 0), field(13), field(2)])))).toEqual({
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -141,7 +141,7 @@ test('what a newer client adds is passed over as long as it says nothing', () =>
   });
 });
 
-test('a number keeps its value, however long it is', () => {
+test('a number is exact, however long it is', () => {
   const generation = (...bytes: readonly number[]) => parseProtobuf(configMap(field(1, 0x38, ...bytes)));
   expect(generation(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)).toMatchObject({
     metadata: { generation: 2n ** 63n - 1n },

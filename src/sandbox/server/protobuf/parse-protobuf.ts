@@ -6,16 +6,15 @@ import { BYTES, TEXT, message } from './wire.ts';
 
 const MAGIC = Buffer.from('k8s\0', 'latin1');
 
-/** runtime.Unknown of k8s.io/apimachinery: what every body is wrapped in. */
+/** runtime.Unknown of k8s.io/apimachinery: the envelope of every body. */
 const ENVELOPE = message({
   typeMeta: [1, message({ apiVersion: [1, TEXT], kind: [2, TEXT] })],
   raw: [2, BYTES],
 });
 
 /**
- * A body of `application/vnd.kubernetes.protobuf` as the object that JSON would have been.
- *
- * @throws ApiFailure 400 when it is not what it claims to be, 415 for what the sandbox has no table for
+ * Decodes a body of `application/vnd.kubernetes.protobuf` into the object that JSON would give.
+ * @throws ApiFailure 400 if the body is malformed, 415 if the kind is not supported
  */
 export function parseProtobuf(body: Uint8Array): JsonObject {
   try {

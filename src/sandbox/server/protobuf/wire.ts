@@ -6,30 +6,31 @@ import { unsupportedMediaType } from '../../machinery/failure.ts';
 const VARINT = 0;
 const BYTES_WITH_LENGTH = 2;
 
-/** How the values of one field are read. A reader that finds something else throws an Error. */
+/** Reads the values of one field. Throws an Error for malformed input. */
 export interface How {
-  /** What the wire says before each value: its wire type. */
+  /** The wire type that precedes each value. */
   readonly wire: number;
-  /** The next value. `path` says where it stands in the object: `spec.containers`. */
+  /** Reads the next value. `path` is its place in the object: `spec.containers`. */
   readonly read: (reader: PbfReader, path: string) => JsonValue;
-  /** What a value is that is left out where one has to be. */
+  /** The value of a field that is absent but required. */
   readonly zero: JsonValue;
-  /** What all values of a field are in JSON; undefined: JSON would not have the field. */
+  /** Combines all values of a field for JSON; undefined: JSON omits the field. */
   readonly join: (values: readonly JsonValue[]) => JsonValue | undefined;
 }
 
-/** A message without its length: what a body as a whole is. */
+/** A message without its length, such as a whole body. */
 export interface Message extends How {
   readonly decode: (bytes: Uint8Array, path: string) => JsonObject;
 }
 
-/** Fields by their name in JSON: number on the wire, and how they are read. */
+/** Fields by their JSON name: the field number and its reader. */
 export type Fields = Readonly<Record<string, readonly [number: number, how: How]>>;
 
 /**
- * A plain value. Go writes it even when it is zero, and leaves it out of JSON then (`omitempty`).
+ * A scalar value. Go writes it even if it is zero, and omits it from JSON then (`omitempty`).
  *
- * What has to be in JSON all the same, or is a pointer in Go and so not written when it is not there, is {@link given}.
+ * Use {@link given} for a field that JSON must contain, or that is a pointer in Go and therefore not written if
+ * absent.
  */
 export const scalar = (wire: number, read: How['read'], zero: JsonValue): How => ({
   wire,
@@ -41,7 +42,7 @@ export const scalar = (wire: number, read: How['read'], zero: JsonValue): How =>
   },
 });
 
-/** A field that counts whenever it is written, zero or not. */
+/** A field that counts whenever it is written, even if zero. */
 export const given = (how: How): How => ({ ...how, join: (values) => values.at(-1) });
 
 export const TEXT = scalar(BYTES_WITH_LENGTH, (reader) => textOf(bytesOf(reader)), '');
@@ -50,7 +51,7 @@ export const BOOL = scalar(VARINT, (reader) => reader.readVarint() !== 0, false)
 /** int32 and int64: a bigint beyond 2^53. */
 export const INT = scalar(VARINT, readInteger, 0);
 
-/** In base64, as JSON has bytes. */
+/** Base64, as JSON represents bytes. */
 export const BYTES = scalar(
   BYTES_WITH_LENGTH,
   (reader) => {
@@ -62,7 +63,7 @@ export const BYTES = scalar(
 
 export const list = (how: How): How => ({ ...how, zero: [], join: (values) => values });
 
-/** A map from text: on the wire, a message for each entry. */
+/** A map with string keys: a message for each entry on the wire. */
 export function map(how: How): How {
   const entry = message({ key: [1, TEXT], value: [2, given(how)] });
   return {
@@ -76,11 +77,11 @@ export function map(how: How): How {
   };
 }
 
-/** Objects into one. */
+/** Merges objects into one. */
 const merge = (values: readonly JsonValue[]): JsonObject =>
   Object.fromEntries(values.flatMap((value) => (isJsonObject(value) ? Object.entries(value) : [])));
 
-/** A message of its own, also when it is empty: Go leaves no struct out of JSON. */
+/** A nested message, even if empty: Go always writes structs to JSON. */
 export function message(fields: Fields): Message {
   const known = new Map<number, NamedField>(
     Object.entries(fields).map(([name, [number, how]]) => [number, { name, how }]),
@@ -98,11 +99,11 @@ export function message(fields: Fields): Message {
   return { ...given(scalar(BYTES_WITH_LENGTH, (reader, path) => decode(bytesOf(reader), path), {})), decode };
 }
 
-/** A message that JSON spells as another value. `zero`: what Go has where nothing was written. */
+/** A message that JSON represents as another value. `zero`: Go's value if nothing was written. */
 export const spelt = (source: Message, spell: (message: JsonObject) => JsonValue, zero: JsonValue): How =>
   scalar(BYTES_WITH_LENGTH, (reader, path) => spell(source.decode(bytesOf(reader), path)), zero);
 
-/** `how`, for text of another kind: JSON in bytes. */
+/** Text that holds another format: JSON in bytes. */
 export const parsedText = (parse: (text: string) => JsonValue): How =>
   given(scalar(BYTES_WITH_LENGTH, (reader) => parse(textOf(bytesOf(reader))), null));
 
@@ -135,13 +136,15 @@ function readValues(
   return values;
 }
 
-/** Whether the value at the reader is zero: a client newer than our tables writes new fields that nobody has set. */
+/** Whether the next value is zero: a newer client writes new fields even if they are unset. */
 function saysNothing(reader: PbfReader): boolean {
   if (reader.type === VARINT) return reader.readVarint() === 0;
   return reader.type === BYTES_WITH_LENGTH && bytesOf(reader).length === 0;
 }
 
-/** What a client has said must not get lost unheard, though the API server would drop what it does not know. */
+/**
+ * Rejects unknown fields with a value, although the API server would drop them, so that no input is lost silently.
+ */
 const unknownField = (number: number, path: string) =>
   unsupportedMediaType(
     `the sandbox cannot read field ${number} of ${path === '' ? 'the object' : path} in protobuf: send application/json`,
@@ -149,7 +152,7 @@ const unknownField = (number: number, path: string) =>
 
 function bytesOf(reader: PbfReader): Uint8Array {
   const bytes = reader.readBytes();
-  if (reader.pos > reader.length) throw new Error('a value is longer than what holds it');
+  if (reader.pos > reader.length) throw new Error('a value is longer than the message that contains it');
   return bytes;
 }
 

@@ -17,7 +17,7 @@ const object = {
   },
 };
 
-// What a kube-apiserver shows for these paths, in columns and so of the first value only, was compared with these answers.
+// The answers match a kube-apiserver's, which shows the first value in a column.
 test.each([
   ['.spec.text', ['text']],
   ['$.spec.text', ['text']],
@@ -47,7 +47,7 @@ test.each([
   ['.spec.conditions[?(@.x<@.n)].status', ['False']],
   [String.raw`.metadata.annotations.a\.b/c`, ['annotated']],
   [String.raw`.metadata.annotations['a\.b/c']`, ['annotated']],
-  [".metadata.annotations['a.b/c']", []], // dots in quotes still part names
+  [".metadata.annotations['a.b/c']", []], // dots separate names even inside quotes
   ['.metadata.annotations.constructor', ['own']],
 ])('%s leads to %j', (path, found) => {
   expect(compileJsonPath(path)(object)).toEqual(found);
@@ -61,7 +61,7 @@ test.each([
   ['a comparison of a number with text', '.spec.conditions[?(@.n=="1")].type'],
   ['a comparison of a fraction with an integer', '.spec.conditions[?(@.f==1)].type'],
   ['a filter of something that is no list', '.spec.map[?(@.z==1)]'],
-])('%s finds nothing, not even what came before', (_what, path) => {
+])('%s finds nothing, not even earlier matches', (_what, path) => {
   expect(compileJsonPath(path)(object)).toEqual([]);
 });
 
@@ -75,6 +75,6 @@ test.each([
   '.spec[?(a)]',
   '.a[?(@.b==c)]',
   '.a[',
-])('the path %s is refused', (path) => {
+])('the path %s is rejected', (path) => {
   expect(() => compileJsonPath(path)).toThrow(SyntaxError);
 });

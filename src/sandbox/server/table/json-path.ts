@@ -7,18 +7,18 @@ import {
   type JsonValue,
 } from '../../../json/json.ts';
 
-/** All values that a path leads to, in order; none when it leads nowhere. */
+/** All values at a path, in order; empty if it leads nowhere. */
 export type JsonPath = (object: JsonObject) => readonly JsonValue[];
 
-/** A path that cannot be followed in this object at all, where a missing key is merely nothing found. */
+/** The path cannot be evaluated on this object at all; a missing key merely finds nothing. */
 class DeadEnd extends Error {}
 
 /**
- * The part of JSONPath that printer columns and selectable fields use: `.spec.a`, `.a[0]`, `.a[-1:]`, `.a[*]`, `.a['b.c']`,
- * `.a.b\.c`, `.a[?(@.type=="Ready")].status`. As in client-go's util/jsonpath with missing keys allowed, an index beyond the
- * end or a comparison of different types finds nothing at all.
+ * The part of JSONPath that printer columns and selectable fields use: `.spec.a`, `.a[0]`, `.a[-1:]`, `.a[*]`,
+ * `.a['b.c']`, `.a.b\.c`, `.a[?(@.type=="Ready")].status`. As in client-go's util/jsonpath with missing keys allowed,
+ * an index out of range or a comparison of different types finds nothing at all.
  *
- * @throws SyntaxError when the path is not of this form
+ * @throws SyntaxError if the path has another form
  */
 export function compileJsonPath(path: string): JsonPath {
   const steps = parseJsonPath(path);
@@ -34,7 +34,7 @@ export function compileJsonPath(path: string): JsonPath {
 
 function follow(steps: readonly Step[], value: JsonValue): readonly JsonValue[] {
   let found: readonly JsonValue[] = [value];
-  // Nothing is found inside of null, but null itself is something.
+  // Null has no content, but is a value itself.
   for (const step of steps) found = found.filter((item) => item !== null).flatMap((item) => take(step, item));
   return found;
 }
@@ -123,7 +123,7 @@ export type Step =
   | { readonly kind: 'slice'; readonly from: number | undefined; readonly to: number | undefined }
   | { readonly kind: 'filter'; readonly filter: Filter };
 
-/** What an item of a list must satisfy. */
+/** The condition on a list item. */
 export type Filter =
   | { readonly operator: 'exists'; readonly left: readonly Step[] }
   | { readonly operator: Comparison; readonly left: readonly Step[]; readonly right: Operand };
@@ -138,26 +138,26 @@ type Reader = (match: RegExpExecArray) => readonly Step[];
 
 const numberOr = (text: string | undefined) => (text === undefined || text === '' ? undefined : Number(text));
 
-/** Every step that there is; the first that fits is taken. */
+/** Readers for all kinds of steps; the first match applies. */
 const READERS: readonly (readonly [RegExp, Reader])[] = [
   [/\.\*/y, () => [{ kind: 'wildcard' }]],
   [/\[\s*\*\s*\]/y, () => [{ kind: 'wildcard' }]],
   [/\.((?:\\.|[^\s.,[\]$@{}\\])+)/y, ([, name = '']) => [{ kind: 'field', name: name.replaceAll('\\', '') }]],
-  // In quotes too, client-go takes a dot without a backslash for the end of a name.
+  // As in client-go, a dot without a backslash ends a name even inside quotes.
   [/\['([^']*)'\]/y, ([, names = '']) => parseJsonPath(`.${names}`)],
   [/\[(-?\d+)\]/y, ([, index]) => [{ kind: 'index', index: Number(index) }]],
   [/\[(-?\d*):(-?\d*)\]/y, ([, from, to]) => [{ kind: 'slice', from: numberOr(from), to: numberOr(to) }]],
-  // A closing bracket or parenthesis inside of quotes does not end the filter.
+  // A closing bracket or parenthesis inside quotes does not end the filter.
   [
     /\[\?\(((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"'()])*)\)\]/y,
     ([, text = '']) => [{ kind: 'filter', filter: parseFilter(text) }],
   ],
 ];
 
-/** `.spec.list[0].x` → its steps. @throws SyntaxError */
+/** Parses `.spec.list[0].x` into its steps. @throws SyntaxError */
 export function parseJsonPath(path: string): readonly Step[] {
   const steps: Step[] = [];
-  // `$` says the root, where a path begins anyway.
+  // `$` is the root, where every path starts.
   let position = path.startsWith('$') ? 1 : 0;
   while (position < path.length) {
     const read = readStep(path, position);
@@ -171,7 +171,7 @@ function readStep(path: string, position: number): { readonly steps: readonly St
   for (const [pattern, read] of READERS) {
     pattern.lastIndex = position;
     const match = pattern.exec(path);
-    const end = pattern.lastIndex; // of this match: reading it may use the same pattern again
+    const end = pattern.lastIndex; // save it now: reading the match may use the same pattern again
     if (match !== null) return { steps: read(match), end };
   }
   throw new SyntaxError(
@@ -186,7 +186,7 @@ function parseFilter(text: string): Filter {
   if (matched === undefined) throw new SyntaxError(`unrecognized filter ${JSON.stringify(text)}`);
   const steps = parseJsonPath(left);
   if (operator === undefined) return { operator: 'exists', left: steps };
-  return { operator: operator as Comparison, left: steps, right: parseOperand(right) }; // the pattern takes no other
+  return { operator: operator as Comparison, left: steps, right: parseOperand(right) }; // the pattern matches only operators
 }
 
 function parseOperand(text: string): Operand {

@@ -51,7 +51,7 @@ test.each([
   expect(cell({ type, value })).toBe(shown);
 });
 
-test('a built-in kind computes its cells, and an age that is not known has a word', () => {
+test('a built-in kind computes its cells, and an unknown age is shown as a word', () => {
   const builtIn = false;
   expect(cell({ type: 'string', value: (object) => object.kind }, builtIn)).toBe('Server');
   expect(cell({ type: 'string', value: () => null }, builtIn)).toBeNull();
@@ -59,7 +59,7 @@ test('a built-in kind computes its cells, and an age that is not known has a wor
   expect(cell({ type: 'date', value: '.metadata.deletionTimestamp' }, builtIn)).toBe('<unknown>');
 });
 
-test('the name comes first, and every column is described in full', () => {
+test('the name comes first, and every column has a full definition', () => {
   const columns: readonly PrinterColumn[] = [
     { name: 'Size', type: 'integer', value: '.spec.size', priority: 1, format: 'int32' },
     { name: 'Age', type: 'date', description: 'How old it is.', value: '.metadata.creationTimestamp' },
@@ -87,7 +87,7 @@ test('a list has the metadata of the list', () => {
   });
 });
 
-test('an event of a watch has the resourceVersion of its object, and no columns after the first', () => {
+test('a watch event has the resourceVersion of its object, and columns only in the first event', () => {
   expect(toTable({ ...ask, listMeta: undefined, withColumns: false })).toMatchObject({
     metadata: { resourceVersion: '7' },
     columnDefinitions: null,
@@ -103,12 +103,12 @@ test.each([
   ['Metadata', { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1beta1', metadata: db.metadata }],
   ['None', null],
   ['Object', db],
-] as const)('rows carry what includeObject=%s says', (includeObject, object) => {
+] as const)('rows contain what includeObject=%s requests', (includeObject, object) => {
   const table = toTable({ ...ask, includeObject, version: 'v1beta1' });
   expect(table.rows).toEqual([{ cells: ['db'], object }]);
 });
 
-test('includeObject is Metadata unless it says otherwise, and refused when it is no such word', () => {
+test('includeObject defaults to Metadata, and unknown values are rejected', () => {
   expect(includeObjectOf(null)).toBe('Metadata');
   expect(includeObjectOf('')).toBe('Metadata');
   expect(includeObjectOf('None')).toBe('None');
@@ -117,7 +117,7 @@ test('includeObject is Metadata unless it says otherwise, and refused when it is
   );
 });
 
-test('partial metadata holds all metadata and nothing else', () => {
+test('partial metadata contains all metadata and nothing else', () => {
   const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: db.metadata };
   expect(toPartialMetadata(db)).toEqual(partial);
   expect(toPartialMetadataList([db], { resourceVersion: '9' })).toEqual({
@@ -128,7 +128,7 @@ test('partial metadata holds all metadata and nothing else', () => {
   });
 });
 
-// As a kube-apiserver showed these values in a column of strings.
+// As kube-apiserver printed these values in a string column.
 test.each([
   ['text', 'text'],
   ['<a&b>', '<a&b>'],
@@ -142,6 +142,6 @@ test.each([
   [null, '<no value>'],
   [{ z: 1, a: [true, null, 'x'] }, '{"a":[true,null,"x"],"z":1}'],
   [{ a: '<a&b>' }, String.raw`{"a":"\u003ca\u0026b\u003e"}`],
-])('%o is shown as %s', (value, text) => {
+])('%o is printed as %s', (value, text) => {
   expect(cellText(value)).toBe(text);
 });

@@ -13,22 +13,22 @@ import { ageOf } from '../../machinery/human-duration.ts';
 import { compileJsonPath, type JsonPath } from './json-path.ts';
 import { listMetaToJson, toPartialMetadata, type ListMeta } from './partial-metadata.ts';
 
-/** How much of its object a row carries (`includeObject` in the query). */
+/** How much of its object a row contains (`includeObject` in the query). */
 export type IncludeObject = 'Metadata' | 'None' | 'Object';
 
 export interface TableOptions {
   readonly type: Pick<ResourceType, 'columns' | 'custom'>;
   readonly objects: readonly ApiObject[];
-  /** Undefined: the table is of one object, in answer to a get or in a watch event. */
+  /** Undefined for a table of one object, in a get or a watch event. */
   readonly listMeta: ListMeta | undefined;
   readonly includeObject: IncludeObject;
-  /** False in all events of a watch but the first. */
+  /** False in all events of a watch except the first. */
   readonly withColumns: boolean;
   readonly version: MetaVersion;
   readonly now: Date;
 }
 
-/** `includeObject` as a query has it. @throws ApiFailure 400 */
+/** Parses `includeObject` of a query. @throws ApiFailure 400 */
 export function includeObjectOf(value: string | null): IncludeObject {
   if (value === null || value === '') return 'Metadata';
   if (value === 'Metadata' || value === 'None' || value === 'Object') return value;
@@ -38,8 +38,7 @@ export function includeObjectOf(value: string | null): IncludeObject {
 }
 
 /**
- * Objects as the rows that `kubectl get` prints, a Table of meta.k8s.io.
- *
+ * Objects as the rows that `kubectl get` prints: a Table of meta.k8s.io.
  * @see k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor
  */
 export function toTable(options: TableOptions): JsonObject {
@@ -65,7 +64,7 @@ export function toTable(options: TableOptions): JsonObject {
   };
 }
 
-/** Events have their names last, and only in wide output. */
+/** Events have their name in the last column, and only in wide output. */
 const namesItself = ({ columns }: Pick<ResourceType, 'columns'>) =>
   columns.some(({ format }) => format === 'name');
 
@@ -81,7 +80,7 @@ function toDefinition(column: PrinterColumn, custom: boolean): JsonObject {
   const { name, type, format = '', priority = 0, value } = column;
   const path = typeof value === 'string' ? value : '';
   const description = column.description ?? `Custom resource definition column (in JSONPath format): ${path}`;
-  // Built-in kinds call an age the string that it is; a time is a date.
+  // Built-in kinds declare an age as a string; custom resources declare a date.
   const isAge = !custom && type === 'date' && typeof value === 'string';
   return { name, type: isAge ? 'string' : type, format, description, priority };
 }
@@ -105,22 +104,22 @@ function cellOf(
   const { type, value } = column;
   if (typeof value === 'function') return value(object, now);
   const found = firstAt(column, value, object);
-  // Only built-in kinds have a word for an age that is not known.
+  // Only built-in kinds print a word for an unknown age.
   if (type === 'date' && !custom && (found === undefined || found === null)) return ageOf(undefined, now);
   return found === undefined ? null : shown(type, found, now);
 }
 
-/** Columns live as long as their kind is served, so each path is compiled once. */
+/** Each path is compiled once per column, as long as its kind is served. */
 const compiled = new WeakMap<PrinterColumn, JsonPath>();
 
-/** A path could lead to many values; the API server shows the first. */
+/** A path may lead to many values; the API server prints the first. */
 function firstAt(column: PrinterColumn, path: string, object: ApiObject): JsonValue | undefined {
   const follow = compiled.get(column) ?? compileOrNothing(path);
   compiled.set(column, follow);
   return follow(toJson(object))[0];
 }
 
-/** A definition may hold a path that the API server can read and we cannot: better an empty cell than no list. */
+/** A definition may contain a path that only the API server supports: its cells stay empty. */
 function compileOrNothing(path: string): JsonPath {
   try {
     return compileJsonPath(path);
@@ -130,7 +129,7 @@ function compileOrNothing(path: string): JsonPath {
   }
 }
 
-/** A value as a column of this type shows it; null when it is of another type. */
+/** A value as a column of this type prints it; null if the value has another type. */
 function shown(type: PrinterColumn['type'], value: JsonValue, now: Date): JsonValue {
   switch (type) {
     case 'string':
@@ -146,7 +145,7 @@ function shown(type: PrinterColumn['type'], value: JsonValue, now: Date): JsonVa
   }
 }
 
-/** A value as the API server writes it into a column of strings: the way Go prints it. */
+/** A value as the API server prints it in a string column, which is Go's format. */
 export function cellText(value: JsonValue): string {
   if (value === null) return '<no value>';
   if (typeof value === 'number') return numberText(value);
@@ -154,7 +153,7 @@ export function cellText(value: JsonValue): string {
   return String(value);
 }
 
-/** Go's `%v`: fractions outside of 0.0001 to a million (not included) get an exponent, which has at least two digits. */
+/** Go's `%v`: fractions below 0.0001 or from a million on get an exponent with at least two digits. */
 function numberText(value: number): string {
   if (Number.isInteger(value)) return String(value);
   const [mantissa = '', exponent = ''] = value.toExponential().split('e');
@@ -162,7 +161,7 @@ function numberText(value: number): string {
   return `${mantissa}e${exponent.slice(0, 1)}${exponent.slice(1).padStart(2, '0')}`;
 }
 
-/** Go writes the keys of maps in order. */
+/** Go writes map keys in sorted order. */
 function sortKeys(value: JsonValue): JsonValue {
   if (isJsonArray(value)) return value.map(sortKeys);
   if (!isJsonObject(value)) return value;
@@ -170,6 +169,6 @@ function sortKeys(value: JsonValue): JsonValue {
   return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
 }
 
-/** Go's JSON is safe to put into HTML. */
+/** Go escapes JSON for use in HTML. */
 const escapeHtml = (json: string): string =>
   json.replaceAll(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);

@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../../json/json.ts';
-import { ApiFailure, badRequest } from '../machinery/failure.ts';
+import type { JsonObject, JsonValue } from '../../../json/json.ts';
+import { ApiFailure, badRequest } from '../failure.ts';
 import { goTypeOf, showGo } from './go-types.ts';
 
 // What k8s.io/apimachinery/pkg/util/mergepatch/errors.go says, and the status that kube-apiserver answers with: it knows the

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { isJsonObject, parseJson, stringifyJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { ApiFailure } from '../machinery/failure.ts';
+import {
+  isJsonObject,
+  parseJson,
+  stringifyJson,
+  type JsonObject,
+  type JsonValue,
+} from '../../../json/json.ts';
+import { ApiFailure } from '../failure.ts';
 import { applyJsonPatch } from './json-patch.ts';
 
 const parsed = (text: string): JsonObject => {

@@ -1,6 +1,6 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { badRequest } from '../machinery/failure.ts';
-import type { Schema } from '../machinery/schema/schema.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { badRequest } from '../failure.ts';
+import type { Schema } from '../schema/schema.ts';
 import { cannotDecode, goTypeOf } from './go-types.ts';
 import { checkOrder, fillGaps, inOrder, mergeLists, withoutValues, type ListRules } from './merge-lists.ts';
 import { withoutNulls } from './merge-patch.ts';

@@ -1,4 +1,4 @@
-import { editDocument, unescapePart, type Edit, type EditedDocument } from '../../json/json-patch.ts';
+import { editDocument, unescapePart, type Edit, type EditedDocument } from '../../../json/json-patch.ts';
 import {
   isEqual,
   isJsonArray,
@@ -7,8 +7,8 @@ import {
   stringifyJson,
   type JsonObject,
   type JsonValue,
-} from '../../json/json.ts';
-import { ApiFailure, badRequest } from '../machinery/failure.ts';
+} from '../../../json/json.ts';
+import { ApiFailure, badRequest } from '../failure.ts';
 import { cannotDecode } from './go-types.ts';
 
 const MAX_OPERATIONS = 10_000;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
-import { ApiFailure } from '../machinery/failure.ts';
-import type { Schema } from '../machinery/schema/schema.ts';
+import { isJsonObject, parseJson, type JsonObject } from '../../../json/json.ts';
+import { ApiFailure } from '../failure.ts';
+import type { Schema } from '../schema/schema.ts';
 import { applyStrategicPatch } from './strategic-merge-patch.ts';
 
 const ITEMS: Schema = {

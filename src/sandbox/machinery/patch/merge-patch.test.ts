@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isJsonObject, parseJson, type JsonObject, type JsonValue } from '../../json/json.ts';
-import type { ApiFailure } from '../machinery/failure.ts';
+import { isJsonObject, parseJson, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import type { ApiFailure } from '../failure.ts';
 import { applyMergePatch } from './merge-patch.ts';
 
 const parsed = (text: string): JsonObject => {

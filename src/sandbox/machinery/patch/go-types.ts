@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 
 // Some messages of the API server show values and types in Go's words, and clients print them.
 

@@ -1,4 +1,4 @@
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { goTypeOf } from './go-types.ts';
 import {
   listsOfLists,

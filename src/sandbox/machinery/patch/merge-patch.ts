@@ -1,6 +1,6 @@
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
-import { mergeInto } from '../../json/merge-patch.ts';
-import { badRequest } from '../machinery/failure.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { mergeInto } from '../../../json/merge-patch.ts';
+import { badRequest } from '../failure.ts';
 import { cannotDecode } from './go-types.ts';
 
 /**
