@@ -104,7 +104,7 @@ async function serve(
     onError,
   });
   const server = createServer({ ...options.tls, keepAliveTimeout: 120_000, requestTimeout: 0 }, handler);
-  const stopControllers = startControllers({ api, now: () => timestamp(new Date()), onError });
+  const stopControllers = startControllers(api, () => timestamp(new Date()), onError);
   const stop = async () => {
     stopControllers();
     caller.close();
@@ -126,20 +126,17 @@ interface Assembly {
 
 function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<string, UserInfo>): Assembly {
   const now = () => new Date();
-  const tokens = createServiceAccountTokens({
+  const tokens = createServiceAccountTokens(
     now,
-    random: () => randomBytes(24).toString('hex'),
-    uidOf: (namespace, name) => {
+    () => randomBytes(24).toString('hex'),
+    (namespace, name) => {
       const account = storage.get({ group: '', resource: 'serviceaccounts' }, { namespace, name });
       return account?.metadata.deletionTimestamp === undefined ? account?.metadata.uid : undefined;
     },
-  });
+  );
   const findUser = createUserLookup({ tokens: () => users, issued: tokens.lookup });
   const authorizer = createAuthorizer(storage);
-  const types = builtInTypes({
-    answers: createReviews({ authorizer, findUser }),
-    ...createServiceAllocators(storage),
-  });
+  const types = builtInTypes(createReviews(authorizer, findUser), createServiceAllocators(storage));
   const registry = createRegistry([...types, definitionType], storage);
   const convert = createConversion(storage, caller);
   const api: Api = {
@@ -159,19 +156,16 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
 
 /** Converts custom resources according to their definition. Built-in kinds are stored in the served version. */
 function createConversion(storage: Storage, caller: WebhookCaller): Api['convert'] {
-  const convert = createConverter({
-    newUid: randomUUID,
-    callWebhook: async (client: JsonObject, review: JsonObject) => {
-      const answer = await caller.call(
-        clientConfigOf(client),
-        review,
-        CONVERSION_TIMEOUT_MS,
-        'kube-apiserver-conversion',
-      );
-      if (!isJsonObject(answer))
-        throw new Error('the conversion webhook answered with JSON that is not an object');
-      return answer;
-    },
+  const convert = createConverter(async (client: JsonObject, review: JsonObject) => {
+    const answer = await caller.call(
+      clientConfigOf(client),
+      review,
+      CONVERSION_TIMEOUT_MS,
+      'kube-apiserver-conversion',
+    );
+    if (!isJsonObject(answer))
+      throw new Error('the conversion webhook answered with JSON that is not an object');
+    return answer;
   });
   const asDefined = createDefinedView();
   return async (objects: readonly ApiObject[], type: ResourceType) => {

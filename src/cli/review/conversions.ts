@@ -63,9 +63,7 @@ export function createConversion(storage: Pick<Storage, 'get'>, converters: Conv
     if (!type.custom) return objects;
     const name = groupResourceName(type);
     const definition = storage.get(DEFINITIONS, { namespace: '', name });
-    const convert = createConverter({
-      callWebhook: (_client, review) => answer(review, name, converters.get(name)),
-    });
+    const convert = createConverter((_client, review) => answer(review, name, converters.get(name)));
     const converted =
       definition === undefined
         ? objects.map((object): ApiObject => ({ ...object, apiVersion: apiVersionOf(type) }))

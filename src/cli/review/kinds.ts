@@ -52,7 +52,7 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage):
   for (const { manifest } of customResourceDefinitions()) establish(ofJson(manifest as JsonObject), storage);
   refuse(objects.filter(isDefinition).flatMap((placed) => define(placed, storage)));
   const served = [
-    ...builtInTypes({ answers: {}, ...createServiceAllocators(storage) }).map(withoutOwnChecks),
+    ...builtInTypes({}, createServiceAllocators(storage)).map(withoutOwnChecks),
     definitionType,
     ...FURTHER_BUILT_IN_KINDS.map((names) => toType(names, false)),
   ];

@@ -9,8 +9,8 @@ import { builtInTypes } from '../../../src/sandbox/machinery/kinds/built-in-type
 const echo = (object: ApiObject) => object;
 
 /** All built-in kinds, with allocators that always return the same values. */
-export const TYPES: readonly ResourceType[] = builtInTypes({
-  answers: {
+export const TYPES: readonly ResourceType[] = builtInTypes(
+  {
     TokenReview: echo,
     SelfSubjectReview: echo,
     SubjectAccessReview: echo,
@@ -18,9 +18,8 @@ export const TYPES: readonly ResourceType[] = builtInTypes({
     SelfSubjectAccessReview: echo,
     SelfSubjectRulesReview: echo,
   },
-  allocateClusterIp: () => '10.0.0.7',
-  allocateNodePort: () => 30_007,
-});
+  { allocateClusterIp: () => '10.0.0.7', allocateNodePort: () => 30_007 },
+);
 
 /** The type of a kind, such as `v1 Secret`. */
 export function typeOf(name: string): ResourceType {

@@ -37,9 +37,8 @@ const asV2 = (object: ApiObject): JsonObject => ({
 /** A webhook that answers with `response`, and a converter that calls it. */
 function asking(response: (objects: readonly ApiObject[]) => JsonObject, review: JsonObject = {}) {
   const asked: { clientConfig: JsonObject; review: JsonObject }[] = [];
-  const convert = createConverter({
-    newUid: () => 'uid-1',
-    callWebhook: (clientConfig, question) => {
+  const convert = createConverter(
+    (clientConfig, question) => {
       asked.push({ clientConfig, review: question });
       const { objects } = question.request as unknown as { objects: readonly ApiObject[] };
       return Promise.resolve({
@@ -49,13 +48,12 @@ function asking(response: (objects: readonly ApiObject[]) => JsonObject, review:
         ...review,
       });
     },
-  });
+    () => 'uid-1',
+  );
   return { asked, convert };
 }
 
-const convertWithFailingWebhook = createConverter({
-  callWebhook: () => Promise.reject(new Error('the webhook was called')),
-});
+const convertWithFailingWebhook = createConverter(() => Promise.reject(new Error('the webhook was called')));
 
 test('objects that already have the requested version are unchanged', async () => {
   const objects = [server('a', V2)];

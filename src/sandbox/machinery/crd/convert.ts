@@ -27,14 +27,11 @@ export type ConvertObjects = (
   type: ResourceType,
 ) => Promise<readonly ApiObject[]>;
 
-export interface ConverterDeps {
-  /** Sends a ConversionReview to the webhook in `clientConfig` and returns the answer. Throws if the call fails. */
-  readonly callWebhook: (clientConfig: JsonObject, review: JsonObject) => Promise<JsonObject>;
-  readonly newUid?: () => string;
-}
+/** Sends a ConversionReview to the webhook in `clientConfig` and returns the answer. Throws if the call fails. */
+type CallWebhook = (clientConfig: JsonObject, review: JsonObject) => Promise<JsonObject>;
 
 /** @see k8s.io/apiextensions-apiserver/pkg/apiserver/conversion */
-export function createConverter({ callWebhook, newUid = randomUUID }: ConverterDeps): Convert {
+export function createConverter(callWebhook: CallWebhook, newUid: () => string = randomUUID): Convert {
   return async (objects, crd, toApiVersion) => {
     const foreign = objects.filter(({ apiVersion }) => apiVersion !== toApiVersion);
     if (foreign.length === 0) return objects;
@@ -57,7 +54,7 @@ async function convertByWebhook(
   objects: readonly ApiObject[],
   { webhook }: Conversion,
   toApiVersion: string,
-  callWebhook: ConverterDeps['callWebhook'],
+  callWebhook: CallWebhook,
   uid: string,
 ): Promise<readonly ApiObject[]> {
   const [{ apiVersion, kind } = { apiVersion: '', kind: '' }] = objects;

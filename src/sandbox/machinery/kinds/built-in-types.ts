@@ -16,15 +16,14 @@ import { serviceKind } from './services/service.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from './webhooks/webhook-configuration.ts';
 import { DEPLOYMENT, REPLICA_SET } from './workloads/workloads.ts';
 
-export interface BuiltInTypesDeps extends ServiceAllocators {
-  readonly answers: ReviewAnswers;
-}
-
 /**
  * Every kind that is served without a definition, except CustomResourceDefinition itself. Groups are in discovery
  * order.
  */
-export const builtInTypes = ({ answers, ...allocators }: BuiltInTypesDeps): readonly ResourceType[] => [
+export const builtInTypes = (
+  answers: ReviewAnswers,
+  allocators: ServiceAllocators,
+): readonly ResourceType[] => [
   CONFIG_MAP,
   ENDPOINTS,
   CORE_EVENT,

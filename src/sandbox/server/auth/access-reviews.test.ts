@@ -14,10 +14,7 @@ function start() {
   role('', 'monitoring', { nonResourceURLs: ['/metrics'], verbs: ['get'] });
   bind('shop', 'readers', 'ClusterRole/reader', user('alice'));
   bind('', 'monitoring', 'ClusterRole/monitoring', user('alice'));
-  return createReviews({
-    authorizer: createAuthorizer(storage),
-    findUser: (token) => (token === 'alices' ? alice : undefined),
-  });
+  return createReviews(createAuthorizer(storage), (token) => (token === 'alices' ? alice : undefined));
 }
 
 const review = (kind: string, spec: JsonObject, metadata: JsonObject = {}) =>

@@ -13,19 +13,16 @@ import { missingRoles, type Authorizer } from './rbac.ts';
  */
 export type AnswerReview = (review: ApiObject, user: UserInfo) => ApiObject;
 
-export interface ReviewDeps {
-  readonly authorizer: Pick<Authorizer, 'authorize' | 'rulesFor'>;
-  readonly findUser: FindUser;
-}
-
 const GROUP = 'authorization.k8s.io';
 
 /** Tokens have the API server as their only audience. */
 const AUDIENCE = 'https://kubernetes.default.svc';
 
 /** The function that answers each review kind of authorization.k8s.io/v1 and authentication.k8s.io/v1. */
-export function createReviews({ authorizer, findUser }: ReviewDeps) {
-  const { authorize, rulesFor } = authorizer;
+export function createReviews(
+  { authorize, rulesFor }: Pick<Authorizer, 'authorize' | 'rulesFor'>,
+  findUser: FindUser,
+) {
   return {
     SelfSubjectAccessReview: (review, user) => {
       const spec = specOf(review);

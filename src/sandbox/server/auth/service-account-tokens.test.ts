@@ -6,11 +6,11 @@ function start() {
   let now = 0;
   let drawn = 0;
   const accounts = new Map([['shop/robot', 'uid-1']]);
-  const tokens = createServiceAccountTokens({
-    now: () => new Date(now),
-    random: () => `random-${(drawn += 1)}`,
-    uidOf: (namespace, name) => accounts.get(`${namespace}/${name}`),
-  });
+  const tokens = createServiceAccountTokens(
+    () => new Date(now),
+    () => `random-${(drawn += 1)}`,
+    (namespace, name) => accounts.get(`${namespace}/${name}`),
+  );
   return { ...tokens, accounts, pass: (seconds: number) => (now += seconds * 1_000) };
 }
 

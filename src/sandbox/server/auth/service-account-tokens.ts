@@ -7,26 +7,21 @@ export interface ServiceAccountTokens {
   readonly lookup: (token: string) => UserInfo | undefined;
 }
 
-export interface ServiceAccountTokensDeps {
-  readonly now: () => Date;
-  /** A new unpredictable text for each call. */
-  readonly random: () => string;
-  /** The uid of a ServiceAccount that exists and is not being deleted. */
-  readonly uidOf: (namespace: string, name: string) => string | undefined;
-}
-
 /** The API server puts the ID of the token here, so that audit logs can distinguish tokens of one account. */
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id';
 
 /**
  * The tokens of ServiceAccounts, in memory. They are opaque; a real API server issues JWTs, but clients of the
  * sandbox do not parse them.
+ *
+ * @param random a new unpredictable text for each call
+ * @param uidOf the uid of a ServiceAccount that exists and is not being deleted
  */
-export function createServiceAccountTokens({
-  now,
-  random,
-  uidOf,
-}: ServiceAccountTokensDeps): ServiceAccountTokens {
+export function createServiceAccountTokens(
+  now: () => Date,
+  random: () => string,
+  uidOf: (namespace: string, name: string) => string | undefined,
+): ServiceAccountTokens {
   interface Issued {
     readonly namespace: string;
     readonly name: string;

@@ -14,14 +14,8 @@ import { startRoleAggregation } from './role-aggregation.ts';
 
 const BACKGROUND = { dryRun: false, propagationPolicy: 'Background', preconditions: {} } as const;
 
-export interface ControlDeps {
-  readonly api: Api;
-  readonly now: () => string;
-  readonly onError: (error: unknown) => void;
-}
-
 /** Runs the controllers of kube-controller-manager that the sandbox has. Returns a function that stops them. */
-export function startControllers({ api, now, onError }: ControlDeps): () => void {
+export function startControllers(api: Api, now: () => string, onError: (error: unknown) => void): () => void {
   const { storage, registry } = api;
   const onRetry = (error: unknown) => {
     // Controllers expect conflicts and refusals by webhooks.
@@ -33,22 +27,18 @@ export function startControllers({ api, now, onError }: ControlDeps): () => void
     else storage.replace(place, object, resourceVersion);
   };
   const stops = [
-    startDefinitionsController({
-      storage,
-      now,
-      deleteAll: (place) => {
-        // Deleting a definition of a built-in resource must not delete the built-in objects.
-        if (registry.stored(place.group, place.resource)?.custom === false) return;
-        for (const { metadata } of storage.list(place).items)
-          removeOrMark(
-            api,
-            place,
-            { namespace: metadata.namespace ?? '', name: metadata.name ?? '' },
-            BACKGROUND,
-          );
-      },
+    startDefinitionsController(storage, now, (place) => {
+      // Deleting a definition of a built-in resource must not delete the built-in objects.
+      if (registry.stored(place.group, place.resource)?.custom === false) return;
+      for (const { metadata } of storage.list(place).items)
+        removeOrMark(
+          api,
+          place,
+          { namespace: metadata.namespace ?? '', name: metadata.name ?? '' },
+          BACKGROUND,
+        );
     }),
-    startRoleAggregation({ storage, replaceObject, onError: onRetry }),
+    startRoleAggregation(storage, replaceObject, onRetry),
     startNamespaceController({
       storage,
       replaceObject,

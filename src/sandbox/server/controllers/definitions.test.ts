@@ -26,7 +26,7 @@ function running() {
       else storage.replace(place, withMeta(object, { deletionTimestamp: NOW }), versionOf(object));
     }
   };
-  const stop = startDefinitionsController({ storage, now: () => NOW, deleteAll });
+  const stop = startDefinitionsController(storage, () => NOW, deleteAll);
   return { storage, stop };
 }
 
@@ -68,7 +68,11 @@ test('a new definition is established after the next microtask', async () => {
 test('a definition that existed before the controller started is established', async () => {
   const storage = createStorage();
   storage.create(DEFINITIONS, definition());
-  startDefinitionsController({ storage, now: () => NOW, deleteAll: () => undefined });
+  startDefinitionsController(
+    storage,
+    () => NOW,
+    () => undefined,
+  );
   await settled();
   expect(isConditionTrue(read(storage), 'Established')).toBe(true);
 });

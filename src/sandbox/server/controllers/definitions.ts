@@ -10,24 +10,19 @@ import {
 import { planDefinitionStatus, setCondition } from '../../machinery/crd/status.ts';
 import type { Place, Storage } from '../../machinery/storage/stored.ts';
 
-export interface DefinitionsControllerDeps {
-  readonly storage: Storage;
-  /** RFC 3339 with second precision. */
-  readonly now: () => string;
-  /** Deletes every object of a place; objects with finalizers are only marked. */
-  readonly deleteAll: (place: Place) => void;
-}
-
 /**
  * Maintains the status of definitions, and removes a deleted definition once its objects are deleted. Runs in
  * microtasks: after a write and any `await`, the definition is established. Returns a function that stops the
  * controller.
+ *
+ * @param now RFC 3339 with second precision
+ * @param deleteAll deletes every object of a place; objects with finalizers are only marked
  */
-export function startDefinitionsController({
-  storage,
-  now,
-  deleteAll,
-}: DefinitionsControllerDeps): () => void {
+export function startDefinitionsController(
+  storage: Storage,
+  now: () => string,
+  deleteAll: (place: Place) => void,
+): () => void {
   const queue = new Set<string>();
   /** Deleted definitions by the place of the objects that they wait for. */
   const waiting = new Map<string, string>();

@@ -1,10 +1,10 @@
 import { onTestFinished, test, expect } from 'vitest';
 
 import { conflict } from '../../machinery/failure.ts';
-import { startGarbageCollector, type GarbageCollectorDeps } from './garbage-collector.ts';
+import { startGarbageCollector, type GarbageCollectorOptions } from './garbage-collector.ts';
 import { createSmallWorld, kindOf, ownedBy, settled } from '../../../../test/support/sandbox/small-world.ts';
 
-function start(overrides: Partial<GarbageCollectorDeps> = {}) {
+function start(overrides: Partial<GarbageCollectorOptions> = {}) {
   const world = createSmallWorld();
   const errors: unknown[] = [];
   const served = new Set(['ConfigMap', 'Secret', 'Server', 'Namespace', 'Event']);

@@ -19,7 +19,7 @@ export interface DeletionOptions {
   readonly preconditions: { readonly uid: string; readonly resourceVersion: string };
 }
 
-export interface GarbageCollectorDeps {
+export interface GarbageCollectorOptions {
   readonly storage: Pick<Storage, 'get' | 'watchAll'>;
   /** All stored objects at the start. */
   readonly stored: () => Iterable<Stored>;
@@ -44,15 +44,12 @@ export interface GarbageCollectorDeps {
  *
  * @see kubernetes/pkg/controller/garbagecollector
  */
-export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
-  const { storage, onError } = deps;
+export function startGarbageCollector(options: GarbageCollectorOptions): () => void {
+  const { storage, onError } = options;
   const graph = createOwnerGraph();
   /** The uids of objects with owners of kinds that are not served. */
   const awaitingKinds = new Set<string>();
-  const queue = createWorkQueue({
-    onError,
-    work: (uid) => collect(uid),
-  });
+  const queue = createWorkQueue((uid) => collect(uid), onError);
   const { add } = queue;
 
   const collect = async (uid: string) => {
@@ -64,7 +61,7 @@ export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
     const plan = planGarbage({
       object,
       dependents: dependents.map((one) => one.object),
-      ownerState: (reference) => ownerState(deps, object, reference),
+      ownerState: (reference) => ownerState(options, object, reference),
     });
     switch (plan.kind) {
       case 'keep':
@@ -76,21 +73,21 @@ export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
         for (const { object: dependent } of dependents) add(dependent.metadata.uid ?? '');
         return;
       case 'orphan-dependents':
-        for (const dependent of dependents) await dropOwners(deps, dependent, [uid]);
-        await replace(deps, stored, withoutFinalizer(object, ORPHAN));
+        for (const dependent of dependents) await dropOwners(options, dependent, [uid]);
+        await replace(options, stored, withoutFinalizer(object, ORPHAN));
         return;
       case 'remove-finalizer':
-        await replace(deps, stored, withoutFinalizer(object, plan.finalizer));
+        await replace(options, stored, withoutFinalizer(object, plan.finalizer));
         return;
       case 'drop-owners':
-        await dropOwners(deps, stored, plan.uids);
+        await dropOwners(options, stored, plan.uids);
         return;
       case 'delete': {
         if (plan.unblock && blocksOwners(object)) {
-          await replace(deps, stored, unblocked(object)); // the resulting event enqueues it again
+          await replace(options, stored, unblocked(object)); // the resulting event enqueues it again
           return;
         }
-        await remove(deps, stored, plan.propagation);
+        await remove(options, stored, plan.propagation);
       }
     }
   };
@@ -113,7 +110,7 @@ export function startGarbageCollector(deps: GarbageCollectorDeps): () => void {
   };
 
   const unwatch = storage.watchAll(react);
-  for (const { place, object } of deps.stored()) react(place, { type: 'ADDED', object });
+  for (const { place, object } of options.stored()) react(place, { type: 'ADDED', object });
   return () => {
     unwatch();
     queue.stop();
@@ -128,7 +125,7 @@ const isMarked = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== und
 
 /** An owner reference applies within the namespace of its dependent. */
 function ownerState(
-  { storage, findKind }: Pick<GarbageCollectorDeps, 'storage' | 'findKind'>,
+  { storage, findKind }: Pick<GarbageCollectorOptions, 'storage' | 'findKind'>,
   { metadata: { namespace = '' } }: ApiObject,
   { apiVersion, kind, name, uid }: OwnerReference,
 ): OwnerState {
@@ -156,20 +153,20 @@ function unblocked(object: ApiObject): ApiObject {
 }
 
 async function dropOwners(
-  deps: Pick<GarbageCollectorDeps, 'replaceObject'>,
+  options: Pick<GarbageCollectorOptions, 'replaceObject'>,
   stored: Stored,
   uids: readonly string[],
 ): Promise<void> {
   const left = (stored.object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
   await replace(
-    deps,
+    options,
     stored,
     withMeta(stored.object, { ownerReferences: left.length === 0 ? undefined : left }),
   );
 }
 
 async function replace(
-  { replaceObject }: Pick<GarbageCollectorDeps, 'replaceObject'>,
+  { replaceObject }: Pick<GarbageCollectorOptions, 'replaceObject'>,
   { place }: Stored,
   object: ApiObject,
 ): Promise<void> {
@@ -177,7 +174,7 @@ async function replace(
 }
 
 async function remove(
-  { deleteObject }: Pick<GarbageCollectorDeps, 'deleteObject'>,
+  { deleteObject }: Pick<GarbageCollectorOptions, 'deleteObject'>,
   { place, object }: Stored,
   propagationPolicy: Propagation,
 ): Promise<void> {
@@ -186,7 +183,7 @@ async function remove(
   await unlessGone(() => deleteObject(place, { namespace, name }, options));
 }
 
-/** Treats 404 and 409 as success: another client was faster. */
+/** Treats 404 as success: another client was faster. */
 async function unlessGone(write: () => void | Promise<void>): Promise<void> {
   try {
     await write();

@@ -3,16 +3,16 @@ import { expect, onTestFinished, test } from 'vitest';
 import { isJsonObject } from '../../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { forbidden } from '../../machinery/failure.ts';
-import { startNamespaceController, type NamespaceControllerDeps } from './namespaces.ts';
+import { startNamespaceController, type NamespaceControllerOptions } from './namespaces.ts';
 import { createSmallWorld, kindOf, settled } from '../../../../test/support/sandbox/small-world.ts';
 
 const NAMESPACES = kindOf('Namespace').place;
 const PLACES = [kindOf('ConfigMap').place, kindOf('Server').place];
 
-function start(overrides: Partial<NamespaceControllerDeps> = {}) {
+function start(overrides: Partial<NamespaceControllerOptions> = {}) {
   const world = createSmallWorld();
   const errors: unknown[] = [];
-  const deps: NamespaceControllerDeps = {
+  const options: NamespaceControllerOptions = {
     storage: world.storage,
     namespacedPlaces: () => PLACES,
     deleteAllIn: (place, namespace) => {
@@ -26,7 +26,7 @@ function start(overrides: Partial<NamespaceControllerDeps> = {}) {
     ...overrides,
   };
   const run = () => {
-    const stop = startNamespaceController(deps);
+    const stop = startNamespaceController(options);
     onTestFinished(stop);
     return stop;
   };

@@ -5,7 +5,7 @@ import type { Place, Storage } from '../../machinery/storage/stored.ts';
 import { terminatingStatus, type Remaining } from './namespace-status.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-export interface NamespaceControllerDeps {
+export interface NamespaceControllerOptions {
   readonly storage: Pick<Storage, 'get' | 'list' | 'watchAll'>;
   /** The places of all served namespaced resources. */
   readonly namespacedPlaces: () => readonly Place[];
@@ -32,19 +32,16 @@ const FINALIZER = 'kubernetes';
  * Deletes the content of deleted namespaces, then the namespaces. Returns a function that stops the controller.
  * @see kubernetes/pkg/controller/namespace/deletion
  */
-export function startNamespaceController(deps: NamespaceControllerDeps): () => void {
-  const { storage, onError } = deps;
+export function startNamespaceController(options: NamespaceControllerOptions): () => void {
+  const { storage, onError } = options;
   const terminating = (name: string): ApiObject | undefined => {
     const namespace = storage.get(NAMESPACES, { namespace: '', name });
     return namespace?.metadata.deletionTimestamp === undefined ? undefined : namespace;
   };
-  const { add, stop } = createWorkQueue({
-    onError,
-    work: async (name) => {
-      const namespace = terminating(name);
-      if (namespace !== undefined) await empty(deps, namespace, name);
-    },
-  });
+  const { add, stop } = createWorkQueue(async (name) => {
+    const namespace = terminating(name);
+    if (namespace !== undefined) await empty(options, namespace, name);
+  }, onError);
 
   const unwatch = storage.watchAll((place, { object: { metadata } }) => {
     const isNamespace = place.resource === NAMESPACES.resource && place.group === NAMESPACES.group;
@@ -60,30 +57,33 @@ export function startNamespaceController(deps: NamespaceControllerDeps): () => v
   };
 }
 
-async function empty(deps: NamespaceControllerDeps, namespace: ApiObject, name: string): Promise<void> {
+async function empty(options: NamespaceControllerOptions, namespace: ApiObject, name: string): Promise<void> {
   const finalizers = finalizersOf(namespace);
   if (!finalizers.includes(FINALIZER)) return; // already done; the other finalizers have other owners
-  const failures = await deleteContent(deps, name);
-  const remaining = { content: contentOf(deps, name), failures: failures.map(({ message }) => message) };
+  const failures = await deleteContent(options, name);
+  const remaining = { content: contentOf(options, name), failures: failures.map(({ message }) => message) };
 
-  const shown = await showProgress(deps, namespace, remaining);
+  const shown = await showProgress(options, namespace, remaining);
   const [failure] = failures; // the status has the other failures
   if (failure !== undefined) throw failure;
   if (!shown || remaining.content.length > 0) return; // the next event enqueues it again
   const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
   const spec = { ...record(namespace, 'spec'), finalizers: others };
-  await deps.replaceObject(NAMESPACES, { ...namespace, spec });
+  await options.replaceObject(NAMESPACES, { ...namespace, spec });
 }
 
 const finalizersOf = (namespace: ApiObject) => texts(record(namespace, 'spec') ?? {}, 'finalizers');
 
 /** The errors, one for each resource. Marked objects wait for their finalizers. */
-async function deleteContent(deps: NamespaceControllerDeps, namespace: string): Promise<readonly Error[]> {
+async function deleteContent(
+  options: NamespaceControllerOptions,
+  namespace: string,
+): Promise<readonly Error[]> {
   const failures: Error[] = [];
-  for (const { place, objects } of contentOf(deps, namespace)) {
+  for (const { place, objects } of contentOf(options, namespace)) {
     if (objects.every(({ metadata }) => metadata.deletionTimestamp !== undefined)) continue;
     try {
-      await deps.deleteAllIn(place, namespace);
+      await options.deleteAllIn(place, namespace);
     } catch (error) {
       failures.push(error instanceof Error ? error : new Error(String(error)));
     }
@@ -92,7 +92,7 @@ async function deleteContent(deps: NamespaceControllerDeps, namespace: string): 
 }
 
 function contentOf(
-  { storage, namespacedPlaces }: NamespaceControllerDeps,
+  { storage, namespacedPlaces }: NamespaceControllerOptions,
   namespace: string,
 ): Remaining['content'] {
   return namespacedPlaces()
@@ -104,7 +104,7 @@ function contentOf(
  * Writes the remaining content into the status. Returns false if the status changed; the write then causes an event.
  */
 async function showProgress(
-  { replaceObject, now }: NamespaceControllerDeps,
+  { replaceObject, now }: NamespaceControllerOptions,
   namespace: ApiObject,
   remaining: Remaining,
 ): Promise<boolean> {

@@ -25,16 +25,16 @@ function start() {
   const storage = createStorage();
   let writes = 0;
   const run = () => {
-    const stop = startRoleAggregation({
+    const stop = startRoleAggregation(
       storage,
-      replaceObject: (place, object) => {
+      (place, object) => {
         writes += 1;
         storage.replace(place, object, object.metadata.resourceVersion ?? '');
       },
-      onError: (error) => {
+      (error) => {
         throw error;
       },
-    });
+    );
     onTestFinished(stop);
     return stop;
   };

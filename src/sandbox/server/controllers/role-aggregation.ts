@@ -5,29 +5,25 @@ import { record, records } from '../../machinery/fields.ts';
 import type { Place, Storage } from '../../machinery/storage/stored.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-export interface RoleAggregationDeps {
-  readonly storage: Pick<Storage, 'get' | 'list' | 'watchAll'>;
-  /** @throws ApiFailure 404, 409 */
-  readonly replaceObject: (place: Place, object: ApiObject) => void | Promise<void>;
-  readonly onError: (error: unknown) => void;
-}
-
 const CLUSTER_ROLES: Place = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
 
 /**
  * Maintains the rules of ClusterRoles with an aggregationRule. Returns a function that stops the controller.
+ *
+ * @param replaceObject may throw ApiFailure 404 or 409, and is then retried
  * @see kubernetes/pkg/controller/clusterroleaggregation
  */
-export function startRoleAggregation({ storage, replaceObject, onError }: RoleAggregationDeps): () => void {
-  const { add, stop } = createWorkQueue({
-    onError,
-    work: async (name) => {
-      const role = storage.get(CLUSTER_ROLES, { namespace: '', name });
-      if (role === undefined || !isAggregated(role)) return;
-      const rules = aggregatedRules(role, storage.list(CLUSTER_ROLES).items);
-      if (!isEqual(records(role, 'rules'), rules)) await replaceObject(CLUSTER_ROLES, withRules(role, rules));
-    },
-  });
+export function startRoleAggregation(
+  storage: Pick<Storage, 'get' | 'list' | 'watchAll'>,
+  replaceObject: (place: Place, object: ApiObject) => void | Promise<void>,
+  onError: (error: unknown) => void,
+): () => void {
+  const { add, stop } = createWorkQueue(async (name) => {
+    const role = storage.get(CLUSTER_ROLES, { namespace: '', name });
+    if (role === undefined || !isAggregated(role)) return;
+    const rules = aggregatedRules(role, storage.list(CLUSTER_ROLES).items);
+    if (!isEqual(records(role, 'rules'), rules)) await replaceObject(CLUSTER_ROLES, withRules(role, rules));
+  }, onError);
   const addAll = () => {
     for (const role of storage.list(CLUSTER_ROLES).items)
       if (isAggregated(role)) add(role.metadata.name ?? '');

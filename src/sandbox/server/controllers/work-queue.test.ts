@@ -6,7 +6,7 @@ import { createWorkQueue } from './work-queue.ts';
 
 function start(work: (key: string) => void | Promise<void>) {
   const errors: unknown[] = [];
-  const queue = createWorkQueue({ work, onError: (error) => errors.push(error) });
+  const queue = createWorkQueue(work, (error) => errors.push(error));
   onTestFinished(queue.stop);
   return { ...queue, errors };
 }

@@ -10,14 +10,15 @@ export interface WorkQueue {
   readonly stop: () => void;
 }
 
-export interface WorkQueueDeps {
-  /** Must read the current state, because a key does not say what happened. Retried later if it throws. */
-  readonly work: (key: string) => void | Promise<void>;
-  readonly onError: (error: unknown) => void;
-}
-
-/** Work starts in a later turn of the event loop, so that the client whose write caused it is answered first. */
-export function createWorkQueue({ work, onError }: WorkQueueDeps): WorkQueue {
+/**
+ * Work starts in a later turn of the event loop, so that the client whose write caused it is answered first.
+ *
+ * @param work must read the current state, because a key does not say what happened; retried later if it throws
+ */
+export function createWorkQueue(
+  work: (key: string) => void | Promise<void>,
+  onError: (error: unknown) => void,
+): WorkQueue {
   const waiting = new Set<string>();
   const busy = new Set<string>();
   const failures = new Map<string, number>();

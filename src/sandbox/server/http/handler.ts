@@ -19,7 +19,7 @@ import { render, send, spelt, statusText } from './respond.ts';
 import { jsonText } from './serialise.ts';
 import { streamWatch } from './watch-stream.ts';
 
-export interface HandlerDeps {
+export interface HandlerOptions {
   readonly api: Api;
   readonly authenticate: (headers: RequestHeaders) => UserInfo;
   readonly authorizer: Authorizer;
@@ -40,10 +40,10 @@ interface Trail {
 
 /** Handles one HTTP request, from authentication to the audit log. */
 export function createHandler(
-  deps: HandlerDeps,
+  options: HandlerOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
-    const receivedAt = deps.api.now();
+    const receivedAt = options.api.now();
     const auditId = randomUUID();
     const url = new URL(request.url ?? '/', 'https://sandbox');
     const info = requestInfoOf(request.method ?? 'GET', url.pathname, url.searchParams);
@@ -56,18 +56,18 @@ export function createHandler(
     };
     response.setHeader('audit-id', auditId);
     response.setHeader('cache-control', 'no-cache, private');
-    answer(deps, request, response, url, info, trail)
+    answer(options, request, response, url, info, trail)
       .catch((error: unknown) => {
-        refuse(deps, request, response, trail, error);
+        refuse(options, request, response, trail, error);
       })
       .finally(() => {
-        deps.audit?.(
+        options.audit?.(
           auditEventOf({
             auditId,
             info,
             uri: request.url ?? '/',
             receivedAt,
-            finishedAt: deps.api.now(),
+            finishedAt: options.api.now(),
             user: trail.user,
             impersonated: trail.impersonated,
             userAgent: request.headers['user-agent'] ?? '',
@@ -81,7 +81,7 @@ export function createHandler(
 }
 
 async function answer(
-  deps: HandlerDeps,
+  options: HandlerOptions,
   request: IncomingMessage,
   response: ServerResponse,
   url: URL,
@@ -89,17 +89,17 @@ async function answer(
   trail: Trail,
 ): Promise<void> {
   const headers: RequestHeaders = request.headersDistinct;
-  trail.user = deps.authenticate(headers);
-  trail.impersonated = impersonate(trail.user, headers, deps.authorizer);
+  trail.user = options.authenticate(headers);
+  trail.impersonated = impersonate(trail.user, headers, options.authorizer);
   const user = trail.impersonated ?? trail.user;
-  const { allowed, reason } = deps.authorizer.authorize(user, info);
+  const { allowed, reason } = options.authorizer.authorize(user, info);
   trail.annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
   trail.annotations['authorization.k8s.io/reason'] = reason;
   if (!allowed) throw forbiddenFor(user, info, reason);
 
   const { accept } = request.headers;
   if (info.kind === 'path') {
-    answerPath(deps, request.method ?? 'GET', response, url, accept);
+    answerPath(options, request.method ?? 'GET', response, url, accept);
     return;
   }
   const asked: ApiRequest = {
@@ -118,7 +118,7 @@ async function answer(
       },
     },
   };
-  await deliver(await handle(deps.api, asked, info), asked, response, trail, deps.api.now);
+  await deliver(await handle(options.api, asked, info), asked, response, trail, options.api.now);
 }
 
 async function deliver(
@@ -140,7 +140,7 @@ async function deliver(
 
 /** Paths other than resources: health, version, discovery, OpenAPI. */
 function answerPath(
-  deps: HandlerDeps,
+  options: HandlerOptions,
   method: string,
   response: ServerResponse,
   url: URL,
@@ -157,7 +157,7 @@ function answerPath(
     return;
   }
   const found =
-    discoveryAnswer(path, accept, deps.api.registry) ?? openApiAnswer(path, accept, deps.api.registry);
+    discoveryAnswer(path, accept, options.api.registry) ?? openApiAnswer(path, accept, options.api.registry);
   const isResource = /^\/(?:api|apis\/[^/]+)\/[^/]+\/[^/]/.test(path); // with a method that no resource supports
   if (isResource || (found !== undefined && method !== 'GET' && method !== 'HEAD')) throw methodNotAllowed();
   if (found === undefined) throw new NoSuchPath();
@@ -175,13 +175,13 @@ function warn(response: ServerResponse, { warnings }: Trail): void {
 }
 
 function refuse(
-  deps: HandlerDeps,
+  options: HandlerOptions,
   { headers: { accept } }: IncomingMessage,
   response: ServerResponse,
   trail: Trail,
   error: unknown,
 ): void {
-  if (!(error instanceof ApiFailure) && !(error instanceof NoSuchPath)) deps.onError(error);
+  if (!(error instanceof ApiFailure) && !(error instanceof NoSuchPath)) options.onError(error);
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
@@ -191,7 +191,7 @@ function refuse(
     return;
   }
   const { status } =
-    error instanceof ApiFailure ? error : internalError('the sandbox failed; its log says how');
+    error instanceof ApiFailure ? error : internalError('internal error of the sandbox; see its log');
   warn(response, trail);
   const { retryAfterSeconds } = status.details ?? {};
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));

@@ -216,7 +216,7 @@ describe('a damaged file', () => {
       () => {
         edit(snapshot(), ([head = '']) => [head, '']);
       },
-      /snapshot\.jsonl:1 .* 0 objects follow/,
+      /snapshot\.jsonl:1 .* the number of objects is 0/,
     ],
     [
       'an empty snapshot',

@@ -85,9 +85,9 @@ describe('invalid bodies', () => {
     [400, 'a field of another type', configMap(Buffer.of(0x08, 1)), 'metadata has the wire type 0'],
     [
       400,
-      'a value that is longer than what holds it',
+      'a value that is longer than the message that contains it',
       configMap(Buffer.of(0x0a, 9, 0)),
-      'longer than what holds it',
+      'longer than the message that contains it',
     ],
     [400, 'a number that ends early', configMap(field(1, 0x38, 0x80)), 'varint'],
     [400, 'a number that does not end', configMap(field(1, 0x38, ...Array<number>(11).fill(0xff))), 'varint'],
