@@ -12,7 +12,7 @@ import type { OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
-import { startRestores } from './restores/start-restores.ts';
+import { startRestores } from './restores/restore-windows.ts';
 import type { ReplicaParts } from './webhook-process.ts';
 import { startProtectOwnKinds } from './webhooks/protect-own-kinds.ts';
 import { startWebhookConfigurations } from './webhooks/webhook-configurations.ts';

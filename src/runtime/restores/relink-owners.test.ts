@@ -29,7 +29,6 @@ async function relinked(
   };
   const result = await relinkStored(
     {
-      policies: () => policies,
       pages: async function* ({ resource }) {
         const page = stored[resource] ?? [];
         if (typeof page === 'string') throw new Error(page);
@@ -42,8 +41,9 @@ async function relinked(
             ['dev', {}],
           ]),
         ),
-      relink,
     },
+    policies,
+    relink,
     OPTIONS,
     new AbortController().signal,
   );
@@ -52,7 +52,7 @@ async function relinked(
 
 const object = (name: string, namespace = 'shop') => ({ metadata: { name, namespace } });
 
-test('each object of a kind whose owners are preserved is looked at, once, however many policies say so', async () => {
+test('each object of a kind with preserved owners is relinked once, however many policies govern it', async () => {
   const policies = [
     policyOf({ ...match('servers'), ...preserve }, 'one'),
     policyOf({ ...match('servers'), ...preserve }, 'two'),
@@ -66,14 +66,14 @@ test('each object of a kind whose owners are preserved is looked at, once, howev
   });
 });
 
-test('what the policy does not select is left alone', async () => {
+test('objects that no policy selects are left alone', async () => {
   const selective = match('servers', { namespaceSelector: { matchLabels: { tier: 'gold' } } });
   const policies = [policyOf({ ...selective, ...preserve })];
   const { seen } = await relinked(policies, { servers: [object('a'), object('b', 'dev')] });
   expect(seen).toEqual(['servers.infra.example.com/a']);
 });
 
-test('a kind that cannot be read is named, and the others are relinked', async () => {
+test('a kind that cannot be read is reported, and the others are relinked', async () => {
   const policies = [
     policyOf({ ...match('servers'), ...preserve }, 'one'),
     policyOf({ ...match('disks'), ...preserve }, 'two'),
@@ -91,7 +91,7 @@ const mode = (sweep?: RestoreWindow['spec']['sweep']) =>
     spec: { principals: [], expiresAt: '2026-11-21T18:00:00Z', ...(sweep === undefined ? {} : { sweep }) },
   });
 
-test('owners are linked unless the window says otherwise, or a person has yet to approve', () => {
+test('owners are linked unless the window turns it off or waits for approval', () => {
   expect(mode()).toBe('Link');
   expect(mode({ relinkOwners: 'Off' })).toBe('Off');
   expect(mode({ relinkOwners: 'Report' })).toBe('Report');

@@ -1,6 +1,6 @@
-/** Every stored object whose owners are preserved, and that a restore has made without them. */
+/** On the leader: links stored objects to their owners again, where a policy preserves owners and a restore has dropped them. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
+import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { governed } from '../policies/policies.ts';
@@ -9,7 +9,7 @@ import {
   type RelinkOptions,
   createRelinker,
   type PatchOutcome,
-  type RelinkDeps,
+  type PatchGuarded,
 } from './relink.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -19,56 +19,48 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { restoredBy } from '../../restore/restored-by.ts';
 import { sha256 } from './restore-evidence.ts';
-import { storedObjects } from '../policies/stored-objects.ts';
+import { messageOf } from '../../json/error-message.ts';
+import type { Store } from '../../kube/store.ts';
+import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { served } from '../policies/world.ts';
-
-export interface RelinkStoredDeps {
-  readonly policies: () => readonly CompiledPolicy[];
-  /** Every object of a kind, page by page, straight from storage. Throws when the kind cannot be read. */
-  readonly pages: (resource: GroupResource, signal: AbortSignal) => AsyncIterable<readonly KubeObject[]>;
-  readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
-  readonly relink: Relink;
-}
 
 export interface RelinkedStored {
   readonly items: readonly RelinkItem[];
-  /** Kinds that could not be read, each with the reason. */
+  /** Kinds that could not be read, with the reason. */
   readonly unreadable: readonly string[];
 }
 
-/** Objects that are linked at a time: each is three requests, one after the other. */
+/** Objects that are linked at the same time. Each takes three consecutive requests. */
 const AT_ONCE = 16;
 
 /** @throws the reason of `signal` on abort, and when the namespaces cannot be read */
 export async function relinkStored(
-  deps: RelinkStoredDeps,
+  { pages, namespaceLabels }: Pick<StoredObjects, 'pages' | 'namespaceLabels'>,
+  policies: readonly CompiledPolicy[],
+  relink: Relink,
   options: RelinkOptions,
   signal: AbortSignal,
 ): Promise<RelinkedStored> {
-  const kinds = kindsOf(deps.policies());
+  const kinds = kindsOf(policies);
   const items: RelinkItem[] = [];
   const unreadable: string[] = [];
   if (kinds.length === 0) return { items, unreadable };
-  const namespaces = await deps.namespaceLabels(signal);
-  for (const { resource, policies } of kinds) {
+  const namespaces = await namespaceLabels(signal);
+  for (const { resource, policies: preserving } of kinds) {
     try {
-      for await (const page of deps.pages(resource, signal)) {
+      for await (const page of pages(resource, signal)) {
         const inScope = page.filter((object) =>
-          policies.some((policy) => isInScope(policy, object, namespaces)),
+          preserving.some((policy) => isInScope(policy, object, namespaces)),
         );
         for (let start = 0; start < inScope.length; start += AT_ONCE) {
           const batch = inScope.slice(start, start + AT_ONCE);
-          const results = await Promise.all(
-            batch.map((object) => deps.relink(resource, object, options, signal)),
-          );
+          const results = await Promise.all(batch.map((object) => relink(resource, object, options, signal)));
           for (const result of results) items.push(...result);
         }
       }
     } catch (error) {
       signal.throwIfAborted();
-      unreadable.push(
-        `${groupResourceName(resource)}: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      unreadable.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
     }
   }
   return { items, unreadable };
@@ -92,44 +84,38 @@ function kindsOf(policies: readonly CompiledPolicy[]): readonly PreservedKind[] 
   });
 }
 
-/** Leader: restored objects get their owners back. */
-export interface RelinkParts {
-  /** Writes only while this replica leads. */
-  readonly client: KubeClient;
+export interface RelinkOwnersOptions {
+  readonly client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll' | 'patchJson'>;
   readonly discovery: Pick<Discovery, 'resolve'>;
-  readonly world: Pick<World, 'owners'>;
-  readonly policies: RelinkStoredDeps['policies'];
-  readonly windows: () => readonly RestoreWindow[];
-  readonly detectors: () => readonly RestoreDetector[];
-  /** How long after it was let in a write may still be stored, in milliseconds. */
+  /** Undefined: owners are not relinked. */
+  readonly owners: World['owners'];
+  readonly policies: () => readonly CompiledPolicy[];
+  readonly windows: Pick<Store<RestoreWindow>, 'list'>;
+  readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
+  /** How long after its admission a write may still be stored, in milliseconds. */
   readonly settleMs: number;
 }
 
-/** What the sweep of a window does about owners; undefined where it leaves them alone. */
+/** Relinks owners as part of the sweep of a window. Undefined when the window turns it off. */
 export type RelinkOwners = (
   window: RestoreWindow,
   signal: AbortSignal,
 ) => Promise<RelinkedStored | undefined>;
 
-export function createRelinkOwners(parts: RelinkParts): RelinkOwners {
-  const { client, discovery, world, policies, windows, detectors, settleMs } = parts;
-  const { owners } = world;
+export function createRelinkOwners(options: RelinkOwnersOptions): RelinkOwners {
+  const { client, discovery, owners, policies, windows, detectors, settleMs } = options;
   if (owners === undefined) return () => Promise.resolve(undefined);
   const stored = storedObjects({ client, discovery });
-  const relink = createRelinker({
-    readOwner: owners.read,
-    read: stored.read,
-    patch: createPatch(client, discovery),
-  });
+  const relink = createRelinker(owners, stored, createPatch(client, discovery));
   return async (window, signal) => {
     const mode = relinkMode(window);
     if (mode === 'Off') return undefined;
-    const isRestored = restoredBy(windows(), detectors(), settleMs, sha256);
-    return await relinkStored({ ...stored, policies, relink }, { mode, isRestored }, signal);
+    const isRestored = restoredBy(windows.list(), detectors.list(), settleMs, sha256);
+    return await relinkStored(stored, policies(), relink, { mode, isRestored }, signal);
   };
 }
 
-/** As the window says; until a person has approved the links, where one has to, they are only listed. */
+/** The mode of the window. Links that need approval are only reported until a person approves them. */
 export function relinkMode({ spec: { sweep = {} } }: RestoreWindow): 'Link' | 'Report' | 'Off' {
   const { relinkOwners = 'Link', requireApprovalToLink = false, approved = false } = sweep;
   return relinkOwners === 'Link' && requireApprovalToLink && !approved ? 'Report' : relinkOwners;
@@ -138,7 +124,7 @@ export function relinkMode({ spec: { sweep = {} } }: RestoreWindow): 'Link' | 'R
 function createPatch(
   client: Pick<KubeClient, 'patchJson'>,
   discovery: Pick<Discovery, 'resolve'>,
-): RelinkDeps['patch'] {
+): PatchGuarded {
   return async (ref, operations, signal): Promise<PatchOutcome> => {
     const resource = await served(discovery, ref, signal);
     try {
@@ -146,7 +132,7 @@ function createPatch(
       return { kind: 'patched', object };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // A `test` that fails is 422, as are owners that the API server does not take.
+      // 422 is a failed `test`, or an owner that the API server rejects.
       if ([404, 409, 422].includes(error.code)) return { kind: 'changed', message: error.message };
       if (error.code === 403) return { kind: 'forbidden', message: error.message };
       throw error;

@@ -49,10 +49,10 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
     beforePatch: (() => undefined) as (n: number) => PatchOutcome | undefined,
     afterPatch: (() => undefined) as (n: number) => void,
   };
-  const relinker = createRelinker({
-    readOwner: ({ name }) => Promise.resolve(owners.get(name)),
-    read: () => Promise.resolve(now),
-    patch: (_ref, operations) => {
+  const relinker = createRelinker(
+    { read: ({ name }) => Promise.resolve(owners.get(name)) },
+    { read: () => Promise.resolve(now) },
+    (_ref, operations) => {
       patches.push(operations);
       const refused = state.beforePatch(patches.length);
       if (refused !== undefined) return Promise.resolve(refused);
@@ -60,7 +60,7 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
       state.afterPatch(patches.length);
       return Promise.resolve(outcome);
     },
-  });
+  );
   const apply = (operations: readonly LinkOperation[]): PatchOutcome => {
     const valueOf = (path: string) =>
       operations.flatMap((one) => (one.path === path && one.op !== 'remove' ? [one.value] : []))[0];
@@ -270,31 +270,31 @@ describe('G8: what the API server forbids', () => {
   });
 });
 
-test('an owner that cannot be read, and a write of which nobody knows, are failures with their reasons', async () => {
-  const deps = {
-    read: () => Promise.resolve(undefined),
-    patch: () => Promise.reject(new Error('broken pipe')),
-  };
+test('an unreadable owner and a write with an unknown outcome are reported as failures', async () => {
+  const gone = { read: () => Promise.resolve(undefined) };
+  const broken = () => Promise.reject(new Error('broken pipe'));
   const signal = new AbortController().signal;
-  const blind = createRelinker({ ...deps, readOwner: () => Promise.reject(new Error('forbidden')) });
+  const blind = createRelinker({ read: () => Promise.reject(new Error('forbidden')) }, gone, broken);
   expect(await blind(SERVERS, child(), LINK, signal)).toMatchObject([
     { result: 'Failed', message: 'could not read Rack "r1": forbidden' },
   ]);
-  const cut = createRelinker({ ...deps, readOwner: () => Promise.resolve(owner('new')) });
+  const cut = createRelinker({ read: () => Promise.resolve(owner('new')) }, gone, broken);
   expect(await cut(SERVERS, child(), LINK, signal)).toMatchObject([
     { result: 'Failed', message: 'broken pipe' },
   ]);
 });
 
-test('the end of the time to work is no result', async () => {
+test('an abort is an error, not a result', async () => {
   const stopped = new AbortController();
-  const relinker = createRelinker({
-    readOwner: () => {
-      stopped.abort(new Error('no longer leading'));
-      return Promise.reject(new Error('aborted'));
+  const relinker = createRelinker(
+    {
+      read: () => {
+        stopped.abort(new Error('no longer leading'));
+        return Promise.reject(new Error('aborted'));
+      },
     },
-    read: () => Promise.resolve(undefined),
-    patch: () => Promise.reject(new Error('never')),
-  });
+    { read: () => Promise.resolve(undefined) },
+    () => Promise.reject(new Error('never')),
+  );
   await expect(relinker(SERVERS, child(), LINK, stopped.signal)).rejects.toThrow('no longer leading');
 });

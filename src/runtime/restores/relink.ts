@@ -1,6 +1,6 @@
 /**
- * In a sweep: the owners that a restored object had are linked again. A reference with a wrong uid has the garbage collector
- * delete the object within a second, so each is read live before it is written, and again afterwards.
+ * In a sweep: links restored objects to their former owners again. If a reference has a wrong uid, the garbage collector deletes the
+ * object within a second. So each owner is read live before the write, and again after it.
  */
 import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import {
@@ -23,36 +23,41 @@ import {
   type OwnerState,
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
+import { messageOf } from '../../json/error-message.ts';
 import type { Made } from '../../restore/restored-by.ts';
 import { subjectOf } from '../../restore/report.ts';
+import type { StoredObjects } from '../policies/stored-objects.ts';
 
-export interface RelinkDeps {
-  readonly readOwner: Owners['read'];
-  /** Live. */
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
-  readonly patch: (
-    ref: ObjectRef,
-    operations: readonly LinkOperation[],
-    signal: AbortSignal,
-  ) => Promise<PatchOutcome>;
+/** Applies a patch that holds for one version of the object only. */
+export type PatchGuarded = (
+  ref: ObjectRef,
+  operations: readonly LinkOperation[],
+  signal: AbortSignal,
+) => Promise<PatchOutcome>;
+
+/** How a relinker reaches the cluster. All reads are live. */
+interface Access {
+  readonly owners: Pick<Owners, 'read'>;
+  readonly stored: Pick<StoredObjects, 'read'>;
+  readonly patch: PatchGuarded;
 }
 
-/** What became of a patch; it throws where nobody can tell. */
+/** The outcome of a patch. The patch throws when its outcome is unknown. */
 export type PatchOutcome =
   | { readonly kind: 'patched'; readonly object: KubeObject }
-  /** It is no longer the object that was judged, or has gone: nothing was written. */
+  /** The object has changed or was deleted: nothing was written. */
   | { readonly kind: 'changed'; readonly message: string }
-  /** We may not write this; the message is that of the API server. */
+  /** Gatehouse may not write this; the message comes from the API server. */
   | { readonly kind: 'forbidden'; readonly message: string };
 
 export interface RelinkOptions {
-  /** Report: nothing is written. */
+  /** `Report` writes nothing. */
   readonly mode: 'Link' | 'Report';
-  /** Whether a restore has created it. */
+  /** Whether a restore has created the object. */
   readonly isRestored: (made: Made) => boolean;
 }
 
-/** One item for each owner that was recorded and lost; none for an object that no restore has made. */
+/** One item for each recorded owner that is no longer linked; none for an object that no restore has created. */
 export type Relink = (
   resource: GroupResource,
   object: KubeObject,
@@ -60,17 +65,22 @@ export type Relink = (
   signal: AbortSignal,
 ) => Promise<readonly RelinkItem[]>;
 
-/** Others write to restored objects too, their controllers first of all. */
+/** Retries after a conflict: the controllers of restored objects write to them too. */
 const ATTEMPTS = 5;
 
-export function createRelinker(deps: RelinkDeps): Relink {
+export function createRelinker(
+  owners: Pick<Owners, 'read'>,
+  stored: Pick<StoredObjects, 'read'>,
+  patch: PatchGuarded,
+): Relink {
+  const access = { owners, stored, patch };
   return async (resource, object, options, signal) => {
     if (!isRelinkable(object, options)) return [];
     try {
-      return await relink(deps, resource, object, options, signal);
+      return await relink(access, resource, object, options, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       return lostOwners(object).map((ref) => toItem(object, { ref, result: 'Failed', message }));
     }
   };
@@ -84,35 +94,35 @@ function isRelinkable(object: KubeObject, { isRestored }: RelinkOptions): boolea
 
 type States = ReadonlyMap<string, OwnerState>;
 
-/** What is known of the object and its owners, and what has come of it so far. */
+/** The object, its owners, and the verdicts so far. */
 interface Progress {
   readonly object: KubeObject;
   readonly states: States;
   readonly limits: LinkLimits;
   /** By owner. */
   readonly verdicts: ReadonlyMap<string, OwnerLinkResult>;
-  /** Why it has to be tried again. */
+  /** Why another attempt is needed. */
   readonly trouble: string;
 }
 
 async function relink(
-  deps: RelinkDeps,
+  access: Access,
   resource: GroupResource,
   listed: KubeObject,
   options: RelinkOptions,
   signal: AbortSignal,
 ): Promise<readonly RelinkItem[]> {
-  const look: Look = (object, refs) => statesOf(deps, object, refs, options, signal);
+  const readOwners: ReadOwners = (object, refs) => statesOf(access, object, refs, options, signal);
   let progress: Progress = {
     object: listed,
-    states: await look(listed, lostOwners(listed)),
+    states: await readOwners(listed, lostOwners(listed)),
     limits: NO_LIMITS,
     verdicts: new Map(),
     trouble: '',
   };
   for (let attempt = 0; ; attempt += 1) {
     const { object, states, limits, trouble } = progress;
-    // In the end what has turned out to be wrong is taken back, and the next sweep tries again.
+    // After the last attempt, wrong links are removed and the next sweep retries.
     const plan = planLinks(resource, object, attempt < ATTEMPTS ? stateIn(states) : gaveUp(trouble), limits);
     const conclude = (adjust?: (verdict: OwnerLinkResult) => OwnerLinkResult) =>
       [...noted(progress, plan, adjust).values()].map((verdict) => toItem(listed, verdict));
@@ -121,7 +131,7 @@ async function relink(
 
     const { name = '', namespace } = listed.metadata ?? {};
     const self: ObjectRef = { ...resource, namespace, name };
-    const outcome = await deps.patch(self, linkPatch(object, plan), signal);
+    const outcome = await access.patch(self, linkPatch(object, plan), signal);
     switch (outcome.kind) {
       case 'forbidden':
         if (!limits.mayBlock || !plan.verdicts.some(blocks))
@@ -129,27 +139,27 @@ async function relink(
         progress = { ...progress, limits: { ...limits, mayBlock: false } };
         break;
       case 'changed': {
-        const live = await deps.read(self, signal);
+        const live = await access.stored.read(self, signal);
         if (live === undefined || live.metadata?.uid !== object.metadata?.uid) return [];
         if (live.metadata?.deletionTimestamp !== undefined) return [];
-        const again = await look(live, lostOwners(live, limits));
+        const again = await readOwners(live, lostOwners(live, limits));
         progress = { ...progress, object: live, states: again, trouble: outcome.message };
         break;
       }
       case 'patched':
-        progress = await verified({ ...progress, object: outcome.object }, plan, look);
+        progress = await verified({ ...progress, object: outcome.object }, plan, readOwners);
         break;
     }
   }
 }
 
-type Look = (object: KubeObject, refs: readonly OwnerReference[]) => Promise<States>;
+type ReadOwners = (object: KubeObject, refs: readonly OwnerReference[]) => Promise<States>;
 
-/** The owners that were linked, read once more: one that was replaced meanwhile is to be taken back at once. */
-async function verified(progress: Progress, plan: LinkPlan, look: Look): Promise<Progress> {
+/** Reads the linked owners again. A link to an owner that was replaced in the meantime must be removed at once. */
+async function verified(progress: Progress, plan: LinkPlan, readOwners: ReadOwners): Promise<Progress> {
   const { object, states, limits } = progress;
   const linked = plan.verdicts.filter(({ result }) => result === 'Linked').map(({ ref }) => ref);
-  const after = await look(object, linked);
+  const after = await readOwners(object, linked);
   const stale = linked.map(ownerKey).flatMap((key) => uidsReplaced(states.get(key), after.get(key)));
   return {
     ...progress,
@@ -172,7 +182,7 @@ function noted(
 }
 
 async function statesOf(
-  { readOwner }: RelinkDeps,
+  { owners }: Access,
   { metadata = {} }: KubeObject,
   refs: readonly OwnerReference[],
   { isRestored }: RelinkOptions,
@@ -180,15 +190,14 @@ async function statesOf(
 ): Promise<States> {
   const toState = async (ref: OwnerReference): Promise<OwnerState> => {
     try {
-      const owner = await readOwner(ref, metadata.namespace, signal);
+      const owner = await owners.read(ref, metadata.namespace, signal);
       if (owner === undefined) return { kind: 'missing' };
       const { uid, apiVersion, deletionTimestamp } = owner;
       const isDoubtful = isYounger(owner, metadata) && !isRestored(owner);
       return { kind: 'found', uid, apiVersion, isTerminating: deletionTimestamp !== undefined, isDoubtful };
     } catch (error) {
       signal.throwIfAborted();
-      const cause = error instanceof Error ? error.message : String(error);
-      return { kind: 'unknown', message: `could not read ${ref.kind} "${ref.name}": ${cause}` };
+      return { kind: 'unknown', message: `could not read ${ref.kind} "${ref.name}": ${messageOf(error)}` };
     }
   };
   const all = await Promise.all(refs.map(async (ref) => [ownerKey(ref), await toState(ref)] as const));

@@ -1,99 +1,93 @@
-/** On the leader: what RestoreDetectors watch is followed, and each restore that it shows gets its RestoreWindow. */
-import type { Condition, GroupResource, KubeObject } from '../../json/kube-object.ts';
-import type { RestoreDetector, RestoreDetectorStatus } from '../../api/restore-detector.ts';
+/** On the leader: watches the kinds that RestoreDetectors name, and opens a RestoreWindow for each restore that it finds. */
+import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
+import { keyOf, type GroupResource } from '../../json/kube-object.ts';
+import { isAlreadyExists } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Log } from '../../log.ts';
 import { detectedWindow } from '../../restore/detected-window.ts';
 import {
   detectorProblems,
+  isEnabled,
   isTrusted,
   readSource,
   timesOf,
+  type DetectorTimes,
   type RestoreSource,
 } from '../../restore/detector.ts';
+import type { SourceState } from '../../restore/window-plan.ts';
+import type { Context } from '../context.ts';
+import {
+  AWAIT_CHANGE,
+  GONE,
+  requeueIn,
+  startController,
+  type Reconcile,
+  type RecordEvent,
+} from '../controller.ts';
+import { createListeners, type Listeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
-import type { Log } from '../../log.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type RecordEvent } from '../controller.ts';
+import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
+import type { ReplicaParts } from '../webhook-process.ts';
+import { sha256 } from './restore-evidence.ts';
+import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
+import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
 
-/** What came of following a kind. */
-export type Followed =
-  | { readonly kind: 'following'; readonly objects: readonly KubeObject[] }
-  | { readonly kind: 'not-served' }
-  | { readonly kind: 'forbidden' }
-  /** The first list is still to come. */
-  | { readonly kind: 'listing' };
-
-export interface RestoreDetectorsDeps {
-  readonly detector: (name: string) => RestoreDetector | undefined;
-  /** Begins to watch the kind for this detector, or goes on. */
-  readonly follow: (detector: RestoreDetector, signal: AbortSignal) => Promise<Followed>;
-  readonly unfollow: (name: string) => void;
-  /** Live. */
-  readonly windowExists: (name: string, signal: AbortSignal) => Promise<boolean>;
-  /** `false`: there is one of that name already. */
-  readonly createWindow: (window: RestoreWindow, signal: AbortSignal) => Promise<boolean>;
-  readonly writeStatus: (
-    detector: RestoreDetector,
-    status: RestoreDetectorStatus,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  readonly setCondition: (
-    conditions: readonly Condition[],
-    next: Omit<Condition, 'lastTransitionTime'>,
-    now: Date,
-  ) => readonly Condition[];
+interface RestoreDetectorsOptions {
+  readonly client: Pick<KubeClient, 'getMetadata' | 'create' | 'replaceStatus'>;
+  readonly detectors: Pick<Store<RestoreDetector>, 'get'>;
+  readonly sources: Pick<RestoreSources, 'follow' | 'unfollow'>;
   readonly record: RecordEvent;
-  /** Hexadecimal SHA-256. */
-  readonly digest: (text: string) => string;
   readonly now: () => Date;
   readonly log: Log;
 }
 
-type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
-
-/** How often a kind is looked for that is not served or may not be read, in milliseconds. */
-const LOOK_AGAIN_MS = 10_000;
+/** When to retry a kind that is not served or may not be read, in milliseconds. */
+const RETRY_MS = 10_000;
 const LISTING_MS = 1_000;
 
-export function createRestoreDetectorsReconciler(deps: RestoreDetectorsDeps): Reconcile {
+function createRestoreDetectorsReconciler(options: RestoreDetectorsOptions): Reconcile {
   const memories = new Map<string, Memory>();
   return async (name, signal) => {
-    const detector = deps.detector(name);
+    const detector = options.detectors.get(name);
     if (detector === undefined) {
-      deps.unfollow(name);
+      options.sources.unfollow(name);
       memories.delete(name);
       return GONE;
     }
     const idle = whyIdle(detector);
     if (idle !== undefined) {
-      deps.unfollow(name);
-      await report(detector, [idle], 0, deps, signal);
+      options.sources.unfollow(name);
+      await report(detector, [idle], 0, options, signal);
       return AWAIT_CHANGE;
     }
-    const followed = await deps.follow(detector, signal);
+    const followed = await options.sources.follow(detector, signal);
     if (followed.kind !== 'following') {
-      await report(detector, [READY, watching(followed, detector)], 0, deps, signal);
-      return requeueIn(followed.kind === 'listing' ? LISTING_MS : LOOK_AGAIN_MS, deps.now());
+      await report(detector, [READY, watching(followed, detector)], 0, options, signal);
+      return requeueIn(followed.kind === 'listing' ? LISTING_MS : RETRY_MS, options.now());
     }
     const sources = followed.objects.map((object) => readSource(detector, object));
     const memory = withoutGone(memories.get(name), sources);
     memories.set(name, memory);
     for (const source of sources) {
-      if (isTrusted(detector, source.namespace)) await ensureWindow(detector, source, memory, deps, signal);
-      else if (source.activity === 'active') distrust(detector, source, memory, deps);
+      if (isTrusted(detector, source.namespace))
+        await ensureWindow(detector, source, memory, options, signal);
+      else if (source.activity === 'active') distrust(detector, source, memory, options);
     }
     const active = sources.filter(
       ({ activity, namespace }) => activity === 'active' && isTrusted(detector, namespace),
     );
-    await report(detector, [READY, watching(followed, detector)], active.length, deps, signal);
+    await report(detector, [READY, watching(followed, detector)], active.length, options, signal);
     return AWAIT_CHANGE;
   };
 }
 
-/** What has been done about the sources of a detector, by uid. */
+/** The sources of a detector that need no further action, by uid. */
 interface Memory {
-  /** Their window has been seen to: who deletes a window does not want it back. */
+  /** Their window exists or existed: a window that a user deletes is not recreated. */
   readonly done: Set<string>;
-  /** An Event has said that nobody trusts them. */
+  /** An Event has reported that their namespace is not trusted. */
   readonly untrusted: Set<string>;
 }
 
@@ -139,12 +133,12 @@ function watching(followed: Followed, { metadata, spec }: RestoreDetector): Cond
   }
 }
 
-/** Also for a restore that nobody saw: it was deferred on live evidence, and is to be swept. */
+/** Also for a restore that is already over: checks were deferred on live evidence, so it needs a sweep. */
 async function ensureWindow(
   detector: RestoreDetector,
   source: RestoreSource,
   { done }: Memory,
-  deps: RestoreDetectorsDeps,
+  options: RestoreDetectorsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { activity, uid, startedAt } = source;
@@ -152,14 +146,14 @@ async function ensureWindow(
   if ((activity !== 'active' && !isOver) || done.has(uid)) return;
   const { maxDurationMs } = timesOf(detector);
   const installedAt = new Date(detector.metadata.creationTimestamp ?? 0);
-  // What was over before there was a detector was not deferred, nor what is long gone.
-  if (startedAt < installedAt || deps.now().getTime() - startedAt.getTime() > maxDurationMs) return;
-  const window = detectedWindow(detector, source, deps.digest);
+  // Checks were not deferred for restores that began before the detector existed, or longer ago than a window lasts.
+  if (startedAt < installedAt || options.now().getTime() - startedAt.getTime() > maxDurationMs) return;
+  const window = detectedWindow(detector, source, sha256);
   const { name = '' } = window.metadata;
-  if (!(await deps.windowExists(name, signal))) {
+  if ((await options.client.getMetadata(RESTORE_WINDOWS, { name }, { signal })) === undefined) {
     const made = isOver ? { ...window, spec: { ...window.spec, close: true } } : window;
-    if (await deps.createWindow(made, signal))
-      deps.log.info({ window: name, source: source.name, phase: source.phase }, 'a restore was detected');
+    if (await createIfAbsent(options.client, made, signal))
+      options.log.info({ window: name, source: source.name, phase: source.phase }, 'detected a restore');
   }
   done.add(uid);
 }
@@ -167,11 +161,11 @@ async function ensureWindow(
 function distrust(
   detector: RestoreDetector,
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
-  { untrusted: told }: Memory,
-  { record }: RestoreDetectorsDeps,
+  { untrusted }: Memory,
+  { record }: RestoreDetectorsOptions,
 ): void {
-  if (told.has(uid)) return;
-  told.add(uid);
+  if (untrusted.has(uid)) return;
+  untrusted.add(uid);
   record({
     regarding: { apiVersion, kind, name, uid, ...(namespace === undefined ? {} : { namespace }) },
     type: 'Warning',
@@ -186,25 +180,69 @@ async function report(
   detector: RestoreDetector,
   updates: readonly ConditionUpdate[],
   active: number,
-  deps: RestoreDetectorsDeps,
+  options: RestoreDetectorsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const before = detector.status?.conditions ?? [];
-  const { generation } = detector.metadata;
-  const observed = generation === undefined ? {} : { observedGeneration: generation };
-  const conditions = updates.reduce(
-    (all, next) => deps.setCondition(all, { ...next, ...observed }, deps.now()),
-    before,
-  );
+  const conditions = withConditions(before, updates, detector.metadata.generation, options.now());
   if (conditions === before && detector.status?.active === active) return;
-  await deps.writeStatus(detector, { ...detector.status, conditions: [...conditions], active }, signal);
+  const status = { ...detector.status, conditions: [...conditions], active };
+  await options.client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
 }
 
-function condition(
-  type: string,
-  status: Condition['status'],
-  reason: string,
-  message: string,
-): ConditionUpdate {
-  return { type, status, reason, message };
+/** Creates the window. False: a window of this name exists. */
+export async function createIfAbsent(
+  client: Pick<KubeClient, 'create'>,
+  window: RestoreWindow,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await client.create(RESTORE_WINDOWS, window, { signal });
+    return true;
+  } catch (error) {
+    if (isAlreadyExists(error)) return false;
+    throw error;
+  }
+}
+
+export interface Detection {
+  /** Undefined for a window without a source, and while its state is unknown. */
+  readonly source: (window: RestoreWindow) => SourceState | undefined;
+  readonly times: (window: RestoreWindow) => DetectorTimes | undefined;
+  /** Called when the source of a window may have changed. */
+  readonly onSourceChange: Listeners<[]>['add'];
+  readonly stopped: Promise<void>;
+}
+
+export function startDetection(
+  context: Context,
+  { detectors, onDetectorChange }: ReplicaParts,
+  record: RecordEvent,
+  signal: AbortSignal,
+): Detection {
+  const { client, serverClock, log } = context;
+  const changes = createListeners<[]>();
+  const onSourceChange = (detector: string) => {
+    controller.add(detector);
+    changes.tell();
+  };
+  const sources = createRestoreSources(context, onSourceChange, signal);
+  const reconcile = createRestoreDetectorsReconciler({
+    ...{ client, sources, record, log },
+    detectors: detectors.store,
+    now: serverClock.now,
+  });
+  const controller = startController(context, { name: 'restore-detectors', reconcile }, signal);
+  onDetectorChange(controller.add, signal);
+  for (const detector of detectors.store.list()) controller.add(keyOf(detector));
+  const detectorOf = ({ spec }: RestoreWindow) => detectors.store.get(spec.source?.detector ?? '');
+  return {
+    source: (window) => sources.stateFor(window, detectorOf(window)),
+    times: (window) => {
+      const detector = detectorOf(window);
+      return detector === undefined || !isEnabled(detector) ? undefined : timesOf(detector);
+    },
+    onSourceChange: changes.add,
+    stopped: controller.stopped,
+  };
 }

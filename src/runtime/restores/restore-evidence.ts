@@ -1,4 +1,4 @@
-/** What speaks for a requester who seems to restore: windows that are known, windows that are new, restores without a window. */
+/** Evidence that a requester restores: known windows, new windows, and restores that have no window yet. */
 import { createHash } from 'node:crypto';
 
 import type { World } from '../../admission/policy/world.ts';
@@ -24,7 +24,7 @@ export interface RestoreEvidenceParts {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Whoever an open window or a detector names. */
+/** Whether an open window or an enabled detector names the user. */
 export function createMayRestore({
   windows,
   detectors,
@@ -37,7 +37,7 @@ export function createMayRestore({
       .some((window) => isAmong(window.spec.principals, user) && windowState(window, now()).kind === 'open');
 }
 
-/** What an open window that is known here allows. */
+/** What an open window in the store allows. */
 export function createKnownRestore({
   windows,
   now,
@@ -52,7 +52,7 @@ const placeOf = ({ group, resource }: GroupResource, namespace: string | undefin
   namespace,
 });
 
-/** A backup tool does not ask again: what no store knows yet is looked up, so that a watch that is behind costs no object. */
+/** Reads windows and sources live when the stores hold no evidence: backup tools do not retry, so a slow watch must not cost an object. */
 export function createRestoreEvidence({
   client,
   discovery,
@@ -86,7 +86,7 @@ export function createRestoreEvidence({
   ): Promise<readonly KubeObject[]> {
     const { apiGroup: group, resource, version } = watch;
     const kind = await discovery.resolve({ group, resource }, signal);
-    if (kind === undefined) return []; // not installed, so nothing of it is active
+    if (kind === undefined) return []; // the backup tool is not installed
     const inVersion = { ...kind, version };
     const places = kind.namespaced && !namespaces.includes('*') ? namespaces : [undefined];
     const lists = await Promise.all(
@@ -96,7 +96,7 @@ export function createRestoreEvidence({
   }
 }
 
-/** A window that somebody has closed stays closed, whatever its source still says. */
+/** A closed window stays closed, whatever the state of its source. */
 function isClosed(window: string, windows: readonly RestoreWindow[]): boolean {
   return windows.some(({ metadata }) => metadata.name === window);
 }

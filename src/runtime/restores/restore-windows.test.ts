@@ -2,16 +2,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowSpec, Violation } from '../../api/restore-window.ts';
 import type { SweepResult } from '../../restore/report.ts';
-import { setCondition } from '../../kube/conditions.ts';
 import {
   createEvents,
-  createObjects,
+  createCluster,
   NEVER,
   silent,
   untilDone,
+  type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import { createRestoreWindowsReconciler, type RestoreWindowsDeps } from './restore-windows.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
+import { createRestoreWindowsReconciler, type RestoreWindowsOptions } from './restore-windows.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
 const at = (time: string) => new Date(`2026-11-21T${time}Z`);
@@ -25,17 +26,19 @@ const violation: Violation = {
   target: { group: 'infra.example.com', resource: 'datacenters', name: 'fra1' },
 };
 
+let cluster: Cluster;
 let windows: Objects<RestoreWindow>;
 let events: ReturnType<typeof createEvents>;
 let now: Date;
-/** What the next sweeps find. */
+/** The result of the next sweeps. */
 let found: Pick<SweepResult, 'violations' | 'unreadable'>;
 let sweeps: boolean[];
 let changed: Set<string>;
 let reconcile: ReturnType<typeof leader>;
 
 beforeEach(() => {
-  windows = createObjects();
+  cluster = createCluster();
+  windows = cluster.objects(RESTORE_WINDOWS);
   events = createEvents();
   now = at('12:00:00');
   found = { violations: [], unreadable: [] };
@@ -44,18 +47,16 @@ beforeEach(() => {
   reconcile = leader();
 });
 
-function leader(change: Partial<RestoreWindowsDeps> = {}) {
+function leader(change: Partial<RestoreWindowsOptions> = {}) {
   const run = createRestoreWindowsReconciler({
-    window: windows.read,
+    client: cluster.client,
+    windows: { get: windows.read },
     takeChanged: (name) => changed.delete(name),
     sweep: ({ interim }) => {
       sweeps.push(interim);
       return Promise.resolve({ ...found, interim, startedAt: now, finishedAt: now, objectsScanned: 3 });
     },
-    count: () => Promise.resolve(3),
-    setCondition,
-    writeStatus: (window, status) => windows.replace({ ...window, status }),
-    writeReports: () => Promise.resolve(),
+    stored: { count: () => Promise.resolve(3) },
     record: events.record,
     timesOf: () => times,
     source: () => undefined,
@@ -91,7 +92,7 @@ async function closeAtNoon(): Promise<void> {
 }
 
 describe('an open window', () => {
-  test('says so, and comes back when it ends', async () => {
+  test('is announced, and requeued for its end', async () => {
     create();
     expect(await reconcile()).toEqual({ kind: 'requeue', at: at('13:00:00') });
     expect(status()).toMatchObject({ phase: 'Open', openedAt: '2026-11-21T12:00:00.000Z' });
@@ -110,7 +111,7 @@ describe('an open window', () => {
     expect(events.reasons()).toEqual(['WindowOpened']);
   });
 
-  test('whose end was moved keeps the time at which it opened', async () => {
+  test('with a new expiry keeps its opening time', async () => {
     create();
     await reconcile();
     now = at('12:30:00');
@@ -127,7 +128,7 @@ describe('a window that may not open', () => {
     create({ principals: [{ group: 'system:authenticated' }] });
   });
 
-  test('says why, once', async () => {
+  test('reports the reason once', async () => {
     expect(await reconcile()).toEqual({ kind: 'await-change' });
     await reconcile();
     expect(condition('Open')).toMatchObject({ status: 'False', reason: 'InvalidSpec' });
@@ -143,7 +144,7 @@ describe('a window that may not open', () => {
   });
 });
 
-test('a window that is gone needs nothing', async () => {
+test('nothing is written for a deleted window', async () => {
   expect(await reconcile()).toEqual({ kind: 'gone' });
   expect(windows.writes()).toBe(0);
 });
@@ -165,13 +166,13 @@ describe('a window closes', () => {
       },
     ],
     [
-      'when an edit spoils it',
+      'when an edit makes it invalid',
       'Manual',
       () => {
         edit({ principals: [{ group: 'system:authenticated' }] });
       },
     ],
-  ])('%s, and says so once', async (_how, reason, close) => {
+  ])('%s, and announces it once', async (_how, reason, close) => {
     create();
     await reconcile();
     close();
@@ -186,7 +187,7 @@ describe('a window closes', () => {
     expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed']);
   });
 
-  test('for good, also when its spec is changed back', async () => {
+  test('permanently, also when its spec is changed back', async () => {
     await closeAtNoon();
     edit({ close: false, expiresAt: '2026-11-22T00:00:00Z' });
     now = at('12:00:30');
@@ -219,7 +220,7 @@ describe('after a window has closed', () => {
     expect(sweeps).toEqual([true]);
   });
 
-  test('it is swept for good once it has settled, and a clean result is the end', async () => {
+  test('it gets its final sweep once it has settled, and completes with a clean result', async () => {
     await closeAtNoon();
     now = at('12:01:05');
     await reconcile();
@@ -237,7 +238,7 @@ describe('after a window has closed', () => {
     expect(sweeps).toHaveLength(2);
   });
 
-  test('a leader that was away since sweeps for good at once', async () => {
+  test('a leader that starts later makes the final sweep at once', async () => {
     create();
     await reconcile();
     edit({ close: true });
@@ -249,7 +250,7 @@ describe('after a window has closed', () => {
   });
 });
 
-describe('what is still broken', () => {
+describe('a remaining violation', () => {
   beforeEach(async () => {
     found = { violations: [violation], unreadable: [] };
     await closeAtNoon();
@@ -258,13 +259,13 @@ describe('what is still broken', () => {
     sweeps = [];
   });
 
-  test('is reported, and told once', () => {
+  test('is reported, with one Event', () => {
     expect(status()).toMatchObject({ phase: 'CompletedWithViolations', violations: { total: 1 } });
     expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed', 'ViolationsFound']);
     expect(events.all.at(-1)?.type).toBe('Warning');
   });
 
-  test('is looked at again after a while, and nobody is told what they know', async () => {
+  test('is checked again after a while, without another Event', async () => {
     now = at('12:02:04');
     expect(await reconcile()).toEqual({ kind: 'requeue', at: at('12:02:05') });
     expect(sweeps).toEqual([]);
@@ -287,7 +288,7 @@ describe('what is still broken', () => {
     expect(events.reasons().at(-1)).toBe('Clean');
   });
 
-  test('is swept once for a change that mends nothing', async () => {
+  test('is swept once for a change that does not fix it', async () => {
     now = at('12:01:10');
     changed.add('drill');
     await reconcile();
@@ -305,7 +306,7 @@ describe('what is still broken', () => {
     expect(status()?.phase).toBe('Completed');
   });
 
-  test('is told again when it is more or less than before', async () => {
+  test('emits another Event when the number of violations changes', async () => {
     now = at('12:02:05');
     found = { violations: [violation, { ...violation, field: 'spec.other' }], unreadable: [] };
     await reconcile();
@@ -330,7 +331,7 @@ describe('a kind that cannot be read', () => {
     expect(events.all.at(-1)?.message).toContain('servers.infra.example.com: 403');
   });
 
-  test('is tried again, until it can be', async () => {
+  test('is retried until it can be read', async () => {
     found = { violations: [], unreadable: [] };
     now = at('12:02:05');
     await reconcile();
@@ -338,8 +339,8 @@ describe('a kind that cannot be read', () => {
   });
 });
 
-describe('a failure is tried again:', () => {
-  test('a long sweep says how far it is, and its report takes that away', async () => {
+describe('a failure is retried:', () => {
+  test('a long sweep writes its progress, and the report removes it', async () => {
     create({ close: true });
     await reconcile();
     let seen: unknown;
@@ -369,11 +370,11 @@ describe('a failure is tried again:', () => {
     expect(status()).toEqual(before);
   });
 
-  test('a write that someone overtook announces nothing', async () => {
+  test('a write that meets a conflict announces nothing', async () => {
     create();
     const stale = windows.read('drill');
     edit({ reason: 'drill' });
-    await expect(leader({ window: () => stale })()).rejects.toMatchObject({ code: 409 });
+    await expect(leader({ windows: { get: () => stale } })()).rejects.toMatchObject({ code: 409 });
     expect(events.reasons()).toEqual([]);
     await reconcile();
     expect(status()?.phase).toBe('Open');
@@ -404,7 +405,7 @@ describe('a failure is tried again:', () => {
     ['after', 'closing'],
     ['before', 'the report'],
     ['after', 'the report'],
-  ] as const)('killed %s the write of %s, it comes to the same end', async (when, step) => {
+  ] as const)('killed %s the write of %s, it converges', async (when, step) => {
     await steps[step]?.();
     windows.interrupt(when);
     await expect(reconcile()).rejects.toThrow('connection broke');

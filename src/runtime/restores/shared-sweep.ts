@@ -1,4 +1,4 @@
-/** One sweep for all windows that wait for one: tools that restore every few minutes must not have the cluster read all the time. */
+/** Shares a sweep between all windows that wait for one, so that frequent restores do not cause continuous reads of the cluster. */
 import { isDeepStrictEqual } from 'node:util';
 import type { SweepResult } from '../../restore/report.ts';
 import type { OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
@@ -6,7 +6,7 @@ import type { Tracing } from '../../tracing/tracing.ts';
 
 export type SharedSweep = (
   options: SweepOptions,
-  /** A sweep that began earlier tells nothing. */
+  /** A sweep that began earlier does not count. */
   notBefore: Date,
   signal: AbortSignal,
   onProgress?: OnSweepProgress,
@@ -14,9 +14,9 @@ export type SharedSweep = (
   { readonly kind: 'swept'; readonly result: SweepResult } | { readonly kind: 'later'; readonly at: Date }
 >;
 
-/** Between two sweeps there are at least so many times the time that the first one took. */
+/** The pause after a sweep, as a multiple of its duration. */
 const REST = 4;
-/** However short or long a sweep took, in milliseconds. */
+/** Limits of that pause, in milliseconds. */
 const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
@@ -24,7 +24,7 @@ export function createSharedSweep(sweep: Sweep, now: () => Date): SharedSweep {
   let last: { readonly options: SweepOptions; readonly result: SweepResult } | undefined;
   let earliest: Date | undefined;
   return async (wanted, notBefore, signal, onProgress) => {
-    // As far back as any window asks for: otherwise each of those that are looked at again and again would need its own.
+    // The earliest time that any window needs: otherwise each window that is checked again would need its own sweep.
     earliest = earliest === undefined || wanted.since < earliest ? wanted.since : earliest;
     const options = { ...wanted, since: earliest };
     if (last !== undefined) {
@@ -42,16 +42,16 @@ export function createSharedSweep(sweep: Sweep, now: () => Date): SharedSweep {
   };
 }
 
-/** Whether what was looked at for one window is all that the other one asks for. */
+/** Whether the finished sweep covers what another window needs. */
 function covers(done: SweepOptions, wanted: SweepOptions): boolean {
   return (
-    (!done.interim || wanted.interim) && // an interim sweep looks once only
+    (!done.interim || wanted.interim) && // an interim sweep does not confirm after a pause
     done.since <= wanted.since &&
     isDeepStrictEqual(done.namespaceMapping, wanted.namespaceMapping)
   );
 }
 
-/** The same sweep, in a span of its own where there are traces. */
+/** Runs the sweep in a span of its own if tracing is on. */
 export function traceSweeps(tracing: Tracing | undefined, sweep: Sweep): Sweep {
   if (tracing === undefined) return sweep;
   return (options, ...rest) =>

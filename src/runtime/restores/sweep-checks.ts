@@ -1,4 +1,4 @@
-/** What a sweep looks at beside references: checks that waited for the restore, defaults that are lacking, values held twice. */
+/** The checks of a sweep besides references: deferred checks, missing defaults, duplicate unique values. */
 import { asCreated, auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isJsonObject } from '../../json/json.ts';
@@ -8,31 +8,25 @@ import type { World } from '../../admission/policy/world.ts';
 import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { subjectOf } from '../../restore/report.ts';
+import type { StoredObjects } from '../policies/stored-objects.ts';
 
-export interface SweepChecksDeps {
-  readonly world: World;
-  /** Live. */
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
-  readonly now: () => Date;
-}
-
-/** What is wrong with one stored object by one policy, apart from its references. Throws when nobody can tell. */
-export async function waitingViolations(
+/** Violations of deferred checks, without references. @throws when a check cannot be decided */
+export async function deferredViolations(
   policy: CompiledPolicy,
   resource: GroupResource,
   object: KubeObject,
-  { world, now }: SweepChecksDeps,
+  { world, now }: { readonly world: World; readonly now: () => Date },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const { schema, rules } = policy.restore.defers;
   if (!schema && !rules) return [];
-  const waited = {
+  const deferred = {
     ...forAudit(policy),
     ...(schema ? {} : { schema: undefined }),
     ...(rules ? {} : { rules: [] }),
   };
   const circumstances = { world, signal, now: now().getTime() };
-  const audited = await auditObject({ ...waited, unique: [] }, resource, object, circumstances);
+  const audited = await auditObject({ ...deferred, unique: [] }, resource, object, circumstances);
   if (audited.kind === 'unknown') throw audited.cause;
   return audited.violations
     .filter(({ deferrable }) => deferrable === 'schema' || deferrable === 'rules')
@@ -45,19 +39,19 @@ export async function waitingViolations(
 }
 
 /**
- * Defaults that the object lacks: it was written while Gatehouse was down. Only of objects made since the restore began: older
- * ones may be older than the policy.
+ * Defaults that the object lacks because it was written while Gatehouse was down. Only for objects created since the restore began:
+ * older ones may be older than the policy.
  */
-export async function lackingDefaults(
+export async function missingDefaults(
   policy: CompiledPolicy,
   resource: GroupResource,
   object: KubeObject,
   since: Date,
-  { world }: SweepChecksDeps,
+  { world }: { readonly world: World },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const created = new Date(object.metadata?.creationTimestamp ?? 0);
-  // Objects carry whole seconds.
+  // creationTimestamp has whole seconds.
   if (policy.defaults.length === 0 || created.getTime() < since.getTime() - 1_000) return [];
   const filling = { ...policy, mutations: [], preservesOwners: false };
   const decision = await mutate(asCreated(resource, object), [filling], { world, signal });
@@ -66,11 +60,11 @@ export async function lackingDefaults(
   return decision.patch.map(({ path }) => ({
     ...about(policy, object, toField(path)),
     reason: 'DefaultWouldChange' as const,
-    message: 'a default is lacking: write the object once, and it is filled in',
+    message: 'a default is missing: update the object once, and Gatehouse sets it',
   }));
 }
 
-/** Collects who holds which unique value; afterwards tells those that two hold, each read again. */
+/** Collects the holders of unique values. Afterwards, returns values with several holders, each confirmed by a live read. */
 export interface Duplicates {
   readonly see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject) => void;
   readonly confirmed: (signal: AbortSignal) => Promise<readonly Violation[]>;
@@ -81,7 +75,7 @@ interface Holder {
   readonly key: HeldKey;
 }
 
-export function createDuplicates({ read }: Pick<SweepChecksDeps, 'read'>): Duplicates {
+export function createDuplicates({ read }: Pick<StoredObjects, 'read'>): Duplicates {
   const holders = new Map<CompiledPolicy, Map<string, Holder[]>>();
   return {
     see: (policy, resource, object) => {
@@ -130,11 +124,11 @@ function toDuplicate(
     ...about(policy, object, key.field),
     check: key.rule.name,
     reason: 'Duplicate',
-    message: `${holders} objects hold this value, and one may: change or delete the others`,
+    message: `${holders} objects hold this value, but only one may: change or delete the others`,
   };
 }
 
-/** Copies that still name something in the namespace that they were copied from: nobody rewrites references. */
+/** Whether a copied object still names an object in its source namespace: backup tools do not rewrite references. */
 export function crossesMapping(
   mapping: Readonly<Record<string, string>>,
   from: string | undefined,

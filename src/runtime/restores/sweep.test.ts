@@ -4,7 +4,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { World } from '../../admission/policy/world.ts';
 import { objectKey, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { compiled, datacenterReference, GROUP, NEVER } from '../../../test/support/runtime/fixtures.ts';
-import { createSweep, type SweepDeps } from './sweep.ts';
+import { createSweep, type SweepSources } from './sweep.ts';
 
 const startedAt = new Date('2026-11-21T12:00:00Z');
 
@@ -51,7 +51,7 @@ const EMPTY_WORLD: World = {
   restoreEvidence: () => Promise.resolve(undefined),
 };
 
-const sweep = (change: Partial<SweepDeps> = {}, interim = false, namespaceMapping = {}) =>
+const sweep = (change: Partial<SweepSources> = {}, interim = false, namespaceMapping = {}) =>
   createSweep({
     policies: () => policies,
     pages: ({ resource }) => pagesOf([...(stored[resource]?.values() ?? [])]),
@@ -77,12 +77,12 @@ async function* pagesOf(...pages: (readonly KubeObject[])[]) {
   yield* pages;
 }
 
-const places = async (change: Partial<SweepDeps> = {}) =>
+const places = async (change: Partial<SweepSources> = {}) =>
   (await sweep(change)).violations.map(
     ({ object, field, target }) => `${object.name} ${field} ${target?.name}`,
   );
 
-test('a reference without a target is reported, with all that is needed to mend it', async () => {
+test('a reference with a missing target is reported with object, field and target', async () => {
   put(
     'servers',
     server('s1', { datacenter: 'gone' }),
@@ -135,7 +135,7 @@ test('every page is swept, and each kind of target is listed once', async () => 
   expect(listed).toEqual(['datacenters']);
 });
 
-test('a kind that two policies govern is read once, for both', async () => {
+test('a kind that two policies govern is read once', async () => {
   const rack = { name: 'rack', path: 'spec.rack', target: { apiGroup: GROUP, resource: 'racks' } };
   policies = [compiled(), compiled({ validate: { references: [rack] } }, { name: 'more', generation: 1 })];
   put('servers', server('s1', { datacenter: 'gone', rack: 'gone' }));
@@ -144,7 +144,7 @@ test('a kind that two policies govern is read once, for both', async () => {
   expect(result.violations.map(({ policy }) => policy)).toEqual(['servers', 'more']);
 });
 
-test('a namespaced target is looked for in the namespace of the object', async () => {
+test('a namespaced target is looked up in the namespace of the object', async () => {
   const rack = { name: 'rack', path: 'spec.rack', target: { apiGroup: GROUP, resource: 'racks' } };
   policies = [compiled({ validate: { references: [rack] } })];
   put('servers', server('s1', { rack: 'r1' }), server('s2', { rack: 'r1' }, { namespace: 'lab' }));
@@ -153,31 +153,31 @@ test('a namespaced target is looked for in the namespace of the object', async (
   expect(violations).toMatchObject([{ object: { name: 's1' }, target: { namespace: 'shop', name: 'r1' } }]);
 });
 
-describe('what a stale page says is not believed:', () => {
-  const stalePage = (...objects: Server[]): Partial<SweepDeps> => ({ pages: () => pagesOf(objects) });
+describe('a stale page causes no false report:', () => {
+  const stalePage = (...objects: Server[]): Partial<SweepSources> => ({ pages: () => pagesOf(objects) });
 
-  test('an object that is gone accuses nobody', async () => {
+  test('of an object that is deleted by now', async () => {
     expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
   });
 
-  test('nor does one that names another target by now', async () => {
+  test('of an object that names another target by now', async () => {
     put('servers', server('s1', { datacenter: 'fra1' }));
     put('datacenters', datacenter('fra1'));
     expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
   });
 
-  test('nor does one that is being deleted by now', async () => {
+  test('of an object that is being deleted by now', async () => {
     put('servers', server('s1', { datacenter: 'gone' }, { deletionTimestamp: '2026-11-21T11:59:00Z' }));
     expect(await places(stalePage(server('s1', { datacenter: 'gone' })))).toEqual([]);
   });
 
-  test('a target that came after the list counts', async () => {
+  test('of a target that was created after the list', async () => {
     put('servers', server('s1', { datacenter: 'fra1' }));
     put('datacenters', datacenter('fra1'));
     expect(await places({ keys: () => Promise.resolve(new Set()) })).toEqual([]);
   });
 
-  test('a reference that has moved within its object is found where it is now', async () => {
+  test('and a reference that has moved within its object is reported with its current field', async () => {
     const disks = { ...datacenterReference, path: 'spec.disks[*].site' };
     policies = [compiled({ validate: { references: [disks] } })];
     put('servers', server('s1', { disks: [{ site: 'gone' }] }));
@@ -187,7 +187,7 @@ describe('what a stale page says is not believed:', () => {
   });
 });
 
-test('two references on one field are judged each by its own target', async () => {
+test('two references on one field are checked against their own targets', async () => {
   const place = { name: 'rack', path: 'spec.datacenter', target: { apiGroup: GROUP, resource: 'racks' } };
   policies = [compiled({ validate: { references: [datacenterReference, place] } })];
   put('servers', server('s1', { datacenter: 'fra1' }));
@@ -204,13 +204,13 @@ test('every missing target of an object is reported once', async () => {
   expect(await places()).toEqual(['s1 spec.disks[0].site gone', 's1 spec.disks[2].site gone']);
 });
 
-test('objects that are being deleted are left out, and nothing is read for them', async () => {
+test('objects that are being deleted are skipped without a live read', async () => {
   put('servers', server('s1', { datacenter: 'gone' }, { deletionTimestamp: '2026-11-21T11:59:00Z' }));
   expect(await places()).toEqual([]);
   expect(reads).toEqual([]);
 });
 
-test('what is whole costs no live read', async () => {
+test('a valid object costs no live read', async () => {
   put('servers', server('s1', { datacenter: 'fra1' }));
   put('datacenters', datacenter('fra1'));
   expect(await places()).toEqual([]);
@@ -270,7 +270,7 @@ describe('a kind that cannot be read is reported, and the others are swept:', ()
     expect(violations).toHaveLength(1);
   });
 
-  test('when it breaks off between two pages, with what was found until then', async () => {
+  test('when reading fails between two pages, with the violations found until then', async () => {
     const { unreadable, violations, objectsScanned } = await sweep({
       pages: async function* ({ resource }) {
         yield* pagesOf([...(stored[resource]?.values() ?? [])]);
@@ -294,7 +294,7 @@ describe('a kind that cannot be read is reported, and the others are swept:', ()
   });
 });
 
-test('a sweep that is told to stop fails, instead of calling everything unreadable', async () => {
+test('an aborted sweep fails instead of reporting every kind as unreadable', async () => {
   put('servers', server('s1', { datacenter: 'gone' }));
   const stop = new AbortController();
   const stopped = createSweep({

@@ -1,9 +1,9 @@
 /**
- * The scan after a restore: every stored object that a policy governs, read from the API server, against every target that
- * it names. What seems wrong is read again, live, before it is reported, so a stale page accuses nobody.
+ * The scan after a restore: reads every object that a policy governs from the API server, and checks the targets that it names. A
+ * violation is reported only after a live read confirms it, so a stale page causes no false report.
  */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { isInScope, type NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
+import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { referencesOf, type FoundReference } from '../../admission/policy/references/read-references.ts';
 import {
   groupResourceName,
@@ -14,53 +14,47 @@ import {
 } from '../../json/kube-object.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
+import { messageOf } from '../../json/error-message.ts';
 import type { SweepResult } from '../../restore/report.ts';
+import type { StoredObjects } from '../policies/stored-objects.ts';
 import { governed } from '../policies/policies.ts';
 import {
   about,
   createDuplicates,
   crossesMapping,
-  lackingDefaults,
+  missingDefaults,
   refOf,
-  waitingViolations,
+  deferredViolations,
 } from './sweep-checks.ts';
 
-export interface SweepDeps {
+export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 'read' | 'namespaceLabels'> {
   readonly policies: () => readonly CompiledPolicy[];
-  /** Every object of a kind, page by page, straight from storage. Throws when the kind cannot be read. */
-  readonly pages: (resource: GroupResource, signal: AbortSignal) => AsyncIterable<readonly KubeObject[]>;
-  /** The keys of every object of a kind, straight from storage. */
-  readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
-  readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
-  /** The labels of each namespace. */
-  readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
-  /** What checks see of the cluster. */
   readonly world: World;
-  /** Between the two looks at what seems wrong: controllers may still be making targets. */
+  /** Waits before violations are confirmed: controllers may still be creating targets. */
   readonly pause: (signal: AbortSignal) => Promise<void>;
   readonly now: () => Date;
 }
 
-/** What a sweep has to know of the restore before it. */
+/** The restore that a sweep follows. */
 export interface SweepOptions {
-  /** Whether writes may still arrive after it. */
+  /** Whether the restore may still write afterwards. */
   readonly interim: boolean;
   /** When the restore began. */
   readonly since: Date;
   readonly namespaceMapping: Readonly<Record<string, string>>;
 }
 
-/** How far a sweep has come. */
+/** Progress of a sweep. */
 export interface SweepProgress {
   readonly startedAt: Date;
   readonly objectsScanned: number;
-  /** Of the objects that are being read. */
+  /** The kind that is being read. */
   readonly resource: GroupResource;
-  /** All that it reads. */
+  /** All kinds of the sweep. */
   readonly resources: readonly GroupResource[];
 }
 
-/** Told of each page, and waited for. What it throws ends the reading of that kind: it had better not. */
+/** Called and awaited after each page. Must not throw: an error would end the reading of that kind. */
 export type OnSweepProgress = (progress: SweepProgress, signal: AbortSignal) => Promise<unknown>;
 
 export type Sweep = (
@@ -69,23 +63,23 @@ export type Sweep = (
   onProgress?: OnSweepProgress,
 ) => Promise<SweepResult>;
 
-/** An object that seemed to name a target that is not there. */
+/** An object that may name a missing target. */
 interface Suspect {
   readonly policy: CompiledPolicy;
   readonly self: ObjectRef;
 }
 
-/** Whether a target is among those that were listed. */
+/** Whether the listed targets contain this one. */
 type Exists = (ref: ObjectRef) => Promise<boolean>;
 
-export function createSweep(deps: SweepDeps): Sweep {
+export function createSweep(sources: SweepSources): Sweep {
   return async (options, signal, onProgress) => {
     const { interim } = options;
-    const startedAt = deps.now();
-    const policies = deps.policies().filter(isSwept);
-    const duplicates = createDuplicates(deps);
-    const exists = createTargets(deps, signal);
-    const namespaces = await deps.namespaceLabels(signal);
+    const startedAt = sources.now();
+    const policies = sources.policies().filter(isSwept);
+    const duplicates = createDuplicates(sources);
+    const exists = createTargets(sources, signal);
+    const namespaces = await sources.namespaceLabels(signal);
     const unreadable: string[] = [];
     const violations: Violation[] = [];
     let objectsScanned = 0;
@@ -94,7 +88,7 @@ export function createSweep(deps: SweepDeps): Sweep {
     const resources = kinds.map(([resource]) => resource);
     for (const [resource, governing] of kinds) {
       try {
-        for await (const page of deps.pages(resource, signal)) {
+        for await (const page of sources.pages(resource, signal)) {
           objectsScanned += page.length;
           const inScope = page.flatMap((object) =>
             object.metadata?.deletionTimestamp !== undefined
@@ -104,12 +98,12 @@ export function createSweep(deps: SweepDeps): Sweep {
                   .map((policy) => ({ policy, object })),
           );
           const suspects = await suspectsOf(inScope, resource, exists, options);
-          violations.push(...(await confirm(suspects, exists, options, deps, signal)));
+          violations.push(...(await confirm(suspects, exists, options, sources, signal)));
           for (const { policy, object } of inScope) {
             duplicates.see(policy, resource, object);
             violations.push(
-              ...(await waitingViolations(policy, resource, object, deps, signal)),
-              ...(await lackingDefaults(policy, resource, object, options.since, deps, signal)),
+              ...(await deferredViolations(policy, resource, object, sources, signal)),
+              ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
             );
           }
           await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
@@ -123,14 +117,19 @@ export function createSweep(deps: SweepDeps): Sweep {
       violations.push(...(await duplicates.confirmed(signal)));
     } catch (error) {
       signal.throwIfAborted();
-      unreadable.push(`who holds unique values: ${messageOf(error)}`);
+      unreadable.push(`holders of unique values: ${messageOf(error)}`);
     }
-    const standing = interim ? violations : await lookAgain(violations, deps, signal);
-    return { startedAt, finishedAt: deps.now(), interim, objectsScanned, violations: standing, unreadable };
+    const standing = interim ? violations : await stillStanding(violations, sources, signal);
+    return {
+      startedAt,
+      finishedAt: sources.now(),
+      interim,
+      objectsScanned,
+      violations: standing,
+      unreadable,
+    };
   };
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const isSwept = ({ references, unique, defaults, restore }: CompiledPolicy): boolean =>
   references.length + unique.length + defaults.length > 0 || restore.defers.schema || restore.defers.rules;
@@ -150,8 +149,8 @@ function byResource(
   return [...all.values()].map(({ resource, policies: governing }) => [resource, governing]);
 }
 
-/** Which targets there are, listed once a kind and sweep. */
-function createTargets({ keys }: SweepDeps, signal: AbortSignal): Exists {
+/** Lists each kind of target once per sweep. */
+function createTargets({ keys }: SweepSources, signal: AbortSignal): Exists {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (ref) => {
     const name = groupResourceName(ref);
@@ -176,7 +175,7 @@ async function suspectsOf(
   return suspects;
 }
 
-/** References of a copy into the namespace that it was copied from. */
+/** References of a copied object that still name the source namespace. */
 function crossing(
   policy: CompiledPolicy,
   object: KubeObject,
@@ -197,12 +196,12 @@ async function dangling(
   return missing;
 }
 
-/** Judges a suspect as it is now: a reference may have moved within the object since, or may name something else. */
+/** Checks the suspects live: since the page was read, a reference may have moved or changed. */
 async function confirm(
   suspects: readonly Suspect[],
   exists: Exists,
   options: SweepOptions,
-  { read }: SweepDeps,
+  { read }: SweepSources,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const confirmed: Violation[] = [];
@@ -219,21 +218,21 @@ async function confirm(
   return confirmed;
 }
 
-/** What was wrong with references may have been a moment between two writes: what is wrong after a pause too is reported. */
-async function lookAgain(
+/** A missing target may be created by the next write of the restore. Only targets that are still missing after a pause are reported. */
+async function stillStanding(
   violations: readonly Violation[],
-  deps: SweepDeps,
+  sources: SweepSources,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const missing = violations.filter(({ reason }) => reason === 'TargetMissing');
   if (missing.length === 0) return violations;
-  await deps.pause(signal);
+  await sources.pause(signal);
   const gone = new Map<string, Promise<boolean>>();
   const isMissing = ({ target }: Violation): Promise<boolean> => {
     if (target === undefined) return Promise.resolve(true);
     const ref = { ...target, group: target.group ?? '', namespace: target.namespace };
     const key = `${groupResourceName(ref)} ${objectKey(ref)}`;
-    const answer = gone.get(key) ?? deps.read(ref, signal).then((found) => found === undefined);
+    const answer = gone.get(key) ?? sources.read(ref, signal).then((found) => found === undefined);
     gone.set(key, answer);
     return answer;
   };

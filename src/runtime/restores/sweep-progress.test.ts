@@ -1,45 +1,51 @@
 import { beforeEach, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { createObjects, NEVER, silent, type Objects } from '../../../test/support/runtime/fixtures.ts';
-import { followSweep, type SweepFollowerDeps } from './sweep-follower.ts';
+import {
+  createCluster,
+  NEVER,
+  silent,
+  type Cluster,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
+import { followSweep, type SweepProgressOptions } from './sweep-progress.ts';
 
 const servers = { group: 'infra.example.com', resource: 'servers' };
 const racks = { group: 'infra.example.com', resource: 'racks' };
 const startedAt = new Date('2026-11-21T12:00:00Z');
 
+let cluster: Cluster;
 let windows: Objects<RestoreWindow>;
 let now: Date;
-let writes: number;
 let counted: string[];
 
 beforeEach(() => {
-  windows = createObjects();
+  cluster = createCluster();
+  windows = cluster.objects(RESTORE_WINDOWS);
   windows.add({
     metadata: { name: 'drill' },
     spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
     status: { phase: 'Settling' },
   });
   now = startedAt;
-  writes = 0;
   counted = [];
 });
 
-function follow(change: Partial<SweepFollowerDeps> = {}) {
+function follow(stored: Partial<SweepProgressOptions['stored']> = {}) {
   const window = windows.read('drill');
   if (window === undefined) throw new Error('there is a window');
   return followSweep(window, {
-    count: ({ resource }) => {
-      counted.push(resource);
-      return Promise.resolve(1_000);
-    },
-    writeStatus: (live, status) => {
-      writes += 1;
-      return windows.replace({ ...live, status });
+    client: cluster.client,
+    stored: {
+      count: ({ resource }) => {
+        counted.push(resource);
+        return Promise.resolve(1_000);
+      },
+      ...stored,
     },
     now: () => now,
     log: silent,
-    ...change,
   });
 }
 
@@ -49,17 +55,17 @@ const after = (seconds: number) => {
 const page = (objectsScanned: number) => ({
   ...{ startedAt, objectsScanned, resource: servers, resources: [servers, racks] },
 });
-const said = () => windows.read('drill')?.status?.currentSweep;
+const progress = () => windows.read('drill')?.status?.currentSweep;
 
-test('of a sweep that is soon over nothing is said, and nothing is counted', async () => {
+test('a short sweep writes no progress, and counts nothing', async () => {
   const { onProgress } = follow();
   after(2);
   await onProgress(page(500), NEVER);
-  expect(said()).toBeUndefined();
+  expect(progress()).toBeUndefined();
   expect(counted).toEqual([]);
 });
 
-test('a long one is told every few seconds, beside what the status says already', async () => {
+test('a long sweep writes its progress every few seconds, and keeps the rest of the status', async () => {
   const { onProgress, window } = follow();
   after(4);
   await onProgress(page(500), NEVER);
@@ -75,31 +81,31 @@ test('a long one is told every few seconds, beside what the status says already'
   });
   after(8);
   await onProgress(page(3_000), NEVER);
-  expect(said()).toMatchObject({ objectsScanned: 3_000, objectsTotal: 3_000 });
-  expect(writes).toBe(2);
+  expect(progress()).toMatchObject({ objectsScanned: 3_000, objectsTotal: 3_000 });
+  expect(windows.writes()).toBe(2);
   expect(counted).toEqual(['servers', 'racks']);
-  expect(window().status?.currentSweep).toEqual(said());
+  expect(window().status?.currentSweep).toEqual(progress());
 });
 
 test.each([
-  ['does not say', () => Promise.resolve(undefined)],
-  ['does not let it be counted', () => Promise.reject(new Error('forbidden'))],
-])('where the API server %s how much there is, the objects alone are told', async (_what, count) => {
+  ['does not return a count', () => Promise.resolve(undefined)],
+  ['forbids counting', () => Promise.reject(new Error('forbidden'))],
+])('when the API server %s, the progress has no total', async (_what, count) => {
   const { onProgress } = follow({ count });
   after(4);
   await onProgress(page(500), NEVER);
-  expect(said()).toMatchObject({ objectsScanned: 500 });
-  expect(said()).not.toHaveProperty('objectsTotal');
+  expect(progress()).toMatchObject({ objectsScanned: 500 });
+  expect(progress()).not.toHaveProperty('objectsTotal');
 });
 
-test('a window that somebody else has changed is left alone, and the sweep goes on', async () => {
+test('a window that another client has changed is left alone, and the sweep continues', async () => {
   const { onProgress, window } = follow();
   windows.edit('drill', (live) => ({ ...live, spec: { ...live.spec, close: true } }));
   after(4);
   await onProgress(page(500), NEVER);
   after(8);
   await onProgress(page(600), NEVER);
-  expect(said()).toBeUndefined();
-  expect(writes).toBe(1);
+  expect(progress()).toBeUndefined();
+  expect(windows.writes()).toBe(1);
   expect(window().spec.close).toBeUndefined(); // the report that is written next meets the conflict
 });

@@ -1,0 +1,109 @@
+/** On the leader: watches the objects of backup tools, one kind per RestoreDetector, and derives the state of restores from them. */
+import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { objectKey, type KubeObject } from '../../json/kube-object.ts';
+import { canI } from '../../kube/access.ts';
+import type { Resource } from '../../kube/object.ts';
+import { isEnabled, readSource, timesOf } from '../../restore/detector.ts';
+import type { SourceState } from '../../restore/window-plan.ts';
+import type { Context } from '../context.ts';
+import { watch, type Watched } from '../watch.ts';
+
+export type Followed =
+  | { readonly kind: 'following'; readonly objects: readonly KubeObject[] }
+  | { readonly kind: 'not-served' }
+  | { readonly kind: 'forbidden' }
+  /** The first list has not arrived yet. */
+  | { readonly kind: 'listing' };
+
+export interface RestoreSources {
+  /** Starts or continues to watch the kind of this detector. */
+  readonly follow: (detector: RestoreDetector, signal: AbortSignal) => Promise<Followed>;
+  readonly unfollow: (detector: string) => void;
+  /** Undefined for a window without a source, and while the state is unknown. */
+  readonly stateFor: (
+    window: RestoreWindow,
+    detector: RestoreDetector | undefined,
+  ) => SourceState | undefined;
+}
+
+interface Following {
+  readonly resource: Resource;
+  readonly watched: Watched<KubeObject>;
+  /** When each existing source last changed, in milliseconds since 1970. */
+  readonly changedAt: Map<string, number>;
+  /** Since when the source of a window is missing, by uid. */
+  readonly goneSince: Map<string, Date>;
+  readonly stop: () => void;
+}
+
+/** @param onChange called with the name of the detector when one of its sources changes */
+export function createRestoreSources(
+  context: Context,
+  onChange: (detector: string) => void,
+  signal: AbortSignal,
+): RestoreSources {
+  const { client, discovery } = context;
+  const now = context.serverClock.now;
+  const followed = new Map<string, Following>();
+  const unfollow = (name: string) => {
+    followed.get(name)?.stop();
+    followed.delete(name);
+  };
+  const start = (name: string, resource: Resource): Following => {
+    const own = new AbortController();
+    const changedAt = new Map<string, number>();
+    const noteChange = (key: string) => {
+      if (watched.store.get(key) === undefined) changedAt.delete(key);
+      else changedAt.set(key, now().getTime());
+      onChange(name);
+    };
+    const until = AbortSignal.any([signal, own.signal]);
+    const watched = watch<KubeObject>(context, { resource, onChange: noteChange }, until);
+    const stop = () => {
+      own.abort();
+    };
+    const following: Following = { resource, watched, changedAt, goneSince: new Map(), stop };
+    followed.set(name, following);
+    return following;
+  };
+  return {
+    unfollow,
+    follow: async ({ metadata: { name = '' }, spec }, waiting) => {
+      const { apiGroup: group, resource, version } = spec.watch;
+      const kind = await discovery.resolve({ group, resource }, waiting);
+      if (kind === undefined) return { kind: 'not-served' };
+      const allowed = await Promise.all(
+        ['list', 'watch'].map((verb) => canI(client, { verb, group, resource }, { signal: waiting })),
+      );
+      if (!allowed.every(Boolean)) return { kind: 'forbidden' };
+      const wanted = { ...kind, version };
+      const current = followed.get(name);
+      if (current !== undefined && !isSame(current.resource, wanted)) unfollow(name);
+      const { watched } = followed.get(name) ?? start(name, wanted);
+      return watched.hasSynced() ? { kind: 'following', objects: watched.store.list() } : { kind: 'listing' };
+    },
+    stateFor: ({ spec }, detector) => {
+      const { detector: name = '', ref } = spec.source ?? {};
+      const following = followed.get(name);
+      if (ref === undefined || detector === undefined || following?.watched.hasSynced() !== true)
+        return undefined;
+      if (!isEnabled(detector)) return undefined; // the next reconcile stops the watch
+      const key = objectKey(ref);
+      const object = following.watched.store.get(key);
+      if (object?.metadata?.uid !== ref.uid) {
+        const since = following.goneSince.get(ref.uid) ?? now();
+        following.goneSince.set(ref.uid, since);
+        return { kind: 'gone', since };
+      }
+      const { activity, phase, allWritten } = readSource(detector, object);
+      const changed = following.changedAt.get(key) ?? 0;
+      const idleMs = allWritten ? 0 : timesOf(detector).idleMs;
+      return { kind: 'known', activity, phase, quietSince: new Date(changed + idleMs) };
+    },
+  };
+}
+
+function isSame(a: Resource, b: Resource): boolean {
+  return a.group === b.group && a.version === b.version && a.resource === b.resource;
+}
