@@ -186,5 +186,5 @@ function policiesProblem(policies: Watched<AdmissionPolicy>, registry: PolicyReg
     .filter(({ metadata }) => registry.get(metadata.name ?? '') === undefined);
   return unjudged.length === 0
     ? undefined
-    : `not judged yet: ${unjudged.map(({ metadata }) => metadata.name).join(', ')}`;
+    : `not compiled yet: ${unjudged.map(({ metadata }) => metadata.name).join(', ')}`;
 }

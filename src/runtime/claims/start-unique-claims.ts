@@ -1,13 +1,10 @@
-/** Leader: UniqueClaims are mended, and values that several objects hold are told. */
+/** Starts the UniqueClaim controller on the leader, and reports values that several objects hold. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { shownValues } from '../../admission/policy/unique/check-unique.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summaryKey } from '../../admission/policy/governed-summary.ts';
-
 import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
-import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { type RecordEvent, startController, inLocalTime } from '../controller.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type Holder } from './unique-claims.ts';
 import { createClient } from '../../kube/rest-client.ts';
@@ -16,7 +13,6 @@ import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import { createClaims } from './claims.ts';
 import type { Context } from '../context.ts';
 import type { ReplicaParts } from '../webhook-process.ts';
-import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from '../resources.ts';
 import { createWorld } from '../policies/world.ts';
 
 /**
@@ -26,11 +22,11 @@ import { createWorld } from '../policies/world.ts';
 const WORKERS = BACKGROUND_CONNECTIONS;
 /** A policy over 100,000 objects has its claims within a quarter of an hour, and the API server hardly notices. */
 const WRITES_PER_SECOND = 100;
-/** Comparing all claims reads them: 100,000 take some seconds, of which each page may wait. */
+/** Timeout for comparing all claims. Reading 100,000 takes some seconds, and each page may be delayed. */
 const COMPARE_MS = 10 * 60_000;
-/** Deleted objects that are remembered at most. The claim of one that is forgotten is free a minute later. */
+/** Limit for remembered deletions. The claim of a forgotten object becomes free a minute later. */
 const MOST_GONE = 10_000;
-/** Values with several holders that are remembered; there should be none. */
+/** Limit for remembered values with several holders. Usually there are none. */
 const MOST_SHARED = 1_000;
 
 export function startUniqueClaims(
@@ -40,31 +36,16 @@ export function startUniqueClaims(
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, config, discovery, exact, serverClock, log, metrics } = context;
-  // A claim that is older than that is free whatever became of its holder.
+  // An older claim is free whatever the state of its holder.
   const gone = createRecent(MOST_GONE, config.uniqueSettleMs);
   const shared = createShared(record);
   const now = () => serverClock.now();
   const reconcile = createUniqueClaimsReconciler({
     policies: registry.inForce,
-    hasRule: async (policy, rule, waiting) => {
-      const live = await client.get<AdmissionPolicy>(
-        ADMISSION_POLICIES,
-        { name: policy },
-        { signal: waiting },
-      );
-      return namesRule(live?.spec, rule) || namesRule(live?.status?.inForce?.spec, rule);
-    },
+    client,
     claims: createClaims(client, config.uniqueSettleMs),
-    pages: async function* (waiting) {
-      for await (const page of client.pages<UniqueClaim>(UNIQUE_CLAIMS, { signal: waiting }))
-        yield page.items;
-    },
-    holders: governed.holdersOf,
-    objects: function* () {
-      for (const { object } of governed.objects()) yield { claims: object.claims ?? [] };
-    },
-    isComplete: governed.isComplete,
-    // Over the connections of controllers: those of reviews are for reviews.
+    governed,
+    // Uses the connections of controllers, so that admission reviews keep theirs.
     world: createWorld({ ...world, client, exact: createClient(exact.rest), discovery, targets }),
     wasStored: gone.has,
     enqueue: (claim) => {
@@ -109,7 +90,7 @@ export function startUniqueClaims(
     if (rules !== compared) compareAll();
     compared = rules;
   }, signal);
-  onWindowChange(compareAll, signal); // a restore may have let values in that others hold
+  onWindowChange(compareAll, signal); // a restore may have admitted duplicate values
   compareAll();
   metrics.sharedValues(shared.counts);
   signal.addEventListener('abort', () => {
@@ -125,13 +106,7 @@ const rulesOf = (policies: readonly CompiledPolicy[]): string =>
     .sort()
     .join();
 
-function namesRule(spec: unknown, rule: string): boolean {
-  // What is stored as inForce has passed the schema of a policy before.
-  const { validate } = (spec ?? {}) as Partial<AdmissionPolicy['spec']>;
-  return validate?.unique?.some(({ name }) => name === rule) ?? false;
-}
-
-/** The last ones of those that were added, for so many milliseconds at least. */
+/** Remembers recent keys: at most `most`, each for `keepMs` milliseconds. */
 function createRecent(
   most: number,
   keepMs: number,
@@ -139,7 +114,7 @@ function createRecent(
   readonly add: (one: string) => void;
   readonly has: (one: string) => boolean;
 } {
-  /** With the time they came; the oldest first. */
+  /** Keys with the time of their addition, the oldest first. */
   const recent = new Map<string, number>();
   return {
     add: (one) => {
@@ -155,7 +130,7 @@ function createRecent(
   };
 }
 
-/** Values that several objects hold; each time that others do, they get an Event. */
+/** Values that several objects hold. When the holders change, they get an Event. */
 function createShared(record: RecordEvent): {
   readonly note: (claim: string, holders: readonly Holder[]) => void;
   /** By policy. */
@@ -200,7 +175,7 @@ function tell(record: RecordEvent, { ref, object, policy, key }: Holder, first: 
   });
 }
 
-/** Lets so many pass a second, one after the other. */
+/** Limits the rate of calls to `perSecond`. */
 function createPace(perSecond: number): (signal: AbortSignal) => Promise<void> {
   let free = 0;
   return async (signal) => {

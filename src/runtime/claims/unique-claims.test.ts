@@ -12,7 +12,7 @@ import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
 import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
-import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsDeps } from './unique-claims.ts';
+import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const after = (ms: number) => ({ kind: 'requeue', at: new Date(now.getTime() + ms) });
@@ -30,6 +30,8 @@ let shared: Map<string, readonly string[]>;
 let writes: number;
 /** Whether the policy is there, for claims by rules that are not in force. */
 let hasRule: boolean;
+
+const ONE_RULE = { validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } };
 
 beforeEach(() => {
   policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
@@ -77,17 +79,27 @@ function claim(serial: string, holder: string, request?: Omit<AdmittedRequest, '
 
 const known = () => [...(cached ?? stored).values()];
 const claimsOf = (object: KubeObject) => summarise(policies, refOf(''), object).claims;
-const deps = (change: Partial<UniqueClaimsDeps> = {}): UniqueClaimsDeps => ({
-  policies: () => policies,
-  hasRule: () => Promise.resolve(hasRule),
-  claims,
-  pages: () => pagesOf([...claims.stored.values()]),
-  holders: (name) =>
+const governedWith = (change: Partial<UniqueClaimsOptions['governed']>): UniqueClaimsOptions['governed'] => ({
+  holdersOf: (name) =>
     known()
       .filter((object) => claimsOf(object).includes(name))
       .map(({ metadata }) => refOf(metadata?.name ?? '')),
-  objects: () => known().map((object) => ({ claims: claimsOf(object) })),
+  objects: () => known().map((object) => ({ ref: refOf(''), object: { claims: claimsOf(object) } })),
   isComplete: () => true,
+  ...change,
+});
+const options = (change: Partial<UniqueClaimsOptions> = {}): UniqueClaimsOptions => ({
+  policies: () => policies,
+  client: {
+    get: <T extends KubeObject>() =>
+      Promise.resolve(hasRule ? ({ spec: policies[0]?.spec ?? ONE_RULE } as unknown as T) : undefined), // a policy
+    pages: async function* <T extends KubeObject>() {
+      const items = [...claims.stored.values()] as unknown as T[]; // the kind that is asked for
+      yield await Promise.resolve({ metadata: {}, items });
+    },
+  },
+  claims,
+  governed: governedWith({}),
   world: { read: ({ name }) => Promise.resolve(stored.get(name)) },
   wasStored: (uid) => gone.has(uid),
   enqueue: (name) => enqueued.push(name),
@@ -107,15 +119,10 @@ const deps = (change: Partial<UniqueClaimsDeps> = {}): UniqueClaimsDeps => ({
   ...change,
 });
 
-// eslint-disable-next-line @typescript-eslint/require-await -- pages come from the network, these from a list
-async function* pagesOf(page: readonly UniqueClaim[]) {
-  yield page;
-}
-
-const reconcile = (serial: string, change: Partial<UniqueClaimsDeps> = {}) =>
-  createUniqueClaimsReconciler(deps(change))(nameOf(serial), NEVER);
-const compareAll = (change: Partial<UniqueClaimsDeps> = {}) =>
-  createUniqueClaimsReconciler(deps(change))(ALL_CLAIMS, NEVER);
+const reconcile = (serial: string, change: Partial<UniqueClaimsOptions> = {}) =>
+  createUniqueClaimsReconciler(options(change))(nameOf(serial), NEVER);
+const compareAll = (change: Partial<UniqueClaimsOptions> = {}) =>
+  createUniqueClaimsReconciler(options(change))(ALL_CLAIMS, NEVER);
 const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
 
 describe('a stored object', () => {
@@ -221,13 +228,15 @@ describe('a claim', () => {
     claim('X', 'a', { uid: 'uid-of-a', resourceVersion: '1' });
     store('a', 'Y');
     let n = 0;
-    const read: UniqueClaimsDeps['world']['read'] = ({ name }) => {
+    const read: UniqueClaimsOptions['world']['read'] = ({ name }) => {
       const found = stored.get(name);
       n += 1;
       store('a', 'X', { resourceVersion: '2' }); // the write that was under way
       return Promise.resolve(found);
     };
-    expect(await reconcile('X', { world: { read }, holders: () => [] })).toEqual(after(SETTLE_MS - 1_000));
+    expect(
+      await reconcile('X', { world: { read }, governed: governedWith({ holdersOf: () => [] }) }),
+    ).toEqual(after(SETTLE_MS - 1_000));
     expect(n).toBe(1);
     expect(holders()).toEqual(['a']);
   });
@@ -237,7 +246,7 @@ describe('a claim', () => {
     claim('X', 'a', undefined, 10_000);
     const name = nameOf('X');
     policies = [];
-    const mend = () => createUniqueClaimsReconciler(deps())(name, NEVER);
+    const mend = () => createUniqueClaimsReconciler(options())(name, NEVER);
     expect(await mend()).toEqual(AWAIT_CHANGE); // a policy that does not compile is still there
     expect(claims.stored.size).toBe(1);
     hasRule = false;
@@ -289,13 +298,13 @@ describe('comparing all', () => {
     claim('X', 'a');
     const name = nameOf('X');
     policies = [compiled({ validate: { unique: [{ name: 'other', paths: ['spec.serial'] }] } })];
-    await compareAll({ objects: () => [] });
+    await compareAll({ governed: governedWith({ objects: () => [] }) });
     expect(enqueued).toEqual([name]);
   });
 
   test('waits until everything has been listed', async () => {
     store('a', 'X');
-    expect(await compareAll({ isComplete: () => false })).toEqual(after(1_000));
+    expect(await compareAll({ governed: governedWith({ isComplete: () => false }) })).toEqual(after(1_000));
     expect(enqueued).toEqual([]);
   });
 });
@@ -305,7 +314,7 @@ test('running twice is the same as running once', async () => {
   claim('Y', 'a', undefined, SETTLE_MS);
   for (let round = 0; round < 2; round++) {
     await compareAll();
-    for (const name of enqueued.splice(0)) await createUniqueClaimsReconciler(deps())(name, NEVER);
+    for (const name of enqueued.splice(0)) await createUniqueClaimsReconciler(options())(name, NEVER);
   }
   expect(holders()).toEqual(['a']);
   expect(writes).toBe(2);

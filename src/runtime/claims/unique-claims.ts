@@ -1,9 +1,9 @@
 /**
- * On the leader: the UniqueClaims are what the stored objects make them. Admission claims a value before its object is stored, and
- * never hears what became of it; so claims outlive their holders, and objects that are older than a policy have none.
+ * On the leader: makes the UniqueClaims match the stored objects. Admission claims a value before its object is stored, and does not
+ * learn whether the write succeeds. So claims outlive their holders, and objects older than a policy have no claims.
  *
- * Nothing here lets a write in. A claim is taken away only when its holder, read live, does not have the value, and no write that
- * was let in for it can still be stored.
+ * This controller never admits a write. It releases a claim only when a live read shows that the holder does not have the value, and
+ * no admitted write for it can still be stored.
  */
 import {
   busyMs,
@@ -21,31 +21,28 @@ import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key
 import type { Claims, World } from '../../admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Governed } from '../policies/governed.ts';
 import { governed } from '../policies/policies.ts';
+import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from '../resources.ts';
 import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 
-export interface UniqueClaimsDeps {
-  /** Those in force. */
+export interface UniqueClaimsOptions {
+  /** The policies in force. */
   readonly policies: () => readonly CompiledPolicy[];
-  /** Live: whether there is such a policy and it has, or had when it was last enforced, such a rule. */
-  readonly hasRule: (policy: string, rule: string, signal: AbortSignal) => Promise<boolean>;
+  readonly client: Pick<KubeClient, 'get' | 'pages'>;
   readonly claims: Claims;
-  /** All of them, page by page. */
-  readonly pages: (signal: AbortSignal) => AsyncIterable<readonly UniqueClaim[]>;
-  /** From the stores: who seems to hold the key of a claim. */
-  readonly holders: (claim: string) => readonly ObjectRef[];
-  /** From the stores: every governed object with the claims that it should have. */
-  readonly objects: () => Iterable<{ readonly claims: readonly string[] }>;
-  /** Whether the stores know all of what is governed. */
-  readonly isComplete: () => boolean;
+  /** The governed objects in the stores. */
+  readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'isComplete'>;
   readonly world: Pick<World, 'read'>;
-  /** Whether an object of this uid is known to have been stored, although it may have gone since. */
+  /** Whether an object of this uid is known to have been stored. It may be deleted by now. */
   readonly wasStored: (uid: string) => boolean;
   readonly enqueue: (claim: string) => void;
   /** Waits until one more write may be sent. */
   readonly pace: (signal: AbortSignal) => Promise<void>;
-  /** Told of each claim whose key several objects hold, or do so no longer (fewer than two). */
+  /** Called for each claim whose key several objects hold, and again when fewer than two do. */
   readonly onHolders: (claim: string, holders: readonly Holder[]) => void;
   /** By the clock of the API server. */
   readonly now: () => Date;
@@ -54,7 +51,7 @@ export interface UniqueClaimsDeps {
   readonly log: Log;
 }
 
-/** An object that certainly holds a key. */
+/** An object that holds a key according to a live read. */
 export interface Holder {
   readonly ref: ObjectRef;
   readonly object: KubeObject;
@@ -62,71 +59,76 @@ export interface Holder {
   readonly key: HeldKey;
 }
 
-/** The key of the queue that stands for all claims; no claim has such a name. */
+/** The queue key for all claims; no claim has such a name. */
 export const ALL_CLAIMS = '*';
 
-/** How often all claims are compared with all objects, in milliseconds; up to a tenth is added. */
+/** Interval between comparisons of all claims with all objects, in milliseconds. Up to a tenth is added. */
 const EVERY_MS = 60 * 60_000;
 const UNLISTED_MS = 1_000;
-/** So many objects that share a value are looked at; nobody needs to hear of more. */
+/** Limit for the objects that are checked per value. */
 const MOST_HOLDERS = 16;
 
 /** Reconciles one claim by its name, or with {@link ALL_CLAIMS} finds those that need it. */
-export function createUniqueClaimsReconciler(deps: UniqueClaimsDeps): Reconcile {
-  return (name, signal) => (name === ALL_CLAIMS ? compareAll(deps, signal) : mend(name, deps, signal));
+export function createUniqueClaimsReconciler(options: UniqueClaimsOptions): Reconcile {
+  return (name, signal) =>
+    name === ALL_CLAIMS ? compareAll(options, signal) : repair(name, options, signal);
 }
 
-async function compareAll(deps: UniqueClaimsDeps, signal: AbortSignal): Promise<ReconcileResult> {
-  if (!deps.isComplete()) return requeueIn(UNLISTED_MS, deps.now());
+async function compareAll(options: UniqueClaimsOptions, signal: AbortSignal): Promise<ReconcileResult> {
+  if (!options.governed.isComplete()) return requeueIn(UNLISTED_MS, options.now());
   const rules = new Set(
-    deps.policies().flatMap(({ name, unique }) => unique.map((rule) => `${name}/${rule.name}`)),
+    options.policies().flatMap(({ name, unique }) => unique.map((rule) => `${name}/${rule.name}`)),
   );
   const present = new Set<string>();
   let wrong = 0;
-  const look = (name: string) => {
+  const enqueue = (name: string) => {
     wrong += 1;
-    deps.enqueue(name);
+    options.enqueue(name);
   };
-  for await (const page of deps.pages(signal)) {
-    for (const claim of page) {
+  for await (const page of options.client.pages<UniqueClaim>(UNIQUE_CLAIMS, { signal })) {
+    for (const claim of page.items) {
       const { name = '' } = claim.metadata;
       present.add(name);
-      const known = deps.holders(name);
+      const known = options.governed.holdersOf(name);
       const [only] = known;
       const isRight = known.length === 1 && only !== undefined && isHeldBy(claim, only);
-      if (!isRight || !rules.has(`${claim.spec.policy}/${claim.spec.rule}`)) look(name);
+      if (!isRight || !rules.has(`${claim.spec.policy}/${claim.spec.rule}`)) enqueue(name);
     }
   }
-  for (const { claims } of deps.objects()) {
-    for (const name of claims) if (!present.has(name)) look(name);
+  for (const { object } of options.governed.objects()) {
+    for (const name of object.claims ?? []) if (!present.has(name)) enqueue(name);
   }
-  deps.log.debug({ claims: present.size, wrong }, 'compared unique claims with what is stored');
-  return requeueIn(EVERY_MS * (1 + 0.1 * deps.random()), deps.now());
+  options.log.debug({ claims: present.size, wrong }, 'compared unique claims with what is stored');
+  return requeueIn(EVERY_MS * (1 + 0.1 * options.random()), options.now());
 }
 
-async function mend(name: string, deps: UniqueClaimsDeps, signal: AbortSignal): Promise<ReconcileResult> {
-  const claim = await deps.claims.read(name, signal);
+async function repair(
+  name: string,
+  options: UniqueClaimsOptions,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const claim = await options.claims.read(name, signal);
   if (claim === undefined) {
-    const holders = await holdersNow(name, deps.holders(name), deps, signal);
-    deps.onHolders(name, holders);
+    const holders = await holdersNow(name, options.governed.holdersOf(name), options, signal);
+    options.onHolders(name, holders);
     const [first] = holders;
     if (first === undefined) return GONE;
-    await make(first, deps, signal);
+    await make(first, options, signal);
     return AWAIT_CHANGE;
   }
-  const named = await namedHolder(claim, deps, signal);
+  const named = await namedHolder(claim, options, signal);
   const others = await holdersNow(
     name,
-    deps.holders(name).filter((ref) => !isHeldBy(claim, ref)),
-    deps,
+    options.governed.holdersOf(name).filter((ref) => !isHeldBy(claim, ref)),
+    options,
     signal,
   );
-  deps.onHolders(name, named.holder === undefined ? others : [named.holder, ...others]);
+  options.onHolders(name, named.holder === undefined ? others : [named.holder, ...others]);
   if (named.holder !== undefined) return AWAIT_CHANGE;
-  const waitMs = named.policy === undefined ? await orphanedFor(claim, deps, signal) : named.busyMs;
+  const waitMs = named.policy === undefined ? await orphanedFor(claim, options, signal) : named.busyMs;
   if (waitMs === undefined) return AWAIT_CHANGE;
-  if (waitMs > 0) return requeueIn(waitMs, deps.now());
-  await release(claim, others[0], deps, signal);
+  if (waitMs > 0) return requeueIn(waitMs, options.now());
+  await release(claim, others[0], options, signal);
   return AWAIT_CHANGE;
 }
 
@@ -136,7 +138,7 @@ async function mend(name: string, deps: UniqueClaimsDeps, signal: AbortSignal): 
  */
 async function namedHolder(
   claim: UniqueClaim,
-  { policies, world, claims, now, wasStored }: UniqueClaimsDeps,
+  { policies, world, claims, now, wasStored }: UniqueClaimsOptions,
   signal: AbortSignal,
 ): Promise<{
   readonly policy: CompiledPolicy | undefined;
@@ -156,24 +158,38 @@ async function namedHolder(
 /** The same for a claim by a rule that is not in force; undefined: the rule is there and will be again. */
 async function orphanedFor(
   claim: UniqueClaim,
-  { hasRule, claims, now }: UniqueClaimsDeps,
+  { client, claims, now }: UniqueClaimsOptions,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  if (await hasRule(claim.spec.policy, claim.spec.rule, signal)) return undefined;
-  // It may come back within the time of a write that was let in.
+  if (await hasRule(client, claim, signal)) return undefined;
+  // The rule may return while an admitted write is pending.
   return Math.max(0, claimedAtMs(claim) + claims.settleMs - now().getTime());
 }
 
-/** Those of the suspects who certainly hold the key, the oldest first. */
+/** Live: whether the policy exists and has the rule, or had it when it was last in force. */
+async function hasRule(
+  client: Pick<KubeClient, 'get'>,
+  { spec: { policy: name, rule } }: UniqueClaim,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const policy = await client.get<AdmissionPolicy>(ADMISSION_POLICIES, { name }, { signal });
+  return [policy?.spec, policy?.status?.inForce?.spec].some((spec) => {
+    // The schema of a policy has checked status.inForce before it was stored.
+    const { validate } = (spec ?? {}) as Partial<AdmissionPolicy['spec']>;
+    return validate?.unique?.some((one) => one.name === rule) ?? false;
+  });
+}
+
+/** The suspects that hold the key according to a live read, the oldest first. */
 async function holdersNow(
   name: string,
   suspects: readonly ObjectRef[],
-  deps: UniqueClaimsDeps,
+  options: UniqueClaimsOptions,
   signal: AbortSignal,
 ): Promise<readonly Holder[]> {
   const found: Holder[] = [];
   for (const ref of suspects.slice(0, MOST_HOLDERS)) {
-    const holder = await holderNow(name, ref, deps, signal);
+    const holder = await holderNow(name, ref, options, signal);
     if (holder !== undefined) found.push(holder);
   }
   return found.sort((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1));
@@ -182,7 +198,7 @@ async function holdersNow(
 async function holderNow(
   name: string,
   ref: ObjectRef,
-  { policies, world }: UniqueClaimsDeps,
+  { policies, world }: UniqueClaimsOptions,
   signal: AbortSignal,
 ): Promise<Holder | undefined> {
   const governing = policies().filter(
@@ -217,21 +233,21 @@ const ageOf = ({ object, ref }: Holder): string =>
 
 async function make(
   { policy, key, ref }: Holder,
-  { claims, pace, now, log }: UniqueClaimsDeps,
+  { claims, pace, now, log }: UniqueClaimsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   await pace(signal);
   const made = await claims.create(newClaim(policy.name, key, ref, undefined, now().getTime()), signal);
-  // Somebody was faster, who is judged in the next round.
+  // Another replica was faster. The retry checks its claim.
   if (made === 'taken') throw new Error(`the claim ${key.claim} has been made meanwhile`);
   log.info({ claim: key.claim, holder: targetKey(ref) }, 'made a unique claim for a stored object');
 }
 
-/** The claim goes to the next object that holds the key, or away. */
+/** Passes the claim on to the next object that holds the key, or deletes it. */
 async function release(
   claim: UniqueClaim,
   next: Holder | undefined,
-  { claims, pace, now, log }: UniqueClaimsDeps,
+  { claims, pace, now, log }: UniqueClaimsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '' } = claim.metadata;

@@ -6,7 +6,7 @@ import { groupResourceName } from '../../json/kube-object.ts';
 import {
   createConversionRegistry,
   type ConversionRegistry,
-  type ConversionRegistryDeps,
+  type ConversionRegistryOptions,
   type ConversionState,
 } from './conversion-registry.ts';
 
@@ -31,7 +31,7 @@ const handler = (resource: string): Converter => ({
 });
 
 let registry: ConversionRegistry;
-const create = (change: Partial<ConversionRegistryDeps> = {}) =>
+const create = (change: Partial<ConversionRegistryOptions> = {}) =>
   createConversionRegistry({
     handlers: [],
     kindOf: ({ group, resource }) => (group === GROUP ? KINDS[resource] : undefined),

@@ -1,4 +1,4 @@
-/** What converts on this replica: the ConversionPolicies in force and the handlers, and what is wrong with those that are not. */
+/** The converters of this replica: ConversionPolicies in force and handlers, and the problems of policies that are not in force. */
 import type { CompiledConversion } from '../../admission/conversion/compile.ts';
 import type { Converter, ConversionSubject, ConverterLookup } from '../../admission/conversion/converter.ts';
 import type { Definition } from '../../admission/conversion/definition.ts';
@@ -6,14 +6,14 @@ import { groupResourceName, type GroupResource } from '../../json/kube-object.ts
 import { createListeners, type Listeners } from '../listeners.ts';
 
 export interface ConversionState {
-  /** The version that converts: not always the newest, and absent when there never was a usable one. */
+  /** The version that converts: not always the newest, and undefined when no version was ever usable. */
   readonly inForce: CompiledConversion | undefined;
-  /** Why the newest version does not. */
+  /** Why the newest version does not convert. */
   readonly problem: { readonly reason: string; readonly message: string } | undefined;
-  /** The generation that was judged. */
+  /** The generation that was compiled. */
   readonly generation: number;
   readonly target: GroupResource;
-  /** As it was when the policy was judged; undefined: there was none. */
+  /** As it was when the policy was compiled; undefined if it did not exist. */
   readonly definition: Definition | undefined;
 }
 
@@ -22,16 +22,16 @@ export interface ConversionRegistry {
   readonly remove: (name: string) => void;
   readonly get: (name: string) => ConversionState | undefined;
   readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
-  /** Called after each change of what converts or is reported. */
+  /** Called after each change of a state. */
   readonly subscribe: Listeners<[name: string]>['add'];
 }
 
-export interface ConversionRegistryDeps {
+export interface ConversionRegistryOptions {
   /** Converters in TypeScript. */
   readonly handlers: readonly Converter[];
-  /** The kind of a resource; undefined when there is none, or it is not known yet. */
+  /** The kind of a resource; undefined when it does not exist or is not known yet. */
   readonly kindOf: (target: GroupResource) => string | undefined;
-  /** The policies of a group that this replica has not judged yet; undefined while it has not even listed them. */
+  /** The policies of a group that this replica has not compiled yet; undefined before the first list. */
   readonly unjudged: (group: string) => readonly string[] | undefined;
 }
 
@@ -40,7 +40,7 @@ export function createConversionRegistry({
   handlers,
   kindOf,
   unjudged,
-}: ConversionRegistryDeps): ConversionRegistry {
+}: ConversionRegistryOptions): ConversionRegistry {
   refuseTwins(handlers);
   const states = new Map<string, ConversionState>();
   const listeners = createListeners<[name: string]>();

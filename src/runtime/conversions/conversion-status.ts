@@ -1,45 +1,42 @@
-/** On the leader: what became of a ConversionPolicy goes into its status. */
+/** On the leader: writes the status of ConversionPolicies. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { installationOf, type OwnService } from '../../admission/conversion/installation.ts';
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
-import type { ConversionState } from './conversion-registry.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import type { Store } from '../../kube/store.ts';
+import { CONVERSION_POLICIES } from '../resources.ts';
+import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
 import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
 
-export interface ConversionStatusDeps {
-  readonly policy: (name: string) => ConversionPolicy | undefined;
-  readonly state: (name: string) => ConversionState | undefined;
+export interface ConversionStatusOptions {
+  readonly client: Pick<KubeClient, 'replaceStatus'>;
+  readonly policies: Pick<Store<ConversionPolicy>, 'get'>;
+  readonly registry: Pick<ConversionRegistry, 'get'>;
   readonly service: OwnService;
-  readonly setCondition: (
-    conditions: readonly Condition[],
-    next: Omit<Condition, 'lastTransitionTime'>,
-    now: Date,
-  ) => readonly Condition[];
-  /** Makes this the whole status, if the object is still the one that was judged. */
-  readonly writeStatus: (
-    policy: ConversionPolicy,
-    status: ConversionPolicyStatus,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
   readonly now: () => Date;
 }
 
-export function createConversionStatusReconciler(deps: ConversionStatusDeps): Reconcile {
+export function createConversionStatusReconciler(options: ConversionStatusOptions): Reconcile {
+  const { client, policies, registry, service, now } = options;
   return async (name, signal) => {
-    const policy = deps.policy(name);
-    const state = deps.state(name);
-    // What could not be judged says nothing: whoever wrote the status before knew more.
+    const policy = policies.get(name);
+    const state = registry.get(name);
     if (policy === undefined || state === undefined || state.generation !== policy.metadata.generation)
       return AWAIT_CHANGE;
+    // Without the definition this replica knows less than the one that wrote the status.
     if (state.problem?.reason === 'DefinitionNotRead') return AWAIT_CHANGE;
 
     const before = policy.status ?? {};
     const status: ConversionPolicyStatus = {
-      conditions: conditionsOf(state, before.conditions ?? [], deps),
+      conditions: conditionsOf(state, before.conditions ?? [], service, now()),
       ...inForceOf(state, before),
     };
-    if (!isDeepStrictEqual(before, status)) await deps.writeStatus(policy, status, signal);
+    // The write fails if the policy has changed since it was compiled.
+    if (!isDeepStrictEqual(before, status))
+      await client.replaceStatus(CONVERSION_POLICIES, { ...policy, status }, { signal });
     return AWAIT_CHANGE;
   };
 }
@@ -47,7 +44,8 @@ export function createConversionStatusReconciler(deps: ConversionStatusDeps): Re
 function conditionsOf(
   { inForce, problem, generation, definition }: ConversionState,
   before: readonly Condition[],
-  { service, setCondition, now }: ConversionStatusDeps,
+  service: OwnService,
+  now: Date,
 ): Condition[] {
   const stays =
     inForce === undefined ? 'nothing is converted' : `generation ${inForce.generation} stays in force`;
@@ -56,12 +54,12 @@ function conditionsOf(
       ? { status: 'True' as const, reason: 'InForce', message: `generation ${generation} converts` }
       : { status: 'False' as const, reason: problem.reason, message: `${problem.message}\n(${stays})` };
   const observed = { observedGeneration: generation };
-  const withReady = setCondition(before, { type: 'Ready', ...observed, ...ready }, now());
+  const withReady = setCondition(before, { type: 'Ready', ...observed, ...ready }, now);
   const installed = { type: 'Installed', ...observed, ...installationOf(definition, service) };
-  return [...setCondition(withReady, installed, now())];
+  return [...setCondition(withReady, installed, now)];
 }
 
-/** What converted stays noted when nothing does just now: a replica falls back on it. But not for a policy that gave way. */
+/** The last version in force stays in the status, as a fallback for replicas, unless another policy converts the kind instead. */
 function inForceOf(
   { inForce, problem }: ConversionState,
   before: ConversionPolicyStatus,

@@ -59,8 +59,7 @@ const BROKEN: Partial<ConversionPolicySpec> = {
 
 const reconcile = (name = 'servers') =>
   createConversionsReconciler({
-    policy: (key) => policies.get(key),
-    policies: () => [...policies.values()],
+    policies: { get: (key) => policies.get(key), list: () => [...policies.values()] },
     definition: () => Promise.resolve(read),
     handler: ({ resource }) => handlers.get(resource),
     registry,
@@ -217,18 +216,17 @@ describe('the status', () => {
   });
   const report = () =>
     createConversionStatusReconciler({
-      policy: (name) => policies.get(name),
-      state: (name) => registry.get(name),
-      service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
-      setCondition: (conditions, next) => [
-        ...conditions.filter(({ type }) => type !== next.type),
-        { ...next, lastTransitionTime: now.toISOString() },
-      ],
-      writeStatus: (policy, status) => {
-        written.push(status);
-        policies.set(policy.metadata.name ?? '', { ...policy, status });
-        return Promise.resolve();
+      client: {
+        replaceStatus: (_kind, policy) => {
+          const live = policy as unknown as ConversionPolicy; // the only kind that this controller writes
+          written.push(live.status);
+          policies.set(live.metadata.name ?? '', live);
+          return Promise.resolve(policy);
+        },
       },
+      policies,
+      registry,
+      service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
       now: () => now,
     })('servers', NEVER);
 

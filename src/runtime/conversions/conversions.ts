@@ -1,6 +1,6 @@
 /**
- * On every replica: ConversionPolicy → compiled and converting. A version that does not compile leaves the one before it in force;
- * a replica that has just started finds that one in `status.inForce`.
+ * On every replica: compiles ConversionPolicies, which then convert. A version that does not compile leaves the previous one in
+ * force; a replica that has just started finds the previous version in `status.inForce`.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -9,18 +9,18 @@ import { CONVERSION_REASONS, type ConversionProblem } from '../../admission/conv
 import { sameForConversion, type Definition } from '../../admission/conversion/definition.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import type { Store } from '../../kube/store.ts';
 import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
 import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile } from '../controller.ts';
 
-/** `unread`: nobody can tell yet whether there is one. */
+/** `unread`: the API server has not answered yet. */
 export type DefinitionRead =
   { readonly kind: 'read'; readonly definition: Definition | undefined } | { readonly kind: 'unread' };
 
-export interface ConversionsDeps {
-  readonly policy: (name: string) => ConversionPolicy | undefined;
-  readonly policies: () => readonly ConversionPolicy[];
-  /** Starts to watch the CustomResourceDefinition if nobody did; whoever watches tells of its changes. */
+export interface ConversionsOptions {
+  readonly policies: Pick<Store<ConversionPolicy>, 'get' | 'list'>;
+  /** Reads the CustomResourceDefinition, and watches it from then on. */
   readonly definition: (target: GroupResource, signal: AbortSignal) => Promise<DefinitionRead>;
   /** The name of the handler that converts these objects, if one does. */
   readonly handler: (target: GroupResource) => string | undefined;
@@ -32,21 +32,21 @@ export interface ConversionsDeps {
 /** A CustomResourceDefinition that could not be read in time. */
 const RETRY_MS = 5_000;
 
-export function createConversionsReconciler(deps: ConversionsDeps): Reconcile {
+export function createConversionsReconciler(options: ConversionsOptions): Reconcile {
   return async (name, signal) => {
-    const policy = deps.policy(name);
+    const policy = options.policies.get(name);
     if (policy === undefined) {
-      deps.registry.remove(name);
+      options.registry.remove(name);
       return GONE;
     }
-    const before = deps.registry.get(name);
-    const read = await deps.definition(targetOf(policy), signal);
-    const state = judge(policy, before, read, deps);
+    const before = options.registry.get(name);
+    const read = await options.definition(targetOf(policy), signal);
+    const state = judge(policy, before, read, options);
     if (!isSame(before, state)) {
-      deps.registry.set(name, state);
-      report(name, state, deps.log);
+      options.registry.set(name, state);
+      report(name, state, options.log);
     }
-    return read.kind === 'unread' ? requeueIn(RETRY_MS, deps.now()) : AWAIT_CHANGE;
+    return read.kind === 'unread' ? requeueIn(RETRY_MS, options.now()) : AWAIT_CHANGE;
   };
 }
 
@@ -61,13 +61,13 @@ function judge(
   policy: ConversionPolicy,
   before: ConversionState | undefined,
   read: DefinitionRead,
-  deps: ConversionsDeps,
+  options: ConversionsOptions,
 ): ConversionState {
   const target = targetOf(policy);
   const name = groupResourceName(target);
   const definition = read.kind === 'read' ? read.definition : undefined;
   const state = { generation: generationOf(policy), target, definition };
-  const rival = rivalOf(policy, deps);
+  const rival = rivalOf(policy, options);
   if (rival !== undefined) {
     const message = `${name} is converted by ${rival} already: delete one of the two`;
     return { ...state, inForce: undefined, problem: { reason: 'Conflict', message } };
@@ -87,12 +87,13 @@ function judge(
   return { ...state, inForce: fallBack(policy, before, definition), problem: toProblem(problems) };
 }
 
-/** What converts these objects instead. Of two policies the older one stays, on every replica. */
-function rivalOf(policy: ConversionPolicy, { policies, handler }: ConversionsDeps): string | undefined {
+/** The handler or policy that converts these objects instead. Of two policies, every replica chooses the older one. */
+function rivalOf(policy: ConversionPolicy, { policies, handler }: ConversionsOptions): string | undefined {
   const target = targetOf(policy);
   const handlerName = handler(target);
   if (handlerName !== undefined) return handlerName;
-  const older = policies()
+  const older = policies
+    .list()
     .filter((other) => isDeepStrictEqual(targetOf(other), target))
     .toSorted(byAge)[0];
   return older === undefined || older.metadata.name === policy.metadata.name
@@ -108,8 +109,8 @@ function byAge(one: ConversionPolicy, other: ConversionPolicy): number {
 }
 
 /**
- * The last usable version, as far as it goes: a version that the CustomResourceDefinition has got or lost since must not stop the
- * conversion between the others. Compiled anew, because what a version can hold may have changed too.
+ * The last usable version. A version that was added to or removed from the CustomResourceDefinition since must not stop conversion
+ * between the others. Compiled again, because the schemas may have changed too.
  */
 function fallBack(
   policy: ConversionPolicy,
@@ -121,7 +122,7 @@ function fallBack(
   const previous: ConversionPolicy = {
     ...policy,
     metadata: { ...policy.metadata, generation: last.generation },
-    spec: last.spec as ConversionPolicy['spec'], // it was one when it was noted, and is compiled here
+    spec: last.spec as ConversionPolicy['spec'], // compiled below, which checks it
   };
   if (!isDeepStrictEqual(targetOf(previous), targetOf(policy))) return undefined;
   return compileConversion(previous, definition).usable ?? before?.inForce;
@@ -133,7 +134,7 @@ function toProblem(problems: readonly ConversionProblem[]): Problem {
   return { reason, message: problems.map(({ where, message }) => `${where}: ${message}`).join('; ') };
 }
 
-/** By what they were made of: two compilations are never equal. */
+/** Compares the inputs: two compilations are never equal. */
 function isSame(before: ConversionState | undefined, after: ConversionState): boolean {
   if (before === undefined) return false;
   const { inForce: old, ...rest } = before;

@@ -1,4 +1,4 @@
-/** The CustomResourceDefinitions that somebody converts for, each watched by itself: a cluster may have thousands of others. */
+/** The CustomResourceDefinitions of converted kinds, each in a watch of its own: a cluster may have thousands of others. */
 import { readDefinition, type Definition } from '../../admission/conversion/definition.ts';
 import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { DefinitionRead } from './conversions.ts';
@@ -6,11 +6,11 @@ import { customResourceDefinitions } from '../../kube/well-known.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface Definitions {
-  /** Starts to watch, and waits for the first answer, but not for ever. */
+  /** Starts a watch, and waits a limited time for the first answer. */
   readonly read: (target: GroupResource, signal: AbortSignal) => Promise<DefinitionRead>;
-  /** As far as it is known. */
+  /** The definition in the store. */
   readonly get: (target: GroupResource) => Definition | undefined;
-  /** Stops to watch what is not in `needed`. */
+  /** Stops the watches of all definitions that are not in `needed`. */
   readonly keepOnly: (needed: readonly GroupResource[]) => void;
 }
 
@@ -18,7 +18,7 @@ interface DefinitionObject extends KubeObject {
   readonly definition?: Definition | undefined;
 }
 
-/** One object: an API server that takes longer has other worries. */
+/** Timeout for reading one object. */
 const READING_MS = 10_000;
 
 export function createDefinitions(
@@ -83,7 +83,7 @@ export function createDefinitions(
   };
 }
 
-/** What is not asked for is not kept: a definition may have a megabyte. */
+/** Keeps only the parts that conversion uses: a definition may have a megabyte. */
 function toDefinitionObject(crd: DefinitionObject): DefinitionObject {
   const { name, resourceVersion } = crd.metadata ?? {};
   return {

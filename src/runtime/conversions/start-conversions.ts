@@ -1,4 +1,4 @@
-/** Conversion on every replica, with nothing of admission in its way; and its part for the leader. */
+/** Starts conversion on every replica, separate from admission, and the status controller on the leader. */
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { keyOf, groupResourceName } from '../../json/kube-object.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
@@ -6,7 +6,6 @@ import { createConversionRegistry } from './conversion-registry.ts';
 import { createConversionStatusReconciler } from './conversion-status.ts';
 import { createConversionsReconciler, targetOf } from './conversions.ts';
 import { createListeners } from '../listeners.ts';
-import { setCondition } from '../../kube/conditions.ts';
 import type { ConversionServing } from '../../server/conversion-routes.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { Context } from '../context.ts';
@@ -19,7 +18,7 @@ export interface Conversions {
   /** For the webhook server. */
   readonly serving: ConversionServing;
   readonly check: HealthCheck;
-  /** What the leader does. Resolves when its last reconcile has ended after the signal aborted. */
+  /** Runs the status controller. Resolves when its last reconcile has ended after the signal aborted. */
   readonly lead: (context: Context, signal: AbortSignal) => Promise<void>;
 }
 
@@ -67,8 +66,7 @@ export function startConversions(
       name: 'conversions',
       concurrency: WORKERS,
       reconcile: createConversionsReconciler({
-        policy: (name) => policies.store.get(name),
-        policies: policies.store.list,
+        policies: policies.store,
         definition: definitions.read,
         handler: (target) => handlerFor.get(groupResourceName(target)),
         registry,
@@ -80,11 +78,11 @@ export function startConversions(
   );
   changes.add((name) => {
     controller.add(name);
-    // Of two for one kind, the one that stays decides about the other: all are judged anew.
+    // When two policies name one kind, a change of one affects the other: all are reconciled.
     for (const policy of policies.store.list()) controller.add(keyOf(policy));
     definitions.keepOnly([...policies.store.list().map(targetOf), ...handlers.map(({ target }) => target)]);
   });
-  // So that the kind of their objects is known when the first is to be converted.
+  // The registry needs the kinds of their objects before the first conversion.
   for (const { target } of handlers) definitions.read(target, signal).catch(() => undefined);
 
   return {
@@ -96,16 +94,10 @@ export function startConversions(
         {
           name: 'conversion-status',
           reconcile: createConversionStatusReconciler({
-            policy: (name) => policies.store.get(name),
-            state: registry.get,
+            client: leading.client,
+            policies: policies.store,
+            registry,
             service: { namespace: config.namespace, name: config.service, port: config.servicePort },
-            setCondition,
-            writeStatus: (policy, next, waiting) =>
-              leading.client.replaceStatus(
-                CONVERSION_POLICIES,
-                { ...policy, status: next },
-                { signal: waiting },
-              ),
             now: () => new Date(),
           }),
         },
@@ -119,7 +111,7 @@ export function startConversions(
   };
 }
 
-/** A definition that cannot be read must not hold up the others. */
+/** A definition that cannot be read must not delay the others. */
 const WORKERS = 4;
 
 function policiesFor(policies: Watched<ConversionPolicy>, definition: string): readonly string[] {
@@ -138,5 +130,5 @@ function problemOf(
     .list()
     .map(keyOf)
     .filter((name) => !isJudged(name));
-  return unjudged.length === 0 ? undefined : `not judged yet: ${unjudged.join(', ')}`;
+  return unjudged.length === 0 ? undefined : `not compiled yet: ${unjudged.join(', ')}`;
 }

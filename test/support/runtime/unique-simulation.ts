@@ -203,15 +203,23 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
   };
   const reconcile: Reconcile = createUniqueClaimsReconciler({
     policies: () => [policy],
-    hasRule: () => Promise.resolve(true),
-    claims: claimsDoor,
-    pages: async function* () {
-      await step();
-      yield [...claims.values()];
+    client: {
+      get: <T extends KubeObject>() => Promise.resolve({ spec: policy.spec } as unknown as T), // the only policy
+      pages: async function* <T extends KubeObject>() {
+        await step();
+        yield { metadata: {}, items: [...claims.values()] as unknown as T[] }; // the only kind that is listed
+      },
     },
-    holders,
-    objects: () => [...cached.values()].map((object) => ({ claims: claimsOf(object) })),
-    isComplete: () => true,
+    claims: claimsDoor,
+    governed: {
+      holdersOf: holders,
+      objects: () =>
+        [...cached.values()].map((object) => ({
+          ref: { group: GROUP, resource: 'servers', namespace: undefined, name: '' },
+          object: { claims: claimsOf(object) },
+        })),
+      isComplete: () => true,
+    },
     world,
     wasStored: (uid) => gone.has(uid),
     enqueue: (claim) => queue.add(claim),
