@@ -1,4 +1,4 @@
-/** The RestoreWindow that comes of a restore which a detector sees: the same whoever makes it, and however often. */
+/** The RestoreWindow for a restore that a detector sees. Deterministic: every replica builds the same window. */
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
@@ -58,7 +58,7 @@ function namespacesOf(
   { namespace, targetNamespace }: RestoreSource,
 ): Pick<NonNullable<RestoreWindowSpec['match']>, 'namespaces'> {
   if (spec.scope?.mode !== 'SourceNamespace') return {};
-  // Whoever may write a source in one namespace must not open another one by naming it.
+  // A user who may write a source in one namespace must not open another namespace by naming it.
   const trusted = spec.namespaces.includes('*') ? namespace : (targetNamespace ?? namespace);
   return trusted === undefined ? {} : { namespaces: { include: [trusted] } };
 }
@@ -67,7 +67,7 @@ function endOf(detector: RestoreDetector, { startedAt }: RestoreSource): Date {
   return new Date(startedAt.getTime() + timesOf(detector).maxDurationMs);
 }
 
-/** Whether a restorer may be deferred on the word of its backup tool alone, though there is no window for it yet. */
+/** Whether an active source defers checks for the requester before its window exists. */
 export function isActiveRestore(
   detector: RestoreDetector,
   source: RestoreSource,

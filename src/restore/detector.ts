@@ -52,12 +52,12 @@ function toMs(text: string): number {
   return parsed;
 }
 
-/** Whether its objects open anything at all. */
+/** Whether the detector can open windows. */
 export function isEnabled(detector: RestoreDetector): boolean {
   return detector.spec.namespaces.length > 0 && detectorProblems(detector).length === 0;
 }
 
-/** Whether objects in this namespace are the backup tool's, and not those of somebody who pretends. */
+/** Whether objects in this namespace come from the backup tool; other users could create objects elsewhere. */
 export function isTrusted({ spec }: RestoreDetector, namespace: string | undefined): boolean {
   if (namespace === undefined) return spec.namespaces.length > 0; // who may write cluster-scoped ones is trusted anyway
   return spec.namespaces.includes(namespace) || spec.namespaces.includes('*');
@@ -91,7 +91,7 @@ function activityOf(spec: RestoreDetector['spec'], phase: string): SourceActivit
   if (spec.settlingValues?.includes(phase) === true) return 'settling';
   if (spec.terminalValues?.includes(phase) === true) return 'over';
   if (phase === '' || phase === 'New') return 'new';
-  // Some tools write no word but the time of their end.
+  // Some tools write the time of their end instead of a phase.
   return spec.terminalValues === undefined ? 'over' : 'unknown';
 }
 
@@ -102,7 +102,7 @@ function isAllWritten({ progress }: RestoreDetector['spec'], object: object): bo
   return total > 0 && done >= total;
 }
 
-/** A number, or a text that is one; of anything else nobody can say how much has been done. */
+/** A number, or text that holds one; NaN otherwise. */
 function countOf(value: unknown): number {
   return typeof value === 'number' || typeof value === 'string' || typeof value === 'bigint'
     ? Number(value)

@@ -34,8 +34,8 @@ export function detectorsOf(
 
 /**
  * @param objects of the detector's kind, in any namespace
- * @param isClosed whether the source's window is known to be over: a source that goes on all the same speaks for nobody, and hides
- *   no other one
+ * @param isClosed whether the source's window is known to be over: such a source is no evidence, and the
+ *   next source is tried
  */
 export function evidenceOfSources(
   detector: RestoreDetector,

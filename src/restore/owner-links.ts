@@ -10,21 +10,21 @@ import {
 } from '../api/owner-record.ts';
 import type { RelinkItem } from '../api/restore-findings.ts';
 
-/** Who has the name of a recorded owner now. */
+/** The object that has the name of a recorded owner now. */
 export type OwnerState =
   | {
       readonly kind: 'found';
       readonly uid: string;
       readonly apiVersion: string;
       readonly isTerminating: boolean;
-      /** Created after the object, and not by a restore: it may be somebody else of the same name. */
+      /** Created after the object, and not by a restore: it may be another object of the same name. */
       readonly isDoubtful: boolean;
     }
   | { readonly kind: 'missing' }
   /** It could not be read, or changes too often; the message is a sentence for people. */
   | { readonly kind: 'unknown'; readonly message: string };
 
-/** What was learnt by writing. */
+/** What earlier writes have shown. */
 export interface LinkLimits {
   /** Uids of references that we have written ourselves and that have turned out to be wrong: they do not count. */
   readonly stale: ReadonlySet<string>;
@@ -34,7 +34,7 @@ export interface LinkLimits {
 
 export const NO_LIMITS: LinkLimits = { stale: new Set(), mayBlock: true };
 
-/** What becomes of one recorded owner. */
+/** The result for one recorded owner. */
 export interface OwnerLinkResult {
   readonly ref: OwnerReference;
   readonly result: RelinkItem['result'];
@@ -80,7 +80,7 @@ export function planLinks(
       if (!owners.some(({ uid }) => uid === linked.uid)) owners.push(linked);
       return { ref, result: 'Linked' };
     }
-    // Somebody else is in control for good; all others may become linkable.
+    // Another controller stays in control; every other owner may become linkable.
     if (verdict.result !== 'AlreadyControlled') waiting.push(ref);
     return { ref, ...verdict };
   });

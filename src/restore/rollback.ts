@@ -104,7 +104,7 @@ export function toNumber(text: string | undefined): bigint | undefined {
 /** On the Lease: the name of the window that a leader has still to make, so that a crash before that loses nothing. */
 export const SWEEP_DUE = 'gatehouse.dev/sweep-due';
 
-/** For so long nobody may have looked at what was written, in milliseconds, before it is all looked at again. */
+/** After this time without a leader, in milliseconds, everything is checked again. */
 export const MAX_LEADERLESS_MS = 10 * 60_000;
 
 /** It is closed from the beginning; the API wants an end all the same. */
@@ -116,7 +116,7 @@ const NAME = /^(?:(rollback)-(\d{1,30})|(startup)-(\d{1,11}))$/;
 export const rollbackSweep = (epoch: bigint): string => `rollback-${epoch}`;
 
 /**
- * The sweep that is due because nobody led for long; undefined if somebody did, or if nobody ever has. Its name comes of the end of
+ * The sweep that is due after a long time without a leader; undefined otherwise. Its name comes of the end of
  * the last reign, so whoever finds out gives it the same.
  * @param renewTime of the Lease as it was found, RFC 3339
  */

@@ -1,4 +1,4 @@
-/** Who may open a RestoreWindow, and what nobody may do to one. Never subject to a window itself. */
+/** Who may open a RestoreWindow, and which changes to one are allowed. No window defers these checks. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
@@ -25,11 +25,11 @@ export interface OwnKindRequest {
 }
 
 export interface OwnKindContext {
-  /** Whoever a detector or an open window names. */
+  /** The principals of detectors and open windows. */
   readonly restorers: readonly Principal[];
   /** Whether this is Gatehouse itself. */
   readonly isOurs: (user: Requester) => boolean;
-  /** Whether the requester has the verb `open`, for all of the cluster or in each of these namespaces. Throws when nobody can tell. */
+  /** Whether the requester has the verb `open`, for all of the cluster or in each of these namespaces. Throws if the check fails. */
   readonly mayOpen: (window: string | undefined, namespaces: readonly string[]) => Promise<boolean>;
   readonly now: Date;
 }
@@ -40,7 +40,7 @@ export interface Objection {
   readonly message: string;
 }
 
-/** What speaks against the request; empty: nothing. Throws when the API server does not say who may. */
+/** The objections to the request; empty: none. Throws if the permission check fails. */
 export async function objectionsTo(
   request: OwnKindRequest,
   world: OwnKindContext,
@@ -58,7 +58,7 @@ export async function objectionsTo(
   }
 }
 
-/** A backup holds whatever was there: what opens windows and what judges must not come out of one. */
+/** Windows, detectors and policies must not come from a backup. */
 function restored({ resource }: OwnKindRequest): Objection {
   return {
     field: '',
@@ -134,7 +134,7 @@ function timeProblems({ expiresAt, close }: RestoreWindowSpec, now: Date): reado
     : [];
 }
 
-/** A window may be closed, ended earlier, and its links approved; all else is as it was opened. */
+/** A window may be closed or ended earlier, and its owner links approved. Everything else is immutable. */
 function changesOf(before: RestoreWindowSpec, after: RestoreWindowSpec): readonly Objection[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...fields].flatMap((key): readonly Objection[] => {
@@ -165,7 +165,7 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
   return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
 }
 
-/** Also a restorer may end its own window sooner. Without an end it is a restore of the window: its labels would close it. */
+/** A restorer may end its own window earlier. An update that changes nothing is a restore of the window, and its labels would close it. */
 function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
   const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // see toWindow
@@ -177,7 +177,7 @@ function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindReque
 }
 
 /**
- * The window as it is to be stored: with an end, left out of backups, and signed by whoever opened it.
+ * Completes a window before it is stored: sets its end, its label that excludes it from backups, and the user who opened it.
  *
  * @returns the same if nothing is to change
  */
@@ -187,7 +187,7 @@ export function completeWindow(request: OwnKindRequest, now: Date): KubeObject |
   return signed({ ...request, object: ended });
 }
 
-/** What a window lasts whose end nobody has named, in milliseconds. */
+/** How long a window without `expiresAt` lasts, in milliseconds. */
 const DEFAULT_WINDOW_MS = 2 * 3_600_000;
 
 function withEnd(object: KubeObject, now: Date): KubeObject {

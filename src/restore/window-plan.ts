@@ -13,7 +13,7 @@ export interface SweepTimes {
   readonly recheckMs: number;
 }
 
-/** What the source of a window is doing. Undefined for windows without one, and while nobody knows. */
+/** What the source of a window is doing. Undefined for windows without a source, and while it is unknown. */
 export type SourceState =
   | {
       readonly kind: 'known';
@@ -25,7 +25,7 @@ export type SourceState =
     }
   | { readonly kind: 'gone'; readonly since: Date };
 
-/** What has been seen beside the window itself. */
+/** Observations besides the window itself. */
 export interface Seen {
   /** Whether something that the last report depends on has changed since: a target appeared, say. */
   readonly changed: boolean;
@@ -121,7 +121,7 @@ function planSweep(
     return changed ? { kind: 'sweep', interim: true, notBefore: now } : { kind: 'wait', until: settledAt };
   if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
   const finishedAt = new Date(last.finishedAt);
-  // What nobody has mended for long is looked at less often.
+  // Check violations less often the longer they stay unrepaired.
   const wait = Math.min(
     MOST_RECHECK_MS,
     Math.max(recheckMs, (finishedAt.getTime() - closedAt.getTime()) / 10),

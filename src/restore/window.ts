@@ -2,7 +2,7 @@
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import { isAmong, principalProblems, type Requester } from '../api/principals.ts';
 
-/** What somebody wants to write: restores reach some places and not others. */
+/** The kind and namespace of a write: a window covers some places and not others. */
 export interface Place {
   /** Empty for the core group. */
   readonly group: string;
@@ -31,7 +31,7 @@ export function windowState(window: RestoreWindow, now: Date): WindowState {
   if (status?.closedAt !== undefined) return { kind: 'closed', reason: status.closeReason ?? 'Manual' };
   if (window.metadata.deletionTimestamp !== undefined) return { kind: 'closed', reason: 'Manual' };
   const until = endOf(window);
-  // A time that cannot be read opens nothing.
+  // An invalid time opens nothing.
   if (!(now < until)) return { kind: 'closed', reason: 'Expired' };
   if (spec.close === true) return { kind: 'closed', reason: closedBy(window) };
   return { kind: 'open', until };
@@ -48,7 +48,7 @@ function endOf({ metadata, spec }: RestoreWindow): Date {
   return new Date(Number.isNaN(latest) ? end : Math.min(end, latest));
 }
 
-/** The open window in which the requester restores what is at this place: the deferral's only ground beside live evidence. */
+/** The open window in which the requester restores what is at this place: besides live evidence, the only reason to defer a check. */
 export function openWindowFor(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
@@ -62,7 +62,7 @@ export function openWindowFor(
   return undefined;
 }
 
-/** Whether the window is about what is there. */
+/** Whether the window covers the place. */
 export function reaches({ match }: RestoreWindowSpec, { group, resource, namespace }: Place): boolean {
   const { resources = [], namespaces } = match ?? {};
   const isKind = resources.some(

@@ -14,12 +14,12 @@ import { holdsNow } from './match/object-scope.ts';
 import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 
-/** What is wrong with a stored object, or why nobody can tell. */
+/** The violations of a stored object, or why the audit could not determine them. */
 export type AuditResult =
   | { readonly kind: 'judged'; readonly violations: readonly Violation[] }
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
-/** The policy without what only a request has: users, old objects, warnings. */
+/** The policy without the checks that need a request: immutable fields, and rules about users or old objects. */
 export function forAudit(policy: CompiledPolicy): CompiledPolicy {
   return {
     ...policy,
@@ -35,7 +35,7 @@ export const hasAudit = ({ audit, references, unique, rules, schema }: CompiledP
   audit && (references.length > 0 || unique.length > 0 || rules.length > 0 || schema !== undefined);
 
 /**
- * Judges a stored object as if it were created now. As always, the stores may acquit; what they would convict is read again.
+ * Checks a stored object as if it were created now. A cache may clear an object; only a live read may report a violation.
  *
  * @param policy one of {@link forAudit}
  */
@@ -59,7 +59,7 @@ export async function auditObject(
   return { kind: 'judged', violations: [...violations, ...shared, ...looked.missing.map(missingTarget)] };
 }
 
-/** A request that would create a stored object as it is, by nobody. */
+/** A request that would create the stored object unchanged, without a user. */
 export function asCreated({ group, resource }: GroupResource, object: KubeObject): AdmissionRequest {
   const { apiVersion = '', kind = '', metadata } = object;
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
@@ -85,8 +85,8 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
 }
 
 /**
- * The values of a stored object that another one holds too, and has the claim to. Of objects that share a value all but one are
- * violations. The stores say who might; each is read live.
+ * Finds unique values of a stored object that another object holds and has claimed. If several objects share a value, all but the
+ * owner of the claim are violations. The stores supply the candidates; each is read live.
  *
  * @throws when the API server does not say, and while the stores are not filled
  */
@@ -103,7 +103,7 @@ export async function auditUnique(
   const violations: Violation[] = [];
   for (const key of heldKeys(policy, object, self)) {
     const known = world.governed === undefined ? [] : world.governed.holders(key.claim, policy);
-    if (known === undefined) throw new Error('what the policy governs has not been listed yet');
+    if (known === undefined) throw new Error('the governed objects have not been listed yet');
     const others = known.filter((ref) => targetKey(ref) !== targetKey(self));
     if (others.length === 0 || isSpared(policy, key.rule.name, object, self, circumstances)) continue;
     const claim = await world.claims?.read(key.claim, signal);
@@ -119,7 +119,7 @@ export async function auditUnique(
   return violations;
 }
 
-/** Exceptions for users do not hold for what is stored. */
+/** Exceptions apply, except those that name users. */
 function isSpared(
   policy: CompiledPolicy,
   rule: string,

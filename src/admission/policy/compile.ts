@@ -23,7 +23,7 @@ import { entryIdOf } from '../webhooks/policy-entries.ts';
 
 export type { CompiledPolicy } from './compiled-policy.ts';
 
-/** What a policy is judged against. */
+/** What compilation knows about the cluster. */
 export interface CompileEnvironment {
   /** The namespace in which Gatehouse runs. */
   readonly ownNamespace: string;
@@ -38,13 +38,13 @@ export type CompileResult =
   | { readonly kind: 'compiled'; readonly policy: CompiledPolicy }
   | {
       readonly kind: 'rejected';
-      /** The gravest of the problems, in one word. */
+      /** The most severe reason. */
       readonly reason: RejectionReason;
-      /** All of them: nobody should have to find them one by one. */
+      /** All problems, so that the author can correct them in one go. */
       readonly problems: readonly { readonly where: string; readonly message: string }[];
     };
 
-/** AdmissionPolicy → what requests are judged with, or everything that is wrong with it. */
+/** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
   const { match, problems: matchProblems } = compileMatch(spec, environment);
@@ -88,7 +88,7 @@ function reject(problems: readonly Problem[]): CompileResult {
   };
 }
 
-/** What references name and expressions read, each kind once. */
+/** The kinds that references name and expressions read, each once. */
 export function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
   const { references, params } = policy;
   const read = readsOf(policy);

@@ -71,7 +71,7 @@ export interface CompiledUnique {
 }
 
 export interface CompiledRule {
-  /** Its own, or its place: `rules[0]`. */
+  /** The name of the rule, or its position: `rules[0]`. */
   readonly name: string;
   readonly expression: CompiledExpression;
   readonly message: string | undefined;
@@ -92,7 +92,7 @@ export interface CompiledAuditAnnotation {
   readonly value: CompiledExpression;
 }
 
-/** A part that is undefined covers all. */
+/** An undefined part matches everything. */
 export interface CompiledException {
   readonly name: string;
   /** In milliseconds since 1970. */
@@ -105,7 +105,7 @@ export interface CompiledException {
   readonly checks: readonly string[] | undefined;
 }
 
-/** What an object is to be like by a JSON Schema; an empty list is how it should be. */
+/** Checks an object against a JSON Schema; an empty list means that the object is valid. */
 export type SchemaCheck = (object: object) => readonly SchemaFlaw[];
 
 export interface SchemaFlaw {
@@ -115,9 +115,9 @@ export interface SchemaFlaw {
   readonly message: string;
 }
 
-/** A kind of which every replica keeps the objects at hand. */
+/** A kind whose objects every replica caches. */
 export interface CompiledTarget extends GroupResource {
-  /** Whether expressions read more of them than that they exist. */
+  /** Whether expressions read more than the existence of these objects. */
   readonly whole: boolean;
 }
 
@@ -132,15 +132,15 @@ export interface CompiledReference {
   readonly namespaced: boolean;
   /** Whether the field may be absent. */
   readonly optional: boolean;
-  /** Whether a target that is named stays. */
+  /** Whether the reference blocks the deletion of its target. */
   readonly restrictsDelete: boolean;
 }
 
-/** An AdmissionPolicy that can be enforced: paths parsed, targets known, nothing left to go wrong at a request. */
+/** An AdmissionPolicy that can be enforced: its paths are parsed, its targets resolved, its expressions compiled. */
 export interface CompiledPolicy {
   readonly name: string;
   readonly generation: number;
-  /** The webhook entry in which it stands; policies of equal scope share one. */
+  /** The webhook entry of the policy; policies with the same scope share an entry. */
   readonly entryId: string;
   readonly match: CompiledMatch;
   readonly enforcement: 'Deny' | 'Warn' | 'Audit';
@@ -156,20 +156,20 @@ export interface CompiledPolicy {
   readonly warnings: readonly CompiledWarning[];
   readonly auditAnnotations: readonly CompiledAuditAnnotation[];
   readonly exceptions: readonly CompiledException[];
-  /** Whether what is stored already is checked too. */
+  /** Whether existing objects are checked too. */
   readonly audit: boolean;
   /** Whether the owners of its objects are recorded, and linked again after a restore. */
   readonly preservesOwners: boolean;
-  /** What a restorer is let off. */
+  /** Which checks a restore defers or skips. */
   readonly restore: CompiledRestore;
-  /** Who may write objects before what they name, restore or not; undefined: nobody. */
+  /** The principals that may create objects before their targets, also outside a restore. */
   readonly initiallyDeferred: CompiledInitialDeferral | undefined;
-  /** What references name and expressions read, each kind once. */
+  /** The kinds that references name and expressions read, each once. */
   readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;
 }
 
-/** What becomes of each check while its requester restores: looked at again later, or as ever. */
+/** Which checks are deferred until after a restore, and which are enforced during it. */
 export interface CompiledRestore {
   readonly defers: {
     readonly references: boolean;
@@ -177,15 +177,15 @@ export interface CompiledRestore {
     readonly schema: boolean;
     readonly rules: boolean;
   };
-  /** Deletions of what objects still name; undefined: where the window speaks of deletions. */
+  /** Deletions of targets that objects still name; undefined: if the window includes deletions. */
   readonly defersTargetDelete: boolean | undefined;
-  /** Immutable fields may change: nobody can look at that later. */
+  /** Immutable fields may change. A sweep cannot check that later. */
   readonly skipsImmutable: boolean;
   readonly skipsMutations: boolean;
 }
 
 export interface CompiledInitialDeferral {
   readonly principals: readonly Principal[];
-  /** Milliseconds after its creation in which an object may name what is not there. */
+  /** How long after its creation an object may name a missing target, in milliseconds. */
   readonly graceMs: number;
 }

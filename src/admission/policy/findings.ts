@@ -8,25 +8,24 @@ import { groupResourceName } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './object-ref.ts';
 
-/** Everything that the checks of all policies have found out about one request. */
+/** The results of all checks of all policies for one request. */
 export interface Findings {
   readonly violations: readonly Violation[];
-  /** What enforced policies would have to know of the cluster, which could not be asked. */
+  /** Checks of enforced policies that could not be completed, because a live read failed. */
   readonly undecided: readonly Undecided[];
-  /** The same of policies that only warn or audit. */
+  /** The same for policies that only warn or audit. */
   readonly unchecked: readonly Undecided[];
-  /** What is let in all the same, mostly because it is part of the restore in `window`. */
+  /** Violations that are admitted, mostly because they are part of the restore in `window`. */
   readonly deferred: readonly Deferral[];
   readonly window: string | undefined;
   /** Why something is undecided, for the log. */
   readonly cause: unknown;
-  /** What the policies say beside. */
   readonly notices: Notices;
   /** The exceptions that applied, as `policy/exception`. */
   readonly exceptions: readonly string[];
 }
 
-/** Something that a policy would have to know. */
+/** A check that could not be completed. */
 export interface Undecided {
   readonly policy: CompiledPolicy;
   /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
@@ -35,16 +34,16 @@ export interface Undecided {
   readonly auditRef: string;
 }
 
-/** What a message lists; a hostile object can have thousands of violations. */
+/** Upper limit for messages: a hostile object can have thousands of violations. */
 const MOST_LISTED = 16;
 const LONGEST_MESSAGE = 8192;
 const LONGEST_ANNOTATION = 1024;
-/** Live reads fail for moments: an API server that restarts, a leader election. */
+/** Live reads fail for short times: an API server restarts, or a leader is elected. */
 const RETRY_SECONDS = 1;
 
 /**
  * 403 Forbidden, as from any other admission control. Not 422 Invalid: `kubectl apply --force` and other tools take that for a field
- * that cannot be updated, delete the object and create it anew – which this very policy would then refuse.
+ * that cannot be updated, delete the object and create it again, and this policy would then reject the creation.
  */
 const REFUSAL = { code: 403, reason: 'Forbidden' } as const;
 
@@ -79,13 +78,13 @@ export function toDecision(findings: Findings): Decision {
   };
 }
 
-/** References of which nobody knows whether their target exists. */
+/** A reference whose target could not be read. */
 export function undecidedReference(unseen: UnresolvedReference): Undecided {
   const message = `could not find out whether ${describeRef(unseen.target)} exists, which ${unseen.field} names`;
   return { policy: unseen.policy, message, auditRef: spell(unseen) };
 }
 
-/** A reference whose target may come later in the restore. */
+/** A reference whose target may be created later in the restore. */
 export function deferredReference(
   unseen: UnresolvedReference,
   again: Deferral['again'] = { kind: 'restore' },
@@ -94,7 +93,7 @@ export function deferredReference(
   return { message, auditRef: spell(unseen), again };
 }
 
-/** Users see no causes: the message has to say it all. */
+/** Users do not see causes, so the message contains everything. */
 function describe({ policy, field, message }: Violation): string {
   return `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${policy.name})`;
 }

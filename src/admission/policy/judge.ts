@@ -2,14 +2,13 @@ import { checkSchema } from './schema/schema.ts';
 import { exemptionOf, type Exemption } from './exceptions/exceptions.ts';
 import { checkImmutable } from './immutable/immutable.ts';
 import { checkReferences, type UnresolvedReference } from './references/check-references.ts';
-import { isBeingDeleted } from './object-metadata.ts';
 import { NO_NOTICES, evaluateNotices, type Notices } from './rules/notices.ts';
 import { checkRules } from './rules/check-rules.ts';
 import { checkUniqueLimits } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { createEvaluate, type CompiledExpression } from './expressions/expression.ts';
-import { writes, type AdmissionRequest } from '../review/request.ts';
+import { type AdmissionRequest } from '../review/request.ts';
 import {
   gather,
   NO_BINDINGS,
@@ -19,7 +18,7 @@ import {
 } from './expressions/bindings.ts';
 import type { AdmissionContext, World } from './world.ts';
 
-/** What one policy finds out about a request without claiming or confirming anything. */
+/** The result of one policy for a request, before unique values are claimed and missing targets confirmed. */
 export interface Judgement {
   readonly policy: CompiledPolicy;
   readonly exemption: Exemption;
@@ -27,11 +26,11 @@ export interface Judgement {
   /** References whose target the store does not hold. */
   readonly unseen: readonly UnresolvedReference[];
   readonly notices: Notices;
-  /** Why its expressions could not be evaluated: what they read of the cluster is not to be had. */
+  /** Why the cluster objects that its expressions need could not be read. */
   readonly unreadable: unknown;
 }
 
-/** The checks of a policy, in the order in which their messages appear. At once unless an expression reads the cluster. */
+/** Runs the checks of a policy in the order of their messages. Synchronous unless an expression reads the cluster. */
 export function judge(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -57,7 +56,7 @@ export function judge(
   return judgeInCluster(policy, reads, request, circumstances, { finish, unreadable });
 }
 
-/** What the stores say may allow; before a refusal everything is read again, live. */
+/** Cached objects may allow; before a denial everything is read live. */
 async function judgeInCluster(
   policy: CompiledPolicy,
   reads: ClusterReads,
@@ -76,7 +75,7 @@ async function judgeInCluster(
   return 'cause' in live ? unreadable(live.cause) : finish(live);
 }
 
-/** How a judgement ends, once the cluster has been read or could not be. */
+/** What to return after the cluster has been read, or could not be read. */
 interface Ends {
   readonly finish: (bindings: Bindings) => Judgement;
   readonly unreadable: (cause: unknown) => Judgement;

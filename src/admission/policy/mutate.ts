@@ -15,14 +15,14 @@ import { gather, NO_BINDINGS, readsCluster, type Bindings } from './expressions/
 import { describeRef } from './object-ref.ts';
 import type { AdmissionContext } from './world.ts';
 
-/** Live reads fail for moments. */
+/** Live reads fail for short times only. */
 const RETRY_SECONDS = 1;
 
 /**
- * What the policies make of the object. Each sees what those before it did; the patch is empty when there is nothing to do.
+ * Applies the defaults and mutations of all policies in order. The patch is empty if nothing changes.
  *
- * A second call with the result changes nothing: that is checked whenever something was changed by an expression, because the API
- * server may ask twice. At once unless an expression reads the cluster.
+ * Mutations must be idempotent, because the API server may call the webhook twice: changes by an expression are applied a second
+ * time to verify that. Synchronous unless an expression reads the cluster.
  */
 export function mutate(
   request: AdmissionRequest,
@@ -31,7 +31,7 @@ export function mutate(
 ): Decision | Promise<Decision> {
   const { operation, object } = request;
   if (!writes(operation)) return ALLOWED;
-  // A change to an object on its way out helps nobody and could keep its finalizers from being removed.
+  // Changing an object that is being deleted could block the removal of its finalizers.
   if (object === undefined || isBeingDeleted(object)) return ALLOWED;
   const mayRestore = () => circumstances.world.mayRestore?.(request.userInfo) ?? false;
   return policies.some(isSkipped) && mayRestore()
@@ -39,7 +39,7 @@ export function mutate(
     : mutateObject(request, object, policies, circumstances);
 }
 
-/** Whether its mutations leave alone what a restorer writes: what a backup holds has been through them. */
+/** Whether the policy skips its mutations for restorers: the objects in a backup have been mutated before. */
 const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
   mutations.length > 0 && restore.skipsMutations;
 
@@ -72,7 +72,7 @@ function mutateObject(
   const changed = readsNothing
     ? change(request, object, changing, () => NO_BINDINGS)
     : changeInCluster(request, object, changing, circumstances);
-  // Last, because what it records is what the others have made of the object.
+  // Last, because it records the owners of the mutated object.
   const finish = (made: Changed) =>
     made.kind === 'changed' && preservesOwners(request, policies)
       ? withOwnersKept(request, object, made.object, circumstances)
@@ -80,7 +80,7 @@ function mutateObject(
   return changed instanceof Promise ? changed.then(finish) : finish(changed);
 }
 
-/** What the policies have made of an object, or why they could not. */
+/** The mutated object, or the reason why it could not be mutated. */
 type Changed =
   { readonly kind: 'changed'; readonly object: JsonObject } | Exclude<Decision, { kind: 'allow' }>;
 
@@ -94,7 +94,7 @@ function preservesOwners(
   { resource, subResource }: AdmissionRequest,
   policies: readonly CompiledPolicy[],
 ): boolean {
-  // Of what comes through a subresource the API server takes no metadata.
+  // The API server ignores changes to metadata through a subresource.
   return subResource === '' && keepsOwners(resource) && policies.some((policy) => policy.preservesOwners);
 }
 
@@ -169,7 +169,7 @@ function change(
 const UNSTABLE =
   'its mutations change their own result again, and the API server may ask twice: add a condition, or set values instead of adding to them';
 
-/** Nothing is changed by halves: without its changes the object is not what the policies promise. */
+/** All changes or none: a partly changed object would break what the policies promise. */
 function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 'allow' }> {
   return {
     kind: 'deny',

@@ -21,11 +21,11 @@ export interface PolicySet {
 /** The policies of one entry for one group and operation. */
 interface ByPattern {
   readonly lists: Map<string, CompiledPolicy[]>;
-  /** Whether a pattern of them stands for more than one resource: nearly none does, and then there is but one place to look. */
+  /** Whether a pattern has a wildcard. Most patterns have none, and one lookup is enough. */
   hasWildcards: boolean;
 }
 
-/** Group → operation → pattern of resources → policies. Nested, for a key of several parts would be made for each request. */
+/** Group → operation → resource pattern → policies. Nested, because a combined key would be built for each request. */
 type Index = Map<string, Map<string, ByPattern>>;
 
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
@@ -45,7 +45,7 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
       if (index === undefined) return UNKNOWN_ENTRY;
       const byPattern = index.get(group)?.get(operation);
       const found = byPattern === undefined ? [] : find(byPattern, resource, subResource);
-      // Targets are deleted in any version: those of the policy are about the objects that refer to them.
+      // Targets are deleted in any version: the versions of the policy select the objects that hold the references.
       const governing =
         isDeletionEntry(entryId) || found.every((policy) => namesVersion(policy, version))
           ? found

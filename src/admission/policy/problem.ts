@@ -1,6 +1,6 @@
 import { InvalidPath, parsePath, type FieldPath } from '../../json/field-path.ts';
 
-/** Why a policy is not enforced, in one word for its `Ready` condition; the gravest first. */
+/** Why a policy is not enforced, in one word for its `Ready` condition; the most severe first. */
 export const REJECTION_REASONS = [
   'LockoutScope',
   'InvalidPath',
@@ -8,7 +8,7 @@ export const REJECTION_REASONS = [
   'InvalidSchema',
   'InvalidPolicy',
   'Unsupported',
-  /** May mend itself: the target's CustomResourceDefinition is perhaps not there yet. */
+  /** May resolve itself: the CustomResourceDefinition of the target may not be installed yet. */
   'UnknownTarget',
 ] as const;
 

@@ -319,7 +319,7 @@ describe('an immutable field', () => {
     expect((await judge(request, [policy()])).decision).toMatchObject({
       kind: 'deny',
       message:
-        'spec.serial: was set and cannot be changed to "b": keep the value it has, or delete the object and create it anew (policy servers)',
+        'spec.serial: was set and cannot be changed to "b": keep the value it has, or delete the object and create it again (policy servers)',
       causes: [{ field: 'spec.serial', reason: 'FieldValueForbidden' }],
     });
   });

@@ -35,8 +35,8 @@ import type { AdmissionContext } from './world.ts';
 /**
  * Whether the policies accept the request.
  *
- * What the store holds may allow; only a live read, or the request itself, may deny. A policy that only warns or audits never
- * denies, nor has anyone wait for an API server that does not answer. At once where what is at hand is enough.
+ * A cache may allow; only a live read, or the request itself, may deny. A policy that only warns or audits neither denies a request
+ * nor makes the client retry. Synchronous if no live read is needed.
  */
 export function validate(
   request: AdmissionRequest,
@@ -44,12 +44,12 @@ export function validate(
   circumstances: AdmissionContext,
 ): Decision | Promise<Decision> {
   const judgements = policies.map((policy) => judge(policy, request, circumstances));
-  // So most requests end, and there are many.
+  // Fast path for most requests.
   if (judgements.every((judgement) => isSilent(judgement, request))) return ALLOWED;
   return decide(request, judgements, circumstances);
 }
 
-/** Whether there is nothing to say, to look up or to claim. */
+/** Nothing to report, look up or claim. */
 function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionRequest): boolean {
   if (judgement instanceof Promise) return false;
   const { policy, exemption, violations, unseen, notices, unreadable } = judgement;
@@ -75,12 +75,12 @@ async function decide(
     unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances, mayWait);
   const isAnyWaiting = judgements.some(({ violations }) => violations.some(isWaiting));
   const asks = isAnyWaiting || doubtful(looked.deferrable).length > 0;
-  // Once it has spared reads, what is known counts, also if the window has closed meanwhile.
+  // If the known restore has saved live reads, it stays valid for this request, even if the window closes meanwhile.
   const restore = !asks ? NO_RESTORE : mayWait ? known : await restoring();
   const findings = findingsOf(request, judgements, looked, restore);
   const decision = toDecision(findings);
   const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
-  // Last of all: a request that is refused claims nothing.
+  // Last: a denied request must not claim values.
   if (decision.kind !== 'allow' || keys.length === 0) return decision;
   return toDecision(withClaims(findings, await claimKeys(keys, request, circumstances, restoring)));
 }
@@ -131,7 +131,7 @@ function findingsOf(
   };
 }
 
-/** Its target may come at any time; the audit looks when the time for that is over. */
+/** Its target may be created later; the audit checks it after the grace period. */
 function standingReference(unseen: UnresolvedReference): Deferral {
   return deferredReference(unseen, { kind: 'grace', ms: unseen.policy.initiallyDeferred?.graceMs ?? 0 });
 }
@@ -148,11 +148,11 @@ function withClaims(findings: Findings, claimed: ClaimFindings): Findings {
   };
 }
 
-/** Live answers to the references that no store could vouch for, by what may become of them. */
+/** Live reads of uncached targets, by how the policy treats a missing target. */
 interface Looked {
   readonly strict: ConfirmedTargets;
   readonly deferrable: ConfirmedTargets;
-  /** Of requesters who may write them before their targets at any time. */
+  /** The requester may create the object before its target. */
   readonly standing: ConfirmedTargets;
   readonly lenient: ConfirmedTargets;
 }
@@ -164,7 +164,7 @@ async function lookAll(
   unseen: readonly UnresolvedReference[],
   request: AdmissionRequest,
   { world, signal }: AdmissionContext,
-  /** Whether those that a restore lets wait are let wait: then they need no answer, for the sweep asks for them all. */
+  /** Whether a known restore defers references: then the sweep reads their targets. */
   mayWait: boolean,
 ): Promise<Looked> {
   const lookUp: ConfirmTargets = createTargetConfirmer(world, signal);
@@ -183,7 +183,7 @@ async function lookAll(
   return { strict, deferrable, standing, lenient };
 }
 
-/** It may be part of a restore, in which case it would be let in. */
+/** A restore would defer this violation, but whether there is one is unknown. */
 function undecidedViolation({ policy, field, check, deferrable }: Violation): Undecided {
   const message = 'could not find out whether a backup is being restored';
   return { policy, message, auditRef: `${policy.name}/${check ?? deferrable ?? ''}=${field}` };
@@ -215,7 +215,7 @@ function causeOf(restore: Restore): unknown {
   return restore.kind === 'unknown' ? restore.cause : undefined;
 }
 
-/** References that no read has vouched for. A restore defers all of them: the sweep after it looks at them again. */
+/** References whose target is not confirmed. A restore defers all of them: the sweep checks them again. */
 function doubtful({ missing, unknown, unread }: ConfirmedTargets): readonly UnresolvedReference[] {
   return [...missing, ...unknown, ...unread];
 }

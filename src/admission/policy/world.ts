@@ -4,7 +4,7 @@ import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../review/request.ts';
 
-/** The only door from this room to the cluster. What it finds may allow; only what it confirms may deny. */
+/** The only access to the cluster in this folder. A cached object may allow; only a live read may deny. */
 export interface World {
   /** From the store: fast, and possibly out of date. */
   readonly find: (ref: ObjectRef) => KubeObject | undefined;

@@ -5,10 +5,10 @@ import { isJsonObject } from '../../json/json.ts';
 /** On the two configurations named `gatehouse`, and of no meaning anywhere else. */
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
 
-/** How long a note holds that nobody renews, in milliseconds: so long a laptop that crashed may hold up writes. */
+/** How long an unrenewed note stays valid, in milliseconds. A crashed laptop can block writes for this long. */
 export const DEV_SESSION_MS = 60_000;
 
-/** A note that claims more than this is no note of a session: nobody switches the leader off for a year. In milliseconds. */
+/** Notes that expire later than this are invalid, so that a note cannot disable the leader for long. In milliseconds. */
 const MOST_MS = 5 * DEV_SESSION_MS;
 
 export interface DevSession {
@@ -26,7 +26,7 @@ export interface DevSession {
 export type DevSessionState =
   | { readonly kind: 'none' }
   | { readonly kind: 'valid'; readonly session: DevSession }
-  /** Expired, or no note that anybody could honour; then the session is undefined. */
+  /** Expired, or invalid; then the session is undefined. */
   | { readonly kind: 'over'; readonly session: DevSession | undefined };
 
 /** @param now by the clock of the API server */
@@ -73,7 +73,7 @@ const noteOf = ({ id, holder, url, expiresAt, created }: DevSession): string =>
     ...(created ? { created } : {}),
   });
 
-/** Metadata as it was before anybody left a note. */
+/** The metadata without the note. */
 export function withoutDevSession(metadata: ObjectMeta | undefined): ObjectMeta {
   const { annotations = {}, ...rest } = metadata ?? {};
   const others = Object.entries(annotations).filter(([key]) => key !== DEV_URL_ANNOTATION);

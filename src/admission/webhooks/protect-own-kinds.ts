@@ -21,15 +21,15 @@ const KINDS = [
   'uniqueclaims',
 ];
 
-/** An own window may be ended sooner by whoever restores in it. */
+/** A restorer may end its own window earlier. */
 const ENDS_WINDOW =
   "request.resource.resource == 'restorewindows' && request.operation == 'UPDATE' && " +
   'object.spec.principals == oldObject.spec.principals && ' +
   'timestamp(object.spec.expiresAt) <= timestamp(oldObject.spec.expiresAt)';
 
 /**
- * What keeps restorers from Gatehouse's own kinds also while Gatehouse is down: the API server judges by itself. Every field that it
- * would default is written out, so that a comparison with the live objects finds no difference.
+ * Protects Gatehouse's own kinds from restorers, also while Gatehouse is down: the API server evaluates the policy itself. Sets every
+ * field that the API server would default, so that a comparison with the live objects finds no difference.
  *
  * @param restorers at least one
  */
@@ -78,9 +78,9 @@ export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy 
 }
 
 /** The webhook entries for Gatehouse's own kinds, which are there whatever the policies. */
-/** Fails closed: without Gatehouse nobody opens a window, and nobody needs one then. */
+/** Fails closed: while Gatehouse is down, windows can neither be opened nor have an effect. */
 export const WINDOW_ENTRY = 'own-opening';
-/** Fails open: policies have to be mended, and all of this be uninstalled, while Gatehouse is down. */
+/** Fails open: users must be able to correct policies, and to uninstall Gatehouse, while it is down. */
 export const STATE_ENTRY = 'own-state';
 
 export interface OwnKindEntry {

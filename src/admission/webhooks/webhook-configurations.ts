@@ -1,7 +1,5 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
-import type { Principal } from '../../api/restore-principal.ts';
-import type { CompiledMatch, CompiledPolicy, MatchCondition } from '../policy/compiled-policy.ts';
+import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,

@@ -1,4 +1,4 @@
-/** What somebody who restores a backup is let off for now, and what is said about it. */
+/** Which checks wait until after a restore, and what users are told about it. */
 import { isAmong, principalProblems } from '../../../api/principals.ts';
 import type { Violation, DeferrableCheck } from '../violation.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
@@ -9,29 +9,29 @@ import { parseDuration } from '../../../api/duration.ts';
 import type { Problem } from '../problem.ts';
 import type { AdmissionContext, RestoreEvidence, RestoreQuery } from '../world.ts';
 
-/** Something wrong that is let in all the same. */
+/** A violation that is admitted. */
 export interface Deferral {
   /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
   readonly message: string;
   /** For programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
   readonly auditRef: string;
-  /** When it is looked at again: after the restore, so long after the object was created, or never. */
+  /** When it is checked again: after the restore, a grace period after the creation of the object, or never. */
   readonly again: { readonly kind: 'restore' | 'never' } | { readonly kind: 'grace'; readonly ms: number };
 }
 
-/** Whether the policy has this check wait for the end of a restore. One that refuses nothing anyway has nothing to wait for. */
+/** Whether the policy defers this check until after a restore. Only policies that deny requests defer checks. */
 export function waits({ enforcement, restore }: CompiledPolicy, check: DeferrableCheck): boolean {
   if (enforcement !== 'Deny') return false;
   return check === 'immutable' ? restore.skipsImmutable : restore.defers[check];
 }
 
-/** Whether this restore has it wait, too. */
+/** Whether this restore defers the check too. */
 export function defers(restore: Restore, operation: Operation, check: DeferrableCheck): boolean {
   if (restore.kind !== 'restoring' || !restore.operations.includes(operation)) return false;
   return !(check === 'references' || check === 'unique') || !restore.enforced.includes(check);
 }
 
-/** Whether the policy lets this requester write objects before what they name, restore or not. */
+/** Whether the requester may create objects before their targets, also outside a restore. */
 export function isStanding(
   { enforcement, initiallyDeferred }: CompiledPolicy,
   { userInfo }: Pick<AdmissionRequest, 'userInfo'>,
@@ -43,7 +43,7 @@ export function isStanding(
   );
 }
 
-/** A violation that can wait, if its policy lets it. */
+/** Whether the policy of the violation defers it. */
 export function isWaiting({ policy, deferrable }: Violation): boolean {
   return deferrable !== undefined && waits(policy, deferrable);
 }
@@ -75,7 +75,7 @@ export function compileRestore(
         schema: schema === 'Defer',
         rules: rules === 'Defer',
       },
-      // Whoever wants references to hold during a restore wants their targets to stay.
+      // A policy that enforces references during a restore also protects their targets.
       defersTargetDelete:
         onTargetDelete === undefined && references !== 'Enforce' ? undefined : onTargetDelete === 'Defer',
       skipsImmutable: immutable === 'Skip',
@@ -109,10 +109,10 @@ export type Restore =
   | ({ readonly kind: 'restoring' } & RestoreEvidence)
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
-/** Asks for the user of the request: once at most, and only when something depends on it. */
+/** Looks up whether the requester restores: at most once, and only if the decision depends on it. */
 export type RestoreLookup = () => Promise<Restore>;
 
-/** What the stores know without asking. */
+/** The restore that the stores know of; no live read. */
 export function knownRestore(
   request: RestoreQuery,
   { knownRestore: find }: AdmissionContext['world'],

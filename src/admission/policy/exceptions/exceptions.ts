@@ -4,13 +4,12 @@ import type { CompiledException, CompiledPolicy } from '../compiled-policy.ts';
 import { normaliseSelector, matchesSelector } from '../../../json/label-selector.ts';
 import type { Problem } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
-/** Names of whole groups of checks, beside the names of single ones. */
+/** Names that stand for a whole group of checks. */
 export const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
 
-/** The exceptions, and what is wrong with them. */
+/** Compiles the exceptions and reports their problems. */
 export function compileExceptions(
   spec: AdmissionPolicySpec,
   problems: Problem[],
@@ -48,7 +47,7 @@ function namesOfChecks({ validate = {} }: AdmissionPolicySpec): readonly string[
   );
 }
 
-/** Which checks of a policy a request is spared. */
+/** Which checks of a policy a request is exempt from. */
 export interface Exemption {
   /** By the name of a group of checks (`rules`) or of one check. */
   readonly spares: (group: string, name?: string) => boolean;
@@ -58,7 +57,7 @@ export interface Exemption {
 
 const NONE: Exemption = { spares: () => false, names: [] };
 
-/** What exceptions look at. */
+/** The parts of a request that exceptions match. */
 type Excusable = Pick<AdmissionRequest, 'userInfo' | 'namespace' | 'name' | 'object' | 'oldObject'>;
 
 /** @param now in milliseconds since 1970 */

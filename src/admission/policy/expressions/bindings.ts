@@ -16,14 +16,14 @@ import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import type { World } from '../world.ts';
 
-/** What expressions see of the cluster. */
+/** The variables of expressions that come from the cluster. */
 export type ClusterInputs = Pick<Inputs, 'namespaceObject' | 'params' | 'refs'>;
 
 export interface Bindings {
   readonly inputs: ClusterInputs;
-  /** What is named and certainly not there. */
+  /** What a live read found missing. */
   readonly missing: { readonly refs: boolean; readonly params: ObjectRef | undefined };
-  /** Whether a store was believed, which may be behind. */
+  /** Whether a value came from a store, which may be stale. */
   readonly fromCache: boolean;
 }
 
@@ -39,10 +39,10 @@ export const readsCluster = ({ namespaceObject, params, refs }: ClusterReads): b
   namespaceObject || params || refs;
 
 /**
- * Gathers what expressions read of the cluster.
+ * Reads the cluster objects that the expressions use.
  *
- * @param from `store`: a live read only of what the stores do not hold; `api`: all of it live
- * @throws what the live read throws: then nobody can tell
+ * @param from `store`: read live only what the stores lack; `api`: read everything live
+ * @throws if a live read fails
  */
 export async function gather(
   policy: Pick<CompiledPolicy, 'params' | 'references'>,
@@ -81,7 +81,7 @@ function namespaceOf({ namespace }: AdmissionRequest): ObjectRef | undefined {
   return namespace === undefined ? undefined : { ...NAMESPACES, namespace: undefined, name: namespace };
 }
 
-/** Undefined where the namespace would be that of an object without one. */
+/** Undefined if the params need the namespace of the object and the object has none. */
 function paramsOf(
   { params }: Pick<CompiledPolicy, 'params'>,
   request: AdmissionRequest,
@@ -100,7 +100,7 @@ function referencesOf(
   return holder === undefined ? [] : readReferences(policy, holder, namespace).found;
 }
 
-/** `refs`: the target by the name of its reference; a list where the path goes over a list. */
+/** `refs`: each target by the name of its reference; a list if the path contains `[*]`. */
 function bound(
   references: readonly FoundReference[],
   targets: readonly (KubeObject | undefined)[],
@@ -117,7 +117,7 @@ function bound(
   return Object.fromEntries(refs);
 }
 
-/** The object that expressions see as `params`, and what is wrong with it. */
+/** Compiles the object that expressions see as `params`, and reports its problems. */
 export function compileParams(
   { params }: AdmissionPolicySpec,
   match: CompiledMatch,

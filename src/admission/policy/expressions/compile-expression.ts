@@ -4,16 +4,16 @@ import type { CompiledExpression, CompiledVariable, Reads } from './expression.t
 import type { JsonObject } from '../../../json/json.ts';
 import type { Problem } from '../problem.ts';
 
-/** What an expression has to yield. */
+/** The result type of an expression. */
 export type ExpressionResult = 'bool' | 'string' | 'any';
 
-/** Compiles the expressions of one policy; what is wrong with them ends up among its problems. */
+/** Compiles the expressions of one policy and adds their errors to its problems. */
 export interface ExpressionCompiler {
   readonly compile: (
     text: string,
     where: string,
     result: ExpressionResult,
-    /** Whether it sees `refs`: what is only being made cannot refer to anything yet. */
+    /** Whether the expression may use `refs`; defaults and mutations may not. */
     options?: { readonly refs: boolean },
   ) => CompiledExpression | undefined;
   readonly variables: readonly CompiledVariable[];
@@ -23,8 +23,7 @@ export interface ExpressionCompiler {
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
 
 /**
- * @param schemas of the governed kinds, where they are known: an expression that fits none of them is a mistake (a kind of which
- *   there is no schema lets all pass)
+ * @param schemas of the governed kinds, as far as they are known: an expression must type-check against at least one of them
  */
 export function createExpressionCompiler(
   given: { readonly variables?: readonly PolicyVariable[]; readonly params?: PolicyParams },
@@ -80,7 +79,7 @@ function checkTypes(text: string, names: readonly string[], schemas: readonly Js
   if (first !== undefined) throw first;
 }
 
-/** Variables before it count in full: which of them it uses shows only when it runs. */
+/** Includes everything that earlier variables read: which variables it uses is known only at run time. */
 function readsOf({ names }: CelProgram, variables: readonly CompiledVariable[]): Reads {
   const inherited = names.has('variables') ? variables.map(({ expression }) => expression.reads) : [];
   const reads = (name: keyof Reads) => names.has(name) || inherited.some((one) => one[name]);

@@ -4,7 +4,7 @@ import { celValue } from '../../../cel/cel-value.ts';
 import { lazyCelMap } from '../../../cel/maps.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
-/** What of its bindings an expression reads, the variables that it uses included. */
+/** What an expression reads, including through the variables that it uses. */
 export interface Reads {
   readonly oldObject: boolean;
   readonly request: boolean;
@@ -13,7 +13,7 @@ export interface Reads {
   readonly refs: boolean;
 }
 
-/** An expression of a policy that compiles. */
+/** A compiled expression of a policy. */
 export interface CompiledExpression {
   readonly program: CelProgram;
   readonly reads: Reads;
@@ -24,14 +24,14 @@ export interface CompiledVariable {
   readonly expression: CompiledExpression;
 }
 
-/** What expressions see, as JSON. What is undefined here is null there. */
+/** The variables of expressions, as JSON. Undefined becomes null. */
 export interface Inputs {
   readonly request: AdmissionRequest;
   readonly object: object | undefined;
   readonly oldObject: object | undefined;
   readonly namespaceObject?: object | undefined;
   readonly params?: object | undefined;
-  /** A name without a target is absent. A path with `[*]` gives a list. */
+  /** Targets by reference name. Missing targets are left out; a path with `[*]` yields a list. */
   readonly refs?: Readonly<Record<string, object | readonly object[]>>;
 }
 
@@ -41,7 +41,7 @@ export interface Inputs {
  */
 export type Evaluate = (expression: CompiledExpression) => unknown;
 
-/** Each value is made once for all expressions, and only if one of them reads it; they share one budget of cost. */
+/** Converts each value once, when an expression first reads it. All expressions share one cost budget. */
 export function createEvaluate(variables: readonly CompiledVariable[], inputs: Inputs): Evaluate {
   const budget = createCelBudget();
   const values: Record<string, unknown> = {};
@@ -56,7 +56,7 @@ export function createEvaluate(variables: readonly CompiledVariable[], inputs: I
   return evaluate;
 }
 
-/** Undefined when it is the name of no variable, but of one that a macro declares. */
+/** Undefined for a variable that a macro declares. */
 function valueOf(name: string, inputs: Inputs): unknown {
   switch (name) {
     case 'object':
@@ -73,7 +73,7 @@ function valueOf(name: string, inputs: Inputs): unknown {
   }
 }
 
-/** A variable that fails makes only those expressions fail that use it. */
+/** An error in a variable affects only the expressions that use it. */
 function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluate): object {
   return lazyCelMap(new Map(variables.map(({ name, expression }) => [name, () => evaluate(expression)])));
 }

@@ -33,7 +33,7 @@ export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest
   });
 }
 
-const KEEP = 'keep the value it has, or delete the object and create it anew';
+const KEEP = 'keep the value it has, or delete the object and create it again';
 
 /** Null is how the API writes a field that is not set. */
 function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {

@@ -60,7 +60,7 @@ export function compileMatch(
   };
 }
 
-/** `*` says all that other versions beside it could say. */
+/** `*` covers all other versions. */
 function versionsOf({ apiVersions = ['*'] }: PolicyMatch): readonly string[] {
   return apiVersions.includes('*') ? ['*'] : [...new Set(apiVersions)].sort();
 }
@@ -69,7 +69,7 @@ function operationsOf({ operations = ['CREATE', 'UPDATE'] }: PolicyMatch): reado
   return [...new Set(operations)].sort();
 }
 
-/** Wildcards in groups are the scope guard's to refuse. */
+/** The lockout check rejects wildcards in groups. */
 const isGroup = (group: string) => group === '' || group.includes('*') || isDnsSubdomain(group);
 const isVersion = (version: string) => version === '*' || isDnsLabel(version);
 

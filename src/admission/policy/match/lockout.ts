@@ -5,7 +5,7 @@ import { NAMESPACE_NAME_LABEL } from '../../../json/label-selector.ts';
 import type { Problem } from '../problem.ts';
 import { covers } from './resource-pattern.ts';
 
-/** What the cluster needs in order to heal itself, or Gatehouse in order to be mended. */
+/** A kind that self-healing of the cluster, or repairing Gatehouse, depends on. */
 interface Protected {
   readonly group: string;
   /** Undefined: everything in the group. */
@@ -58,7 +58,7 @@ const PROTECTED: readonly Protected[] = [
     group: 'authentication.k8s.io',
     resources: ['tokenreviews', 'selfsubjectreviews'],
     refused: 'Fail',
-    because: 'nobody could be authenticated through the API while Gatehouse is down',
+    because: 'the API could authenticate no user while Gatehouse is down',
   },
   {
     group: 'authorization.k8s.io',
@@ -69,11 +69,11 @@ const PROTECTED: readonly Protected[] = [
       'selfsubjectrulesreviews',
     ],
     refused: 'Fail',
-    because: 'nobody could be authorised through the API while Gatehouse is down',
+    because: 'the API could authorise no user while Gatehouse is down',
   },
 ];
 
-/** Deletions that the cluster needs in order to heal itself, beside what is protected altogether. */
+/** Deletions that the cluster needs for self-healing, in addition to the protected kinds. */
 const PROTECTED_DELETIONS: readonly Protected[] = [
   ...PROTECTED,
   {
@@ -103,7 +103,7 @@ const PROTECTED_DELETIONS: readonly Protected[] = [
   },
 ];
 
-/** Refuses to hold on to targets whose deletion the cluster, or Gatehouse, cannot do without. */
+/** Rejects restricting deletions that the cluster or Gatehouse depends on. */
 export function deletionLockoutProblems(
   { group, resource }: GroupResource,
   failurePolicy: CompiledMatch['failurePolicy'],
@@ -121,7 +121,7 @@ export function deletionLockoutProblems(
   });
 }
 
-/** Refuses scopes with which a policy, or Gatehouse being down, would lock the cluster or Gatehouse out. */
+/** Rejects scopes that could lock out the cluster or Gatehouse, by a policy or while Gatehouse is down. */
 export function scopeLockoutProblems(match: CompiledMatch, ownNamespace: string): readonly Problem[] {
   return [...guardGroups(match), ...guardResources(match), ...guardNamespaces(match, ownNamespace)];
 }

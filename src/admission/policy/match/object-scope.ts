@@ -12,7 +12,7 @@ export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string
 /**
  * Whether a stored object is one of those that the policy selects, as the API server would at a request.
  *
- * `matchConditions` are not evaluated here: what they leave out of admission is looked at all the same.
+ * Does not evaluate `matchConditions`: objects that they exclude from admission count as in scope.
  */
 export function isInScope(
   { match }: Pick<CompiledPolicy, 'match'>,
@@ -28,7 +28,7 @@ export function isInScope(
   );
 }
 
-/** Whether the policy selects a stored object as it is now. Throws when the API server does not say. */
+/** Whether the policy selects a stored object as it is now. Throws if a live read fails. */
 export async function isGovernedNow(
   policy: Pick<CompiledPolicy, 'match'>,
   object: KubeObject,

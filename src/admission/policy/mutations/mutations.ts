@@ -37,7 +37,7 @@ export function compileMutations(
 }
 
 /**
- * The object with the policy's mutations in their order, each of which sees what those before it did.
+ * Applies the mutations of the policy in order; each sees the result of the previous one.
  *
  * @param evaluateOn expressions that see this object
  * @throws MutationError when an expression fails, or what it yields cannot be applied

@@ -34,7 +34,7 @@ export function withRecord(object: JsonObject, text: string | undefined): JsonOb
   return withMetadata(object, { annotations });
 }
 
-/** Whether the annotation would fit beside those of the user, whose write must not fail because of ours. */
+/** Whether the annotation fits within the size limit: it must not make the user's write fail. */
 export function hasRoom(object: JsonObject, text: string): boolean {
   let bytes = OWNER_RECORD_ANNOTATION.length + Buffer.byteLength(text);
   for (const [key, value] of Object.entries(annotationsOf(object))) {

@@ -23,7 +23,7 @@ const ANNOTATION = `metadata.annotations[${OWNER_RECORD_ANNOTATION}]`;
 
 export type KeptOwners =
   | { readonly kind: 'kept'; readonly object: JsonObject; readonly warnings: readonly string[] }
-  /** A new object brings a record and no owners: that is for somebody who restores a backup, and for nobody else. */
+  /** A new object has a record but no owners: allowed only in a restore. */
   | { readonly kind: 'brought'; readonly record: OwnerRecord };
 
 /**
@@ -48,7 +48,7 @@ export function keepOwners(
     : { kind: 'brought', record: read };
 }
 
-/** Only a backup may bring a record: anybody else has copied a manifest, and the copy is owned by nobody. */
+/** Outside a restore, a new object with a record is a copied manifest, and the copy has no owners. */
 export function dropped(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
   const message = `${ANNOTATION}: dropped, because it speaks of owners that a new object does not have; leave it out of manifests`;
   return kept(withRecord(object, undefined), [message]);

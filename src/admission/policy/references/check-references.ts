@@ -1,6 +1,6 @@
 import { isBeingDeleted } from '../object-metadata.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
-import { isEqual, isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
+import { isEqual } from '../../../json/json.ts';
 import {
   readReferences,
   type BrokenReference,
@@ -27,8 +27,8 @@ export interface ReferenceFindings {
 /**
  * Every target that the object names newly has to exist. From the store alone: nothing here waits.
  *
- * A target that the object named before is not looked at again, nor any while it is being deleted: otherwise an object whose target
- * has gone could not be labelled any more, nor rid of its finalizers.
+ * Targets that the old object named are not checked again, and none while the object is being deleted: otherwise an object with a
+ * dangling reference could not be labelled or lose its finalizers.
  */
 export function checkReferences(
   policy: CompiledPolicy,
@@ -67,7 +67,7 @@ export function missingTarget({ policy, reference, field, target }: UnresolvedRe
   return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }
 
-/** Fields that have to name a target and name none; who left it out before may go on. */
+/** Required references that are missing and were not missing before. */
 function missingFields(
   policy: CompiledPolicy,
   now: ReadReferences,

@@ -26,11 +26,11 @@ interface Referral {
   readonly reference: string;
 }
 
-/** What one policy has against a deletion. */
+/** Why one policy blocks a deletion. */
 interface Objection {
   readonly policy: CompiledPolicy;
   readonly referrals: readonly Referral[];
-  /** Known referrers that were not looked at any more. */
+  /** Known referrers that were not read. */
   readonly unread: number;
   /** Exceptions that spared a referrer. */
   readonly exceptions: readonly string[];
@@ -44,8 +44,8 @@ const AT_ONCE = 8;
 /**
  * Whether a target may be deleted: not while an object that stays names it by a reference of these policies which restricts that.
  *
- * The stores say who might; only who is read live and still does counts. Nobody counts who goes anyway: who is being deleted, who is
- * in a namespace that is being deleted together with the target, and who is owned by the target alone and so collected after it.
+ * The stores supply candidates; only objects that still name the target in a live read count. Objects that go anyway do not count:
+ * those being deleted, those in a namespace that is being deleted with the target, and those that only the target owns.
  */
 export async function checkTargetDeletion(
   request: AdmissionRequest,
@@ -54,7 +54,7 @@ export async function checkTargetDeletion(
 ): Promise<Decision> {
   const { operation, oldObject, name } = request;
   if (operation !== 'DELETE' || name === undefined) return ALLOWED;
-  // It was let go before; whoever deletes it once more changes nothing.
+  // An earlier request has deleted the target already.
   if (oldObject !== undefined && isBeingDeleted(oldObject)) return ALLOWED;
   const target = requestedObject(request);
   const suspects = circumstances.world.governed?.referrers(target, policies);
@@ -162,7 +162,7 @@ interface Looked {
 
 const NOTHING: Looked = { referral: undefined, exceptions: [] };
 
-/** Whether the suspect, read live, holds on to the target. */
+/** Whether a live read of the candidate still names the target. */
 async function referralOf(
   policy: CompiledPolicy,
   target: ObjectRef,
@@ -196,7 +196,7 @@ async function referralOf(
   };
 }
 
-/** The garbage collector deletes it after its only owner, unless it is told to leave orphans. */
+/** The garbage collector deletes it after its only owner, unless the deletion orphans dependents. */
 function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
   const uid = metadataField(oldObject, 'uid');
   const owners = metadata?.ownerReferences ?? [];

@@ -8,11 +8,11 @@ import { shorten } from '../../../json/printable.ts';
 import type { Bindings } from '../expressions/bindings.ts';
 import { attempt } from './check-rules.ts';
 
-/** What a policy says beside its verdict. */
+/** What a policy reports in addition to its decision. */
 export interface Notices {
   readonly warnings: readonly string[];
   readonly auditAnnotations: AuditAnnotations;
-  /** Expressions that failed: nobody is refused for them. */
+  /** Expressions that failed. They do not deny the request. */
   readonly errors: readonly string[];
 }
 

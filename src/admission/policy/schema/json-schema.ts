@@ -25,7 +25,7 @@ const re2 = Object.assign((pattern: string) => compilePattern(pattern), { code: 
 const MOST_VALUES_TOLD_IN_FULL = 20_000;
 
 /**
- * The check that a schema stands for.
+ * Compiles a JSON Schema.
  *
  * @throws InvalidSchema when it is none: an unknown keyword or format, a pattern that is not RE2, a $ref that leads nowhere
  */
@@ -79,7 +79,7 @@ function createAjv(options: { readonly allErrors?: boolean; readonly ownProperti
     ...options,
     validateSchema: false, // `dialect` has done it
     strict: true,
-    strictTypes: false, // "type" beside "properties" is a matter of taste
+    strictTypes: false, // "properties" without "type" is valid
     strictRequired: false,
     strictTuples: false,
     logger: false,

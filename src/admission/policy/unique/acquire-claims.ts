@@ -16,10 +16,10 @@ export type AcquireClaims = (keys: readonly WantedKey[]) => Promise<readonly Obs
 
 /** Calls at a time for one request. */
 const AT_ONCE = 16;
-/** Somebody else was faster so often: that does not happen by chance. */
+/** Losing the race this often is not chance. */
 const MOST_ATTEMPTS = 8;
 
-/** What a claim says about a key that somebody wants. */
+/** The state of a claim for a wanted key. */
 type State =
   | { readonly kind: 'free' }
   | { readonly kind: 'ours'; readonly claim: UniqueClaim }
@@ -27,7 +27,7 @@ type State =
   | { readonly kind: 'abandoned'; readonly claim: UniqueClaim };
 
 type Taken =
-  /** Nobody had it before: it is given back when the request fails after all. */
+  /** The claim was free: it is released if the request fails. */
   { readonly kind: 'made'; readonly claim: UniqueClaim } | { readonly kind: 'kept' };
 
 export function createClaimAcquirer(
@@ -78,19 +78,19 @@ export function createClaimAcquirer(
     return { kind: 'unknown', key, cause: new Error(`the claim ${key.claim} changes all the time`) };
   };
 
-  /** Best effort: what cannot be given back is free by itself before long. */
+  /** Best effort: a claim that is not released expires by itself. */
   const giveBack = async (taken: readonly (Taken | Obstacle)[]): Promise<void> => {
     const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
     await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
   };
 
   return async (keys) => {
-    // With several keys one that is held would have us claim the others for nothing.
+    // Look first: if one of several keys is held, claiming the others would be in vain.
     if (request.dryRun || keys.length > 1) {
       const obstacles = (await inBatches(keys, orUnknown(look))).filter(isObstacle);
       if (request.dryRun || obstacles.length > 0) return obstacles;
     }
-    // In one order for all: of two requests for the same keys one gets the first, and with it the rest.
+    // A fixed order: of two requests for the same keys, the winner of the first key gets them all.
     const ordered = [...keys].sort((a, b) => (a.claim < b.claim ? -1 : 1));
     const taken: (Taken | Obstacle)[] = [];
     while (taken.length < ordered.length && !taken.some(isObstacle)) {
@@ -120,7 +120,7 @@ function held(key: WantedKey, holder: ObjectRef, live: Awaited<ReturnType<World[
   return { kind: 'held', key, holder, beingDeleted: live?.metadata?.deletionTimestamp !== undefined };
 }
 
-/** What throws has nobody know. */
+/** A thrown error counts as `unknown`. */
 function orUnknown<T>(run: (key: WantedKey) => Promise<T>): (key: WantedKey) => Promise<T | Obstacle> {
   return async (key) => {
     try {

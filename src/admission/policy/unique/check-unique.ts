@@ -1,4 +1,4 @@
-import type { GroupResource, ObjectRef } from '../../../json/kube-object.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
@@ -24,7 +24,7 @@ export type Obstacle =
       /** Whether the holder waits for its finalizers: the key is free when it has gone. */
       readonly beingDeleted: boolean;
     }
-  /** A write of another object with this key was let in and may still be stored. */
+  /** A write of another object with this key was admitted and may still be stored. */
   | {
       readonly kind: 'pending';
       readonly key: WantedKey;
@@ -53,7 +53,7 @@ export function wantedKeys(
     .map((key) => ({ ...key, policy, self }));
 }
 
-/** Lists that are too long to claim each of their elements; who had one before may go on. */
+/** Lists with too many elements to claim. Lists that were too long before are allowed. */
 export function checkUniqueLimits(
   policy: CompiledPolicy,
   { operation, object, oldObject, subResource }: AdmissionRequest,
@@ -74,7 +74,7 @@ export function checkUniqueLimits(
     }));
 }
 
-/** The violation that an obstacle is; undefined when nobody knows whether it is one. */
+/** The violation for an obstacle; undefined if a read failed. */
 export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
   const { policy, rule, field } = obstacle.key;
   const common = { policy, check: rule.name, field, reason: 'FieldValueDuplicate' } as const;

@@ -25,7 +25,7 @@ const NONE: ClaimFindings = {
 /**
  * Claims the keys for the object of the request; on a dry run they are only compared.
  *
- * Keys of policies that only warn or audit are claimed too, as far as they are free: otherwise nobody would know whom to warn of.
+ * Keys of policies that only warn or audit are claimed too, as far as they are free, so that later requests can be compared.
  */
 export async function claimKeys(
   keys: readonly WantedKey[],
@@ -65,7 +65,7 @@ async function judged(
     return { ...NONE, undecided: obstacles.map(toUndecided), cause: restore.cause };
   if (restore.kind === 'none' || !defers(restore, operation, 'unique')) return refused;
   const given = new Set(obstacles.map(({ key }) => key));
-  // Of one that is lost to somebody else just now nobody needs to hear before the audit.
+  // The audit reports keys that another request takes in the meantime.
   await take(keys.filter((key) => !given.has(key)));
   return { ...NONE, deferred: obstacles.map(toDeferral), window: restore.window };
 }
@@ -89,8 +89,7 @@ function toUndecided({ key }: Obstacle): Undecided {
 
 function toDeferral(obstacle: Obstacle): Deferral {
   const { key } = obstacle;
-  const message =
-    obstacleViolation(obstacle)?.message ?? `nobody can tell whether ${shownValues(key)} is free`;
+  const message = obstacleViolation(obstacle)?.message ?? `whether ${shownValues(key)} is free is unknown`;
   return {
     message: `${shorten(key.field, 256)}: ${message}`,
     auditRef: spell(key),

@@ -1,7 +1,7 @@
 /**
  * What a UniqueClaim says, and what becomes of it.
  *
- * A claim is made while a write is judged, before that write is stored, and nobody tells us whether it ever is. So a claim whose
+ * A claim is made while a write is judged, before that write is stored, and Gatehouse never learns whether it is. So a claim whose
  * holder does not have the values may be that of a write under way. It is free once that cannot be any more:
  *
  * - A creation is stored once at most, with the uid that it was judged with. When an object of that uid has been seen, it is over.
@@ -14,7 +14,6 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { isSecret } from '../object-ref.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import { toJsonText } from '../../../json/json-text.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
@@ -53,7 +52,7 @@ export function newClaim(
   };
 }
 
-/** The claim after one more write of its holder was let in. */
+/** The claim after one more write of its holder was admitted. */
 export function renewed(
   claim: UniqueClaim,
   admitted: AdmittedRequest,
@@ -63,7 +62,7 @@ export function renewed(
   const earlier = (claim.spec.requests ?? []).filter(
     (request) => timeOf(request) + settleMs > now && !isSameWrite(request, admitted),
   );
-  // Of too many the last one stands for all: without evidence of its own it ends last.
+  // Over the limit, keep only the newest: it expires last.
   const requests = earlier.length < MOST_REQUESTS ? [...earlier, admitted] : [{ at: admitted.at }];
   return { ...claim, spec: { ...claim.spec, claimedAt: new Date(now).toISOString(), requests } };
 }
@@ -111,7 +110,7 @@ export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
   };
 }
 
-/** When a write with this claim was last let in, in milliseconds since 1970. */
+/** When a write with this claim was last admitted, in milliseconds since 1970. */
 export function claimedAtMs({ spec: { claimedAt } }: UniqueClaim): number {
   return timeOf({ at: claimedAt });
 }
@@ -154,7 +153,7 @@ function isOver(
   return live?.metadata?.uid !== uid || live.metadata.resourceVersion !== resourceVersion;
 }
 
-/** A time that cannot be read is one in the past: somebody wrote it by hand. */
+/** An invalid time counts as past: a user edited the claim by hand. */
 function timeOf({ at }: AdmittedRequest): number {
   const time = Date.parse(at);
   return Number.isNaN(time) ? 0 : time;
