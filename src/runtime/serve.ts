@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { ownStateLabels } from './certificates/authority.ts';
+import { ownStateLabels } from './certificates/ca-bundle.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createElection } from '../kube/lease/lease.ts';
 import { createClientAuthenticator, type ClientTrust } from '../server/listener/client-certificates.ts';
@@ -27,7 +27,7 @@ import { openHandlers, startHandlers } from './handlers/handlers.ts';
 import { lead, type LeaderParts } from './controller-process.ts';
 import { createOwnLease } from './leadership/own-lease.ts';
 import { startReplica, type ReplicaParts } from './webhook-process.ts';
-import { followServingSecret } from './certificates/serving-secret.ts';
+import { followServingSecret } from './certificates/own-certificate.ts';
 import { openTracing } from './tracing.ts';
 
 const LEASE = 'gatehouse';

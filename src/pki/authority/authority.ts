@@ -81,13 +81,13 @@ export const activate = (authority: Authority, id: string, now: Date): Authority
       : { ...generation, state: 'retiring', key: undefined },
   );
 
-export interface LeavesNote {
+export interface DrainedNote {
   readonly drained: readonly string[];
   readonly live: readonly string[];
 }
 
 /** Remembers since when no serving cert of a generation is left, or that there is one again. */
-export const noteLeaves = (authority: Authority, { drained, live }: LeavesNote, now: Date): Authority =>
+export const noteDrained = (authority: Authority, { drained, live }: DrainedNote, now: Date): Authority =>
   change(authority, (generation) => {
     if (drained.includes(generation.id)) return { ...generation, drainedAt: now };
     return live.includes(generation.id) ? { ...generation, drainedAt: undefined } : generation;

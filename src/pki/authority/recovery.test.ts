@@ -21,7 +21,7 @@ beforeAll(async () => {
   healthy = {
     stored: { kind: 'readable', authority: two },
     published: [caBundle(two, now)],
-    leaves: 0,
+    servingCerts: 0,
     lastGood: undefined,
     consent: undefined,
     now,
@@ -33,7 +33,7 @@ const stored = (authority: Authority) => ({ stored: { kind: 'readable', authorit
 const ABSENT = { stored: { kind: 'absent' } as const };
 const EMPTY = { stored: { kind: 'empty' } as const };
 const GARBAGE = { stored: { kind: 'unreadable', message: 'x.crt: it is missing' } as const };
-const NOTHING = { published: [], leaves: 0, lastGood: undefined };
+const NOTHING = { published: [], servingCerts: 0, lastGood: undefined };
 
 test('an authority that knows what is published is used', () => {
   expect(judge({})).toEqual({ kind: 'usable', authority: two });
@@ -49,7 +49,7 @@ describe('a new authority is made in silence', () => {
   test.each<[string, () => Partial<AuthorityEvidence>]>([
     ['a bundle is published', () => ({ published: [caBundle(one, now)] })],
     ['a bundle is published that was emptied', () => ({ published: [''] })],
-    ['a serving cert is there', () => ({ leaves: 1 })],
+    ['a serving cert is there', () => ({ servingCerts: 1 })],
   ])('not while %s', (_what, change) => {
     expect(judge({ ...ABSENT, ...NOTHING, ...change() })).toMatchObject({
       kind: 'broken',

@@ -16,7 +16,7 @@ export interface AuthorityEvidence {
   /** The CA bundles that we published, wherever they still stand. Whether their text can be read does not matter. */
   readonly published: readonly string[];
   /** Serving certs of ours in this cluster. Looked for only where nothing is stored. */
-  readonly leaves: number;
+  readonly servingCerts: number;
   /** What this process went on with last. */
   readonly lastGood: Authority | undefined;
   /** The value of the annotation that allows a new authority. */
@@ -59,7 +59,7 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
     return mend(evidence, roots, 'OlderThanPublished', problem);
   }
 
-  const isNew = evidence.published.length === 0 && evidence.leaves === 0 && lastGood === undefined;
+  const isNew = evidence.published.length === 0 && evidence.servingCerts === 0 && lastGood === undefined;
   switch (stored.kind) {
     case 'absent':
       return isNew

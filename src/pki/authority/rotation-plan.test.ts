@@ -33,7 +33,7 @@ beforeAll(async () => {
     now,
     times,
     targetsWithout: () => [],
-    leavesOf: () => 1,
+    liveCertsOf: () => 1,
     rotate: undefined,
     distrust: [],
     paused: undefined,
@@ -191,8 +191,8 @@ describe('C1: clocks', () => {
 
   test('a time since which nothing is left, far ahead, is written anew', () => {
     const authority = withLast(two, { drainedAt: after(now, 400 * DAY) });
-    expect(plan({ authority, leavesOf: () => 0 })).toMatchObject({
-      kind: 'note-leaves',
+    expect(plan({ authority, liveCertsOf: () => 0 })).toMatchObject({
+      kind: 'note-drained',
       drained: [idAt(two, 1)],
     });
   });
@@ -202,33 +202,33 @@ describe('T8: an old root goes', () => {
   const drained = (ago: number) => withLast(two, { drainedAt: after(now, -ago) });
 
   test('a day after its last cert: that instant is noted, and taken back when one appears again', () => {
-    expect(plan({ authority: two, leavesOf: () => 0 })).toEqual({
-      kind: 'note-leaves',
+    expect(plan({ authority: two, liveCertsOf: () => 0 })).toEqual({
+      kind: 'note-drained',
       drained: [idAt(two, 1)],
       live: [],
     });
-    expect(plan({ authority: drained(HOUR), leavesOf: () => 2 })).toMatchObject({ live: [idAt(two, 1)] });
-    expect(plan({ authority: two, leavesOf: () => undefined }).kind).toBe('none');
+    expect(plan({ authority: drained(HOUR), liveCertsOf: () => 2 })).toMatchObject({ live: [idAt(two, 1)] });
+    expect(plan({ authority: two, liveCertsOf: () => undefined }).kind).toBe('none');
   });
 
   test('not before the grace is over, nor while one of its certs is left or may be', () => {
     const over = drained(DAY);
-    expect(plan({ authority: drained(DAY - 1), leavesOf: () => 0 })).toMatchObject({
+    expect(plan({ authority: drained(DAY - 1), liveCertsOf: () => 0 })).toMatchObject({
       kind: 'none',
       phase: 'retiring',
       recheckAt: after(now, 1),
     });
-    expect(plan({ authority: over, leavesOf: () => 0 })).toEqual({
+    expect(plan({ authority: over, liveCertsOf: () => 0 })).toEqual({
       kind: 'retire',
       ids: [idAt(two, 1)],
       reason: 'Drained',
     });
-    expect(plan({ authority: over, leavesOf: () => undefined }).kind).toBe('none');
-    expect(plan({ authority: over, leavesOf: () => 1 }).kind).toBe('note-leaves');
+    expect(plan({ authority: over, liveCertsOf: () => undefined }).kind).toBe('none');
+    expect(plan({ authority: over, liveCertsOf: () => 1 }).kind).toBe('note-drained');
   });
 
   test('not while a target knows nothing but it', () => {
-    const state = { authority: drained(DAY), leavesOf: () => 0 };
+    const state = { authority: drained(DAY), liveCertsOf: () => 0 };
     expect(plan({ ...state, targetsWithout: () => ['x'] }).kind).toBe('none');
     expect(plan({ ...state, targetsWithout: () => undefined }).kind).toBe('none');
   });
@@ -236,7 +236,7 @@ describe('T8: an old root goes', () => {
   test('when it has expired, whatever is left of it', async () => {
     const authority = await rotated(one, after(start, 400 * DAY));
     const end = rootOf(activeGeneration(one)).validToDate;
-    const state = { authority, leavesOf: () => 5, targetsWithout: () => undefined };
+    const state = { authority, liveCertsOf: () => 5, targetsWithout: () => undefined };
     expect(plan({ ...state, now: after(end, -1) }).kind).toBe('none');
     expect(plan({ ...state, now: end })).toEqual({ kind: 'retire', ids: [idAt(one, 0)], reason: 'Expired' });
   });
@@ -249,10 +249,10 @@ describe('T8: an old root goes', () => {
         index === 1 ? { ...generation, drainedAt: start } : generation,
       ),
     };
-    const leavesOf = (id: string) => (id === middle ? 0 : 1);
-    expect(plan({ authority, leavesOf }).kind).toBe('none');
+    const liveCertsOf = (id: string) => (id === middle ? 0 : 1);
+    expect(plan({ authority, liveCertsOf }).kind).toBe('none');
     const both = withLast(authority, { drainedAt: start });
-    expect(plan({ authority: both, leavesOf: () => 0 })).toMatchObject({ ids: [middle, oldest] });
+    expect(plan({ authority: both, liveCertsOf: () => 0 })).toMatchObject({ ids: [middle, oldest] });
   });
 
   test('and its bridge with it', () => {

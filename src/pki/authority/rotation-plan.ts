@@ -20,7 +20,7 @@ export interface RotationState {
   /** Targets of the bundle without the root of a generation; undefined: not known. */
   readonly targetsWithout: (generation: string) => readonly string[] | undefined;
   /** Live serving certs of a generation; undefined: not known. */
-  readonly leavesOf: (generation: string) => number | undefined;
+  readonly liveCertsOf: (generation: string) => number | undefined;
   /** Value of the annotation that asks for a rotation. */
   readonly rotate: string | undefined;
   /** Generations that the annotation names as not to be trusted any more. */
@@ -43,7 +43,7 @@ export type RotationPlan =
   | { readonly kind: 'publish'; readonly id: string }
   | { readonly kind: 'activate'; readonly id: string; readonly reason: 'Propagated' | 'LastCall' }
   /** Nothing but notes: which of the retiring generations have serving certs left. */
-  | { readonly kind: 'note-leaves'; readonly drained: readonly string[]; readonly live: readonly string[] }
+  | { readonly kind: 'note-drained'; readonly drained: readonly string[]; readonly live: readonly string[] }
   | {
       readonly kind: 'retire';
       readonly ids: readonly string[];
@@ -75,7 +75,7 @@ const RULES: readonly Rule[] = [
   renewRoot,
   prepareNext,
   retireOldest,
-  noteLeaves,
+  noteDrained,
 ];
 
 /** What to do about the authority next, judged from `state` alone: no clock, no I/O. One step at a time. */
@@ -243,7 +243,7 @@ function retireOldest(state: RotationState): RotationPlan | undefined {
     if (stage !== 'retiring') return false;
     if (isExpired(generation, now)) return true;
     const isQuiet = drainedAt !== undefined && now >= after(drainedAt, times.graceMs);
-    return isQuiet && updated && state.leavesOf(id) === 0;
+    return isQuiet && updated && state.liveCertsOf(id) === 0;
   };
   const needed = authority.generations.findLastIndex((generation) => !isOver(generation));
   const over = authority.generations.slice(needed + 1);
@@ -252,11 +252,11 @@ function retireOldest(state: RotationState): RotationPlan | undefined {
   return { kind: 'retire', ids: over.map(({ id }) => id), reason };
 }
 
-function noteLeaves({ authority, now, times, leavesOf }: RotationState): RotationPlan | undefined {
+function noteDrained({ authority, now, times, liveCertsOf }: RotationState): RotationPlan | undefined {
   const retiring = authority.generations.filter(({ state }) => state === 'retiring');
   const idsOf = (when: (generation: Generation, leaves: number) => boolean) =>
     retiring.flatMap((generation) => {
-      const leaves = leavesOf(generation.id);
+      const leaves = liveCertsOf(generation.id);
       return leaves !== undefined && when(generation, leaves) ? [generation.id] : [];
     });
   const drained = idsOf(
@@ -264,7 +264,7 @@ function noteLeaves({ authority, now, times, leavesOf }: RotationState): Rotatio
       leaves === 0 && (drainedAt === undefined || drainedAt > after(now, times.graceMs)),
   );
   const live = idsOf(({ drainedAt }, leaves) => leaves > 0 && drainedAt !== undefined);
-  return drained.length + live.length === 0 ? undefined : { kind: 'note-leaves', drained, live };
+  return drained.length + live.length === 0 ? undefined : { kind: 'note-drained', drained, live };
 }
 
 /** The first instant ahead at which time alone may change the plan. */

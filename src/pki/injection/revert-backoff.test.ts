@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 
 import { after, HOUR, MINUTE, SECOND } from '../durations.ts';
-import { isContended, nextBout, peaceAt, type Fight } from './revert-backoff.ts';
+import { isContended, nextAttempt, settledAt, type RevertHistory } from './revert-backoff.ts';
 
 const start = new Date('2026-03-01T00:00:00Z');
 
 /** Somebody wipes the bundle `everyMs`, for `ms`. Gives when it was written again, in milliseconds from the start. */
 function fought(everyMs: number, ms: number) {
-  let fight: Fight | undefined;
+  let history: RevertHistory | undefined;
   let begins = 0;
   const writes: number[] = [];
   for (let at = 0, wiped = true, wipesAt = 0; at < ms; at += 100) {
@@ -16,16 +16,16 @@ function fought(everyMs: number, ms: number) {
       wipesAt += everyMs;
     }
     if (!wiped) continue;
-    const bout = nextBout(fight, 'bundle', after(start, at));
-    fight = bout.fight;
-    if (bout.kind === 'wait') {
-      if (bout.begins) begins++;
+    const attempt = nextAttempt(history, 'bundle', after(start, at));
+    history = attempt.history;
+    if (attempt.kind === 'wait') {
+      if (attempt.begins) begins++;
       continue;
     }
     writes.push(at);
     wiped = false;
   }
-  return { writes, begins, fight };
+  return { writes, begins, history };
 }
 
 test('the first write, and ten reverts after it, are answered at once', () => {
@@ -35,9 +35,9 @@ test('the first write, and ten reverts after it, are answered at once', () => {
 });
 
 test('the eleventh revert within five minutes begins a fight, told once', () => {
-  const { begins, fight } = fought(SECOND, HOUR);
+  const { begins, history } = fought(SECOND, HOUR);
   expect(begins).toBe(1);
-  expect(isContended(fight)).toBe(true);
+  expect(isContended(history)).toBe(true);
 });
 
 test('in a fight the waits double, up to five minutes, and never end', () => {
@@ -56,26 +56,26 @@ test('reverts that are rare are never a fight', () => {
 });
 
 test('a new bundle is written at once in the middle of a fight, which goes on', () => {
-  const { fight } = fought(SECOND, HOUR);
+  const { history } = fought(SECOND, HOUR);
   const now = after(start, HOUR);
-  const bout = nextBout(fight, 'new bundle', now);
-  expect(bout).toMatchObject({ kind: 'write', fight: { bundle: 'new bundle', writtenAt: now } });
-  expect(isContended(bout.fight)).toBe(true);
-  expect(nextBout(bout.fight, 'new bundle', after(now, SECOND))).toMatchObject({
+  const attempt = nextAttempt(history, 'new bundle', now);
+  expect(attempt).toMatchObject({ kind: 'write', history: { bundle: 'new bundle', writtenAt: now } });
+  expect(isContended(attempt.history)).toBe(true);
+  expect(nextAttempt(attempt.history, 'new bundle', after(now, SECOND))).toMatchObject({
     kind: 'wait',
     begins: false,
   });
 });
 
 test('when the bundle stayed for long enough, the fight is over', () => {
-  const { fight } = fought(SECOND, HOUR);
-  if (fight === undefined) throw new Error('there was no fight');
-  const bout = nextBout(fight, 'bundle', peaceAt(fight));
-  expect(bout.kind).toBe('write');
-  expect(isContended(bout.fight)).toBe(false);
+  const { history } = fought(SECOND, HOUR);
+  if (history === undefined) throw new Error('there is no history');
+  const attempt = nextAttempt(history, 'bundle', settledAt(history));
+  expect(attempt.kind).toBe('write');
+  expect(isContended(attempt.history)).toBe(false);
 });
 
 test('C1: a clock that jumps back by 400 days makes nobody wait for 400 days', () => {
-  const { fight } = fought(SECOND, HOUR);
-  expect(nextBout(fight, 'bundle', after(start, -400 * 24 * HOUR)).kind).toBe('write');
+  const { history } = fought(SECOND, HOUR);
+  expect(nextAttempt(history, 'bundle', after(start, -400 * 24 * HOUR)).kind).toBe('write');
 });

@@ -1,55 +1,66 @@
-/** Somebody else keeps on taking the CA bundle away. We put it back, but not as often as they can take it. */
+/** Backoff for a CA bundle that another client keeps removing: Gatehouse restores it, but ever less often. */
 import { after, MINUTE, SECOND } from '../durations.ts';
 
-/** What is remembered of one object between two writes. */
-export interface Fight {
-  /** What was written last. */
+/** The state of one object between two writes. */
+export interface RevertHistory {
+  /** The bundle of the latest write. */
   readonly bundle: string;
   readonly writtenAt: Date;
-  /** When it was found to be gone again, within the last {@link WINDOW}. */
+  /** When the bundle was found missing, within the last {@link WINDOW}. */
   readonly reverts: readonly Date[];
-  /** How long to wait after a write before the next one, in milliseconds; 0 before there is a fight. */
-  readonly slowMs: number;
+  /** The delay after a write before the next one, in milliseconds; 0 until the object is contended. */
+  readonly delayMs: number;
 }
 
-export type Bout =
-  /** `fight` is to be remembered once the write has succeeded. */
-  | { readonly kind: 'write'; readonly fight: Fight }
-  /** `fight` is to be remembered at once. */
-  | { readonly kind: 'wait'; readonly until: Date; readonly fight: Fight; readonly begins: boolean };
+export type Attempt =
+  /** Store `history` once the write has succeeded. */
+  | { readonly kind: 'write'; readonly history: RevertHistory }
+  /** Store `history` at once. `begins`: the object has just become contended. */
+  | {
+      readonly kind: 'wait';
+      readonly until: Date;
+      readonly history: RevertHistory;
+      readonly begins: boolean;
+    };
 
 const WINDOW = 5 * MINUTE;
-/** A Helm upgrade or a sync reverts once; a loop does it for ever. */
+/** A Helm upgrade or a sync reverts once; a reconcile loop reverts for ever. */
 const MAX_REVERTS = 10;
-const SLOWEST = 5 * MINUTE;
+const MAX_DELAY = 5 * MINUTE;
 
-/** Whether to write a bundle again that is found to be gone. */
-export function nextBout(fight: Fight | undefined, bundle: string, now: Date): Bout {
-  if (fight === undefined)
-    return { kind: 'write', fight: { bundle, writtenAt: now, reverts: [], slowMs: 0 } };
-  // A new bundle is news, not an answer, and must not be late.
-  if (fight.bundle !== bundle) return { kind: 'write', fight: { ...fight, bundle, writtenAt: now } };
-  if (isOver(fight, now))
-    return { kind: 'write', fight: { bundle, writtenAt: now, reverts: [now], slowMs: 0 } };
+/** Whether to write a bundle that is missing from its object. */
+export function nextAttempt(history: RevertHistory | undefined, bundle: string, now: Date): Attempt {
+  if (history === undefined)
+    return { kind: 'write', history: { bundle, writtenAt: now, reverts: [], delayMs: 0 } };
+  // A new bundle is not a response to a revert, and must not be delayed.
+  if (history.bundle !== bundle) return { kind: 'write', history: { ...history, bundle, writtenAt: now } };
+  if (isSettled(history, now))
+    return { kind: 'write', history: { bundle, writtenAt: now, reverts: [now], delayMs: 0 } };
 
-  const { slowMs, writtenAt } = fight;
-  if (slowMs > 0) {
-    const until = after(writtenAt, slowMs);
+  const { delayMs, writtenAt } = history;
+  if (delayMs > 0) {
+    const until = after(writtenAt, delayMs);
     return now < until
-      ? { kind: 'wait', until, fight, begins: false }
-      : { kind: 'write', fight: { ...fight, writtenAt: now, slowMs: Math.min(SLOWEST, slowMs * 2) } };
+      ? { kind: 'wait', until, history, begins: false }
+      : {
+          kind: 'write',
+          history: { ...history, writtenAt: now, delayMs: Math.min(MAX_DELAY, delayMs * 2) },
+        };
   }
-  const reverts = [...fight.reverts.filter((at) => at > after(now, -WINDOW)), now];
+  const reverts = [...history.reverts.filter((at) => at > after(now, -WINDOW)), now];
   if (reverts.length <= MAX_REVERTS)
-    return { kind: 'write', fight: { bundle, writtenAt: now, reverts, slowMs } };
-  const contended = { ...fight, reverts, slowMs: SECOND };
-  return { kind: 'wait', until: after(now, SECOND), fight: { ...contended, writtenAt: now }, begins: true };
+    return { kind: 'write', history: { bundle, writtenAt: now, reverts, delayMs } };
+  const contended = { ...history, reverts, writtenAt: now, delayMs: SECOND };
+  return { kind: 'wait', until: after(now, SECOND), history: contended, begins: true };
 }
 
-/** When a fight counts as over, if the bundle stays until then. */
-export const peaceAt = ({ writtenAt, slowMs }: Fight): Date => after(writtenAt, Math.max(WINDOW, 2 * slowMs));
+/** When the object no longer counts as contended, if the bundle stays until then. */
+export const settledAt = ({ writtenAt, delayMs }: RevertHistory): Date =>
+  after(writtenAt, Math.max(WINDOW, 2 * delayMs));
 
-/** A clock that went backwards says nothing about when the last write was: better a write too many than none for a year. */
-const isOver = (fight: Fight, now: Date): boolean => now < fight.writtenAt || now >= peaceAt(fight);
+/** After a clock went backwards, the time of the latest write is unknown: one write too many is better than none for a year. */
+const isSettled = (history: RevertHistory, now: Date): boolean =>
+  now < history.writtenAt || now >= settledAt(history);
 
-export const isContended = (fight: Fight | undefined): fight is Fight => (fight?.slowMs ?? 0) > 0;
+export const isContended = (history: RevertHistory | undefined): history is RevertHistory =>
+  (history?.delayMs ?? 0) > 0;

@@ -12,7 +12,7 @@ import {
   type Server,
 } from '../../../test/support/pki/fixtures.ts';
 import { fingerprintsOf, firstCertificate } from '../x509/pem.ts';
-import { readServingCert, sketchServingCert } from './facts.ts';
+import { readServingCert, summarizeServingCert } from './facts.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 let before: Authority;
@@ -48,8 +48,8 @@ test('the facts are those of the cert in the Secret', () => {
   });
 });
 
-test('a sketch holds nothing of the private key', () => {
-  const kept = JSON.stringify(sketchServingCert(data));
+test('a summary holds nothing of the private key', () => {
+  const kept = JSON.stringify(summarizeServingCert(data));
   const secretPart = server.keyPair.privateKey.split('\n')[2] ?? '';
   expect(secretPart.length).toBeGreaterThan(20);
   expect(kept).not.toContain(secretPart);

@@ -35,7 +35,7 @@ interface ReadServingCert {
 }
 
 /** What can be told of a Secret without knowing the authority. It holds no key, so a store may keep it for long. */
-export type ServingCertSketch = UnusableServingCert | ReadServingCert;
+export type ServingCertSummary = UnusableServingCert | ReadServingCert;
 
 export interface UsableServingCert extends ReadServingCert {
   /** The generation whose key made the signature on the leaf; undefined if none did. */
@@ -47,20 +47,20 @@ export type ServingCertFacts = UnusableServingCert | UsableServingCert;
 
 type SecretData = Readonly<Record<string, string>>;
 
-/** {@link sketchServingCert} and {@link factsOf} in one. */
+/** {@link summarizeServingCert} and {@link factsOf} in one. */
 export function readServingCert(
   data: SecretData | undefined,
   authority: Authority,
 ): ServingCertFacts | undefined {
-  const sketch = sketchServingCert(data);
-  return sketch === undefined ? undefined : factsOf(sketch, authority);
+  const summary = summarizeServingCert(data);
+  return summary === undefined ? undefined : factsOf(summary, authority);
 }
 
 /**
  * Reads the `data` of a Secret (values in base64), whoever wrote it: garbage is a fact, never an error.
  * Undefined if it holds neither certificate nor key.
  */
-export function sketchServingCert(data: SecretData | undefined): ServingCertSketch | undefined {
+export function summarizeServingCert(data: SecretData | undefined): ServingCertSummary | undefined {
   const certificateText = textOf(data, TLS_CERT_KEY);
   const keyText = textOf(data, TLS_PRIVATE_KEY_KEY);
   if (certificateText === undefined && keyText === undefined) return undefined;
@@ -75,17 +75,17 @@ export function sketchServingCert(data: SecretData | undefined): ServingCertSket
         'KeyMismatch',
         `${TLS_PRIVATE_KEY_KEY} is not the key of the certificate in ${TLS_CERT_KEY}`,
       );
-    return inKey(TLS_CERT_KEY, () => sketchOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY)));
+    return inKey(TLS_CERT_KEY, () => summaryOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY)));
   } catch (error) {
     return unusable('Unreadable', error instanceof Error ? error.message : String(error));
   }
 }
 
-function sketchOf(
+function summaryOf(
   leaf: X509Certificate,
   bridges: readonly X509Certificate[],
   bundle: string | undefined,
-): ServingCertSketch {
+): ServingCertSummary {
   const { dnsNames, extendedKeyUsage } = certificateFields(leaf);
   if (extendedKeyUsage?.includes(OID.serverAuth) !== true)
     return unusable('WrongUsage', `${TLS_CERT_KEY}: the first certificate is not that of a server`);
@@ -109,8 +109,8 @@ function bundleFingerprints(text: string): string | undefined {
   return lastBundle.fingerprints;
 }
 
-export function factsOf(sketch: ServingCertSketch, authority: Authority): ServingCertFacts {
-  return sketch.kind === 'unusable' ? sketch : { ...sketch, signedBy: signerOf(sketch.leaf, authority) };
+export function factsOf(summary: ServingCertSummary, authority: Authority): ServingCertFacts {
+  return summary.kind === 'unusable' ? summary : { ...summary, signedBy: signerOf(summary.leaf, authority) };
 }
 
 /**
@@ -147,7 +147,7 @@ const unusable = (reason: UnusableReason, message: string): UnusableServingCert 
  */
 export interface StoredSecret extends Secret {
   /** Undefined if there is neither certificate nor key. */
-  readonly sketch?: ServingCertSketch | undefined;
+  readonly summary?: ServingCertSummary | undefined;
 }
 
 export function toStoredSecret(secret: Secret): StoredSecret {
@@ -155,7 +155,7 @@ export function toStoredSecret(secret: Secret): StoredSecret {
   return {
     ...(metadata === undefined ? {} : { metadata: slim(metadata) }),
     ...pick(secret, 'type', 'immutable'),
-    sketch: sketchServingCert(secret.data),
+    summary: summarizeServingCert(secret.data),
   };
 }
 

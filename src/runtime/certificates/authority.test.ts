@@ -6,18 +6,21 @@ import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { createAuthorityReconciler, type AuthorityDeps, type AuthorityReport } from './authority.ts';
+import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../kube/well-known.ts';
+import { createAuthorityReconciler, type AuthorityContext, type AuthorityReport } from './authority.ts';
 import {
   createEvents,
-  createObjects,
+  createCluster,
   NEVER,
   OWN_NAMESPACE,
   silent,
   untilDone,
+  type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import type { PublishedBundle } from './rotation.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
 import { WriteRefused } from '../write-refused.ts';
+import type { ConfigMap } from './ca-bundle.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 const NAME = 'gatehouse-authority';
@@ -26,38 +29,48 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 let secrets: Objects<Secret>;
-let published: readonly PublishedBundle[];
-let leaves: number;
+let cluster: Cluster;
+let configMaps: Objects<ConfigMap>;
 let keysMade: number;
 let now: Date;
-let paused: string | undefined;
 
 beforeEach(() => {
-  secrets = createObjects();
-  published = [];
-  leaves = 0;
+  cluster = createCluster();
+  secrets = cluster.objects(SECRETS);
+  configMaps = cluster.objects(CONFIG_MAPS);
   keysMade = 0;
   now = start;
-  paused = undefined;
 });
 
-/** One replica that leads: its reconcile, and every authority that it went on with. Everybody follows its bundle at once. */
-function leader(change: Partial<AuthorityDeps> = {}) {
+const publish = (bundle: string) => {
+  configMaps.add({
+    metadata: { namespace: OWN_NAMESPACE, name: 'gatehouse-cabundle' },
+    data: { 'ca.crt': bundle },
+  });
+};
+
+interface LeaderChange extends Partial<AuthorityContext> {
+  /** The Secret with the imported CA. */
+  readonly importFrom?: string;
+}
+
+/** One leading replica: its reconcile, and every authority that it distributed. Its bundle is published at once. */
+function leader({ importFrom, ...change }: LeaderChange = {}) {
   const used: Authority[] = [];
   const reports: AuthorityReport[] = [];
   const events = createEvents();
   const reconcile = createAuthorityReconciler({
-    namespace: OWN_NAMESPACE,
-    importFrom: undefined,
-    lifetimeMs: 730 * 24 * HOUR,
-    times: { propagationWaitMs: 10 * MINUTE, graceMs: 24 * HOUR },
-    readSecret: (name) => Promise.resolve(secrets.read(`${OWN_NAMESPACE}/${name}`)),
-    createSecret: secrets.create,
-    replaceSecret: secrets.replace,
-    readPublished: () => Promise.resolve(published),
-    countLeaves: () => Promise.resolve(leaves),
-    evidence: { targetsWithout: () => [], leavesOf: () => 0 },
-    paused: () => Promise.resolve(paused),
+    client: cluster.client,
+    config: {
+      namespace: OWN_NAMESPACE,
+      ca: {
+        secret: importFrom,
+        lifetimeMs: 730 * 24 * HOUR,
+        propagationWaitMs: 10 * MINUTE,
+        graceMs: 24 * HOUR,
+      },
+    },
+    evidence: { targetsWithout: () => [], liveCertsOf: () => 0 },
     generateKeyPair: (algorithm) => {
       keysMade++;
       return generateKeyPair(algorithm);
@@ -65,17 +78,33 @@ function leader(change: Partial<AuthorityDeps> = {}) {
     randomSerial,
     onAuthority: (authority) => {
       used.push(authority);
-      published = [{ target: 'ConfigMap', bundle: caBundle(authority, now) }];
+      publish(caBundle(authority, now));
     },
     report: (report) => reports.push(report),
     onRestored: () => undefined,
     record: events.record,
-    now: () => now,
+    serverClock: { now: () => now, skewMs: () => 0 },
     log: silent,
     ...change,
   });
   return { reconcile: () => reconcile(NAME, NEVER), used, reports, events };
 }
+
+/** A serving cert of a Service of this cluster. */
+function addServingCert(name: string): void {
+  const annotations = {
+    'gatehouse.dev/serving-cert-service': name,
+    'gatehouse.dev/serving-cert-service-uid': `uid-of-${name}`,
+  };
+  const labels = { 'gatehouse.dev/serving-cert': 'true' };
+  secrets.add({ metadata: { namespace: 'prod', name: `${name}-tls`, labels, annotations } });
+  cluster.objects(services).add({ metadata: { namespace: 'prod', name, uid: `uid-of-${name}` } });
+}
+
+const openWindow = (name: string) => ({
+  metadata: { name, creationTimestamp: now.toISOString() },
+  spec: { expiresAt: new Date(now.getTime() + HOUR).toISOString() },
+});
 
 const stored = () => parseAuthority(secrets.read(KEY)?.data ?? {});
 const statesOf = ({ generations }: Authority) => generations.map(({ state }) => state);
@@ -159,7 +188,9 @@ describe('the first authority', () => {
   });
 
   test('is not made because a read failed', async () => {
-    const failing = leader({ readSecret: () => Promise.reject(new Error('the API server is away')) });
+    const failing = leader({
+      client: { ...cluster.client, get: () => Promise.reject(new Error('the API server is away')) },
+    });
     await expect(failing.reconcile()).rejects.toThrow('away');
     expect(secrets.writes()).toBe(0);
   });
@@ -177,7 +208,7 @@ describe('D5: an authority that cannot be used', () => {
     ['holds garbage', (data) => ({ ...data, 'generations.json': base64('[{"id":') }), 'Unreadable'],
   ])('and %s is reported and never replaced, while what is served stays', async (_how, breakIt, reason) => {
     const authority = await firstAuthority(start);
-    published = [{ target: 'ConfigMap', bundle: caBundle(authority, now) }];
+    publish(caBundle(authority, now));
     const data = breakIt({ ...toSecretData(authority) });
     if (data !== undefined) add(data);
     const { reconcile, used, reports, events } = leader();
@@ -191,7 +222,7 @@ describe('D5: an authority that cannot be used', () => {
   });
 
   test('is not made anew while only serving certs show that there was one', async () => {
-    leaves = 3;
+    for (const name of ['a', 'b', 'c']) addServingCert(name);
     const { reconcile, events } = leader();
     await reconcile();
     expect(secrets.writes()).toBe(0);
@@ -237,7 +268,7 @@ describe('D5: an authority that cannot be used', () => {
   test('M2: an older copy that a new leader finds is not used, because the published bundle is newer', async () => {
     const old = await firstAuthority(start);
     const newer = await rotated(old, start);
-    published = [{ target: 'ConfigMap', bundle: caBundle(newer, now) }];
+    publish(caBundle(newer, now));
     add(toSecretData(old));
     const { reconcile, used, reports } = leader();
     await reconcile();
@@ -256,7 +287,7 @@ describe('D5: an authority that cannot be used', () => {
 
   test('is replaced when a person consents: old roots stay trusted, and the consent is used up', async () => {
     const lost = await firstAuthority(start);
-    published = [{ target: 'ConfigMap', bundle: caBundle(lost, now) }];
+    publish(caBundle(lost, now));
     add({}, { 'gatehouse.dev/new-authority': 'lost', note: 'kept' });
     const { reconcile, events } = leader();
     await reconcile();
@@ -320,7 +351,7 @@ describe('a rotation', () => {
 
   test('T7: waits for a target, and says for which', async () => {
     const one = leader({
-      evidence: { targetsWithout: () => ['CustomResourceDefinition x'], leavesOf: () => 0 },
+      evidence: { targetsWithout: () => ['CustomResourceDefinition x'], liveCertsOf: () => 0 },
     });
     await one.reconcile();
     rotateNow('audit');
@@ -336,8 +367,7 @@ describe('a rotation', () => {
   test('T7: waits for the bundle that Gatehouse publishes itself, whatever others say', async () => {
     const one = leader();
     await one.reconcile();
-    const stale = published;
-    const behind = leader({ readPublished: () => Promise.resolve(stale) });
+    const behind = leader({ onAuthority: () => undefined }); // the ConfigMap keeps its first bundle
     rotateNow('audit');
     await expect(
       until(behind, () => statesOf(stored())[0] === 'active' && stored().generations.length > 1),
@@ -347,13 +377,17 @@ describe('a rotation', () => {
   test('M1: does not go on while a restore window is open', async () => {
     const one = leader();
     await one.reconcile();
-    paused = 'the restore window x is open';
+    const windows = cluster.objects(RESTORE_WINDOWS);
+    windows.add(openWindow('x'));
     rotateNow('audit');
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['active']);
     expect(one.reports.at(-1)).toMatchObject({ phase: 'paused' });
-    expect(one.events.all.at(-1)).toMatchObject({ reason: 'RotationRefused' });
-    paused = undefined;
+    expect(one.events.all.at(-1)).toMatchObject({
+      reason: 'RotationRefused',
+      message: expect.stringContaining('while the restore window x is open') as string,
+    });
+    windows.remove('x');
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['pending', 'active']);
   });
@@ -392,7 +426,9 @@ describe('a rotation', () => {
   test('the authority is handed out although it cannot be written: certs are renewed all the same', async () => {
     await leader().reconcile();
     rotateNow('audit');
-    const { reconcile, used } = leader({ replaceSecret: () => Promise.reject(new Error('forbidden')) });
+    const { reconcile, used } = leader({
+      client: { ...cluster.client, replace: () => Promise.reject(new Error('forbidden')) },
+    });
     await expect(reconcile()).rejects.toThrow('forbidden');
     expect(used).toHaveLength(1);
   });
@@ -400,8 +436,13 @@ describe('a rotation', () => {
   test('that the API server does not take is told with what to do, and goes on when it is mended', async () => {
     let refused = false;
     const one = leader({
-      replaceSecret: (secret) =>
-        refused ? Promise.reject(new WriteRefused('403 Forbidden. Permit it.')) : secrets.replace(secret),
+      client: {
+        ...cluster.client,
+        replace: (kind, object) =>
+          refused
+            ? Promise.reject(new WriteRefused('403 Forbidden. Permit it.'))
+            : cluster.client.replace(kind, object),
+      },
     });
     await one.reconcile();
     rotateNow('audit');
@@ -474,7 +515,7 @@ describe('a CA that somebody else rotates', () => {
 
   test('and is missing at the start is waited for', async () => {
     await expect(leader({ importFrom }).reconcile()).rejects.toThrow(
-      'the CA in secret gatehouse-system/corporate-ca cannot be used: there is no such secret',
+      'the CA in secret gatehouse-system/corporate-ca cannot be used: the secret does not exist',
     );
     expect(secrets.writes()).toBe(0);
   });

@@ -1,12 +1,20 @@
 /**
- * On the leader: the Secret with every generation of the authority exists, is what it should be, and goes through its life. What
- * cannot be used is mended from what this process knows, or reported, and never silently replaced: every client still trusts
- * what it was.
+ * On the leader: maintains the Secret with every generation of the authority. An unusable Secret is restored from the copy in this
+ * process, or reported. It is never silently replaced, because every client still trusts the old roots.
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
-import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import { secrets, services } from '../../kube/well-known.ts';
+import {
+  AUTHORITY_SECRET,
+  NEW_AUTHORITY,
+  SERVING_CERT_LABEL,
+  SERVING_CERT_SERVICE,
+  SERVING_CERT_SERVICE_UID,
+} from '../../pki/annotations.ts';
+import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
 import { importAuthority, type ImportedAuthority } from '../../pki/authority/generation.ts';
 import {
   judgeAuthority,
@@ -15,58 +23,45 @@ import {
   type BrokenReason,
   type StoredAuthority,
 } from '../../pki/authority/recovery.ts';
-import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
-import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
 import type { RotationPhase } from '../../pki/authority/rotation-plan.ts';
+import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import {
-  brokenNote,
-  caRefused,
-  createSpeaker,
-  madeNote,
-  mendedNote,
-  writeRefusedNote,
-  type Say,
-} from './authority-notes.ts';
 import { requeueIn, type Reconcile, type ReconcileResult, type RecordEvent } from '../controller.ts';
-import type { RotationNote } from './rotation-note.ts';
-import { makeGeneration, stepRotation, type PublishedBundle, type RotationDeps } from './rotation.ts';
-import { createRefusedWrites } from '../write-refused.ts';
+import { CLUSTER_ROLE, createRefusedWrites, refusable } from '../write-refused.ts';
+import {
+  authorityCreated,
+  authorityRestored,
+  caRefused,
+  createAnnouncer,
+  signerBroken,
+  writeRefused,
+  type Announce,
+  type AuthorityEvent,
+} from './authority-events.ts';
+import { ownStateLabels, readPublishedBundles, type PublishedBundle } from './ca-bundle.ts';
+import { makeGeneration, stepRotation, type RotationContext } from './rotation.ts';
 
 /** For metrics. */
 export interface AuthorityReport {
   readonly phase: RotationPhase | 'broken';
-  /** What signers and publishers go on with; undefined: nothing that could be used. */
+  /** The authority in use by signers and publishers; undefined: none. */
   readonly authority: Authority | undefined;
   readonly broken: BrokenReason | undefined;
 }
 
-export interface AuthorityDeps extends RotationDeps {
-  /** Our own namespace. */
-  readonly namespace: string;
-  /** Secret with a CA that somebody else makes and rotates; undefined: we make our own. */
-  readonly importFrom: string | undefined;
-  /** From the API server, never from a store: "absent" leads to a new authority. */
-  readonly readSecret: (name: string, signal: AbortSignal) => Promise<Secret | undefined>;
-  /** Fails when the Secret exists. @throws WriteRefused */
-  readonly createSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
-  /** From the API server: where we published the bundle ourselves. */
-  readonly readPublished: (signal: AbortSignal) => Promise<readonly PublishedBundle[]>;
-  /** From the API server: serving certs of ours that belong to this cluster. */
-  readonly countLeaves: (signal: AbortSignal) => Promise<number>;
-  /** The authority as it is stored, for those who sign and publish. */
+export interface AuthorityContext extends RotationContext {
+  /** Takes the stored authority, for signers and publishers. */
   readonly onAuthority: (authority: Authority) => void;
   readonly report: (report: AuthorityReport) => void;
-  /** A good copy took the place of what was stored. */
+  /** A good copy has replaced an unusable Secret. */
   readonly onRestored: () => void;
   readonly record: RecordEvent;
-  readonly now: () => Date;
 }
 
-/** How often a broken authority is looked at when nobody touches it, in milliseconds. */
+/** How often to check a broken authority that does not change, in milliseconds. */
 const BROKEN_MS = 30_000;
 
-/** What was read, and what this process knows. */
+/** What was read. */
 interface Observed {
   readonly secret: Secret | undefined;
   readonly published: readonly PublishedBundle[];
@@ -74,124 +69,68 @@ interface Observed {
   readonly now: Date;
 }
 
-/** The reconciler as its parts see it. */
-interface Work extends AuthorityDeps {
-  /** To signers and publishers, if it is another one than before: everything derived from it is looked at again. */
-  readonly handOut: (authority: Authority) => void;
-  readonly say: Say;
+interface Running extends AuthorityContext {
+  readonly lastGood: () => Authority | undefined;
+  /** Gives the authority to signers and publishers if it has changed. They check everything derived from it again. */
+  readonly distribute: (authority: Authority) => void;
+  readonly announce: Announce;
 }
 
-export function createAuthorityReconciler(deps: AuthorityDeps): Reconcile {
+export function createAuthorityReconciler(context: AuthorityContext): Reconcile {
+  const { config, serverClock, record, log } = context;
   let lastGood: Authority | undefined;
-  const handOut = (authority: Authority) => {
-    const isNews = !isDeepStrictEqual(authority, lastGood);
-    lastGood = authority;
-    if (isNews) deps.onAuthority(authority);
+  const running: Running = {
+    ...context,
+    lastGood: () => lastGood,
+    distribute: (authority) => {
+      const isNew = !isDeepStrictEqual(authority, lastGood);
+      lastGood = authority;
+      if (isNew) context.onAuthority(authority);
+    },
+    announce: createAnnouncer(config.namespace, record, log),
   };
-  const work: Work = { ...deps, handOut, say: createSpeaker(deps) };
-  const refusedWrites = createRefusedWrites(deps.now);
+  const refusedWrites = createRefusedWrites(serverClock.now);
 
   return async (key, signal) => {
-    const observed = await observe(deps, lastGood, signal);
+    const observed = await observe(running, signal);
     try {
-      const result = await bringOn(observed, work, lastGood, signal);
+      const result = await advance(observed, running, signal);
       refusedWrites.over(key);
       return result;
     } catch (error) {
-      if (refusedWrites.isConfirmed(key, error)) work.say(observed.secret, writeRefusedNote(error));
+      if (refusedWrites.isConfirmed(key, error))
+        running.announce(observed.secret, writeRefused(error.message));
       throw error;
     }
   };
 }
 
-async function bringOn(
-  observed: Observed,
-  work: Work,
-  lastGood: Authority | undefined,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  const { secret, verdict, now } = observed;
-  if (verdict.kind === 'usable' && secret !== undefined)
-    return await rotate(observed, secret, verdict.authority, work, signal);
-  if (verdict.kind === 'broken') {
-    work.say(secret, brokenNote(verdict));
-    work.report({ phase: 'broken', authority: lastGood, broken: verdict.reason });
-    return requeueIn(BROKEN_MS, now);
-  }
-  const mended = await mend(observed, work, signal);
-  if (mended === undefined) throw new Error('an authority that can be used has a secret');
-  const generation = activeGeneration(mended.authority).id;
-  work.log.info({ verdict: verdict.kind, generation }, 'wrote the authority');
-  work.say(secret, mended.note);
-  if (verdict.kind === 'write-back') work.onRestored();
-  work.handOut(mended.authority);
-  return requeueIn(0, now);
-}
-
-async function rotate(
-  { published, now }: Observed,
-  secret: Secret,
-  authority: Authority,
-  work: Work,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
-  work.handOut(authority); // before anything that may fail: certs are renewed also while the authority cannot be written
-  const found = await readImported(work, now, signal);
-  if (found.problem !== undefined) work.say(secret, caRefused(work, found.problem));
-  const imported = work.importFrom === undefined ? undefined : (found.imported ?? standIn(authority));
-  const outcome = await stepRotation(work, { secret, authority, published, imported, now }, signal);
-  work.report({ phase: outcome.phase, authority: outcome.authority, broken: undefined });
-  if (found.problem === undefined) work.say(secret, outcome.note);
-  if (outcome.kind === 'waiting') return { kind: 'requeue', at: outcome.recheckAt };
-  work.handOut(outcome.authority);
-  return requeueIn(0, now); // the next step may be due at once
-}
-
-/** @returns the authority that was written */
-async function mend(
-  { secret, verdict, now }: Observed,
-  work: Work,
-  signal: AbortSignal,
-): Promise<{ readonly authority: Authority; readonly note: RotationNote } | undefined> {
-  switch (verdict.kind) {
-    case 'usable':
-    case 'broken':
-      return undefined;
-    case 'bootstrap':
-    case 'start-over': {
-      const { imported, problem } = await readImported(work, now, signal);
-      if (problem !== undefined) throw new Error(caRefused(work, problem).message);
-      const fresh = authorityOf(await makeGeneration(work, imported, now, undefined), now);
-      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
-      await write(work, secret, authority, signal);
-      return { authority, note: madeNote(verdict.kind, authority) };
-    }
-    case 'write-back':
-    case 'adopt':
-      await write(work, secret, verdict.authority, signal);
-      return { authority: verdict.authority, note: mendedNote(verdict) };
-  }
-}
-
 async function observe(
-  deps: AuthorityDeps,
-  lastGood: Authority | undefined,
+  { client, config, serverClock, lastGood }: Running,
   signal: AbortSignal,
 ): Promise<Observed> {
-  const now = deps.now();
-  const secret = await deps.readSecret(AUTHORITY_SECRET, signal);
-  const published = await deps.readPublished(signal);
+  const now = serverClock.now();
+  const secret = await readSecret(client, config.namespace, AUTHORITY_SECRET, signal);
+  const published = await readPublishedBundles(client, config.namespace, signal);
   const stored = toStored(secret);
   const verdict = judgeAuthority({
     stored,
     published: published.flatMap(({ bundle }) => (bundle === undefined ? [] : [bundle])),
-    leaves: stored.kind === 'readable' ? 0 : await deps.countLeaves(signal),
-    lastGood,
+    servingCerts: stored.kind === 'readable' ? 0 : await countServingCerts(client, signal),
+    lastGood: lastGood(),
     consent: secret?.metadata?.annotations?.[NEW_AUTHORITY],
     now,
   });
   return { secret, published, verdict, now };
 }
+
+/** From the API server, never from a store: absence leads to a new authority. */
+const readSecret = (
+  client: Pick<KubeClient, 'get'>,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<Secret | undefined> => client.get<Secret>(secrets, { namespace, name }, { signal });
 
 function toStored(secret: Secret | undefined): StoredAuthority {
   if (secret === undefined) return { kind: 'absent' };
@@ -204,39 +143,117 @@ function toStored(secret: Secret | undefined): StoredAuthority {
   }
 }
 
-interface Imported {
-  readonly imported: ImportedAuthority | undefined;
-  /** For people: why the Secret cannot be used. */
-  readonly problem: string | undefined;
+/** Counts the certs of existing Services only: clients here never trusted a cert that a backup brought from another cluster. */
+async function countServingCerts(client: Pick<KubeClient, 'listAll'>, signal: AbortSignal): Promise<number> {
+  const labelSelector = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
+  const certs = await client.listAll(secrets, { labelSelector, metadataOnly: true, signal });
+  if (certs.items.length === 0) return 0;
+  const { items } = await client.listAll(services, { metadataOnly: true, signal });
+  const uids = new Map(items.map((service) => [keyOf(service), service.metadata?.uid]));
+  return certs.items.filter(({ metadata }) => {
+    const { [SERVING_CERT_SERVICE]: service, [SERVING_CERT_SERVICE_UID]: uid } = metadata?.annotations ?? {};
+    return uid !== undefined && uids.get(`${metadata?.namespace ?? ''}/${service ?? ''}`) === uid;
+  }).length;
 }
 
+async function advance(observed: Observed, running: Running, signal: AbortSignal): Promise<ReconcileResult> {
+  const { secret, verdict, now } = observed;
+  if (verdict.kind === 'usable' && secret !== undefined)
+    return await rotate(observed, secret, verdict.authority, running, signal);
+  if (verdict.kind === 'broken') {
+    running.announce(secret, signerBroken(verdict));
+    running.report({ phase: 'broken', authority: running.lastGood(), broken: verdict.reason });
+    return requeueIn(BROKEN_MS, now);
+  }
+  const written = await writeVerdict(observed, running, signal);
+  if (written === undefined) throw new Error('an authority that can be used has a secret');
+  const generation = activeGeneration(written.authority).id;
+  running.log.info({ verdict: verdict.kind, generation }, 'wrote the authority');
+  running.announce(secret, written.event);
+  if (verdict.kind === 'write-back') running.onRestored();
+  running.distribute(written.authority);
+  return requeueIn(0, now);
+}
+
+async function rotate(
+  { published, now }: Observed,
+  secret: Secret,
+  authority: Authority,
+  running: Running,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  running.distribute(authority); // before any step that may fail: certs are renewed even if the authority cannot be written
+  const { imported, refused } = await readImported(running, now, signal);
+  if (refused !== undefined) running.announce(secret, refused);
+  const usable = running.config.ca.secret === undefined ? undefined : (imported ?? standIn(authority));
+  const outcome = await stepRotation(
+    running,
+    { secret, authority, published, imported: usable, now },
+    signal,
+  );
+  running.report({ phase: outcome.phase, authority: outcome.authority, broken: undefined });
+  if (refused === undefined) running.announce(secret, outcome.event);
+  if (outcome.recheckAt !== undefined) return { kind: 'requeue', at: outcome.recheckAt };
+  running.distribute(outcome.authority);
+  return requeueIn(0, now); // the next step may be due at once
+}
+
+/** Writes what the verdict asks for, and returns it; undefined if the verdict asks for no write. */
+async function writeVerdict(
+  { secret, verdict, now }: Observed,
+  running: Running,
+  signal: AbortSignal,
+): Promise<{ readonly authority: Authority; readonly event: AuthorityEvent } | undefined> {
+  switch (verdict.kind) {
+    case 'usable':
+    case 'broken':
+      return undefined;
+    case 'bootstrap':
+    case 'start-over': {
+      const { imported, refused } = await readImported(running, now, signal);
+      if (refused !== undefined) throw new Error(refused.message);
+      const fresh = authorityOf(await makeGeneration(running, imported, now, undefined), now);
+      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
+      await write(running, secret, authority, signal);
+      return { authority, event: authorityCreated(verdict.kind, authority) };
+    }
+    case 'write-back':
+    case 'adopt':
+      await write(running, secret, verdict.authority, signal);
+      return { authority: verdict.authority, event: authorityRestored(verdict) };
+  }
+}
+
+interface Imported {
+  readonly imported?: ImportedAuthority;
+  /** The Secret cannot be used. */
+  readonly refused?: AuthorityEvent;
+}
+
+/** Reads the CA that its owner makes and rotates, if the configuration names one. */
 async function readImported(
-  { importFrom, readSecret }: Pick<AuthorityDeps, 'importFrom' | 'readSecret'>,
+  { client, config: { namespace, ca } }: Running,
   now: Date,
   signal: AbortSignal,
 ): Promise<Imported> {
-  if (importFrom === undefined) return { imported: undefined, problem: undefined };
-  const secret = await readSecret(importFrom, signal);
-  if (secret === undefined) return { imported: undefined, problem: 'there is no such secret' };
+  if (ca.secret === undefined) return {};
+  const secret = await readSecret(client, namespace, ca.secret, signal);
+  if (secret === undefined) return { refused: caRefused(namespace, ca.secret, 'the secret does not exist') };
   const result = importAuthority(secret.data, now);
   return result.kind === 'imported'
-    ? { imported: result.authority, problem: undefined }
-    : { imported: undefined, problem: result.problem };
+    ? { imported: result.authority }
+    : { refused: caRefused(namespace, ca.secret, result.problem) };
 }
 
-/** While the Secret of the owner cannot be used, the CA in use is taken for theirs: nothing of ours takes its place. */
+/** While the owner's Secret is unusable, the CA in use counts as theirs, so that Gatehouse does not replace it by its own. */
 function standIn(authority: Authority): ImportedAuthority | undefined {
   const { id, certificate, key } = activeGeneration(authority);
   return key === undefined ? undefined : { id, certificate, key };
 }
 
-/** Creates the Secret, or replaces what was read; a consent is used up by it. */
+/** Creates the Secret, or replaces the version that was read. The write removes the consent annotation. */
 async function write(
-  {
-    namespace,
-    createSecret,
-    replaceSecret,
-  }: Pick<AuthorityDeps, 'namespace' | 'createSecret' | 'replaceSecret'>,
+  { client, config }: Running,
   existing: Secret | undefined,
   authority: Authority,
   signal: AbortSignal,
@@ -250,19 +267,15 @@ async function write(
     ...existing,
     metadata: {
       ...metadata,
-      namespace,
+      namespace: config.namespace,
       name: AUTHORITY_SECRET,
       labels: { ...metadata?.labels, ...ownStateLabels },
       annotations: Object.fromEntries(annotations),
     },
     data: withAuthority(existing?.data, authority),
   };
-  // Another leader may be as far as we are: one of the two writes fails, and its authority is forgotten.
-  await (existing === undefined ? createSecret : replaceSecret)(secret, signal);
+  // Two leaders may both get here. The API server accepts one write; the other leader discards its authority.
+  await refusable(CLUSTER_ROLE, () =>
+    (existing === undefined ? client.create : client.replace)(secrets, secret, { signal }),
+  );
 }
-
-/** State of ours belongs to this cluster: a backup must not bring it back, here or elsewhere. */
-export const ownStateLabels: Readonly<Record<string, string>> = {
-  'app.kubernetes.io/managed-by': 'gatehouse',
-  [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
-};

@@ -1,12 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import { createCaBundleReconciler, type CaBundleDeps, type ConfigMap } from './ca-bundle.ts';
+import { configMaps as CONFIG_MAPS } from '../../kube/well-known.ts';
+import { createCaBundleReconciler, type CaBundleContext, type ConfigMap } from './ca-bundle.ts';
 import {
-  createObjects,
+  createCluster,
   NEVER,
   OWN_NAMESPACE,
   silent,
   untilDone,
+  type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 
@@ -14,21 +16,21 @@ const now = new Date('2026-11-21T12:00:00Z');
 const NAME = 'gatehouse-cabundle';
 const KEY = `${OWN_NAMESPACE}/${NAME}`;
 
+let cluster: Cluster;
 let configMaps: Objects<ConfigMap>;
 let bundle: string | undefined;
 
 beforeEach(() => {
-  configMaps = createObjects();
+  cluster = createCluster();
+  configMaps = cluster.objects(CONFIG_MAPS);
   bundle = 'roots of today';
 });
 
-const reconciler = (change: Partial<CaBundleDeps> = {}) =>
+const reconciler = (change: Partial<CaBundleContext> = {}) =>
   createCaBundleReconciler({
     namespace: OWN_NAMESPACE,
     bundle: () => bundle,
-    readConfigMap: (name) => Promise.resolve(configMaps.read(`${OWN_NAMESPACE}/${name}`)),
-    createConfigMap: configMaps.create,
-    replaceConfigMap: configMaps.replace,
+    client: cluster.client,
     now: () => now,
     log: silent,
     ...change,
@@ -107,10 +109,13 @@ test('a write that someone overtook is a failure, to be tried again on what is t
   await reconciler()(NAME, NEVER);
   bundle = 'roots of tomorrow';
   const overtaken = reconciler({
-    readConfigMap: () => {
-      const live = configMaps.read(KEY);
-      configMaps.edit(KEY, (object) => ({ ...object, data: { ...object.data, 'other.crt': 'c' } }));
-      return Promise.resolve(live);
+    client: {
+      ...cluster.client,
+      get: async (kind, ref) => {
+        const live = await cluster.client.get(kind, ref);
+        configMaps.edit(KEY, (object) => ({ ...object, data: { ...object.data, 'other.crt': 'c' } }));
+        return live as never;
+      },
     },
   });
   await expect(overtaken(NAME, NEVER)).rejects.toMatchObject({ code: 409 });

@@ -1,49 +1,61 @@
-/** On the leader: the ConfigMap `gatehouse-cabundle` holds the CA bundle, for whoever wants to mount or copy it. */
+/** The CA bundle that Gatehouse publishes itself: the ConfigMap `gatehouse-cabundle`, and its own webhook configurations. */
 import { isDeepStrictEqual } from 'node:util';
 
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Resource } from '../../kube/object.ts';
+import {
+  configMaps,
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+} from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
-import { ownStateLabels } from './authority.ts';
-import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, requeueIn, type Reconcile } from '../controller.ts';
+import type { Log } from '../../log.ts';
+
+/** State of Gatehouse belongs to one cluster: a backup must not restore it, here or elsewhere. */
+export const ownStateLabels: Readonly<Record<string, string>> = {
+  'app.kubernetes.io/managed-by': 'gatehouse',
+  [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
+};
 
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-export interface CaBundleDeps {
+export interface CaBundleContext {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly bundle: () => string | undefined;
-  readonly readConfigMap: (name: string, signal: AbortSignal) => Promise<ConfigMap | undefined>;
-  readonly createConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<unknown>;
-  /** Writes the object if it still has the resourceVersion in its metadata. */
-  readonly replaceConfigMap: (object: ConfigMap, signal: AbortSignal) => Promise<unknown>;
   /** The ConfigMap has been written. */
   readonly onPublished?: () => void;
   readonly now: () => Date;
   readonly log: Log;
 }
 
-/** A watch tells when someone changes the ConfigMap; it is looked at all the same, this often, in milliseconds. */
+/** A watch reports changes of the ConfigMap. This recheck, in milliseconds, is a safety net. */
 const RECHECK_MS = 60_000;
 
-export function createCaBundleReconciler(deps: CaBundleDeps): Reconcile {
+/** On the leader: keeps the bundle in the ConfigMap, for clients that mount or copy it. */
+export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
+  const { client, namespace, now, log } = context;
   return async (_key, signal) => {
-    const bundle = deps.bundle();
+    const bundle = context.bundle();
     if (bundle === undefined) return AWAIT_CHANGE;
-    const live = await deps.readConfigMap(CABUNDLE_CONFIGMAP, signal);
-    const desired = withBundle(live, bundle, deps.namespace);
+    const live = await client.get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }, { signal });
+    const desired = withBundle(live, bundle, namespace);
     if (!isDeepStrictEqual(live, desired)) {
-      const write = live === undefined ? deps.createConfigMap : deps.replaceConfigMap;
-      await write(desired, signal);
-      deps.log.info({}, 'published the CA bundle');
-      deps.onPublished?.();
+      await (live === undefined ? client.create : client.replace)(configMaps, desired, { signal });
+      log.info({}, 'published the CA bundle');
+      context.onPublished?.();
     }
-    return requeueIn(RECHECK_MS, deps.now());
+    return requeueIn(RECHECK_MS, now());
   };
 }
 
-/** Beside what others put there. */
+/** Keeps what other clients put into the ConfigMap. */
 function withBundle(existing: ConfigMap | undefined, bundle: string, namespace: string): ConfigMap {
   const { metadata, data } = existing ?? {};
   return {
@@ -56,4 +68,50 @@ function withBundle(existing: ConfigMap | undefined, bundle: string, namespace: 
     },
     data: { ...data, [CA_BUNDLE_KEY]: bundle },
   };
+}
+
+/** A CA bundle that Gatehouse published, as the API server has it now. */
+export interface PublishedBundle {
+  /** For messages. */
+  readonly target: string;
+  /** The text in place of the bundle, whatever it is; undefined: the field is not filled in yet. */
+  readonly bundle: string | undefined;
+}
+
+/** From the API server, never from a store. */
+export async function readPublishedBundles(
+  client: Pick<KubeClient, 'get'>,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly PublishedBundle[]> {
+  const found = await client.get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }, { signal });
+  const target = `ConfigMap ${CABUNDLE_CONFIGMAP}`;
+  return [
+    // An emptied ConfigMap also proves that there has been a bundle.
+    ...(found === undefined ? [] : [{ target, bundle: found.data?.[CA_BUNDLE_KEY] ?? '' }]),
+    ...(await readConfiguration(client, mutatingWebhookConfigurations, signal)),
+    ...(await readConfiguration(client, validatingWebhookConfigurations, signal)),
+  ];
+}
+
+interface WebhookConfiguration extends KubeObject {
+  readonly webhooks?: readonly {
+    readonly clientConfig?: { readonly caBundle?: string; readonly url?: string };
+  }[];
+}
+
+async function readConfiguration(
+  client: Pick<KubeClient, 'get'>,
+  resource: Resource,
+  signal: AbortSignal,
+): Promise<readonly PublishedBundle[]> {
+  const ref = { name: WEBHOOK_CONFIGURATION_NAME };
+  const { webhooks = [] } = (await client.get<WebhookConfiguration>(resource, ref, { signal })) ?? {};
+  // A webhook with a URL leads to a developer's machine and holds the root of that machine.
+  const served = webhooks.filter(({ clientConfig }) => clientConfig?.url === undefined);
+  const bundles = new Set(served.map(({ clientConfig }) => clientConfig?.caBundle));
+  return [...bundles].map((base64) => ({
+    target: `${resource.kind} ${WEBHOOK_CONFIGURATION_NAME}`,
+    bundle: base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64').toString(),
+  }));
 }

@@ -1,15 +1,19 @@
-/** One step of the life of the authority: observe, plan, and at most one write, on the Secret that the plan was made from. */
+/** One step in the life of the authority: read the evidence, plan, and write at most once, to the version of the Secret that was read. */
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { Config } from '../../config/config.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { ServerClock } from '../../kube/clock.ts';
+import { secrets } from '../../kube/well-known.ts';
 import { DISTRUST, ROTATE } from '../../pki/annotations.ts';
-import { withAuthority } from '../../pki/authority/secret.ts';
 import {
   activate,
-  noteLeaves,
+  activeGeneration,
+  noteDrained,
   prepare,
   publish,
   remove,
   renewRoot,
   replaceActive,
-  activeGeneration,
   type Authority,
 } from '../../pki/authority/authority.ts';
 import { trusts } from '../../pki/authority/bundle.ts';
@@ -19,7 +23,6 @@ import {
   type Generation,
   type ImportedAuthority,
 } from '../../pki/authority/generation.ts';
-import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/x509/keys.ts';
 import {
   planRotation,
   refusal,
@@ -27,32 +30,43 @@ import {
   type RotationPhase,
   type RotationPlan,
   type RotationState,
-  type RotationTimes,
 } from '../../pki/authority/rotation-plan.ts';
+import { withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/x509/keys.ts';
+import { windowState } from '../../restore/window.ts';
 import type { Log } from '../../log.ts';
-import { rotationNote, type RotationNote } from './rotation-note.ts';
-import type { TrustEvidence } from './trust-evidence.ts';
+import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
+import {
+  rotationRefused,
+  rotationStepped,
+  rotationWaiting,
+  type AuthorityEvent,
+} from './authority-events.ts';
+import type { PublishedBundle } from './ca-bundle.ts';
+import { MAX_SKEW_MS } from './clock-jumps.ts';
 
-/** A CA bundle that we published, as the API server has it now. */
-export interface PublishedBundle {
-  /** For people. */
-  readonly target: string;
-  /** PEM, or what stands there instead. Undefined: it is not filled in yet. */
-  readonly bundle: string | undefined;
+/** What the cluster shows about a generation. A rotation reads it before each step. */
+export interface TrustEvidence {
+  /** Targets of the CA bundle that lack the root of this generation, as displayed names; undefined: not known yet. */
+  readonly targetsWithout: (generation: string) => readonly string[] | undefined;
+  /** How many live serving certs this generation signed; undefined: not known yet. */
+  readonly liveCertsOf: (generation: string) => number | undefined;
 }
 
-export interface RotationDeps {
-  readonly evidence: TrustEvidence;
-  /** For people: why nothing may change now. Asked of the API server, and only where something would change. */
-  readonly paused: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Writes the Secret if it still has the resourceVersion in its metadata. @throws WriteRefused */
-  readonly replaceSecret: (secret: Secret, signal: AbortSignal) => Promise<unknown>;
+/** The sources of randomness. */
+export interface KeySource {
   readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
   readonly randomSerial: () => Uint8Array;
-  /** Of a generation that we make, in milliseconds. */
-  readonly lifetimeMs: number;
-  readonly times: RotationTimes;
+}
+
+export interface RotationContext extends KeySource {
+  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
+  readonly config: Pick<Config, 'namespace' | 'ca'>;
+  /** The time on which all replicas agree: two leaders must not differ about what has ended. */
+  readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
+  readonly evidence: TrustEvidence;
   readonly log: Log;
 }
 
@@ -65,56 +79,61 @@ export interface RotationInput {
   readonly now: Date;
 }
 
-export type RotationOutcome =
-  | {
-      readonly kind: 'waiting';
-      readonly authority: Authority;
-      readonly phase: RotationPhase;
-      readonly recheckAt: Date;
-      readonly note: RotationNote | undefined;
-    }
-  | {
-      readonly kind: 'stepped';
-      readonly authority: Authority;
-      readonly phase: RotationPhase;
-      readonly note: RotationNote | undefined;
-    };
+export interface RotationOutcome {
+  readonly authority: Authority;
+  readonly phase: RotationPhase;
+  readonly event: AuthorityEvent | undefined;
+  /** When to look again; undefined after a write, because the next step may be due at once. */
+  readonly recheckAt: Date | undefined;
+}
 
 export async function stepRotation(
-  deps: RotationDeps,
+  context: RotationContext,
   input: RotationInput,
   signal: AbortSignal,
 ): Promise<RotationOutcome> {
   const { secret, authority, now } = input;
-  const state = stateOf(deps, input);
-  const { plan, paused } = await planUnlessPaused(deps, state, signal);
+  const state = stateOf(context, input);
+  const { plan, paused } = await planUnlessPaused(context, state, signal);
   if (plan.kind === 'none') {
     const why = refusal({ ...state, paused });
-    const note = why === undefined ? waitingNote(state, plan.phase) : rotationRefused(why);
-    return { ...plan, kind: 'waiting', authority, note };
+    const event = why === undefined ? waitingEvent(state, plan.phase) : rotationRefused(why);
+    return { ...plan, authority, event };
   }
 
-  const next = await apply(deps, input, plan);
-  await deps.replaceSecret({ ...secret, data: withAuthority(secret.data, next) }, signal);
-  deps.log.info({ plan, generation: activeGeneration(next).id }, 'the authority went a step further');
-  const note = rotationNote(plan, next, now);
-  return { kind: 'stepped', authority: next, phase: rotationPhase({ authority: next, paused }), note };
+  const next = await apply(context, input, plan);
+  const stored = { ...secret, data: withAuthority(secret.data, next) };
+  await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, stored, { signal }));
+  context.log.info({ plan, generation: activeGeneration(next).id }, 'the authority went a step further');
+  const event = rotationStepped(plan, next, now);
+  return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
 }
 
 async function planUnlessPaused(
-  { paused }: Pick<RotationDeps, 'paused'>,
+  context: RotationContext,
   state: RotationState,
   signal: AbortSignal,
 ): Promise<{ readonly plan: RotationPlan; readonly paused: string | undefined }> {
   const plan = planRotation(state);
   if (plan.kind === 'none') return { plan, paused: undefined };
-  const why = await paused(signal);
-  return why === undefined
-    ? { plan, paused: undefined }
-    : { plan: planRotation({ ...state, paused: why }), paused: why };
+  const paused = await pauseReason(context, signal);
+  return { plan: paused === undefined ? plan : planRotation({ ...state, paused }), paused };
 }
 
-function stateOf({ evidence, times }: RotationDeps, input: RotationInput): RotationState {
+/** Why nothing may change now. Read live, and only when something would change. */
+async function pauseReason(
+  { client, serverClock }: Pick<RotationContext, 'client' | 'serverClock'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const skew = Math.abs(serverClock.skewMs() ?? 0);
+  if (skew > MAX_SKEW_MS)
+    return `the clock of this replica and that of the API server are ${Math.round(skew / 60_000)} minutes apart`;
+  const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
+  const open = items.find((window) => windowState(window, serverClock.now()).kind === 'open');
+  return open === undefined ? undefined : `the restore window ${open.metadata.name ?? ''} is open`;
+}
+
+function stateOf({ evidence, config }: RotationContext, input: RotationInput): RotationState {
   const { secret, authority, published, imported, now } = input;
   const annotations = secret.metadata?.annotations ?? {};
   const ownTargetsWithout = (generation: Generation) =>
@@ -122,16 +141,16 @@ function stateOf({ evidence, times }: RotationDeps, input: RotationInput): Rotat
   return {
     authority,
     now,
-    times,
+    times: config.ca,
     targetsWithout: (id) => {
       const generation = authority.generations.find((one) => one.id === id);
       const others = evidence.targetsWithout(id);
       if (generation === undefined || others === undefined) return undefined;
-      // Nothing published at all is no sign that everybody knows: the ConfigMap is about to be made.
+      // No published bundle at all does not mean that every client trusts the root: the ConfigMap is about to be created.
       const own = published.length === 0 ? ['the CA bundle itself'] : ownTargetsWithout(generation);
       return [...own, ...others];
     },
-    leavesOf: evidence.leavesOf,
+    liveCertsOf: evidence.liveCertsOf,
     rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],
     distrust: (annotations[DISTRUST] ?? '').split(/[\s,]+/).filter((id) => id !== ''),
     paused: undefined,
@@ -140,15 +159,14 @@ function stateOf({ evidence, times }: RotationDeps, input: RotationInput): Rotat
 }
 
 async function apply(
-  deps: RotationDeps,
-  input: RotationInput,
+  context: RotationContext,
+  { authority, imported, now, secret }: RotationInput,
   plan: Exclude<RotationPlan, { kind: 'none' }>,
 ): Promise<Authority> {
-  const { authority, imported, now, secret } = input;
   switch (plan.kind) {
     case 'prepare': {
-      const pending = await makeGeneration(deps, imported, now, activeGeneration(authority));
-      // One rotation answers every reason that there is for one now.
+      const pending = await makeGeneration(context, imported, now, activeGeneration(authority));
+      // One rotation serves every reason that is present now.
       const rotatedFor = imported === undefined ? secret.metadata?.annotations?.[ROTATE] : undefined;
       return prepare(authority, pending, rotatedFor);
     }
@@ -156,26 +174,22 @@ async function apply(
       return publish(authority, plan.id, now);
     case 'activate':
       return activate(authority, plan.id, now);
-    case 'note-leaves':
-      return noteLeaves(authority, plan, now);
+    case 'note-drained':
+      return noteDrained(authority, plan, now);
     case 'retire':
       return remove(authority, plan.ids);
     case 'distrust':
       return plan.replace
-        ? replaceActive(authority, plan.ids, await makeGeneration(deps, imported, now, undefined), now)
+        ? replaceActive(authority, plan.ids, await makeGeneration(context, imported, now, undefined), now)
         : remove(authority, plan.ids);
     case 'renew-root':
       return imported === undefined ? authority : renewRoot(authority, imported.id, imported.certificate);
   }
 }
 
-/** A generation of our own making, or of the CA that is imported. */
+/** A generation with a new key, or with the key of the imported CA. */
 export async function makeGeneration(
-  {
-    generateKeyPair,
-    randomSerial,
-    lifetimeMs,
-  }: Pick<RotationDeps, 'generateKeyPair' | 'randomSerial' | 'lifetimeMs'>,
+  { generateKeyPair, randomSerial, config }: Pick<RotationContext, keyof KeySource | 'config'>,
   imported: ImportedAuthority | undefined,
   now: Date,
   previous: Generation | undefined,
@@ -183,32 +197,17 @@ export async function makeGeneration(
   const serial = randomSerial();
   if (imported !== undefined) return importGeneration(imported, { serial, now, previous });
   const keyPair = await generateKeyPair(DEFAULT_KEY_ALGORITHM);
-  return createGeneration({ keyPair, serial, now, lifetimeMs, previous });
+  return createGeneration({ keyPair, serial, now, lifetimeMs: config.ca.lifetimeMs, previous });
 }
 
-const rotationRefused = (message: string): RotationNote => ({
-  type: 'Warning',
-  reason: 'RotationRefused',
-  message,
-});
-
-/** Whom a rotation waits for. */
-function waitingNote(
+/** The targets that a rotation waits for. */
+function waitingEvent(
   { authority, targetsWithout }: RotationState,
   phase: RotationPhase,
-): RotationNote | undefined {
+): AuthorityEvent | undefined {
   if (phase !== 'publishing' && phase !== 'propagating') return undefined;
   const id = authority.generations.find(({ state }) => state === 'pending')?.id;
   const targets = id === undefined ? undefined : targetsWithout(id);
   if (id === undefined || targets === undefined || targets.length === 0) return undefined;
-  const named = targets.slice(0, MAX_NAMED).join(', ');
-  const rest = targets.length > MAX_NAMED ? ` and ${targets.length - MAX_NAMED} more` : '';
-  return {
-    type: 'Normal',
-    reason: 'RotationWaiting',
-    message: `generation ${id} is not used before everybody trusts it; still without its root: ${named}${rest}`,
-  };
+  return rotationWaiting(id, targets);
 }
-
-/** An Event has room for a thousand characters. */
-const MAX_NAMED = 5;

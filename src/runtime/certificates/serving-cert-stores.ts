@@ -1,21 +1,22 @@
-/** Leader: the Services that may ask for a serving cert, and the Secrets that hold one. */
+/** Leader: stores of the Services that may ask for a serving cert, and of the Secrets that hold one. */
 import { pick } from '../../json/objects.ts';
 import type { Change } from '../../kube/watch/change.ts';
+import { keyOf } from '../../json/kube-object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { SERVING_CERT_LABEL } from '../../pki/annotations.ts';
 import { ownAnnotations, toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
-import { markedService } from '../../pki/serving-certs/secret.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
+import { markedService } from '../../pki/serving-certs/secret.ts';
 import type { Context } from '../context.ts';
-import type { ServiceRequests } from './own-service.ts';
 import { watch, type Watched } from '../watch.ts';
+import type { ServiceRequests } from './service-requests.ts';
 
 export interface ServingCertStores {
   readonly synced: () => boolean;
   readonly whenSynced: (signal: AbortSignal) => Promise<unknown>;
   readonly service: (key: string) => Service | undefined;
   readonly serviceKeys: () => readonly string[];
-  /** The Services that lay claim to a Secret (`namespace/name`). */
+  /** The Services that claim a Secret (`namespace/name`). */
   readonly claimants: (secretKey: string) => readonly Service[];
   readonly secret: (key: string) => StoredSecret | undefined;
   readonly secrets: () => readonly StoredSecret[];
@@ -24,12 +25,12 @@ export interface ServingCertStores {
 }
 
 interface Listeners {
-  /** Something has changed for this Service (`namespace/name`): itself, its Secret, or who else wants that. */
+  /** The Service (`namespace/name`), its Secret or another claim to the Secret has changed. */
   readonly onService: (key: string) => void;
-  /** Somebody edited a Secret that is marked for this Service. */
+  /** A Secret that is marked for this Service was edited. */
   readonly onEdit: (key: string) => void;
-  /** Some serving cert is another. */
-  readonly onLeaf: () => void;
+  /** A serving cert has changed. */
+  readonly onCert: () => void;
   /** A Secret (`namespace/name`) is gone. */
   readonly onSecretGone: (secretKey: string) => void;
 }
@@ -39,23 +40,31 @@ const BY_SERVICE = 'service';
 
 export function watchServingCerts(
   context: Context,
-  { claimOf }: Pick<ServiceRequests, 'claimOf'>,
-  { onService, onEdit, onLeaf, onSecretGone }: Listeners,
+  requests: Pick<ServiceRequests, 'claimOf'>,
+  { onService, onEdit, onCert, onSecretGone }: Listeners,
   signal: AbortSignal,
 ): ServingCertStores {
-  const serviceWatch = watchServices(context, claimOf, onService, signal);
+  const serviceWatch = watchServices(context, requests, onService, signal);
   const claimants = (secretKey: string) => serviceWatch.store.byIndex(BY_CLAIM, secretKey);
-  const secretWatch = watchSecrets(
+  const secretWatch = watch<StoredSecret>(
     context,
-    (secretKey, change) => {
-      // The Service that it says it is for, before and after, and those that want it: someone may have edited just that.
-      const wanting = claimants(secretKey).map(keyOf);
-      for (const key of new Set([...versionsOf(change).flatMap(markedFor), ...wanting])) {
-        if (change.kind === 'changed') onEdit(key);
-        onService(key);
-      }
-      if (change.kind === 'deleted') onSecretGone(secretKey);
-      onLeaf();
+    {
+      resource: secrets,
+      labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
+      transform: toStoredSecret,
+      indexes: { [BY_SERVICE]: markedFor },
+      onChange: (secretKey, change) => {
+        // An edit may change the mark itself: tell the marked Services of both versions, and the claimants.
+        for (const key of new Set([
+          ...versionsOf(change).flatMap(markedFor),
+          ...claimants(secretKey).map(keyOf),
+        ])) {
+          if (change.kind === 'changed') onEdit(key);
+          onService(key);
+        }
+        if (change.kind === 'deleted') onSecretGone(secretKey);
+        onCert();
+      },
     },
     signal,
   );
@@ -73,7 +82,7 @@ export function watchServingCerts(
 
 function watchServices(
   context: Context,
-  claimOf: ServiceRequests['claimOf'],
+  { claimOf }: Pick<ServiceRequests, 'claimOf'>,
   onService: Listeners['onService'],
   signal: AbortSignal,
 ): Watched<Service> {
@@ -89,7 +98,7 @@ function watchServices(
       indexes: { [BY_CLAIM]: claimedBy },
       onChange: (key, change) => {
         onService(key);
-        // Whoever waits for a Secret learns that it may have become free.
+        // The Secret may have become free for another Service.
         for (const secretKey of versionsOf(change).flatMap(claimedBy))
           for (const other of watched.store.byIndex(BY_CLAIM, secretKey)) onService(keyOf(other));
       },
@@ -99,35 +108,15 @@ function watchServices(
   return watched;
 }
 
-function watchSecrets(
-  context: Context,
-  onChange: (key: string, change: Change<StoredSecret>) => void,
-  signal: AbortSignal,
-): Watched<StoredSecret> {
-  return watch<StoredSecret>(
-    context,
-    {
-      resource: secrets,
-      labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
-      transform: toStoredSecret,
-      indexes: { [BY_SERVICE]: markedFor },
-      onChange,
-    },
-    signal,
-  );
-}
-
 function markedFor(secret: StoredSecret): readonly string[] {
   const service = markedService(secret);
   return service === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${service}`];
 }
 
-const keyOf = ({ metadata }: Service): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
-
 const versionsOf = <T>(change: Change<T>): readonly T[] =>
   change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
-/** Of the many Services most ask for nothing, and none needs more than this. */
+/** Most Services ask for nothing, and no decision needs more than these fields. */
 function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {
   return {
     metadata: {

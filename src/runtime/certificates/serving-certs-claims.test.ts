@@ -83,7 +83,7 @@ describe('L3: two Services that name one Secret', () => {
   test('a store that no longer has the older one takes nothing from it: the API server is asked', async () => {
     await everybody('db');
     const claimants = () => [world.services.get('prod/web')].flatMap((one) => one ?? []);
-    await world.run('web', { claimants });
+    await world.run('web', { stores: { claimants } });
     expect(namesIn('db-tls')).toContain('db.prod.svc');
     expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
   });
@@ -93,7 +93,7 @@ describe('L3: two Services that name one Secret', () => {
     world.add(born(serviceNamed('db', { 'gatehouse.dev/serving-cert-duration': 'soon' }), OLD));
     await everybody('db', 'web');
     expect(namesIn('db-tls')).toContain('db.prod.svc');
-    expect(world.leaves.stoppedByReason()).toEqual(new Map([['InvalidRequest', 1]]));
+    expect(world.inventory.stoppedByReason()).toEqual(new Map([['InvalidRequest', 1]]));
   });
 });
 
@@ -179,10 +179,10 @@ describe('L6: a Service that no longer asks', () => {
       { type: 'Warning', reason: 'RenewalStopped', regarding: { kind: 'Secret', name: 'db-tls' } },
     ]);
     expect(world.events.all).toHaveLength(3);
-    expect(world.leaves.stoppedByReason()).toEqual(new Map([['NotRequested', 1]]));
+    expect(world.inventory.stoppedByReason()).toEqual(new Map([['NotRequested', 1]]));
     world.add(serviceNamed('db'));
     await world.run('db');
-    expect(world.leaves.stoppedByReason()).toEqual(new Map());
+    expect(world.inventory.stoppedByReason()).toEqual(new Map());
   });
 
   test('loses its Secret if the operator wants that', async () => {
@@ -196,7 +196,7 @@ describe('L6: a Service that no longer asks', () => {
     world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'new-tls' }));
     await world.run('db', {
       onRemoval: 'delete',
-      deleteSecret: () => Promise.reject(new WriteRefused('403 Forbidden')),
+      client: { delete: () => Promise.reject(new WriteRefused('403 Forbidden')) },
     });
     expect(world.secret('db-tls')).toBeDefined();
     expect(namesIn('new-tls')).toContain('DNS:db.prod.svc');
@@ -204,7 +204,10 @@ describe('L6: a Service that no longer asks', () => {
   });
 
   test('by a store that is behind loses nothing', async () => {
-    await world.run('db', { onRemoval: 'delete', service: () => silentService() });
+    await world.run('db', {
+      onRemoval: 'delete',
+      stores: { service: () => silentService() },
+    });
     expect(world.secret('db-tls')).toBeDefined();
     expect(world.calls.deletes).toBe(0);
   });
@@ -234,7 +237,7 @@ describe('L6: a Service that no longer asks', () => {
     world.services.delete('prod/db');
     await world.run('db', { onRemoval: 'delete' });
     expect(world.calls.deletes).toBe(0);
-    expect(world.leaves.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
+    expect(world.inventory.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
   });
 });
 
@@ -246,7 +249,6 @@ test('M2: restored into a cluster with another authority, a leaf is issued again
   there.add({ ...restored, metadata: { ...restored.metadata, uid: 'restored' } });
   const { ownerReferences, ...metadata } = world.secret('db-tls')?.metadata ?? {};
   expect(ownerReferences).toHaveLength(1);
-  there.secretNames.add('db-tls');
   there.secrets.add({ ...world.secret('db-tls'), metadata });
   await there.run('db');
   expect(there.observed).toEqual(['issued SignerChanged']);

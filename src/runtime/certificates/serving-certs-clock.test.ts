@@ -2,14 +2,14 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import type { Authority } from '../../pki/authority/authority.ts';
-import { after, DAY, MINUTE } from '../../pki/durations.ts';
+import { after, DAY, HOUR, MINUTE } from '../../pki/durations.ts';
 import { firstAuthority, prepared, rotated } from '../../../test/support/pki/fixtures.ts';
 import {
   createWorld,
+  type Change,
   serviceNamed,
   type ServingCertsWorld,
 } from '../../../test/support/runtime/serving-certs.ts';
-import type { ServingCertsDeps } from './serving-certs.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 let authority: Authority;
@@ -23,8 +23,12 @@ beforeEach(() => {
   world.add(serviceNamed('db'));
 });
 
-const disagreeing = { clockProblem: () => 'our clock is 9 hours ahead' } satisfies Partial<ServingCertsDeps>;
-const holding = { pacer: { take: () => false, forget: () => undefined } } satisfies Partial<ServingCertsDeps>;
+const disagreeing = {
+  get serverClock() {
+    return { now: () => world.now, skewMs: () => 9 * HOUR };
+  },
+} satisfies Change;
+const holding = { pacer: { take: () => false, forget: () => undefined } } satisfies Change;
 
 describe('C1: while the clocks disagree', () => {
   test.each([-400, -30, 90, 400])(
@@ -101,16 +105,16 @@ describe('C3: while others have their turn,', () => {
   test('the cert of Gatehouse itself goes first', async () => {
     await world.run('db');
     world.authority = await rotated(authority, start);
-    const own: Partial<ServingCertsDeps> = {
+    const own: Change = {
       ...holding,
-      request: (service) => ({ ...createOrder(service.metadata?.name ?? ''), own: true }),
+      requests: { request: (service) => ({ ...createRequest(service.metadata?.name ?? ''), own: true }) },
     };
     await world.run('db', own);
     expect(world.observed).toEqual(['issued Missing', 'issued SignerChanged']);
   });
 });
 
-const createOrder = (name: string) =>
+const createRequest = (name: string) =>
   ({
     kind: 'request',
     secretName: 'db-tls',

@@ -81,7 +81,7 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
     expect(world.secret('db-tls')?.data).toEqual({ 'tls.crt': 'eA==' });
     expect(annotationsOf()).toMatchObject({
       [`${BETA}serving-cert-generation-error-num`]: '1',
-      [`${BETA}serving-cert-generation-error`]: expect.stringContaining('belongs to someone else') as string,
+      [`${BETA}serving-cert-generation-error`]: expect.stringContaining('belongs to another owner') as string,
     });
     world.secrets.remove('prod/db-tls');
     await world.run('db');
@@ -282,7 +282,7 @@ describe.each([false, true])('service-ca e2e (headless=%s):', (headless) => {
 
 test('a Service that may not be annotated has its cert all the same, and is answered when it may', async () => {
   world.add(service(asking(BETA)));
-  const forbidden = { annotateService: () => Promise.reject(new WriteRefused('403 Forbidden')) };
+  const forbidden = { client: { patchMerge: () => Promise.reject(new WriteRefused('403 Forbidden')) } };
   await world.run('db', forbidden);
   expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');
   expect((await world.run('db', forbidden)).kind).toBe('requeue');

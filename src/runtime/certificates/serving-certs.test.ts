@@ -225,9 +225,11 @@ describe('a Secret is mended and keeps its certificate when', () => {
   test('a label that the request wants is missing', async () => {
     await healthySecret();
     const wanting = world.reconciler({
-      request: (wanted) => {
-        const request = servingCertRequest(wanted, world.rules);
-        return request.kind === 'request' ? { ...request, labels: { own: 'true' } } : request;
+      requests: {
+        request: (wanted) => {
+          const request = servingCertRequest(wanted, world.rules);
+          return request.kind === 'request' ? { ...request, labels: { own: 'true' } } : request;
+        },
       },
     });
     await wanting(SERVICE, NEVER);
@@ -300,7 +302,7 @@ describe('a store that is behind', () => {
   ])('and %s leads to a live read, and to no write', async (_how, stale) => {
     await healthySecret();
     world.calls.reads = 0;
-    const result = await world.reconciler({ storedSecret: stale })(SERVICE, NEVER);
+    const result = await world.reconciler({ stores: { secret: stale } })(SERVICE, NEVER);
     expect(world.calls.reads).toBe(1);
     expect(world.secrets.writes()).toBe(1);
     expect(world.observed).toEqual(['issued Missing']);
@@ -315,7 +317,7 @@ describe('a store that is behind', () => {
       type: 'kubernetes.io/tls',
       data: {},
     });
-    await world.reconciler({ storedSecret: () => ({ ...own, data: {} }) })(SERVICE, NEVER);
+    await world.reconciler({ stores: { secret: () => ({ ...own, data: {} }) } })(SERVICE, NEVER);
     expect(world.secrets.writes()).toBe(1);
     expect(world.events.reasons()).toEqual(['Issued', 'ForeignSecret']);
   });
@@ -326,10 +328,12 @@ describe('a write that someone overtook', () => {
     await healthySecret();
     world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
     const overtaken = world.reconciler({
-      readSecret: () => {
-        const live = world.secrets.read(SECRET);
-        world.secrets.edit(SECRET, (secret) => ({ ...secret, data: { 'keystore.p12': 'AAAA' } }));
-        return Promise.resolve(live);
+      client: {
+        get: () => {
+          const live = world.secrets.read(SECRET);
+          world.secrets.edit(SECRET, (secret) => ({ ...secret, data: { 'keystore.p12': 'AAAA' } }));
+          return Promise.resolve(live as never);
+        },
       },
     });
     await expect(overtaken(SERVICE, NEVER)).rejects.toMatchObject({ code: 409 });
@@ -352,7 +356,7 @@ describe('a write that the API server refuses', () => {
   const refused = () => Promise.reject(new WriteRefused(refusal));
 
   test('is told on the Service with what to do, and tried again every minute', async () => {
-    const reconcile = world.reconciler({ createSecret: refused });
+    const reconcile = world.reconciler({ client: { create: refused } });
     const run = () => reconcile(SERVICE, NEVER);
     await expect(run()).rejects.toThrow(refusal);
     expect(world.events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
@@ -374,7 +378,7 @@ describe('a write that the API server refuses', () => {
     await world.run('db');
     world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
     const before = world.secret('db-tls');
-    const reconcile = world.reconciler({ replaceSecret: refused });
+    const reconcile = world.reconciler({ client: { replace: refused } });
     await expect(reconcile(SERVICE, NEVER)).rejects.toThrow(refusal);
     world.now = after(start, 5_000);
     await reconcile(SERVICE, NEVER);

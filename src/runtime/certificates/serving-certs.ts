@@ -1,239 +1,256 @@
-/** On the leader: every Service that asks for one has a serving cert in its Secret, whatever happens to that Secret. */
+/** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
+import type { KubeClient } from '../../kube/client.ts';
+import type { ServerClock } from '../../kube/clock.ts';
+import { services } from '../../kube/well-known.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
-import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
-import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
-import { ownership } from '../../pki/serving-certs/secret.ts';
+import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
+import { ownership } from '../../pki/serving-certs/secret.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
+import { createRefusedWrites, refusable, type RefusedWrites, WriteRefused } from '../write-refused.ts';
+import type { CertInventory } from './cert-inventory.ts';
+import { skewProblem } from './clock-jumps.ts';
+import type { IssuePacer } from './issue-pacer.ts';
+import { releaseOrphans, type OrphansContext } from './orphaned-secrets.ts';
+import { repairSecret, type RepairContext, type RepairResult } from './repair-secret.ts';
 import {
-  createSigningView,
+  createServiceEvents,
+  explain,
+  regardingSecret,
+  REPEAT_MS,
+  type Refusal,
+  type ServiceEvents,
+} from './serving-cert-events.ts';
+import type { ServingCertStores } from './serving-cert-stores.ts';
+import {
+  createCheckedOutputs,
+  createSigningCache,
   identityOf,
   isMarked,
+  isPaced,
+  PASSWORD_RECHECK_MS,
   planOf,
   secretKeyOf,
   signerName,
-  waitsForItsTurn,
-  type Case,
-} from './serving-certs-case.ts';
-import type { Leaves } from './serving-certs-leaves.ts';
-import { createNotices, regardingSecret, REPEAT_MS, type Notices } from './serving-certs-notices.ts';
-import { releaseOrphans, type OrphansDeps } from './serving-certs-orphans.ts';
-import { createCheckedOutputs, PASSWORD_RECHECK_MS, type CheckedOutputs } from './serving-certs-outputs.ts';
-import type { Pacer } from './serving-certs-pacer.ts';
-import { toldOf, type Refusal } from './serving-certs-refusal.ts';
-import { repair, type RepairDeps, type RepairResult } from './serving-certs-repair.ts';
-import { createRefusedWrites, WriteRefused, type RefusedWrites } from '../write-refused.ts';
+  type CheckedOutputs,
+  type ServingCertTask,
+} from './serving-cert-task.ts';
+import type { ServiceRequests } from './service-requests.ts';
 
-export interface ServingCertsDeps extends RepairDeps, OrphansDeps {
-  /** Whether both stores are filled: before, nothing can be said about who goes first, or what is there. */
-  readonly synced: () => boolean;
-  readonly service: (key: string) => Service | undefined;
-  readonly request: (service: Service) => ServingCertRequest;
-  /** From the store: the Services that lay claim to a Secret (`namespace/name`). */
-  readonly claimants: (secretKey: string) => readonly Service[];
-  /** From the store: good enough to see that nothing is to be done. */
-  readonly storedSecret: (key: string) => StoredSecret | undefined;
-  /** Merges into the annotations of the Service if it still has its resourceVersion; `null` removes one. @throws WriteRefused */
-  readonly annotateService: (
-    service: Service,
-    annotations: Readonly<Record<string, string | null>>,
-    signal: AbortSignal,
-  ) => Promise<unknown>;
+export interface ServingCertsContext extends RepairContext, OrphansContext {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
+  /** Show that nothing has to be done. Every write is decided on a live read. */
+  readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;
+  readonly requests: Pick<ServiceRequests, 'request' | 'claimOf'>;
+  readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly authority: () => Authority | undefined;
-  readonly leaves: Pick<Leaves, 'factsOf' | 'stopped' | 'renewed'>;
-  readonly pacer: Pick<Pacer, 'take' | 'forget'>;
+  readonly inventory: Pick<CertInventory, 'factsOf' | 'stopped' | 'renewed'>;
+  readonly pacer: Pick<IssuePacer, 'take' | 'forget'>;
+  /** For metrics. */
   readonly observe: (result: 'issued' | 'refused' | 'failed', reason: string) => void;
-  readonly now: () => Date;
 }
 
-/** A Secret that is not ours sends us no events: it is looked at again after this time, in milliseconds. */
+/** A Secret of another owner is not watched: check it again after this time, in milliseconds. */
 const REFUSED_RECHECK_MS = 60_000;
 
-/** With what is remembered in memory only: a new leader finds all that matters in the objects. */
-interface Running extends ServingCertsDeps {
-  readonly notices: Notices;
+/** With state that is only in memory: a new leader finds everything that matters in the objects. */
+interface Running extends ServingCertsContext {
+  readonly events: ServiceEvents;
   readonly checked: CheckedOutputs;
   readonly refusedWrites: RefusedWrites;
-  /** Services whose Secret exists, although it is not in the store. */
+  /** Services whose Secret exists, although the store does not have it. */
   readonly unseen: Set<string>;
 }
 
-export function createServingCertsReconciler(deps: ServingCertsDeps): Reconcile {
-  const signingOf = createSigningView();
+export function createServingCertsReconciler(context: ServingCertsContext): Reconcile {
+  const { stores, requests, serverClock } = context;
+  const signingOf = createSigningCache();
   const running: Running = {
-    ...deps,
-    notices: createNotices(deps.record),
+    ...context,
+    events: createServiceEvents(context.record),
     checked: createCheckedOutputs(),
-    refusedWrites: createRefusedWrites(deps.now),
+    refusedWrites: createRefusedWrites(serverClock.now),
     unseen: new Set(),
   };
   return async (key, signal) => {
-    const service = deps.service(key);
-    const authority = deps.authority();
-    if (!deps.synced() || authority === undefined) return AWAIT_CHANGE; // both are told as a change
-    await releaseOrphans(key, service, deps, signal);
-    if (service === undefined) return rest(key, running);
-    const request = deps.request(service);
+    const service = stores.service(key);
+    const authority = context.authority();
+    if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // both cause a resync when they change
+    await releaseOrphans(key, service, running, signal);
+    if (service === undefined) return forget(key, running);
+    const request = requests.request(service);
     switch (request.kind) {
       case 'none':
-        return rest(key, running);
+        return forget(key, running);
       case 'invalid':
         return await reject(service, request, running, signal);
       case 'request': {
-        const now = deps.now();
+        const now = serverClock.now();
         const identity = identityOf(service);
         const signing = signingOf(authority, now);
-        return await serve(
-          { key, service, identity, order: request, authority, signing, now },
-          running,
-          signal,
-        );
+        const task = { key, service, identity, request, authority, signing, now };
+        return await reconcileTask(task, running, signal);
       }
     }
   };
 }
 
-/** It asks for nothing, or is no more. */
-function rest(key: string, { pacer, refusedWrites, unseen, checked, notices }: Running): ReconcileResult {
+/** The Service is gone, or no longer asks for a cert. */
+function forget(key: string, { pacer, refusedWrites, unseen, checked, events }: Running): ReconcileResult {
   unseen.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
   checked.forget(key);
-  notices.forget(key);
+  events.clear(key);
   return GONE;
 }
 
-/** As far as the stores can tell; what is to be written is decided on what the API server holds. */
-async function serve(work: Case, running: Running, signal: AbortSignal): Promise<ReconcileResult> {
-  const secretKey = secretKeyOf(work);
-  const first = firstClaim(running.claimants(secretKey).flatMap((one) => running.claimOf(one) ?? []));
-  if (first !== undefined && first.name !== work.identity.name)
-    return await refuse(work, { kind: 'taken', by: first.name }, running, signal);
+/** Decides by the stores whether there may be something to write. */
+async function reconcileTask(
+  task: ServingCertTask,
+  running: Running,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { stores, requests, inventory, serverClock, pacer } = running;
+  const secretKey = secretKeyOf(task);
+  const first = firstClaim(stores.claimants(secretKey).flatMap((one) => requests.claimOf(one) ?? []));
+  if (first !== undefined && first.name !== task.identity.name)
+    return await refuse(task, { kind: 'taken', by: first.name }, running, signal);
 
-  const stored = running.storedSecret(secretKey);
-  const facts = stored === undefined ? undefined : running.leaves.factsOf(stored, work.authority);
-  const plan = planOf(facts, work);
-  if (stored !== undefined && isSettled(stored, work, plan, running)) {
-    settled(work, running);
-    running.notices.allWell(work.identity);
-    const answered = await answerSigned(work, running, signal);
-    return answered ? recheck(plan, work) : requeueIn(REFUSED_RECHECK_MS, work.now);
+  const stored = stores.secret(secretKey);
+  const facts = stored === undefined ? undefined : inventory.factsOf(stored, task.authority);
+  const plan = planOf(facts, task);
+  if (stored !== undefined && isSettled(stored, task, plan, running)) {
+    settle(task, running);
+    running.events.clear(task.key);
+    const answered = await annotateSigned(task, running, signal);
+    return answered ? recheck(plan, task) : requeueIn(REFUSED_RECHECK_MS, task.now);
   }
-  const problem = facts?.kind === 'usable' && plan.kind === 'issue' ? running.clockProblem() : undefined;
-  if (problem !== undefined) return await refuse(work, { kind: 'clock', message: problem }, running, signal);
+  const problem =
+    facts?.kind === 'usable' && plan.kind === 'issue' ? skewProblem(serverClock.skewMs()) : undefined;
+  if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem }, running, signal);
   const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
-  if (waitsForItsTurn(plan, work) && !running.pacer.take(work.key, endsAt)) return AWAIT_CHANGE; // the pacer calls
-  return await mend(work, stored, running, signal);
+  if (isPaced(plan, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
+  return await repair(task, stored, running, signal);
 }
 
-function isSettled(stored: StoredSecret, work: Case, plan: ServingCertPlan, running: Running): boolean {
+function isSettled(
+  stored: StoredSecret,
+  task: ServingCertTask,
+  plan: ServingCertPlan,
+  running: Running,
+): boolean {
   return (
     plan.kind === 'keep' &&
-    stored.sketch?.kind === 'usable' &&
-    ownership(stored, work.identity, running) === 'ours' &&
-    isMarked(stored, work, stored.sketch.notAfter) &&
-    running.checked.holds(stored, work)
+    stored.summary?.kind === 'usable' &&
+    ownership(stored, task.identity, running) === 'ours' &&
+    isMarked(stored, task, stored.summary.notAfter) &&
+    running.checked.holds(stored, task)
   );
 }
 
-async function mend(
-  work: Case,
+async function repair(
+  task: ServingCertTask,
   stored: StoredSecret | undefined,
   running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { notices, checked, unseen } = running;
-  const isAbsent = stored === undefined && !unseen.has(work.key);
-  const done = await observed(work.key, running, () => repair(work, isAbsent, running, signal));
+  const { events, checked, unseen } = running;
+  const isAbsent = stored === undefined && !unseen.has(task.key);
+  const done = await orRefused(task.key, running, () => repairSecret(task, isAbsent, running, signal));
   if (done.kind === 'refused') {
-    unseen.add(work.key);
-    return await refuse(work, done.refusal, running, signal);
+    unseen.add(task.key);
+    return await refuse(task, done.refusal, running, signal);
   }
-  unseen.delete(work.key);
-  settled(work, running);
+  unseen.delete(task.key);
+  settle(task, running);
   if (done.missing === undefined) {
-    checked.add(done.secret, work);
-    notices.allWell(work.identity);
+    checked.add(done.secret, task);
+    events.clear(task.key);
   }
-  report(work, done, running);
-  const answered = await answerSigned(work, running, signal);
-  if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, work.now);
-  return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, work);
+  report(task, done, running);
+  const answered = await annotateSigned(task, running, signal);
+  if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
+  return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, task);
 }
 
-/** Only an edit of the Service mends it, and until then its cert is not renewed. */
+/** The request is invalid until the Service is edited. Until then its cert is not renewed. */
 async function reject(
   service: Service,
   { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
-  deps: Running,
+  running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
+  const { pacer, observe, events, requests, stores, inventory, serverClock } = running;
   const identity = identityOf(service);
-  const now = deps.now();
-  deps.pacer.forget(`${identity.namespace}/${identity.name}`);
-  deps.observe('refused', 'InvalidRequest');
-  deps.notices.warn(identity, 'InvalidRequest', message, now);
-  const secretKey = `${identity.namespace}/${deps.claimOf(service)?.secretName ?? ''}`;
-  if (deps.storedSecret(secretKey) !== undefined) deps.leaves.stopped(secretKey, 'InvalidRequest');
-  if (via === 'openshift') await annotate(service, { kind: 'failed', message }, deps, signal);
+  const now = serverClock.now();
+  pacer.forget(`${identity.namespace}/${identity.name}`);
+  observe('refused', 'InvalidRequest');
+  events.warn(identity, 'InvalidRequest', message, now);
+  const secretKey = `${identity.namespace}/${requests.claimOf(service)?.secretName ?? ''}`;
+  if (stores.secret(secretKey) !== undefined) inventory.stopped(secretKey, 'InvalidRequest');
+  if (via === 'openshift') await annotate(service, { kind: 'failed', message }, running, signal);
   return requeueIn(REPEAT_MS, now);
 }
 
 async function refuse(
-  work: Case,
+  task: ServingCertTask,
   refusal: Refusal,
-  deps: Running,
+  running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { reason, message } = toldOf(refusal, work.order.secretName);
-  deps.observe('refused', reason);
-  deps.pacer.forget(work.key);
-  // A wrong clock is told once, by whoever watches it; and nobody reads about a namespace that is going.
-  const forPeople = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
-  if (forPeople && deps.notices.warn(work.identity, reason, message, work.now)) {
-    deps.log.warn({ key: work.key, reason, problem: message }, 'serving secret is left as it is');
-    const secret = deps.storedSecret(secretKeyOf(work));
+  const { reason, message } = explain(refusal, task.request.secretName);
+  running.observe('refused', reason);
+  running.pacer.forget(task.key);
+  // The clock check reports a wrong clock once, and a namespace that is being deleted has no readers.
+  const isReported = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
+  if (isReported && running.events.warn(task.identity, reason, message, task.now)) {
+    running.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');
+    const secret = running.stores.secret(secretKeyOf(task));
     if (refusal.kind === 'write-refused' && secret !== undefined)
-      deps.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
+      running.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
   }
-  if (forPeople && work.order.via === 'openshift')
-    await annotate(work.service, { kind: 'failed', message }, deps, signal);
-  return requeueIn(REFUSED_RECHECK_MS, work.now);
+  if (isReported && task.request.via === 'openshift')
+    await annotate(task.service, { kind: 'failed', message }, running, signal);
+  return requeueIn(REFUSED_RECHECK_MS, task.now);
 }
 
-function settled(work: Case, deps: ServingCertsDeps): void {
-  deps.pacer.forget(work.key);
-  deps.leaves.renewed(secretKeyOf(work));
+function settle(task: ServingCertTask, { pacer, inventory }: Running): void {
+  pacer.forget(task.key);
+  inventory.renewed(secretKeyOf(task));
 }
 
 function report(
-  { key, identity, order, now }: Case,
+  { key, identity, request, now }: ServingCertTask,
   done: Exclude<RepairResult, { kind: 'refused' }>,
-  { notices, ...deps }: Running,
+  { events, observe, log }: Running,
 ): void {
+  const { secretName } = request;
   if (done.kind === 'issued') {
-    deps.observe('issued', done.reason);
-    deps.log.info({ key, secret: order.secretName, reason: done.reason }, 'issued serving cert');
-    const word = wordFor(done.reason);
-    const message = `serving cert in secret ${order.secretName} (${done.reason})`;
-    if (word !== undefined) notices.tell(identity, 'Normal', word, message);
-  } else if (done.kind === 'mended') {
-    deps.log.info({ key, secret: order.secretName, reason: done.plan.kind }, 'mended serving secret');
+    observe('issued', done.reason);
+    log.info({ key, secret: secretName, reason: done.reason }, 'issued serving cert');
+    const eventReason = eventReasonOf(done.reason);
+    const message = `serving cert in secret ${secretName} (${done.reason})`;
+    if (eventReason !== undefined) events.record(identity, 'Normal', eventReason, message);
+  } else if (done.kind === 'updated') {
+    log.info({ key, secret: secretName, reason: done.plan.kind }, 'updated serving secret');
   }
   if (done.missing !== undefined) {
-    const { reason, message } = toldOf(done.missing, order.secretName);
-    notices.warn(identity, reason, message, now);
+    const { reason, message } = explain(done.missing, secretName);
+    events.warn(identity, reason, message, now);
   }
 }
 
-/** A rotation is one thing that happens to the cluster, and not ten thousand: nobody reads as many Events. */
-function wordFor(reason: IssueReason): string | undefined {
+/** Undefined for a rotation, which would record an Event for each of ten thousand Services. */
+function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
   if (reason === 'SignerChanged' || reason === 'ChainChanged') return undefined;
   return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-async function observed(
+/** Turns a write that the API server keeps refusing into a result. */
+async function orRefused(
   key: string,
   { refusedWrites, observe }: Running,
   work: () => Promise<RepairResult>,
@@ -250,39 +267,50 @@ async function observed(
   }
 }
 
-/** Whether the answer stands where it is looked for. */
-async function answerSigned(work: Case, deps: ServingCertsDeps, signal: AbortSignal): Promise<boolean> {
-  if (work.order.via !== 'openshift') return true;
-  return await annotate(work.service, { kind: 'signed', signedBy: signerName(work.authority) }, deps, signal);
+/** Returns whether the Service has the annotations that its users expect. */
+async function annotateSigned(
+  task: ServingCertTask,
+  running: Running,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (task.request.via !== 'openshift') return true;
+  const signedBy = signerName(task.authority);
+  return await annotate(task.service, { kind: 'signed', signedBy }, running, signal);
 }
 
-/** Whoever asks in OpenShift's way looks for the answer on the Service. Without it, the cert is as good. */
+/**
+ * Users of OpenShift's annotations look for the outcome on the Service. The cert is as good without it. The patch applies only to
+ * the resourceVersion that was read; `null` removes an annotation.
+ */
 async function annotate(
   service: Service,
   outcome: OpenshiftOutcome,
-  deps: ServingCertsDeps,
+  { client, log }: Running,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const change = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
-  if (change === undefined) return true;
+  const annotations = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
+  if (annotations === undefined) return true;
+  const { namespace, name = '', resourceVersion } = service.metadata ?? {};
+  const patch = { metadata: { resourceVersion, annotations } };
   try {
-    await deps.annotateService(service, change, signal);
+    await refusable('deploy/components/openshift-compat', () =>
+      client.patchMerge(services, { namespace, name }, patch, { signal }),
+    );
     return true;
   } catch (error) {
     if (!(error instanceof WriteRefused)) throw error;
-    const { namespace, name } = identityOf(service);
-    deps.log.warn(
-      { key: `${namespace}/${name}`, problem: error.message },
-      'a Service is not told about its cert',
-    );
+    const key = `${namespace ?? ''}/${name}`;
+    log.warn({ key, problem: error.message }, 'a Service is not annotated with the outcome of its request');
     return false;
   }
 }
 
-function recheck(plan: ServingCertPlan, { order, now }: Case): ReconcileResult {
+function recheck(plan: ServingCertPlan, { request, now }: ServingCertTask): ReconcileResult {
   if (plan.kind !== 'keep') return requeueIn(0, now);
-  const look = requeueIn(PASSWORD_RECHECK_MS, now);
-  const passwordFirst =
-    order.keystorePassword !== undefined && look.kind === 'requeue' && look.at < plan.recheckAt;
-  return passwordFirst ? look : { kind: 'requeue', at: plan.recheckAt };
+  const passwordCheck = requeueIn(PASSWORD_RECHECK_MS, now);
+  const isPasswordFirst =
+    request.keystorePassword !== undefined &&
+    passwordCheck.kind === 'requeue' &&
+    passwordCheck.at < plan.recheckAt;
+  return isPasswordFirst ? passwordCheck : { kind: 'requeue', at: plan.recheckAt };
 }

@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps of others that hold a CA bundle: each watched by its name, as long as an object refers to it. */
+/** Secrets and ConfigMaps of users that hold a CA bundle: each is watched by its name, as long as an object refers to it. */
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { configMaps, secrets } from '../../kube/well-known.ts';
 import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
@@ -12,17 +12,17 @@ import type { Context } from '../context.ts';
 import { watch, type Watched } from '../watch.ts';
 
 export interface BundleSources {
-  /** Starts to watch what is new in `refs` and stops to watch what is not in it. */
+  /** Watches these sources, and stops watching all others. */
   readonly keepOnly: (refs: readonly SourceRef[]) => void;
   readonly bundle: (ref: SourceRef, consent: string) => BundleState;
 }
 
 interface Source {
   readonly watched: Watched<SourceObject>;
-  readonly stop: () => void;
+  readonly stop: AbortController;
 }
 
-/** Each costs a watch, and whoever may write a ConfigMap can ask for one. */
+/** Each source costs a watch, and every user who may write a ConfigMap can ask for one. */
 const MAX_SOURCES = 200;
 
 /** The other Secrets of the cluster cost nothing, however many and large they are. */
@@ -36,9 +36,9 @@ export function createBundleSources(
   return {
     keepOnly: (refs) => {
       const needed = new Map(refs.map((ref) => [sourceName(ref), ref]));
-      for (const [name, source] of sources) {
+      for (const [name, { stop }] of sources) {
         if (needed.has(name)) continue;
-        source.stop();
+        stop.abort();
         sources.delete(name);
       }
       for (const [name, ref] of needed)
@@ -50,7 +50,7 @@ export function createBundleSources(
       if (watched === undefined && sources.size >= MAX_SOURCES)
         return {
           kind: 'unusable',
-          message: `${sourceName(ref)} is not read: at most ${MAX_SOURCES} sources are; let targets share one`,
+          message: `${sourceName(ref)} is not read: the limit is ${MAX_SOURCES} sources; let targets share one`,
         };
       if (watched?.hasSynced() !== true) return { kind: 'unknown' };
       return bundleOfSource(ref, consent, watched.store.get(`${ref.namespace}/${ref.name}`), new Date());
@@ -64,8 +64,8 @@ function start(
   onChange: (ref: SourceRef) => void,
   signal: AbortSignal,
 ): Source {
-  const own = new AbortController();
-  const either = AbortSignal.any([signal, own.signal]);
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
   const tell = () => {
     onChange(ref);
   };
@@ -80,12 +80,7 @@ function start(
     },
     either,
   );
-  // Of one that does not exist no change will tell.
+  // The watch reports no change for a source that does not exist.
   watched.whenSynced(either).then(tell, () => undefined);
-  return {
-    watched,
-    stop: () => {
-      own.abort();
-    },
-  };
+  return { watched, stop };
 }

@@ -13,9 +13,11 @@ import {
   untilDone,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import type { TargetState } from './injection-ledger.ts';
-import { createInjector, type InjectorDeps } from './injector.ts';
+import { createInjector, type InjectorContext } from './injector.ts';
+import type { TargetState } from './target-states.ts';
 import { WriteRefused } from '../write-refused.ts';
+import type { JsonPatchOperation } from '../../kube/client.ts';
+import type { NamedRef, Resource } from '../../kube/object.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
 let bundle: CertificatePem;
@@ -41,39 +43,54 @@ beforeEach(() => {
   now = start;
 });
 
-function injector(kind: TargetKind = TARGET_KINDS.validating, change: Partial<InjectorDeps> = {}) {
+function injector(kind: TargetKind = TARGET_KINDS.validating, change: Partial<InjectorContext> = {}) {
   return createInjector({
     kind,
-    target: (key) => {
-      const raw = objects.read(key);
-      return raw === undefined ? undefined : toTarget(kind, raw, []);
+    resource: { group: '', version: 'v1', resource: 'targets', kind: kind.kind, namespaced: false },
+    targets: {
+      read: (key) => {
+        const raw = objects.read(key);
+        return raw === undefined ? undefined : toTarget(kind, raw, []);
+      },
     },
+    client: createTargetClient(),
     bundle: () => source,
-    inject: async ({ metadata }, configuration) => {
-      if (refusal !== undefined) throw new WriteRefused(refusal);
-      await objects.replace(
-        merged(objects.read(metadata?.name ?? '') ?? {}, {
-          ...configuration,
-          ...(metadata === undefined ? {} : { metadata }),
-        }),
-      );
-    },
-    handBack: async ({ metadata }, operations) => {
-      const raw = objects.read(metadata?.name ?? '') ?? {};
-      const removed = operations.flatMap(({ op, path }) =>
-        op === 'remove' ? [Number(path.split('/')[3])] : [],
-      );
-      const managedFields = (raw.metadata?.managedFields ?? []).filter(
-        (_, index) => !removed.includes(index),
-      );
-      await objects.replace({ ...raw, metadata: { ...raw.metadata, managedFields } });
-    },
     report: (_key, state) => states.push(state),
     record: events.record,
     now: () => now,
     log: silent,
     ...change,
   });
+}
+
+/** Applies and patches of `objects`. */
+function createTargetClient(): InjectorContext['client'] {
+  const inject = async <T>(name: string, patch: RawTarget): Promise<T> => {
+    if (refusal !== undefined) throw new WriteRefused(refusal);
+    return (await objects.replace(merged(objects.read(name) ?? {}, patch))) as T;
+  };
+  return {
+    apply: (_resource, object) => inject(object.metadata?.name ?? '', object),
+    patchMerge: (_resource, { name }, patch) => inject(name, patch),
+    patchJson: async <T>(
+      _resource: Resource,
+      { name }: NamedRef,
+      operations: readonly JsonPatchOperation[],
+    ) => {
+      const raw = objects.read(name) ?? {};
+      const [guard, ...others] = operations;
+      expect(guard).toMatchObject({ op: 'test', path: '/metadata/resourceVersion' });
+      const resourceVersion = guard !== undefined && 'value' in guard ? String(guard.value) : '';
+      const removed = others.flatMap(({ op, path }) => (op === 'remove' ? [Number(path.split('/')[3])] : []));
+      const managedFields = (raw.metadata?.managedFields ?? []).filter(
+        (_, index) => !removed.includes(index),
+      );
+      return (await objects.replace({
+        ...raw,
+        metadata: { ...raw.metadata, resourceVersion, managedFields },
+      })) as T;
+    },
+  };
 }
 
 /** Server-side apply, as far as it goes here: objects key by key, entries by name, of metadata only the version. */
@@ -234,9 +251,11 @@ test('Knative conversion TestReconcile: update failure: a write for a version th
   objects.add(hooks(viaService('a'), viaService('b')));
   const stale = toTarget(TARGET_KINDS.validating, objects.read('hooks') ?? {}, []);
   objects.edit('hooks', () => hooks(viaService('a')));
-  await expect(injector(undefined, { target: () => stale })('hooks', NEVER)).rejects.toMatchObject({
-    code: 409,
-  });
+  await expect(injector(undefined, { targets: { read: () => stale } })('hooks', NEVER)).rejects.toMatchObject(
+    {
+      code: 409,
+    },
+  );
   await injector()('hooks', NEVER);
   expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
 });

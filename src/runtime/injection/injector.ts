@@ -1,17 +1,18 @@
-/** On the leader: objects of one kind that ask for a CA bundle carry it. Nothing else in them is ours. */
+/** On the leader: objects of one kind that ask for a CA bundle carry it. Gatehouse changes nothing else in them. */
 import { pick } from '../../json/objects.ts';
-import {
-  handBackOperations,
-  planInjection,
-  type HandBackOperation,
-  type InjectionPlan,
-} from '../../pki/injection/plan.ts';
-import { isContended, nextBout, peaceAt, type Fight } from '../../pki/injection/revert-backoff.ts';
+import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
+import type { NamedRef, Resource } from '../../kube/object.ts';
+import { INJECTION_MANAGER } from '../../pki/annotations.ts';
+import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
 import { sourceName, type BundleSource } from '../../pki/injection/request.ts';
+import {
+  isContended,
+  nextAttempt,
+  settledAt,
+  type RevertHistory,
+} from '../../pki/injection/revert-backoff.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
-import type { TargetState } from './injection-ledger.ts';
-import type { Log } from '../../log.ts';
 import {
   AWAIT_CHANGE,
   GONE,
@@ -20,87 +21,84 @@ import {
   type ReconcileResult,
   type RecordEvent,
 } from '../controller.ts';
-import { createRefusedWrites, REFUSED_RECHECK_MS, type WriteRefused } from '../write-refused.ts';
+import type { Log } from '../../log.ts';
+import {
+  CLUSTER_ROLE,
+  createRefusedWrites,
+  refusable,
+  REFUSED_RECHECK_MS,
+  type WriteRefused,
+} from '../write-refused.ts';
+import type { TargetState } from './target-states.ts';
+import type { TargetStore } from './target-store.ts';
 
-export interface InjectorDeps {
+export interface InjectorContext {
+  readonly client: Pick<KubeClient, 'apply' | 'patchMerge' | 'patchJson'>;
   readonly kind: TargetKind;
-  /** As last seen, or as it is: writes hold only for the version that this gives. */
-  readonly target: (
-    key: string,
-    signal: AbortSignal,
-  ) => InjectionTarget | undefined | Promise<InjectionTarget | undefined>;
+  readonly resource: Resource;
+  /** Writes apply only to the version that this returns. */
+  readonly targets: Pick<TargetStore, 'read'>;
   readonly bundle: (source: BundleSource) => BundleState;
-  /**
-   * Writes the fields of `configuration` and no others, as the field manager for bundles, if the target still has the version
-   * that was looked at: an entry that has gone since would otherwise come back as a stump.
-   * @throws WriteRefused
-   */
-  readonly inject: (target: InjectionTarget, configuration: object, signal: AbortSignal) => Promise<unknown>;
-  /** Patches managedFields, for the same version. @throws WriteRefused */
-  readonly handBack: (
-    target: InjectionTarget,
-    operations: readonly HandBackOperation[],
-    signal: AbortSignal,
-  ) => Promise<unknown>;
-  /** How a target stands; undefined: it is none. */
+  /** Reports the state of a target; undefined: the object is no target. */
   readonly report: (key: string, state: TargetState | undefined) => void;
   readonly record: RecordEvent;
   readonly now: () => Date;
   readonly log: Log;
 }
 
-/** What is remembered of a target, in memory only: a new leader finds all that matters in the object. */
+/** In-memory state of a target: a new leader finds everything that matters in the object. */
 interface Memory {
   readonly problem?: string | undefined;
-  /** What the API server refused, and when that was told. */
+  /** What the API server refused, and when an Event reported it. */
   readonly refused?: { readonly message: string; readonly at: Date } | undefined;
-  /** The bundle that was announced last. */
+  /** The bundle of the latest `Injected` Event. */
   readonly announced?: string | undefined;
-  readonly fight?: Fight | undefined;
+  readonly reverts?: RevertHistory | undefined;
 }
 
-interface Work extends InjectorDeps {
+interface Task extends InjectorContext {
   readonly key: string;
   readonly object: InjectionTarget;
   readonly memory: Memory;
   readonly remember: (change: Memory) => void;
-  readonly tell: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  readonly recordEvent: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
 }
 
-export function createInjector(deps: InjectorDeps): Reconcile {
+export function createInjector(context: InjectorContext): Reconcile {
+  const { targets, kind, report, record, now } = context;
   const memories = new Map<string, Memory>();
-  const refusedWrites = createRefusedWrites(deps.now);
+  const refusedWrites = createRefusedWrites(now);
   return async (key, signal) => {
-    const object = await deps.target(key, signal);
+    const object = await targets.read(key, signal);
     const { request } = object ?? {};
     const source = request?.kind === 'wanted' ? request.source : undefined;
-    const bundle = source === undefined ? ({ kind: 'unknown' } as const) : deps.bundle(source);
-    const plan = object === undefined ? undefined : planInjection(deps.kind, object, bundle);
+    const bundle = source === undefined ? ({ kind: 'unknown' } as const) : context.bundle(source);
+    const plan = object === undefined ? undefined : planInjection(kind, object, bundle);
     const memory = memories.get(key) ?? {};
     if (object === undefined || plan === undefined || plan.kind === 'none') {
       memories.delete(key);
       refusedWrites.over(key);
-      deps.report(key, undefined);
-      if (object !== undefined && memory.announced !== undefined) announceRelease(deps, object);
+      report(key, undefined);
+      if (object !== undefined && memory.announced !== undefined) recordRelease(context, object);
       return GONE;
     }
-    const work: Work = {
-      ...deps,
+    const task: Task = {
+      ...context,
       key,
       object,
       memory,
       remember: (change) => memories.set(key, { ...memories.get(key), ...change }),
-      tell: (type, reason, message) => {
-        deps.record({ regarding: regarding(deps.kind, object), type, reason, message });
+      recordEvent: (type, reason, message) => {
+        record({ regarding: regarding(kind, object), type, reason, message });
       },
     };
     try {
-      const result = await carryOut(plan, work, signal);
+      const result = await carryOut(plan, task, signal);
       refusedWrites.over(key);
       return result;
     } catch (error) {
       if (!refusedWrites.isConfirmed(key, error)) throw error;
-      return refused(error, work);
+      return refused(error, task);
     }
   };
 }
@@ -108,128 +106,163 @@ export function createInjector(deps: InjectorDeps): Reconcile {
 /** Kubernetes forgets an Event after an hour. */
 const REPEAT_MS = 50 * 60_000;
 
-/** It counts as stale until it is written. */
-function refused({ message }: WriteRefused, work: Work): ReconcileResult {
-  const { key, kind, memory, now, log } = work;
+/** The target counts as stale until it is written. */
+function refused({ message }: WriteRefused, task: Task): ReconcileResult {
+  const { key, kind, memory, now, log } = task;
   const known = memory.refused;
   if (known?.message !== message || now().getTime() - known.at.getTime() >= REPEAT_MS) {
-    work.tell('Warning', 'InjectionRefused', `the CA bundle is not written: ${message}`);
+    task.recordEvent('Warning', 'InjectionRefused', `the CA bundle is not written: ${message}`);
     log.warn({ kind: kind.kind, key, problem: message }, 'the CA bundle of an object is not written');
-    work.remember({ refused: { message, at: now() } });
+    task.remember({ refused: { message, at: now() } });
   }
   return requeueIn(REFUSED_RECHECK_MS, now());
 }
 
 async function carryOut(
   plan: Exclude<InjectionPlan, { kind: 'none' }>,
-  work: Work,
+  task: Task,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { key, report } = work;
+  const { key, report } = task;
   switch (plan.kind) {
     case 'wait':
       report(key, 'stale');
       return AWAIT_CHANGE;
     case 'invalid':
-      complain(plan.problem, work);
+      recordProblem(plan.problem, task);
       report(key, 'invalid');
       return AWAIT_CHANGE;
     case 'hand-back':
-      await handBack(plan, work, signal);
-      return AWAIT_CHANGE; // the write comes back as a change
+      await handBack(plan, task, signal);
+      return AWAIT_CHANGE; // the watch reports the write as a change
     case 'current':
-      complain(plan.problem, work);
-      return current(plan.problem, work);
+      recordProblem(plan.problem, task);
+      return current(plan.problem, task);
     case 'inject':
-      complain(plan.problem, work);
-      return await inject(plan, work, signal);
+      recordProblem(plan.problem, task);
+      return await inject(plan, task, signal);
   }
 }
 
 async function inject(
   { slots, stale, bundle, problem }: Extract<InjectionPlan, { kind: 'inject' }>,
-  work: Work,
+  task: Task,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { key, object, memory, kind, now, log } = work;
-  const bout = nextBout(memory.fight, bundle, now());
-  work.report(key, isContended(bout.fight) ? 'contended' : 'stale');
-  if (bout.kind === 'wait') {
-    work.remember({ fight: bout.fight });
-    if (bout.begins) {
-      const message = 'somebody keeps on removing the CA bundle: it is put back more and more slowly';
-      work.tell('Warning', 'CABundleContended', message);
+  const { key, object, memory, kind, now, log } = task;
+  const attempt = nextAttempt(memory.reverts, bundle, now());
+  task.report(key, isContended(attempt.history) ? 'contended' : 'stale');
+  if (attempt.kind === 'wait') {
+    task.remember({ reverts: attempt.history });
+    if (attempt.begins) {
+      const message =
+        'another client keeps removing the CA bundle: Gatehouse restores it with increasing delays';
+      task.recordEvent('Warning', 'CABundleContended', message);
       log.warn({ kind: kind.kind, key }, 'the CA bundle of an object is contended');
     }
-    return { kind: 'requeue', at: bout.until };
+    return { kind: 'requeue', at: attempt.until };
   }
-  await work.inject(object, kind.configuration(slots, bundle), signal);
-  work.remember({ fight: bout.fight, announced: bundle, refused: undefined });
+  await refusable(CLUSTER_ROLE, () => write(task, kind.configuration(slots, bundle), signal));
+  task.remember({ reverts: attempt.history, announced: bundle, refused: undefined });
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
-  // What is put back after somebody took it is no news.
-  if (memory.announced !== bundle) work.tell('Normal', 'Injected', injectedMessage(object, stale));
-  if (!isContended(bout.fight)) work.report(key, stateOf(problem));
+  // Restoring a removed bundle records no new Event.
+  if (memory.announced !== bundle) task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
+  if (!isContended(attempt.history)) task.report(key, stateOf(problem));
   return AWAIT_CHANGE;
 }
 
-function current(problem: string | undefined, work: Work): ReconcileResult {
-  const { key, memory, now, report, remember } = work;
-  const { fight } = memory;
-  if (isContended(fight)) {
-    const at = peaceAt(fight);
+/**
+ * Writes only the fields of `configuration`, and only to the version that was read: otherwise a webhook that was removed in the
+ * meantime would come back with nothing but a name and a bundle.
+ */
+async function write(
+  { client, kind, resource, object }: Task,
+  configuration: object,
+  signal: AbortSignal,
+): Promise<void> {
+  const options = { fieldManager: INJECTION_MANAGER, signal };
+  const { metadata = {} } = object;
+  if (kind.kind === 'APIService') {
+    // Old releases cannot apply APIServices. A merge patch of one field has the same effect.
+    const patch = { metadata: pick(metadata, 'resourceVersion'), ...configuration };
+    await client.patchMerge(resource, refOf(object), patch, options);
+  } else {
+    const identity = pick(metadata, 'name', 'namespace', 'resourceVersion');
+    await client.apply(resource, { metadata: identity, ...configuration }, { ...options, force: true });
+  }
+}
+
+const refOf = ({ metadata }: InjectionTarget): NamedRef => ({
+  namespace: metadata?.namespace,
+  name: metadata?.name ?? '',
+});
+
+function current(problem: string | undefined, task: Task): ReconcileResult {
+  const { key, memory, now, report, remember } = task;
+  const { reverts } = memory;
+  if (isContended(reverts)) {
+    const at = settledAt(reverts);
     if (now() < at) {
       report(key, 'contended');
       return { kind: 'requeue', at };
     }
-    remember({ fight: undefined });
+    remember({ reverts: undefined });
   }
   report(key, stateOf(problem));
   return AWAIT_CHANGE;
 }
 
+/** Patches managedFields, for the version that was read. */
 async function handBack(
   { keep, released }: Extract<InjectionPlan, { kind: 'hand-back' }>,
-  work: Work,
+  task: Task,
   signal: AbortSignal,
 ): Promise<void> {
-  const { kind, object, log, key } = work;
-  await work.handBack(object, handBackOperations(kind, object, keep), signal);
+  const { client, kind, resource, object, log, key } = task;
+  const operations = guardedJsonPatch(object, handBackOperations(kind, object, keep));
+  await refusable(CLUSTER_ROLE, () =>
+    client.patchJson(resource, refOf(object), operations, { fieldManager: INJECTION_MANAGER, signal }),
+  );
   if (released.length === 0) return;
   log.info({ kind: kind.kind, key, slots: released }, 'released the CA bundle');
-  work.tell('Normal', 'Released', releasedMessage(released));
-  work.remember({ announced: undefined, problem: undefined });
+  task.recordEvent('Normal', 'Released', releasedMessage(released));
+  task.remember({ announced: undefined, problem: undefined });
 }
 
 const stateOf = (problem: string | undefined): TargetState => (problem === undefined ? 'current' : 'invalid');
 
-/** Once for each problem, not once for each look. */
-function complain(problem: string | undefined, { memory, tell, remember, log, kind, key }: Work): void {
+/** Records an Event once for each problem, not once for each reconcile. */
+function recordProblem(
+  problem: string | undefined,
+  { memory, recordEvent, remember, log, kind, key }: Task,
+): void {
   if (problem === memory.problem) return;
   remember({ problem });
   if (problem === undefined) return;
-  tell('Warning', 'InvalidInjection', problem);
+  recordEvent('Warning', 'InvalidInjection', problem);
   log.warn({ kind: kind.kind, key, problem }, 'cannot inject a CA bundle');
 }
 
-/** Of a CustomResourceDefinition we own nothing that would have to be handed back. */
-function announceRelease({ kind, record }: InjectorDeps, object: InjectionTarget): void {
+/** Gatehouse owns no fields of a CustomResourceDefinition, so its release is no hand-back. */
+function recordRelease({ kind, record }: InjectorContext, object: InjectionTarget): void {
   if (object.metadata?.deletionTimestamp !== undefined) return;
   const message = releasedMessage(object.slots.map(({ name }) => name));
   record({ regarding: regarding(kind, object), type: 'Normal', reason: 'Released', message });
 }
 
 const releasedMessage = (slots: readonly string[]): string =>
-  `the CA bundle is no longer kept up to date${of(slots)}; what stands there stays`;
+  `the CA bundle is no longer kept up to date${inParentheses(slots)}; its current value stays`;
 
 function injectedMessage({ request }: InjectionTarget, slots: readonly string[]): string {
   const source =
     request.kind === 'wanted' && request.source.kind === 'object'
       ? sourceName(request.source.ref)
       : 'the authority of Gatehouse';
-  return `the CA bundle of ${source} was injected${of(slots)}`;
+  return `the CA bundle of ${source} was injected${inParentheses(slots)}`;
 }
 
-const of = (slots: readonly string[]): string => (slots.length === 0 ? '' : ` (${slots.join(', ')})`);
+const inParentheses = (slots: readonly string[]): string =>
+  slots.length === 0 ? '' : ` (${slots.join(', ')})`;
 
 const API_VERSIONS = {
   MutatingWebhookConfiguration: 'admissionregistration.k8s.io/v1',

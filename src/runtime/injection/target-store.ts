@@ -1,46 +1,49 @@
-/** The objects of one kind that may carry a CA bundle, as a leader sees them. */
-import { objectKey } from '../../json/kube-object.ts';
+/** The objects of one kind that may carry a CA bundle, and those of them that do not trust a root yet. */
+import { keyOf, objectKey } from '../../json/kube-object.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { Resource } from '../../kube/object.ts';
-import { toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
+import { type Resource } from '../../kube/object.ts';
+import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
+import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
+import { fingerprintsOf } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { watch } from '../watch.ts';
-import { createTargetReader } from './target-reader.ts';
 
 interface TargetStoreOptions {
   readonly kind: TargetKind;
   readonly resource: Resource;
-  /** The object of this kind that Gatehouse writes as a whole: it matters, whether it asks or not. */
+  /** The object of this kind that Gatehouse writes as a whole. It always matters, whether it asks for a bundle or not. */
   readonly own: string;
-  /** These, which matter here, have changed: as they are now and as they were. */
+  /** Objects that matter have changed: their current and previous versions. */
   readonly onTarget: (key: string, targets: readonly InjectionTarget[]) => void;
-  /** There is more to know about those that have not changed. */
-  readonly onNews: () => void;
+  /** The content of an unchanged object has been read. */
+  readonly onContent: () => void;
 }
 
-interface TargetStore {
-  /** As it is now. */
+export interface TargetStore {
+  /** Live where only metadata is watched. */
   readonly read: (
     key: string,
     signal: AbortSignal,
   ) => InjectionTarget | undefined | Promise<InjectionTarget | undefined>;
-  /** Those that matter here, as last seen. */
+  /** The objects that matter, as the store has them. */
   readonly list: () => readonly InjectionTarget[];
-  /** Those that ask for a bundle, or hold fields of ours. */
+  /** The objects that ask for a bundle, or hold fields of Gatehouse. */
   readonly asking: () => readonly InjectionTarget[];
   readonly hasSynced: () => boolean;
 }
 
+type LeaderContext = Context & { readonly client: KubeClient };
+
 export function watchTargets(
-  context: Context & { readonly client: KubeClient },
-  { kind, resource, own, onTarget, onNews }: TargetStoreOptions,
+  context: LeaderContext,
+  { kind, resource, own, onTarget, onContent }: TargetStoreOptions,
   signal: AbortSignal,
 ): TargetStore {
-  // Of ConfigMaps only metadata is watched, and the few that matter here are read.
+  // ConfigMaps are many and large: only their metadata is watched, and the few that matter are read.
   const metadataOnly = kind.kind === 'ConfigMap';
-  const reader = createTargetReader(context, { kind, resource, onNews });
-  const concerns = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === own;
+  const reader = createContentReader(context, kind, resource, onContent);
+  const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === own;
   const { store, hasSynced, whenSynced } = watch<InjectionTarget>(
     context,
     {
@@ -49,32 +52,100 @@ export function watchTargets(
       transform: (raw) => toTarget(kind, raw, context.config.compat),
       onChange: (key, change) => {
         if (change.kind === 'deleted') reader.forget(key);
-        const concerned = versions(change).filter(concerns);
-        if (concerned.length > 0) onTarget(key, concerned);
+        const changed = versionsOf(change).filter(matters);
+        if (changed.length > 0) onTarget(key, changed);
       },
     },
     signal,
   );
-  whenSynced(signal).then(onNews, () => undefined);
+  whenSynced(signal).then(onContent, () => undefined);
 
   return {
     read: (key, waiting) => {
       const known = store.get(key);
-      return known === undefined || !metadataOnly || !concerns(known) ? known : reader.read(known, waiting);
+      return known === undefined || !metadataOnly || !matters(known) ? known : reader.read(known, waiting);
     },
-    list: () =>
-      store
-        .list()
-        .filter(concerns)
-        .map(metadataOnly ? reader.withContent : same),
+    list: () => {
+      const targets = store.list().filter(matters);
+      return metadataOnly ? targets.map(reader.withContent) : targets;
+    },
     asking: () => store.list().filter(asks),
     hasSynced,
   };
 }
 
-const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
-const keyOf = ({ metadata }: InjectionTarget): string => objectKey(metadata ?? {});
-const same = (target: InjectionTarget): InjectionTarget => target;
+interface ContentReader {
+  /** A live read; undefined when the object is gone. */
+  readonly read: (known: InjectionTarget, signal: AbortSignal) => Promise<InjectionTarget | undefined>;
+  /** The target with its content if this version has been read; otherwise as if it were empty. */
+  readonly withContent: (known: InjectionTarget) => InjectionTarget;
+  readonly forget: (key: string) => void;
+}
 
-const versions = (change: Change<InjectionTarget>): readonly InjectionTarget[] =>
+/** The content of targets of which only the metadata is watched. */
+function createContentReader(
+  { client, config }: LeaderContext,
+  kind: TargetKind,
+  resource: Resource,
+  /** A new version has been read. */
+  onContent: () => void,
+): ContentReader {
+  const last = new Map<string, InjectionTarget>();
+  const versionOf = (target: InjectionTarget | undefined) => target?.metadata?.resourceVersion;
+  return {
+    read: async ({ metadata = {} }, signal) => {
+      const key = objectKey(metadata);
+      const { namespace, name = '' } = metadata;
+      const live = await client.get(resource, { namespace, name }, { signal });
+      if (live === undefined) return undefined;
+      const target = toTarget(kind, live, config.compat);
+      const isNew = versionOf(target) !== versionOf(last.get(key));
+      last.set(key, target);
+      if (isNew) onContent();
+      return target;
+    },
+    withContent: (known) => {
+      const read = last.get(keyOf(known));
+      return read !== undefined && versionOf(read) === versionOf(known) ? read : known;
+    },
+    forget: (key) => void last.delete(key),
+  };
+}
+
+const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
+
+const versionsOf = (change: Change<InjectionTarget>): readonly InjectionTarget[] =>
   change.kind === 'changed' ? [change.object, change.previous] : [change.object];
+
+/** The objects of one kind. */
+export interface TargetView {
+  readonly kind: TargetKind;
+  readonly targets: () => readonly InjectionTarget[];
+  /** The object that Gatehouse writes as a whole. It asks for nothing and has to hold the bundle all the same. */
+  readonly isOwn: (key: string) => boolean;
+}
+
+/**
+ * The objects that ought to trust a root and do not yet. A rotation waits for them.
+ * @param root the SHA-256 fingerprint of its certificate
+ */
+export function targetsWithoutRoot(views: readonly TargetView[], root: string): readonly string[] {
+  return views.flatMap(({ kind, targets, isOwn }) =>
+    targets().flatMap((target) => {
+      const key = keyOf(target);
+      const slots = isOwn(key) ? target.slots.filter(isServed) : slotsOfAuthority(target);
+      const trusts = (slot: Slot) => fingerprintsOf(textIn(kind, slot))?.split(',').includes(root) === true;
+      return slots.every(trusts) ? [] : [`${kind.kind} ${key}`];
+    }),
+  );
+}
+
+/** While a developer's machine serves Gatehouse's own webhooks, they have a URL and the root of that machine. */
+const isServed = ({ reach }: Slot): boolean => reach === 'service';
+
+/** An object that is being deleted, or filled from another source, is no evidence about the roots of the authority. */
+function slotsOfAuthority(target: InjectionTarget): readonly Slot[] {
+  const { request, metadata } = target;
+  if (metadata?.deletionTimestamp !== undefined) return [];
+  return request.kind === 'wanted' && request.source.kind === 'authority' ? wantedSlots(target) : [];
+}

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 
 import { isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { bundleOfSource } from '../../../src/pki/injection/source.ts';
-import { sketchServingCert } from '../../../src/pki/serving-certs/facts.ts';
+import { summarizeServingCert } from '../../../src/pki/serving-certs/facts.ts';
 import { servingCertRequest } from '../../../src/pki/serving-certs/request.ts';
 import { bundle, isDiscreet, key, KEYS, NOW, server } from '../keys.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
@@ -33,9 +33,10 @@ export const servingSecret = fuzzTarget(
       else texts.set(name, text);
     }
     const data = Object.fromEntries([...texts].map(([name, text]) => [name, base64(text)]));
-    const sketch = sketchServingCert(data);
-    if (sketch?.kind === 'unusable') hold(isDiscreet(new Error(sketch.message)), () => 'it tells of the key');
-    if (edits.length === 0) hold(sketch?.kind === 'usable', () => 'it was usable');
+    const summary = summarizeServingCert(data);
+    if (summary?.kind === 'unusable')
+      hold(isDiscreet(new Error(summary.message)), () => 'it tells of the key');
+    if (edits.length === 0) hold(summary?.kind === 'usable', () => 'it was usable');
     const ref = { kind: 'Secret', namespace: 'a', name: 'b' } as const;
     const metadata = { annotations: { 'gatehouse.dev/allow-direct-injection': 'true' } };
     const state = bundleOfSource(ref, 'gatehouse.dev/allow-direct-injection', { metadata, data }, NOW);

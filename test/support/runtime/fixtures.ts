@@ -135,11 +135,18 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
     const merged = mergeInto(before as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
     return await objects<T>(kind).replace({ ...merged, metadata: { ...merged.metadata, resourceVersion } });
   };
-  const list = <T extends KubeObject>(kind: Resource, { namespace }: ListOptions = {}): KubeList<T> => ({
+  const list = <T extends KubeObject>(
+    kind: Resource,
+    { namespace, labelSelector }: ListOptions = {},
+  ): KubeList<T> => ({
     metadata: {},
     items: objects<T>(kind)
       .list()
-      .filter(({ metadata }) => namespace === undefined || metadata?.namespace === namespace),
+      .filter(
+        ({ metadata }) =>
+          (namespace === undefined || metadata?.namespace === namespace) &&
+          (labelSelector === undefined || hasLabel(metadata?.labels ?? {}, labelSelector)),
+      ),
   });
   const client: MemoryClient = {
     get: async (kind, ref) => await Promise.resolve(read(kind, ref)),
@@ -169,6 +176,12 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
     ...change,
   };
   return { client, objects };
+}
+
+/** @param selector `name=value` */
+function hasLabel(labels: Readonly<Record<string, string>>, selector: string): boolean {
+  const [name = '', value] = selector.split('=');
+  return labels[name] === value;
 }
 
 /** As it comes over the wire. */

@@ -6,11 +6,12 @@ import type { Authority } from '../../../src/pki/authority/authority.ts';
 import { caBundle, trusts, signingOf } from '../../../src/pki/authority/bundle.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/x509/keys.ts';
 import { toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
+import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../../src/kube/well-known.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { issueServingCert } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
-import { createObjects, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
+import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 export const HOST = 'db.prod.svc';
@@ -51,6 +52,15 @@ interface ModelOptions {
 
 export type Model = ReturnType<typeof createModel>;
 
+const servingSecretMetadata = {
+  namespace: 'prod',
+  name: 'db-tls',
+  annotations: {
+    'gatehouse.dev/serving-cert-service': 'db',
+    'gatehouse.dev/serving-cert-service-uid': 'uid-of-db',
+  },
+};
+
 /** mulberry32 */
 function createRandom(seed: number): () => number {
   let state = seed | 0;
@@ -71,8 +81,10 @@ function keyPairNow(): KeyPair {
 export function createModel({ seed, skewMs }: ModelOptions) {
   const random = createRandom(seed);
   const pick = (count: number) => Math.floor(random() * count);
-  const secrets = createObjects<Secret>();
-  const configMaps = createObjects<ConfigMap>();
+  const cluster = createCluster();
+  const secrets = cluster.objects<Secret>(SECRETS);
+  const configMaps = cluster.objects<ConfigMap>(CONFIG_MAPS);
+  cluster.objects(services).add({ metadata: { namespace: 'prod', name: 'db', uid: 'uid-of-db' } });
   const keyPair = keyPairNow();
   // Clocks that are ahead by ten minutes must not make certs of the true future.
   const start = Date.now() - 59 * MINUTE;
@@ -91,6 +103,9 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     const secret = secrets.read(SECRET_KEY);
     return secret === undefined ? undefined : parseAuthority(secret.data ?? {});
   };
+  /** The Secrets of the model, which stores its serving certs elsewhere. */
+  const servingSecrets = () =>
+    world.leaves.flatMap((leaf) => (leaf === undefined ? [] : [{ metadata: servingSecretMetadata }]));
   const clockOf = (leader: Leader) => () => new Date(world.now + leader.skewMs);
 
   const startProcess = (skew: number): Leader => {
@@ -114,24 +129,21 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       );
     };
     const reconcile = createAuthorityReconciler({
-      namespace: OWN_NAMESPACE,
-      importFrom: undefined,
-      lifetimeMs: 730 * 24 * 60 * MINUTE,
-      times: TIMES,
-      readSecret: (name) => Promise.resolve(secrets.read(`${OWN_NAMESPACE}/${name}`)),
-      createSecret: secrets.create,
-      replaceSecret: secrets.replace,
-      readPublished: () => {
-        const map = configMaps.read(CONFIGMAP_KEY);
-        const published = map === undefined ? [] : [{ target: 'ConfigMap', bundle: map.data?.['ca.crt'] }];
-        return Promise.resolve(published);
+      client: {
+        ...cluster.client,
+        listAll: (kind) =>
+          kind.resource === SECRETS.resource
+            ? Promise.resolve({ metadata: {}, items: servingSecrets() as never })
+            : cluster.client.listAll(kind),
       },
-      countLeaves: () => Promise.resolve(world.leaves.filter((leaf) => leaf !== undefined).length),
+      config: {
+        namespace: OWN_NAMESPACE,
+        ca: { secret: undefined, lifetimeMs: 730 * 24 * 60 * MINUTE, ...TIMES },
+      },
       evidence: {
         targetsWithout: rootless,
-        leavesOf: (id) => world.leaves.filter((leaf) => leaf?.generation === id).length,
+        liveCertsOf: (id) => world.leaves.filter((leaf) => leaf?.generation === id).length,
       },
-      paused: () => Promise.resolve(undefined),
       generateKeyPair,
       randomSerial,
       onAuthority: (authority) => {
@@ -140,15 +152,13 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       report: () => undefined,
       onRestored: () => undefined,
       record: () => undefined,
-      now: clockOf(leader),
+      serverClock: { now: clockOf(leader), skewMs: () => 0 },
       log: silent,
     });
     const publish = createCaBundleReconciler({
       namespace: OWN_NAMESPACE,
       bundle: () => bundleOf(leader),
-      readConfigMap: (name) => Promise.resolve(configMaps.read(`${OWN_NAMESPACE}/${name}`)),
-      createConfigMap: configMaps.create,
-      replaceConfigMap: configMaps.replace,
+      client: cluster.client,
       now: clockOf(leader),
       log: silent,
     });

@@ -1,4 +1,5 @@
-/** For the tests of serving certs: a cluster of Services and Secrets in memory, and a reconciler that looks after it. */
+/** For the tests of serving certs: a cluster of Services and Secrets in memory, and its reconciler. */
+import type { NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Authority } from '../../../src/pki/authority/authority.ts';
 import { generateKeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
 import { toStoredSecret, type StoredSecret } from '../../../src/pki/serving-certs/facts.ts';
@@ -9,15 +10,23 @@ import {
   type RequestRules,
   type Service,
 } from '../../../src/pki/serving-certs/request.ts';
-import { createEvents, createObjects, NEVER, silent, type Objects } from './fixtures.ts';
-import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
-import { createLeaves, type Leaves } from '../../../src/runtime/certificates/serving-certs-leaves.ts';
+import { secrets as SECRETS } from '../../../src/kube/well-known.ts';
+import { createCertInventory, type CertInventory } from '../../../src/runtime/certificates/cert-inventory.ts';
 import {
   createServingCertsReconciler,
-  type ServingCertsDeps,
+  type ServingCertsContext,
 } from '../../../src/runtime/certificates/serving-certs.ts';
+import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
+import { ApiError, createEvents, createObjects, NEVER, silent, type Objects } from './fixtures.ts';
 
 export const NAMESPACE = 'prod';
+
+/** Values, and single functions of the client, the stores and the requests, that differ from those of the world. */
+export type Change = Partial<Omit<ServingCertsContext, 'client' | 'stores' | 'requests'>> & {
+  readonly client?: Partial<ServingCertsContext['client']>;
+  readonly stores?: Partial<ServingCertsContext['stores']>;
+  readonly requests?: Partial<ServingCertsContext['requests']>;
+};
 
 export interface ServingCertsWorld {
   authority: Authority | undefined;
@@ -26,15 +35,13 @@ export interface ServingCertsWorld {
   readonly services: Map<string, Service>;
   readonly secrets: Objects<Secret>;
   readonly events: ReturnType<typeof createEvents>;
-  readonly leaves: Leaves;
-  /** What was asked of the API server and of the key generator. */
+  readonly inventory: CertInventory;
+  /** Requests to the API server, and keys that were generated. */
   readonly calls: { keys: number; reads: number; deletes: number; annotated: number };
   readonly observed: string[];
-  /** Of Secrets that exist or existed. */
-  readonly secretNames: Set<string>;
-  /** With watches that are never late, unless `change` says otherwise. */
-  readonly reconciler: (change?: Partial<ServingCertsDeps>) => Reconcile;
-  readonly run: (service: string, change?: Partial<ServingCertsDeps>) => Promise<ReconcileResult>;
+  /** With stores that are never behind, unless `change` replaces their functions. */
+  readonly reconciler: (change?: Change) => Reconcile;
+  readonly run: (service: string, change?: Change) => Promise<ReconcileResult>;
   readonly secret: (name: string) => Secret | undefined;
   readonly add: (service: Service) => void;
 }
@@ -45,16 +52,55 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
   const events = createEvents();
   const calls = { keys: 0, reads: 0, deletes: 0, annotated: 0 };
   const observed: string[] = [];
-  const secretNames = new Set<string>();
   const keyOf = (name: string) => `${NAMESPACE}/${name}`;
+  const isServing = ({ metadata }: Secret) => metadata?.labels?.['gatehouse.dev/serving-cert'] === 'true';
   const stored = (key: string): StoredSecret | undefined => {
     const secret = secrets.read(key);
-    return secret?.metadata?.labels?.['gatehouse.dev/serving-cert'] === 'true'
-      ? toStoredSecret(secret)
-      : undefined;
+    return secret !== undefined && isServing(secret) ? toStoredSecret(secret) : undefined;
   };
-  const allStored = () => [...secretNames].flatMap((name) => stored(keyOf(name)) ?? []);
+  const allStored = () => secrets.list().filter(isServing).map(toStoredSecret);
   let steady: Reconcile | undefined;
+
+  const client = {
+    get: ({ resource }: Resource, { name }: NamedRef) => {
+      if (resource !== SECRETS.resource) return Promise.resolve(services.get(keyOf(name)) as never);
+      calls.reads++;
+      return Promise.resolve(secrets.read(keyOf(name)) as never);
+    },
+    create: (_resource: Resource, secret: Secret) => {
+      const exists = secrets.read(keyOf(secret.metadata?.name ?? '')) !== undefined;
+      if (exists) return Promise.reject(new ApiError(409, 'already exists', 'AlreadyExists')); // not counted as a write
+      return secrets.create(secret) as Promise<never>;
+    },
+    replace: (_resource: Resource, secret: Secret) => secrets.replace(secret) as Promise<never>,
+    delete: (_resource: Resource, { name }: NamedRef) => {
+      calls.deletes++;
+      secrets.remove(keyOf(name));
+      return Promise.resolve('deleted' as const);
+    },
+    patchMerge: (_resource: Resource, { name }: NamedRef, patch: object) => {
+      calls.annotated++;
+      const service = services.get(keyOf(name));
+      const { metadata } = patch as { metadata: { annotations: Record<string, string | null> } };
+      if (service !== undefined) world.add(annotated(service, metadata.annotations));
+      return Promise.resolve(service as never);
+    },
+  };
+  const stores = {
+    synced: () => true,
+    service: (key: string) => services.get(key),
+    claimants: (secretKey: string) =>
+      [...services.values()].filter(
+        (one) => keyOf(claimed(one, world.rules)?.secretName ?? '') === secretKey,
+      ),
+    secret: stored,
+    secrets: allStored,
+    secretsOf: (key: string) => allStored().filter((secret) => keyOf(markedService(secret) ?? '') === key),
+  };
+  const requests = {
+    request: (wanted: Service) => servingCertRequest(wanted, world.rules),
+    claimOf: (wanted: Service) => claimed(wanted, world.rules),
+  };
 
   const world: ServingCertsWorld = {
     authority,
@@ -65,14 +111,11 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     events,
     calls,
     observed,
-    secretNames,
-    leaves: createLeaves({
-      secrets: allStored,
-      secret: stored,
-      synced: () => true,
-      authority: () => world.authority,
-      now: () => world.now,
-    }),
+    inventory: createCertInventory(
+      stores,
+      () => world.authority,
+      () => world.now,
+    ),
     secret: (name) => secrets.read(keyOf(name)),
     add: (service) => void services.set(keyOf(service.metadata?.name ?? ''), service),
     run: (name, change) => {
@@ -81,50 +124,14 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     },
     reconciler: (change = {}) =>
       createServingCertsReconciler({
-        synced: () => true,
-        service: (key) => services.get(key),
-        readService: (_namespace, name) => Promise.resolve(services.get(keyOf(name))),
-        request: (wanted) => servingCertRequest(wanted, world.rules),
-        claimOf: (wanted) => claimed(wanted, world.rules),
-        claimants: (secretKey) =>
-          [...services.values()].filter(
-            (one) => keyOf(claimed(one, world.rules)?.secretName ?? '') === secretKey,
-          ),
-        isClaimed: (secretKey) =>
-          [...services.values()].some(
-            (one) => keyOf(claimed(one, world.rules)?.secretName ?? '') === secretKey,
-          ),
-        secretNameOf: (wanted) => claimed(wanted, world.rules)?.secretName,
-        storedSecret: stored,
-        storedSecretsOf: (key) => allStored().filter((secret) => keyOf(markedService(secret) ?? '') === key),
-        readSecret: (_namespace, name) => {
-          calls.reads++;
-          return Promise.resolve(secrets.read(keyOf(name)));
-        },
-        createSecret: async (secret) => {
-          secretNames.add(secret.metadata?.name ?? '');
-          if (secrets.read(keyOf(secret.metadata?.name ?? '')) !== undefined) return 'exists';
-          return await secrets.create(secret);
-        },
-        replaceSecret: secrets.replace,
-        deleteSecret: (secret) => {
-          calls.deletes++;
-          secrets.remove(keyOf(secret.metadata?.name ?? ''));
-          return Promise.resolve();
-        },
-        annotateService: (service, annotations) => {
-          calls.annotated++;
-          world.add(annotated(service, annotations));
-          return Promise.resolve();
-        },
         onRemoval: 'retain',
         get openshift() {
           return world.rules.openshift;
         },
         authority: () => world.authority,
-        leaves: world.leaves,
+        inventory: world.inventory,
         pacer: { take: () => true, forget: () => undefined },
-        clockProblem: () => undefined,
+        serverClock: { now: () => world.now, skewMs: () => 0 },
         generateKeyPair: (algorithm) => {
           calls.keys++;
           return generateKeyPair(algorithm);
@@ -132,9 +139,11 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
         randomSerial,
         record: events.record,
         observe: (result, reason) => void observed.push(`${result} ${reason}`),
-        now: () => world.now,
         log: silent,
         ...change,
+        client: { ...client, ...change.client },
+        stores: { ...stores, ...change.stores },
+        requests: { ...requests, ...change.requests },
       }),
   };
   return world;

@@ -55,23 +55,23 @@ export function servingCertsPart(
 }
 
 function rowOf(
-  { metadata = {}, sketch }: StoredSecret,
+  { metadata = {}, summary }: StoredSecret,
   roots: readonly KnownRoot[],
   now: Date,
 ): ServingCertRow {
   const { namespace = '', name = '', annotations = {} } = metadata;
   const identity = { namespace, name, service: annotations[SERVING_CERT_SERVICE] ?? '' };
-  if (sketch === undefined || sketch.kind === 'unusable')
+  if (summary === undefined || summary.kind === 'unusable')
     return {
       ...identity,
       state: 'Unusable',
       dnsNames: [],
-      message: sketch?.message ?? 'it has neither certificate nor key',
+      message: summary?.message ?? 'it has neither certificate nor key',
     };
-  const { notBefore, notAfter, dnsNames, leaf } = sketch;
+  const { notBefore, notAfter, dnsNames, leaf } = summary;
   const signer = signerAmong(roots, leaf);
   const reachesEnd = signer !== undefined && notAfter >= latestServingCertEnd(signer.certificate.validToDate);
-  const renewAt = reachesEnd ? undefined : renewalTime(sketch, annotations[SERVING_CERT_SERVICE_UID] ?? '');
+  const renewAt = reachesEnd ? undefined : renewalTime(summary, annotations[SERVING_CERT_SERVICE_UID] ?? '');
   return {
     ...identity,
     state:

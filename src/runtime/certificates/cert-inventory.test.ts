@@ -4,7 +4,7 @@ import type { Authority } from '../../pki/authority/authority.ts';
 import { after, DAY } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { toStoredSecret } from '../../pki/serving-certs/facts.ts';
-import { createLeaves } from './serving-certs-leaves.ts';
+import { createCertInventory } from './cert-inventory.ts';
 import { createWorld, serviceNamed } from '../../../test/support/runtime/serving-certs.ts';
 
 const start = new Date('2026-11-21T12:00:00Z');
@@ -20,7 +20,7 @@ const named = (name: string) =>
 
 test('T8: the certs of a generation are counted until the last one is replaced', async () => {
   const world = createWorld(first, start);
-  const counts = () => [first, second].map((one) => world.leaves.leavesOf(idOf(one)));
+  const counts = () => [first, second].map((one) => world.inventory.liveCertsOf(idOf(one)));
   for (const name of ['a', 'b', 'c']) {
     world.add(named(name));
     await world.run(name);
@@ -33,7 +33,7 @@ test('T8: the certs of a generation are counted until the last one is replaced',
   expect(counts()).toEqual([1, 2]);
   await world.run('c');
   expect(counts()).toEqual([0, 3]);
-  expect(world.leaves.all().map(({ generation }) => generation)).toEqual(Array(3).fill(idOf(second)));
+  expect(world.inventory.all().map(({ generation }) => generation)).toEqual(Array(3).fill(idOf(second)));
 });
 
 test('a cert that has ended keeps no generation alive', async () => {
@@ -41,23 +41,18 @@ test('a cert that has ended keeps no generation alive', async () => {
   world.add(named('a'));
   await world.run('a');
   world.now = after(start, 91 * DAY);
-  expect(world.leaves.leavesOf(idOf(first))).toBe(0);
+  expect(world.inventory.liveCertsOf(idOf(first))).toBe(0);
 });
 
 test.each([
   ['the store is filled', { synced: () => false }],
   ['there is an authority', { authority: () => undefined }],
 ])('before %s nothing is known, which is not the same as none', (_what, change) => {
-  const leaves = createLeaves({
-    secrets: () => [],
-    secret: () => undefined,
-    synced: () => true,
-    authority: () => first,
-    now: () => start,
-    ...change,
-  });
-  expect(leaves.leavesOf(idOf(first))).toBeUndefined();
-  expect(leaves.all()).toEqual([]);
+  const { synced, authority } = { synced: () => true, authority: () => first, ...change };
+  const stores = { secrets: () => [], secret: () => undefined, synced };
+  const inventory = createCertInventory(stores, authority, () => start);
+  expect(inventory.liveCertsOf(idOf(first))).toBeUndefined();
+  expect(inventory.all()).toEqual([]);
 });
 
 test('a cert of a generation that was not known yet is seen once it is', async () => {
@@ -65,22 +60,20 @@ test('a cert of a generation that was not known yet is seen once it is', async (
   world.add(named('a'));
   await world.run('a');
   world.authority = first;
-  expect(world.leaves.all()).toMatchObject([{ generation: undefined }]);
+  expect(world.inventory.all()).toMatchObject([{ generation: undefined }]);
   world.authority = second;
-  expect(world.leaves.all()).toMatchObject([{ generation: idOf(second) }]);
+  expect(world.inventory.all()).toMatchObject([{ generation: idOf(second) }]);
 });
 
-test('thousands of certs are looked at bit by bit, and not counted before all of them were', async () => {
+test('thousands of certs are checked in batches, and not counted before all are checked', async () => {
   const { chain, keyPair } = await serverOf(first, start);
   const data = { 'tls.crt': base64(chain), 'tls.key': base64(keyPair.privateKey) };
   const secrets = Array.from({ length: 1_200 }, () => toStoredSecret({ data }));
-  const leaves = createLeaves({
-    secrets: () => secrets,
-    secret: () => undefined,
-    synced: () => true,
-    authority: () => first,
-    now: () => start,
-  });
-  const counts = [1, 2, 3].map(() => leaves.leavesOf(idOf(first)));
+  const inventory = createCertInventory(
+    { secrets: () => secrets, secret: () => undefined, synced: () => true },
+    () => first,
+    () => start,
+  );
+  const counts = [1, 2, 3].map(() => inventory.liveCertsOf(idOf(first)));
   expect(counts).toEqual([undefined, undefined, 1_200]);
 });

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { createPacer } from './serving-certs-pacer.ts';
+import { createIssuePacer } from './issue-pacer.ts';
 
 /** A clock that moves from timer to timer. */
 function pacerAt({ perSecond = 20, burst = 50 } = {}) {
   let time = 0;
   const timers = new Set<{ readonly at: number; readonly run: () => void }>();
   const released: { readonly key: string; readonly at: number }[] = [];
-  const pacer = createPacer({
+  const pacer = createIssuePacer({
     perSecond,
     burst,
     monotonic: () => time,

@@ -4,7 +4,7 @@ import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';
-import { targetsWithoutRoot } from './injection-evidence.ts';
+import { targetsWithoutRoot } from './target-store.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 let bundle: string;

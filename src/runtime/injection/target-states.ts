@@ -1,17 +1,18 @@
-/** How the targets of the CA bundle stand: kept by the injectors, read by the metrics. */
+/** The states of the targets of the CA bundle. Injectors report them; metrics read them. */
 import type { TargetKindName } from '../../pki/injection/request.ts';
 
-export type TargetState = 'current' | 'stale' | 'contended' | 'invalid';
+const STATES = ['current', 'stale', 'contended', 'invalid'] as const;
+export type TargetState = (typeof STATES)[number];
 
-export interface InjectionLedger {
-  /** Undefined: the object is no target, or no longer. */
+export interface TargetStates {
+  /** Undefined: the object is not a target, or no longer. */
   readonly report: (kind: TargetKindName, key: string, state: TargetState | undefined) => void;
   readonly targets: () => readonly {
     readonly kind: TargetKindName;
     readonly state: TargetState;
     readonly count: number;
   }[];
-  /** For how long the target that has waited longest has not been current, in seconds; 0 when all are. */
+  /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
   readonly staleSeconds: () => number;
 }
 
@@ -21,13 +22,11 @@ interface Entry {
   readonly staleSince: number | undefined;
 }
 
-const STATES: readonly TargetState[] = ['current', 'stale', 'contended', 'invalid'];
-
-/** @param monotonic milliseconds that no change of the clock moves */
-export function createInjectionLedger(
+/** @param monotonic milliseconds, unaffected by changes of the clock */
+export function createTargetStates(
   kinds: readonly TargetKindName[],
   monotonic: () => number,
-): InjectionLedger {
+): TargetStates {
   const entries = new Map<string, Entry>();
   return {
     report: (kind, key, state) => {

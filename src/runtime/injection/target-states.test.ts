@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 
-import { createInjectionLedger } from './injection-ledger.ts';
+import { createTargetStates } from './target-states.ts';
 
-function ledger() {
+function states() {
   const clock = { ms: 1_000 };
-  return { clock, ...createInjectionLedger(['APIService', 'ConfigMap'], () => clock.ms) };
+  return { clock, ...createTargetStates(['APIService', 'ConfigMap'], () => clock.ms) };
 }
 
 test('every kind and state has a count, also that of none', () => {
-  const { report, targets } = ledger();
+  const { report, targets } = states();
   report('ConfigMap', 'prod/a', 'current');
   report('ConfigMap', 'prod/b', 'invalid');
   report('ConfigMap', 'prod/c', 'invalid');
@@ -20,7 +20,7 @@ test('every kind and state has a count, also that of none', () => {
 });
 
 test('an object that is no target any more is not counted', () => {
-  const { report, targets, staleSeconds } = ledger();
+  const { report, targets, staleSeconds } = states();
   report('APIService', 'v1.x', 'stale');
   report('APIService', 'v1.x', undefined);
   expect(targets().every(({ count }) => count === 0)).toBe(true);
@@ -28,7 +28,7 @@ test('an object that is no target any more is not counted', () => {
 });
 
 test('staleness counts from when the oldest of those that are not current stopped to be', () => {
-  const { clock, report, staleSeconds } = ledger();
+  const { clock, report, staleSeconds } = states();
   report('ConfigMap', 'prod/a', 'stale');
   clock.ms += 5_000;
   report('ConfigMap', 'prod/b', 'stale');

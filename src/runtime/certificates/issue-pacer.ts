@@ -1,13 +1,16 @@
 /**
- * When the authority changes, thousands of serving certs are due at once. They take turns: a burst, then so many a second, the one
- * that ends first going first. What is missing or damaged never waits here.
+ * A change of the authority makes thousands of serving certs due at once. The pacer admits a burst, then a fixed rate, and the cert
+ * that ends first goes first. Missing or damaged certs do not pass through it.
  */
-export interface Pacer {
-  /** Whether the key may go ahead, once. If not, `release` calls for it when it is its turn. `endsAt`: when its cert ends. */
+export interface IssuePacer {
+  /**
+   * Returns whether the key may go ahead, once. If not, `release` is called when its turn comes.
+   * @param endsAt when its cert ends
+   */
   readonly take: (key: string, endsAt: Date | undefined) => boolean;
-  /** Somebody changed the object of this key: should it have to wait, it goes before all others. */
+  /** A user edited the object of this key: if it has to wait, it goes before all others. */
   readonly hurry: (key: string) => void;
-  /** Nothing is due for the key any more. */
+  /** The key is no longer due. */
   readonly forget: (key: string) => void;
   readonly waiting: () => number;
   readonly stop: () => void;
@@ -18,13 +21,13 @@ export interface PacerOptions {
   readonly burst: number;
   /** Milliseconds since some start. */
   readonly monotonic: () => number;
-  /** Calls back after so many milliseconds; returns how to take that back. */
+  /** Calls back after so many milliseconds. Returns a function that cancels the call. */
   readonly after: (ms: number, run: () => void) => () => void;
   readonly release: (key: string) => void;
 }
 
-export function createPacer({ after, release, ...rate }: PacerOptions): Pacer {
-  /** With the time by which the first goes first, in milliseconds. */
+export function createIssuePacer({ after, release, ...rate }: PacerOptions): IssuePacer {
+  /** Each key with the end of its cert, in milliseconds. The earliest goes first. */
   const waiting = new Map<string, number>();
   const released = new Set<string>();
   const hurried = new Set<string>();
@@ -37,14 +40,14 @@ export function createPacer({ after, release, ...rate }: PacerOptions): Pacer {
     hurried.delete(key);
   };
 
-  const letGo = (): void => {
+  const releaseDue = (): void => {
     cancel = undefined;
     for (let key = nextOf(waiting); key !== undefined && bucket.take(); key = nextOf(waiting)) {
       waiting.delete(key);
       released.add(key);
       release(key);
     }
-    if (waiting.size > 0) cancel = after(bucket.waitMs(), letGo);
+    if (waiting.size > 0) cancel = after(bucket.waitMs(), releaseDue);
   };
 
   return {
@@ -54,7 +57,7 @@ export function createPacer({ after, release, ...rate }: PacerOptions): Pacer {
         return true;
       }
       waiting.set(key, hurried.has(key) ? 0 : (endsAt?.getTime() ?? 0));
-      cancel ??= after(bucket.waitMs(), letGo);
+      cancel ??= after(bucket.waitMs(), releaseDue);
       return false;
     },
     hurry: (key) => {
@@ -71,9 +74,9 @@ export function createPacer({ after, release, ...rate }: PacerOptions): Pacer {
 }
 
 interface TokenBucket {
-  /** Whether there was a token. */
+  /** Returns whether there was a token. */
   readonly take: () => boolean;
-  /** How long until there is one. */
+  /** Milliseconds until the next token. */
   readonly waitMs: () => number;
 }
 

@@ -1,9 +1,11 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import { firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
 import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
-import { createPresenter } from './presenter.ts';
+import { configMaps, mutatingWebhookConfigurations } from '../../kube/well-known.ts';
+import { createCluster, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
+import { createCertificateReloader } from './own-certificate.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');
 const DAYS_LATER = new Date('2026-03-05T00:00:00Z');
@@ -23,20 +25,29 @@ async function certificateOf(authority: Authority | undefined): Promise<ServingC
 const bundleOf = (authority: Authority | undefined) =>
   authority === undefined ? '' : caBundle(authority, NOW);
 
-/** `looks`: the bundles as each look finds them, the last for ever; undefined is a failure. */
-function scene(...looks: readonly (readonly string[] | undefined)[]) {
+/** @param reads the bundles that each read finds, the last one for ever; undefined: the read fails */
+function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
   const presented: string[] = [];
   let time = NOW;
   let slept = 0;
-  const presenter = createPresenter({
-    present: ({ chain, key }) => {
-      if (key === '') return Promise.reject(new Error('no such key'));
-      presented.push(chain);
-      return Promise.resolve();
+  const { client } = createCluster({
+    get: ({ resource }) => {
+      const found = reads[Math.min(slept, reads.length - 1)];
+      if (found === undefined) return Promise.reject(new Error('connection refused'));
+      const places = [configMaps, mutatingWebhookConfigurations].map((kind) => kind.resource);
+      const bundle = found[places.indexOf(resource)];
+      return Promise.resolve(bundle === undefined ? undefined : (published(resource, bundle) as never));
     },
-    readBundles: () => {
-      const found = looks[Math.min(slept, looks.length - 1)];
-      return found === undefined ? Promise.reject(new Error('connection refused')) : Promise.resolve(found);
+  });
+  const reloader = createCertificateReloader({
+    client,
+    namespace: OWN_NAMESPACE,
+    listener: {
+      present: ({ chain, key }) => {
+        if (key === '') return Promise.reject(new Error('no such key'));
+        presented.push(chain);
+        return Promise.resolve();
+      },
     },
     sleep: async () => {
       slept += 1;
@@ -49,20 +60,26 @@ function scene(...looks: readonly (readonly string[] | undefined)[]) {
   return {
     presented,
     slept: () => slept,
-    offer: (certificate: ServingCertificate) => presenter.offer(certificate, signal),
+    offer: (certificate: ServingCertificate) => reloader.offer(certificate, signal),
     passTime: () => (time = DAYS_LATER),
   };
 }
 
-test('the first certificate is presented whatever is published: nobody could be served without one', async () => {
-  const { presented, offer } = scene([bundleOf(current)]);
+function published(resource: string, bundle: string): unknown {
+  return resource === configMaps.resource
+    ? { data: { 'ca.crt': bundle } }
+    : { webhooks: [{ clientConfig: { caBundle: base64(bundle) } }] };
+}
+
+test('the first certificate is presented whatever is published, because without one no request is served', async () => {
+  const { presented, offer } = createReplica([bundleOf(current)]);
   const first = await certificateOf(old);
   await offer(first);
   expect(presented).toEqual([first.chain]);
 });
 
-test('C1: a restored certificate that nobody trusts any more is not presented while the one in use is trusted', async () => {
-  const { presented, offer } = scene(
+test('C1: a restored certificate that clients no longer trust is not presented while they trust the one in use', async () => {
+  const { presented, offer } = createReplica(
     [bundleOf(current)],
     [bundleOf(current)],
     [bundleOf(old), bundleOf(old)],
@@ -72,28 +89,28 @@ test('C1: a restored certificate that nobody trusts any more is not presented wh
   const offering = offer(restored);
   await new Promise((resolve) => setImmediate(resolve));
   expect(presented).toEqual([inUse.chain]);
-  await offering; // the bundles were restored as well, and nobody mended them
+  await offering; // the bundles were restored as well, and the leader did not repair them
   expect(presented).toEqual([inUse.chain, restored.chain]);
 });
 
-test('one that comes after it ends the wait', async () => {
-  const { presented, offer } = scene([bundleOf(current)]);
-  const [inUse, restored, mended] = [
+test('a later certificate ends the wait', async () => {
+  const { presented, offer } = createReplica([bundleOf(current)]);
+  const [inUse, restored, repaired] = [
     await certificateOf(current),
     await certificateOf(old),
     await certificateOf(current),
   ];
   await offer(inUse);
   const waiting = offer(restored);
-  await offer(mended);
+  await offer(repaired);
   await waiting;
-  expect(presented).toEqual([inUse.chain, mended.chain]);
+  expect(presented).toEqual([inUse.chain, repaired.chain]);
 });
 
 test('a renewed certificate and one of the next CA are presented at once', async () => {
   if (current === undefined) throw new Error('there is no authority');
   const next = await rotated(current, NOW);
-  const { presented, offer, slept } = scene([bundleOf(next)]);
+  const { presented, offer, slept } = createReplica([bundleOf(next)]);
   const certificates = [
     await certificateOf(current),
     await certificateOf(current),
@@ -104,23 +121,23 @@ test('a renewed certificate and one of the next CA are presented at once', async
   expect(slept()).toBe(0);
 });
 
-test('where nothing is published yet, the Secret counts', async () => {
-  const { presented, offer } = scene([]);
+test('when nothing is published yet, the certificate in the Secret is presented', async () => {
+  const { presented, offer } = createReplica([]);
   await offer(await certificateOf(current));
   await offer(await certificateOf(old));
   expect(presented).toHaveLength(2);
 });
 
-test('a certificate that has ended is worse than any other', async () => {
-  const { presented, offer, passTime } = scene([bundleOf(current)]);
+test('an expired certificate is replaced by any other', async () => {
+  const { presented, offer, passTime } = createReplica([bundleOf(current)]);
   await offer(await certificateOf(current));
   passTime();
   await offer(await certificateOf(old));
   expect(presented).toHaveLength(2);
 });
 
-test('while nobody can tell what is published, the one in use stays', async () => {
-  const { presented, offer, slept } = scene(undefined, undefined, undefined, [bundleOf(current)]);
+test('while the published bundles cannot be read, the certificate in use stays', async () => {
+  const { presented, offer, slept } = createReplica(undefined, undefined, undefined, [bundleOf(current)]);
   await offer(await certificateOf(current));
   await offer(await certificateOf(current));
   expect(presented).toHaveLength(2);
@@ -128,7 +145,7 @@ test('while nobody can tell what is published, the one in use stays', async () =
 });
 
 test('a key that does not fit changes nothing, and the next certificate is presented', async () => {
-  const { presented, offer } = scene([bundleOf(current)]);
+  const { presented, offer } = createReplica([bundleOf(current)]);
   const [first, broken, next] = [
     await certificateOf(current),
     { ...(await certificateOf(current)), key: '' },

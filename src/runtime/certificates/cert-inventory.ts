@@ -1,0 +1,118 @@
+/** All serving certs in the store: evidence for a rotation, and numbers for metrics. */
+import type { Authority } from '../../pki/authority/authority.ts';
+import {
+  signerOf,
+  type ServingCertFacts,
+  type ServingCertSummary,
+  type StoredSecret,
+  type UsableServingCert,
+} from '../../pki/serving-certs/facts.ts';
+import type { ServingCertStores } from './serving-cert-stores.ts';
+
+/** Why a serving cert is no longer renewed. */
+export type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';
+
+export interface StoredCert {
+  readonly notAfter: Date;
+  /** The id of the generation that signed it; undefined: none that is known. */
+  readonly generation: string | undefined;
+}
+
+export interface CertInventory {
+  /** What a stored Secret holds, judged by the current authority; undefined: nothing. */
+  readonly factsOf: (secret: StoredSecret, authority: Authority) => ServingCertFacts | undefined;
+  /** How many certs of this generation have not ended; undefined: not known yet. */
+  readonly liveCertsOf: (generation: string) => number | undefined;
+  /** All certs whose signer is known so far, ended or not. */
+  readonly all: () => readonly StoredCert[];
+  /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether that has changed. */
+  readonly stopped: (secretKey: string, reason: StoppedReason) => boolean;
+  /** It is renewed again, or gone. */
+  readonly renewed: (secretKey: string) => void;
+  /** How many Secrets hold a cert that is not renewed, by reason. */
+  readonly stoppedByReason: () => ReadonlyMap<StoppedReason, number>;
+}
+
+type Summary = Extract<ServingCertSummary, { kind: 'usable' }>;
+
+export function createCertInventory(
+  { secrets, secret, synced }: Pick<ServingCertStores, 'secrets' | 'secret' | 'synced'>,
+  authority: () => Authority | undefined,
+  now: () => Date,
+): CertInventory {
+  const signers = createSigners();
+  const stopped = new Map<string, StoppedReason>();
+
+  /** Stops when the budget is used up; the next call gets further. Reconciles look up signers too. */
+  const readCerts = (): { readonly certs: readonly StoredCert[]; readonly complete: boolean } => {
+    const current = authority();
+    if (current === undefined || !synced()) return { certs: [], complete: false };
+    const certs: StoredCert[] = [];
+    let budget = SIGNATURES_AT_ONCE;
+    for (const { summary } of secrets()) {
+      if (summary?.kind !== 'usable') continue;
+      if (!signers.knows(summary, current) && budget-- <= 0) continue;
+      certs.push({ notAfter: summary.notAfter, generation: signers.of(summary, current) });
+    }
+    return { certs, complete: budget >= 0 };
+  };
+
+  return {
+    factsOf: ({ summary }, current) => {
+      if (summary?.kind !== 'usable') return summary;
+      return { ...summary, signedBy: signers.of(summary, current) } satisfies UsableServingCert;
+    },
+    liveCertsOf: (generation) => {
+      const { certs, complete } = readCerts();
+      const today = now();
+      return complete
+        ? certs.filter((cert) => cert.generation === generation && cert.notAfter > today).length
+        : undefined;
+    },
+    all: () => readCerts().certs,
+    stopped: (key, reason) => {
+      const changed = stopped.get(key) !== reason;
+      stopped.set(key, reason);
+      return changed;
+    },
+    renewed: (key) => {
+      stopped.delete(key);
+    },
+    stoppedByReason: () => {
+      const counts = new Map<StoppedReason, number>();
+      for (const [key, reason] of stopped) {
+        if (secret(key) === undefined) stopped.delete(key);
+        else counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      }
+      return counts;
+    },
+  };
+}
+
+/** One check blocks the event loop for a fifth of a millisecond. */
+const SIGNATURES_AT_ONCE = 500;
+
+interface Signers {
+  readonly of: (summary: Summary, authority: Authority) => string | undefined;
+  readonly knows: (summary: Summary, authority: Authority) => boolean;
+}
+
+/** Memoises the signers: every scrape of the metrics needs thousands of them. */
+function createSigners(): Signers {
+  const known = new WeakMap<Summary, { readonly authority: Authority; readonly id: string | undefined }>();
+  // A known signer never changes. An unknown signer may be a generation of a later authority.
+  const lookUp = (summary: Summary, authority: Authority) => {
+    const before = known.get(summary);
+    return before !== undefined && (before.id !== undefined || before.authority === authority)
+      ? before
+      : undefined;
+  };
+  return {
+    knows: (summary, authority) => lookUp(summary, authority) !== undefined,
+    of: (summary, authority) => {
+      const found = lookUp(summary, authority) ?? { authority, id: signerOf(summary.leaf, authority) };
+      known.set(summary, found);
+      return found.id;
+    },
+  };
+}

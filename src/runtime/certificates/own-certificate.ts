@@ -1,0 +1,128 @@
+/** Every replica: loads Gatehouse's own serving certificate from its Secret into the listener. No volume, so no delay. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { KubeClient } from '../../kube/client.ts';
+import { secrets } from '../../kube/well-known.ts';
+import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
+import type { Listener } from '../../server/listener/listener.ts';
+import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
+import type { Context } from '../context.ts';
+import { watch } from '../watch.ts';
+import { readPublishedBundles } from './ca-bundle.ts';
+
+export function followServingSecret(
+  context: Context,
+  listener: Pick<Listener, 'present'>,
+  signal: AbortSignal,
+): void {
+  const { config, client, serverClock, metrics, log } = context;
+  const reloader = createCertificateReloader({
+    client,
+    namespace: config.namespace,
+    listener: {
+      present: async (certificate) => {
+        metrics.certificateRead();
+        try {
+          await listener.present(certificate);
+        } catch (error) {
+          metrics.certificateReadFailed();
+          throw error;
+        }
+      },
+    },
+    sleep: (ms, waiting) => sleep(ms, undefined, { signal: waiting }),
+    now: serverClock.now,
+    log: log.child({ secret: SERVING_SECRET }),
+  });
+  const watched = watch<Secret>(
+    context,
+    {
+      resource: secrets,
+      namespace: config.namespace,
+      fieldSelector: `metadata.name=${SERVING_SECRET}`,
+      onChange: (key) => {
+        const certificate = certificateIn(watched.store.get(key));
+        // Without a certificate in the Secret the listener keeps its own until the leader has repaired the Secret.
+        if (certificate !== undefined) void reloader.offer(certificate, signal);
+      },
+    },
+    signal,
+  );
+}
+
+function certificateIn(secret: Secret | undefined): ServingCertificate | undefined {
+  const [chain, key] = [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY].map((name) => {
+    const base64 = secret?.data?.[name] ?? '';
+    return base64 === '' ? undefined : Buffer.from(base64, 'base64').toString('utf8');
+  });
+  return chain === undefined || key === undefined ? undefined : { chain, key };
+}
+
+export interface ReloaderOptions {
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly namespace: string;
+  readonly listener: Pick<Listener, 'present'>;
+  /** @throws when the signal aborts */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly now: () => Date;
+  readonly log: Record<'warn' | 'error', (fields: object, message: string) => void>;
+}
+
+export interface CertificateReloader {
+  /** Takes the certificate in the Secret. Resolves when it is presented, refused or replaced by another offer. Never rejects. */
+  readonly offer: (certificate: ServingCertificate, signal: AbortSignal) => Promise<void>;
+}
+
+/** The leader publishes bundles quickly, and repairs bundles that a restore has put back as quickly. */
+const RECHECK_MS = 500;
+
+/** Presents a new certificate once clients trust it at least as much as the one in use. */
+export function createCertificateReloader(options: ReloaderOptions): CertificateReloader {
+  const { client, namespace, listener, sleep: pause, now, log } = options;
+  let presented: ServingCertificate | undefined;
+  let offered: ServingCertificate | undefined;
+
+  /** A certificate that was restored from a backup may be signed by a CA that clients no longer trust. */
+  const isLessTrusted = async (certificate: ServingCertificate, signal: AbortSignal): Promise<boolean> => {
+    if (presented === undefined || presented.chain === certificate.chain) return false;
+    const current = presented.chain;
+    // The bundles by which clients judge this replica now, the API server above all.
+    const published = await readPublishedBundles(client, namespace, signal);
+    const bundles = published.flatMap(({ bundle }) => bundle ?? []);
+    const trustedBy = (chain: string) => bundles.filter((bundle) => isTrustedBy(chain, bundle, now())).length;
+    return trustedBy(certificate.chain) < trustedBy(current);
+  };
+
+  const waitForTrust = async (certificate: ServingCertificate, signal: AbortSignal): Promise<void> => {
+    for (let attempt = 0; offered === certificate; attempt++) {
+      try {
+        if (!(await isLessTrusted(certificate, signal))) return;
+        if (attempt === 0)
+          log.warn(
+            {},
+            'the certificate in use stays: fewer published CA bundles trust the one in the secret',
+          );
+      } catch (err) {
+        signal.throwIfAborted();
+        log.warn({ err }, 'could not read the published CA bundles');
+      }
+      await pause(RECHECK_MS, signal);
+    }
+  };
+
+  return {
+    offer: async (certificate, signal) => {
+      offered = certificate;
+      try {
+        await waitForTrust(certificate, signal);
+        if (offered !== certificate) return;
+        await listener.present(certificate);
+        presented = certificate;
+      } catch (err) {
+        if (!signal.aborted) log.error({ err }, 'could not present the serving certificate');
+      }
+    },
+  };
+}

@@ -1,0 +1,252 @@
+/** Makes one Secret what it should be. Decides on a live read, and writes at most once. */
+import { isDeepStrictEqual } from 'node:util';
+
+import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { ServerClock } from '../../kube/clock.ts';
+import { secrets, services } from '../../kube/well-known.ts';
+import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
+import { readServingCert } from '../../pki/serving-certs/facts.ts';
+import { issueServingCert } from '../../pki/serving-certs/issue.ts';
+import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/serving-certs/key-store.ts';
+import { outputData, type Output } from '../../pki/serving-certs/outputs.ts';
+import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { goesBefore, type Service } from '../../pki/serving-certs/request.ts';
+import {
+  markedService,
+  ownership,
+  withBundle,
+  withMarks,
+  withOutputs,
+  withServingCert,
+  writability,
+  writtenOutputs,
+  type Secret,
+} from '../../pki/serving-certs/secret.ts';
+import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
+import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
+import { skewProblem } from './clock-jumps.ts';
+import type { KeySource } from './rotation.ts';
+import type { Refusal } from './serving-cert-events.ts';
+import { extraMarks, planOf, secretKeyOf, type ServingCertTask } from './serving-cert-task.ts';
+import type { ServiceRequests } from './service-requests.ts';
+
+export interface RepairContext extends KeySource {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
+  readonly requests: Pick<ServiceRequests, 'claimOf'>;
+  readonly openshift: boolean;
+  /**
+   * While the clocks disagree, no usable cert is replaced: for all other machines the new cert could be expired, or not valid
+   * yet.
+   */
+  readonly serverClock: Pick<ServerClock, 'skewMs'>;
+}
+
+export type Repaired =
+  | { readonly kind: 'issued'; readonly reason: IssueReason; readonly secret: Secret }
+  /** Its marks, bundle or outputs have changed; the cert has not. */
+  | { readonly kind: 'updated'; readonly plan: ServingCertPlan; readonly secret: Secret }
+  | { readonly kind: 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** `missing`: why not all outputs are there. */
+export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };
+
+/**
+ * @param isAbsent the store has no such Secret. Then one is created without a read: the create fails if the Secret exists after
+ * all, and it saves a request when thousands of Services are created at once.
+ * @throws {WriteRefused}
+ */
+export async function repairSecret(
+  task: ServingCertTask,
+  isAbsent: boolean,
+  context: RepairContext,
+  signal: AbortSignal,
+): Promise<RepairResult> {
+  if (isAbsent) {
+    const made = await issue(undefined, 'Missing', task, context, signal);
+    if (made !== 'exists') return made;
+  }
+  const { identity, request } = task;
+  const ref = { namespace: identity.namespace, name: request.secretName };
+  const live = await context.client.get<Secret>(secrets, ref, { signal });
+  if (live === undefined) {
+    const made = await issue(undefined, 'Missing', task, context, signal);
+    if (made !== 'exists') return made;
+    throw new Error(`another client has just created secret ${secretKeyOf(task)}`);
+  }
+  const standing = await standingOf(live, task, context, signal);
+  switch (standing) {
+    case 'ours':
+      return await improve(live, task, context, signal);
+    case 'wrong-type':
+    case 'immutable':
+      if (request.replaceSecret && markedService(live) === identity.name) {
+        await deleteSecret(context.client, live, signal);
+        return await repairSecret(task, true, context, signal);
+      }
+      return { kind: 'refused', refusal: { kind: standing } };
+    case 'foreign':
+      return { kind: 'refused', refusal: { kind: 'foreign' } };
+    case 'taken':
+      return { kind: 'refused', refusal: { kind: 'taken', by: markedService(live) ?? '' } };
+  }
+}
+
+/** Deletes the Secret only if its uid and resourceVersion are still those that were read. @throws {WriteRefused} */
+export async function deleteSecret(
+  client: Pick<KubeClient, 'delete'>,
+  { metadata = {} }: Secret,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name = '', uid, resourceVersion } = metadata;
+  await refusable('deploy/components/delete-secrets', () =>
+    client.delete(secrets, { namespace, name }, { signal, preconditions: { uid, resourceVersion } }),
+  );
+}
+
+/** Who owns the Secret. If it is marked for another Service, reads that Service. */
+async function standingOf(
+  live: Secret,
+  { identity, request, service }: ServingCertTask,
+  { client, requests, openshift }: RepairContext,
+  signal: AbortSignal,
+) {
+  const owner = ownership(live, identity, { openshift });
+  if (owner !== 'another-service') return owner;
+  const ref = { namespace: identity.namespace, name: markedService(live) ?? '' };
+  const holder = await client.get<Service>(services, ref, { signal });
+  const [theirs, ours] = [holder && requests.claimOf(holder), requests.claimOf(service)];
+  const holds = theirs?.secretName === request.secretName && (ours === undefined || goesBefore(theirs, ours));
+  return holds ? 'taken' : writability(live);
+}
+
+async function improve(
+  live: Secret,
+  task: ServingCertTask,
+  context: RepairContext,
+  signal: AbortSignal,
+): Promise<RepairResult> {
+  const facts = readServingCert(live.data, task.authority);
+  const plan = planOf(facts, task);
+  if (plan.kind === 'issue') {
+    const problem = facts?.kind === 'usable' ? skewProblem(context.serverClock.skewMs()) : undefined;
+    if (problem !== undefined) return { kind: 'refused', refusal: { kind: 'clock', message: problem } };
+    const issued = await issue(live, plan.reason, task, context, signal);
+    if (issued !== 'exists') return issued;
+    throw new Error(`secret ${secretKeyOf(task)} is not the one that was read`);
+  }
+  const refreshed = plan.kind === 'keep' ? live : withBundle(live, task.signing.bundle);
+  const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
+  const { secret, missing } = await complete(refreshed, live, notAfter, task, context, signal);
+  if (isDeepStrictEqual(secret, live)) return { kind: 'unchanged', plan, secret: live, missing };
+  const written = await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, secret, { signal }));
+  return { kind: 'updated', plan, secret: written, missing };
+}
+
+/** `exists`: the Secret to be created exists already. */
+async function issue(
+  existing: Secret | undefined,
+  reason: IssueReason,
+  task: ServingCertTask,
+  context: RepairContext,
+  signal: AbortSignal,
+): Promise<RepairResult | 'exists'> {
+  const { identity, request, authority, signing, now } = task;
+  const keyPair = await context.generateKeyPair(request.algorithm);
+  const { chain, notAfter } = issueServingCert({
+    authority,
+    dnsNames: request.dnsNames,
+    keyPair,
+    serial: context.randomSerial(),
+    now,
+    lifetimeMs: request.lifetimeMs,
+  });
+  const fresh = withServingCert(existing, {
+    service: identity,
+    secretName: request.secretName,
+    chain,
+    privateKey: keyPair.privateKey,
+    bundle: signing.bundle,
+  });
+  const { secret, missing } = await complete(fresh, undefined, notAfter, task, context, signal);
+  const { client } = context;
+  const written = await refusable(CLUSTER_ROLE, () =>
+    existing === undefined ? create(client, secret, signal) : client.replace(secrets, secret, { signal }),
+  );
+  if (written === 'exists') return written;
+  if (written === 'namespace-ends') return { kind: 'refused', refusal: { kind: 'namespace-ends' } };
+  return { kind: 'issued', reason, secret: written, missing };
+}
+
+/** `namespace-ends`: the API server creates nothing in this namespace any more. */
+async function create(
+  client: Pick<KubeClient, 'create'>,
+  secret: Secret,
+  signal: AbortSignal,
+): Promise<Secret | 'exists' | 'namespace-ends'> {
+  try {
+    return await client.create(secrets, secret, { signal });
+  } catch (error) {
+    if (isAlreadyExists(error)) return 'exists';
+    // 403 with this cause while the namespace is being deleted, 404 once it is gone.
+    const isEnding =
+      isNotFound(error) ||
+      (error instanceof ApiError && error.causes.some((cause) => cause.reason === 'NamespaceTerminating'));
+    if (isEnding) return 'namespace-ends';
+    throw error;
+  }
+}
+
+/**
+ * `secret` with its outputs and marks.
+ * @param before the Secret whose outputs still fit the cert, in case their password cannot be read now
+ */
+async function complete(
+  secret: Secret,
+  before: Secret | undefined,
+  notAfter: Date | undefined,
+  task: ServingCertTask,
+  { client }: Pick<RepairContext, 'client'>,
+  signal: AbortSignal,
+): Promise<{ readonly secret: Secret; readonly missing: Refusal | undefined }> {
+  const { identity, request, signing } = task;
+  const password = await readPassword(task, client, signal);
+  const possible = request.outputs.filter((output) => output !== 'pkcs12' || password !== undefined);
+  const files =
+    possible.length === 0
+      ? {} // the usual case: parses nothing
+      : await outputData(possible, {
+          chain: parseCertificatePem(textOf(secret, TLS_CERT_KEY)),
+          privateKey: parsePrivateKeyPem(textOf(secret, TLS_PRIVATE_KEY_KEY)),
+          bundle: signing.bundle,
+          password: password ?? '',
+        });
+  const keepsStores =
+    password === undefined && before !== undefined && writtenOutputs(before).includes('pkcs12');
+  const outputs: readonly Output[] = keepsStores ? request.outputs : possible;
+  return {
+    secret: withMarks(withOutputs(secret, outputs, files), identity, extraMarks(task, notAfter)),
+    missing:
+      password === undefined && request.keystorePassword !== undefined
+        ? { kind: 'no-password', ...request.keystorePassword }
+        : undefined,
+  };
+}
+
+/** Undefined: the Secret that should hold it does not. Read each time and never stored. */
+async function readPassword(
+  { identity, request }: ServingCertTask,
+  client: Pick<KubeClient, 'get'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { keystorePassword: source } = request;
+  if (source === undefined || !request.outputs.includes('pkcs12')) return DEFAULT_KEYSTORE_PASSWORD;
+  const ref = { namespace: identity.namespace, name: source.secretName };
+  const secret = await client.get<Secret>(secrets, ref, { signal });
+  const value = secret?.data?.[source.key];
+  return value === undefined || value === '' ? undefined : Buffer.from(value, 'base64').toString('utf8');
+}
+
+const textOf = ({ data }: Secret, key: string): string =>
+  Buffer.from(data?.[key] ?? '', 'base64').toString('utf8');

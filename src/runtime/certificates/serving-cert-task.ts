@@ -1,0 +1,139 @@
+/** One Service with a valid request, and the checks that compare its Secret with the request. */
+import { isDeepStrictEqual } from 'node:util';
+
+import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
+import { signingOf, type Signing } from '../../pki/authority/bundle.ts';
+import { rootOf } from '../../pki/authority/generation.ts';
+import type { ServingCertFacts } from '../../pki/serving-certs/facts.ts';
+import { openshiftSecretMarks } from '../../pki/serving-certs/openshift.ts';
+import { planServingCert, type IssueReason, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import type { AcceptedRequest, Service } from '../../pki/serving-certs/request.ts';
+import {
+  withMarks,
+  writtenOutputs,
+  type ExtraMarks,
+  type Secret,
+  type ServiceIdentity,
+} from '../../pki/serving-certs/secret.ts';
+
+export interface ServingCertTask {
+  /** Of the Service: `namespace/name`. */
+  readonly key: string;
+  readonly service: Service;
+  readonly identity: ServiceIdentity;
+  readonly request: AcceptedRequest;
+  readonly authority: Authority;
+  /** Of `authority`, at `now`. */
+  readonly signing: Signing;
+  readonly now: Date;
+}
+
+export const secretKeyOf = ({ identity, request }: Pick<ServingCertTask, 'identity' | 'request'>): string =>
+  `${identity.namespace}/${request.secretName}`;
+
+export function identityOf({ metadata }: Service): ServiceIdentity {
+  return { namespace: metadata?.namespace ?? '', name: metadata?.name ?? '', uid: metadata?.uid ?? '' };
+}
+
+export function planOf(
+  facts: ServingCertFacts | undefined,
+  { identity, request, signing, now }: ServingCertTask,
+): ServingCertPlan {
+  return planServingCert({
+    now,
+    serviceUid: identity.uid,
+    dnsNames: request.dnsNames,
+    algorithm: request.algorithm,
+    signing,
+    current: facts,
+  });
+}
+
+/**
+ * A change of the authority or of the clock makes all certs due at once, so these reasons are paced. Clients do not notice a delay
+ * of some minutes, because the previous chain and bundle still hold.
+ */
+const PACED: ReadonlySet<IssueReason> = new Set<IssueReason>(['SignerChanged', 'ChainChanged', 'RenewalDue']);
+
+export function isPaced(plan: ServingCertPlan, { request }: ServingCertTask): boolean {
+  if (request.own === true) return false; // the API server calls Gatehouse by it: it goes first
+  return plan.kind === 'refresh-bundle' || (plan.kind === 'issue' && PACED.has(plan.reason));
+}
+
+/** What the Secret has to carry besides Gatehouse's own marks, if it holds this cert. */
+export function extraMarks({ identity, request }: ServingCertTask, notAfter: Date | undefined): ExtraMarks {
+  const { labels, via } = request;
+  return via === 'openshift' && notAfter !== undefined
+    ? { labels, annotations: openshiftSecretMarks(identity, notAfter) }
+    : { labels };
+}
+
+/** Whether the Secret has the expected marks and outputs. Does not check the content of the outputs. */
+export function isMarked(secret: Secret, task: ServingCertTask, notAfter: Date): boolean {
+  return (
+    writtenOutputs(secret).join() === task.request.outputs.join() &&
+    isDeepStrictEqual(withMarks(secret, task.identity, extraMarks(task, notAfter)), secret)
+  );
+}
+
+/** Memoises the signing data, which thousands of Secrets share, until the authority changes or one of its certificates ends. */
+export function createSigningCache(): (authority: Authority, now: Date) => Signing {
+  let known: { readonly authority: Authority; readonly madeAt: Date; readonly signing: Signing } | undefined;
+  return (authority, now) => {
+    const holds = known?.authority === authority && now >= known.madeAt && now < known.signing.validUntil;
+    if (known === undefined || !holds) known = { authority, madeAt: now, signing: signingOf(authority, now) };
+    return known.signing;
+  };
+}
+
+/** The common name of the CA, for users of OpenShift. */
+export function signerName(authority: Authority): string {
+  const { subject } = rootOf(activeGeneration(authority));
+  return /^CN=(.*)$/m.exec(subject)?.[1] ?? subject;
+}
+
+/** No watch covers the password of a key store, so it is read again after so many milliseconds. */
+export const PASSWORD_RECHECK_MS = 10 * 60_000;
+
+/**
+ * Remembers which version of a Secret had the right outputs. The store holds neither key nor password, so it cannot tell. A checked
+ * version needs no second check, unless the password may have changed in the meantime.
+ */
+export interface CheckedOutputs {
+  readonly holds: (secret: Pick<Secret, 'metadata'>, task: ServingCertTask) => boolean;
+  readonly add: (secret: Pick<Secret, 'metadata'>, task: ServingCertTask) => void;
+  /** The Service (`namespace/name`) no longer asks for a cert. */
+  readonly forget: (key: string) => void;
+}
+
+export function createCheckedOutputs(): CheckedOutputs {
+  /** By Service: no two Secrets have the same version. */
+  const checked = new Map<
+    string,
+    { readonly version: string; readonly asked: string; readonly until: number }
+  >();
+  const askedBy = ({ request }: ServingCertTask): string =>
+    JSON.stringify([request.outputs, request.keystorePassword]);
+  return {
+    holds: ({ metadata }, task) => {
+      if (task.request.outputs.length === 0) return true;
+      const known = checked.get(task.key);
+      return (
+        known !== undefined &&
+        known.version === metadata?.resourceVersion &&
+        known.asked === askedBy(task) &&
+        task.now.getTime() < known.until
+      );
+    },
+    add: ({ metadata }, task) => {
+      const version = metadata?.resourceVersion;
+      if (task.request.outputs.length === 0 || version === undefined) return;
+      const fixed = task.request.keystorePassword === undefined;
+      const until = fixed ? Number.POSITIVE_INFINITY : task.now.getTime() + PASSWORD_RECHECK_MS;
+      checked.set(task.key, { version, asked: askedBy(task), until });
+    },
+    forget: (key) => {
+      checked.delete(key);
+    },
+  };
+}
