@@ -40,7 +40,6 @@ const owners = {
   ajv: ['admission', 'sandbox'],
   'ajv-formats': ['admission', 'sandbox'],
   re2js: ['cel'],
-  '@marcbachmann/cel-js': ['cel'],
   pbf: ['sandbox'],
   '@opentelemetry/api': ['tracing'],
   '@opentelemetry/core': ['tracing'],

@@ -4,6 +4,15 @@ export interface CelPosition {
   readonly column: number;
 }
 
+/** The place of the n-th UTF-16 unit. */
+export function positionOf(source: string, at: number): CelPosition {
+  const before = source.slice(0, at).split('\n');
+  return { line: before.length, column: Array.from(before.at(-1) ?? '').length + 1 };
+}
+
+export const syntaxError = (source: string, message: string, at: number): CelError =>
+  new CelError(`Syntax error: ${message}`, { position: positionOf(source, at) });
+
 /** An expression does not compile, or its evaluation failed. The message has no position and no copy of the source. */
 export class CelError extends Error {
   override name = 'CelError';

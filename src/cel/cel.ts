@@ -1,15 +1,14 @@
 import type { JsonObject } from '../json/json.ts';
 import type { CelBudget } from './cel-budget.ts';
-import { asCelError, CelError } from './cel-error.ts';
+import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './cel-value.ts';
 import { compileNode } from './compile-node.ts';
 import type { Compiled, Compiler, Variable } from './compiler.ts';
 import { execute, type Executable } from './execute.ts';
 import type { Step } from './frame.ts';
-import { parseExpression } from './parse.ts';
+import { parseExpression } from './syntax/parse.ts';
 import { objectType } from './schema-type.ts';
 import { createSolver } from './solver.ts';
-import { positionOf } from './source.ts';
 import { type CelType, listOf, type ObjectField, showType } from './type.ts';
 import { parseType } from './type-name.ts';
 import { valueTest } from './value-test.ts';

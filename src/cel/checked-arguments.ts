@@ -1,5 +1,5 @@
 import { CelError } from './cel-error.ts';
-import type { Call, Expression } from './expression.ts';
+import type { Call, Expression } from './syntax/expression.ts';
 import { charge, type Step } from './frame.ts';
 import { compilePattern } from './regular-expression.ts';
 import { parseDuration, parseTimestamp } from './time.ts';

@@ -1,6 +1,6 @@
 import { CelError } from './cel-error.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Entry, Expression, Item } from './expression.ts';
+import type { Entry, Expression, Item } from './syntax/expression.ts';
 import { charge, type Frame } from './frame.ts';
 import { mapKey } from './maps.ts';
 import { isSameType } from './solver.ts';

@@ -4,7 +4,7 @@ import { compileIndex, isIndex } from './compile-index.ts';
 import { compileConditional, compileLogical, isLogical } from './compile-logic.ts';
 import { qualifiedName } from './compile-select.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Call } from './expression.ts';
+import type { Call } from './syntax/expression.ts';
 import { charge, type Step } from './frame.ts';
 import { functions } from './functions.ts';
 

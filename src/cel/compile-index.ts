@@ -2,7 +2,7 @@ import { lookUp, read } from './access.ts';
 import { coercionTo } from './coercion.ts';
 import { undefinedField } from './compile-select.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Call, Expression } from './expression.ts';
+import type { Call, Expression } from './syntax/expression.ts';
 import { charge } from './frame.ts';
 import type { CelFunction } from './library/define.ts';
 import { resolveOverloads } from './overloads.ts';

@@ -1,7 +1,7 @@
 import { attempt } from './attempt.ts';
 import { noSuchOverload } from './cel-error.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Call } from './expression.ts';
+import type { Call } from './syntax/expression.ts';
 import type { CelFunction } from './library/define.ts';
 import type { Step } from './frame.ts';
 import { type Called, resolveOverloads } from './overloads.ts';

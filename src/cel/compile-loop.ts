@@ -1,6 +1,6 @@
 import { CelError, noSuchOverload } from './cel-error.ts';
 import { type Compiled, type Compiler, type Scope, type Variable, withVariables } from './compiler.ts';
-import type { Loop, OptionalMap } from './expression.ts';
+import type { Comprehension, OptionalMap } from './syntax/expression.ts';
 import { type Fold, withFold } from './folds.ts';
 import { charge, type Frame, type Step } from './frame.ts';
 import { mapGet, mapKeys } from './maps.ts';
@@ -18,7 +18,7 @@ import {
 } from './type.ts';
 import { isList, isMap, isOptional, NONE, optional, typeNameOf } from './values.ts';
 
-export function compileLoop(loop: Loop, scope: Scope, compiler: Compiler): Compiled {
+export function compileComprehension(loop: Comprehension, scope: Scope, compiler: Compiler): Compiled {
   const range = compiler.compile(loop.range, scope);
   const { key, item } = rangeTypes(range.type, loop, compiler);
   const two = loop.variables.length === 2;
@@ -58,7 +58,7 @@ const isOverMap = (type: CelType, { solver }: Compiler) =>
 /** Of a list the types of indexes and elements, of a map those of keys and values. */
 function rangeTypes(
   given: CelType,
-  { range }: Loop,
+  { range }: Comprehension,
   compiler: Compiler,
 ): { readonly key: CelType; readonly item: CelType } {
   const type = compiler.solver.resolve(given);
@@ -82,10 +82,10 @@ function rangeTypes(
   }
 }
 
-const IS_PREDICATE = new Set<Loop['macro']>(['all', 'exists', 'existsOne', 'filter']);
+const IS_PREDICATE = new Set<Comprehension['macro']>(['all', 'exists', 'existsOne', 'filter']);
 const LOGIC = { all: '_&&_', exists: '_||_' } as const;
 
-function checkPredicate(type: CelType, { macro, at }: Loop, { solver, fail }: Compiler): void {
+function checkPredicate(type: CelType, { macro, at }: Comprehension, { solver, fail }: Compiler): void {
   if (solver.assign([BOOL], [type])) return;
   const found = showType(solver.resolve(type));
   const logic = macro === 'all' || macro === 'exists' ? LOGIC[macro] : undefined;
@@ -97,15 +97,15 @@ function checkPredicate(type: CelType, { macro, at }: Loop, { solver, fail }: Co
   );
 }
 
-interface LoopTypes {
+interface ComprehensionTypes {
   readonly key: CelType;
   readonly item: CelType;
   readonly body: CelType;
 }
 
 function resultType(
-  { macro, at }: Loop,
-  { key, item, body }: LoopTypes,
+  { macro, at }: Comprehension,
+  { key, item, body }: ComprehensionTypes,
   { solver, fail }: Compiler,
 ): CelType {
   switch (macro) {

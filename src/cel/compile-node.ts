@@ -1,10 +1,10 @@
 import { CelError } from './cel-error.ts';
 import { compileList, compileMap } from './compile-aggregate.ts';
 import { compileCall } from './compile-call.ts';
-import { compileLoop, compileOptionalMap } from './compile-loop.ts';
+import { compileComprehension, compileOptionalMap } from './compile-loop.ts';
 import { compileSelect, compileTypeName } from './compile-select.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Expression, Identifier } from './expression.ts';
+import type { Expression, Identifier } from './syntax/expression.ts';
 import { charge } from './frame.ts';
 import { BOOL, BYTES, type CelType, DOUBLE, INT, NULL, STRING, UINT } from './type.ts';
 import { isUint } from './values.ts';
@@ -26,8 +26,8 @@ export function compileNode(expression: Expression, scope: Scope, compiler: Comp
       return compileList(expression.items, scope, compiler);
     case 'map':
       return compileMap(expression.entries, scope, compiler);
-    case 'loop':
-      return compileLoop(expression, scope, compiler);
+    case 'comprehension':
+      return compileComprehension(expression, scope, compiler);
     case 'optionalMap':
       return compileOptionalMap(expression, scope, compiler);
   }

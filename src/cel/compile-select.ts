@@ -1,7 +1,7 @@
 import { hasField, lookUp, read } from './access.ts';
 import { coercionTo } from './coercion.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Expression, Select } from './expression.ts';
+import type { Expression, Select } from './syntax/expression.ts';
 import { charge, type Step } from './frame.ts';
 import { nearest } from './nearest.ts';
 import { BOOL, type CelType, DYN, type ObjectType, optionalOf, parameter, showType, typeOf } from './type.ts';

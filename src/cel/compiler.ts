@@ -1,5 +1,5 @@
 import type { CelError } from './cel-error.ts';
-import type { Expression } from './expression.ts';
+import type { Expression } from './syntax/expression.ts';
 import type { Step } from './frame.ts';
 import type { Solver } from './solver.ts';
 import type { CelType } from './type.ts';

@@ -1,7 +1,7 @@
 import { attempt } from './attempt.ts';
 import { CelError, noSuchOverload } from './cel-error.ts';
 import { keyOrFail } from './compile-aggregate.ts';
-import type { Loop } from './expression.ts';
+import type { Comprehension } from './syntax/expression.ts';
 import { charge, type Frame, type Step } from './frame.ts';
 import { sortByKeys } from './library/lists.ts';
 import { mapGet, mapKeys } from './maps.ts';
@@ -125,7 +125,7 @@ export interface FoldParts {
 
 /** Calls back with the fold of the macro, whatever the type of its state. */
 export function withFold<Result>(
-  macro: Loop['macro'],
+  macro: Comprehension['macro'],
   { first, filter, body }: FoldParts,
   use: <State>(fold: Fold<State>) => Result,
 ): Result {

@@ -146,8 +146,8 @@ test.each([
   ['size(1, 2)', "found no matching overload for 'size' applied to '(int, int)'"],
   ['1.foo', "type 'int' does not support field selection"],
   ["'a'.foo", "type 'string' does not support field selection"],
-  ['1 +', 'Syntax error: Unexpected token: EOF'],
-  ['[?]', "Syntax error: unexpected '?'"],
+  ['1 +', 'Syntax error: unexpected end of expression'],
+  ['[?]', "Syntax error: unexpected ']'"],
   ['-"a"', "found no matching overload for '-_' applied to '(string)'"],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { object: { text: 'a', list: [1] } })).toBe(message);
@@ -252,7 +252,11 @@ test('whatever is written, and whatever it sees, comes out as a value or as a Ce
 });
 
 test('an expression too long or too deep is refused, not run', () => {
-  expect(failureOf(`${'('.repeat(500)}1${')'.repeat(500)}`)).toContain('Exceeded maxDepth');
-  expect(failureOf(Array.from({ length: 20_000 }, () => '1').join('+'))).toContain('Exceeded maxAstNodes');
+  expect(failureOf(`${'('.repeat(500)}1${')'.repeat(500)}`)).toBe(
+    'the expression nests more than 100 levels deep',
+  );
+  expect(failureOf(Array.from({ length: 20_000 }, () => '1').join('+'))).toBe(
+    'the expression has more than 10000 parts',
+  );
   expect(evaluate(Array.from({ length: 1000 }, () => 'true').join(' && '))).toBe(true);
 });

@@ -67,7 +67,7 @@ describe('the import arrows', () => {
     ['config', 'commander'],
     ['json', '../json/kube-object.ts'],
     ['cel', '../admission/review/review.ts'],
-    ['admission', '@marcbachmann/cel-js'],
+    ['admission', 're2js'],
     ['runtime', '../cli/serve.ts'],
     ['runtime', '../sandbox/sandbox.ts'],
     ['runtime', 'undici'],

@@ -9,7 +9,7 @@ export type Expression =
   | Call
   | { readonly kind: 'list'; readonly items: readonly Item[]; readonly at: number }
   | { readonly kind: 'map'; readonly entries: readonly Entry[]; readonly at: number }
-  | Loop
+  | Comprehension
   | OptionalMap;
 
 export interface Identifier {
@@ -47,8 +47,8 @@ export interface Entry extends Item {
 }
 
 /** A macro that walks over a list, or over the keys of a map. */
-export interface Loop {
-  readonly kind: 'loop';
+export interface Comprehension {
+  readonly kind: 'comprehension';
   readonly macro:
     'all' | 'exists' | 'existsOne' | 'map' | 'filter' | 'transformMap' | 'transformMapEntry' | 'sortBy';
   readonly range: Expression;

@@ -1,0 +1,292 @@
+import { CelError, positionOf, syntaxError } from '../cel-error.ts';
+import { shorten } from '../../json/printable.ts';
+import type { CelUint } from '../values.ts';
+import type { Entry, Expression, Identifier, Item } from './expression.ts';
+import { type Token, tokenAt } from './lexer.ts';
+import { expandMacro } from './macros.ts';
+
+/** Users write expressions: longer or deeper ones are refused before they are compiled, not when they run. */
+const MOST_NODES = 10_000;
+const MOST_LEVELS = 100;
+
+export interface Parsed {
+  readonly expression: Expression;
+  /** The names that it reads, variables of macros among them. */
+  readonly names: ReadonlySet<string>;
+}
+
+interface Parser {
+  readonly source: string;
+  /** The next token, not consumed yet. */
+  token: Token;
+  level: number;
+  nodes: number;
+  readonly identifiers: Set<Identifier>;
+}
+
+/**
+ * Parses an expression by the grammar of the CEL specification, as cel-go does: all comparisons have one precedence, `a ? b : c`
+ * takes a conditional as `b` only in parentheses. Not supported, as in the API server's own validation rules: messages such as
+ * `Type{field: 1}`. Nor are names with a leading dot.
+ *
+ * @throws CelError where the text is not an expression, or the expression is too long or too deep
+ * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
+ */
+export function parseExpression(source: string): Parsed {
+  const parser: Parser = { source, token: tokenAt(source, 0), level: 0, nodes: 0, identifiers: new Set() };
+  const expression = parseConditional(parser);
+  if (parser.token.kind !== 'end') throw unexpected(parser);
+  return { expression, names: new Set(Array.from(parser.identifiers, ({ name }) => name)) };
+}
+
+const fail = ({ source }: Parser, message: string, at: number) =>
+  new CelError(message, { position: positionOf(source, at) });
+
+function unexpected({ source, token }: Parser, expected?: string): CelError {
+  const wanted = expected === undefined ? '' : `, expected ${expected}`;
+  return syntaxError(source, `unexpected ${shownToken(source, token)}${wanted}`, token.at);
+}
+
+function shownToken(source: string, token: Token): string {
+  if (token.kind === 'end') return 'end of expression';
+  if (token.kind === 'literal' && typeof token.value !== 'boolean' && token.value !== null) return 'string';
+  return `'${shorten(source.slice(token.at, token.end), 64)}'`;
+}
+
+function advance(parser: Parser): void {
+  parser.token = tokenAt(parser.source, parser.token.end);
+}
+
+const isSymbol = ({ token }: Parser, text: string) => token.kind === 'symbol' && token.text === text;
+
+/** Consumes the symbol if it comes next. */
+function accept(parser: Parser, text: string): boolean {
+  if (!isSymbol(parser, text)) return false;
+  advance(parser);
+  return true;
+}
+
+function expectSymbol(parser: Parser, text: string): void {
+  if (!accept(parser, text)) throw unexpected(parser, `'${text}'`);
+}
+
+function expectName(parser: Parser): string {
+  const { token } = parser;
+  if (token.kind !== 'name') throw unexpected(parser, 'a name');
+  advance(parser);
+  return token.text;
+}
+
+/** Counts an expression. */
+function node<Kind extends Expression>(parser: Parser, expression: Kind): Kind {
+  parser.nodes += 1;
+  if (parser.nodes > MOST_NODES) {
+    throw fail(parser, `the expression has more than ${MOST_NODES} parts`, expression.at);
+  }
+  return expression;
+}
+
+function deepen(parser: Parser): void {
+  parser.level += 1;
+  if (parser.level > MOST_LEVELS) {
+    throw fail(parser, `the expression nests more than ${MOST_LEVELS} levels deep`, parser.token.at);
+  }
+}
+
+const call = (parser: Parser, name: string, parts: readonly Expression[], at: number): Expression =>
+  node(parser, { kind: 'call', name, target: undefined, arguments: parts, at });
+
+function parseConditional(parser: Parser): Expression {
+  deepen(parser);
+  const condition = parseBinary(parser, 1);
+  const { at } = parser.token;
+  const expression = accept(parser, '?')
+    ? call(parser, '_?_:_', [condition, ...parseBranches(parser)], at)
+    : condition;
+  parser.level -= 1;
+  return expression;
+}
+
+function parseBranches(parser: Parser): readonly [Expression, Expression] {
+  const whenTrue = parseBinary(parser, 1);
+  expectSymbol(parser, ':');
+  return [whenTrue, parseConditional(parser)];
+}
+
+/** The operators that stand between two operands, each after those that bind less. */
+const BINARY: ReadonlyMap<string, { readonly precedence: number; readonly name: string }> = new Map(
+  [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>=', 'in'], ['+', '-'], ['*', '/', '%']].flatMap(
+    (operators, index) =>
+      operators.map((operator) => [
+        operator,
+        { precedence: index + 1, name: operator === 'in' ? '@in' : `_${operator}_` },
+      ]),
+  ),
+);
+
+/** Operands joined by operators of at least this precedence. Operators of one precedence associate to the left. */
+function parseBinary(parser: Parser, least: number): Expression {
+  let left = parseUnary(parser);
+  for (;;) {
+    const { token } = parser;
+    const operator = token.kind === 'symbol' ? BINARY.get(token.text) : undefined;
+    if (operator === undefined || operator.precedence < least) return left;
+    advance(parser);
+    const right = parseBinary(parser, operator.precedence + 1);
+    left = call(parser, operator.name, [left, right], token.at);
+  }
+}
+
+/** `!` or `-` before an operand. Two of them cancel out, as in cel-go. */
+function parseUnary(parser: Parser): Expression {
+  const { at } = parser.token;
+  const operator = isSymbol(parser, '!') ? '!' : '-';
+  let count = 0;
+  while (accept(parser, operator)) count += 1;
+  if (count === 1 && operator === '-' && isSigned(parser.token)) return parseMember(parser, at);
+  const operand = parseMember(parser);
+  return count % 2 === 0 ? operand : call(parser, `${operator}_`, [operand], at);
+}
+
+const isSigned = (token: Token): boolean => token.kind === 'number' && typeof token.value !== 'object';
+
+/** An operand, and all that selects from it: `.field`, `.method(…)`, `[index]`. */
+function parseMember(parser: Parser, minusAt?: number): Expression {
+  let operand = parsePrimary(parser, minusAt);
+  const { level } = parser;
+  while (isSymbol(parser, '.') || isSymbol(parser, '[')) {
+    deepen(parser);
+    const { at } = parser.token;
+    operand = accept(parser, '.') ? parseSelection(parser, operand, at) : parseIndex(parser, operand, at);
+  }
+  parser.level = level;
+  return operand;
+}
+
+function parseSelection(parser: Parser, operand: Expression, at: number): Expression {
+  const optional = accept(parser, '?');
+  const field = expectName(parser);
+  if (!optional && isSymbol(parser, '(')) return parseCall(parser, field, operand);
+  return node(parser, { kind: 'select', operand, field, mode: optional ? 'optional' : 'read', at });
+}
+
+function parseIndex(parser: Parser, operand: Expression, at: number): Expression {
+  expectSymbol(parser, '[');
+  const name = accept(parser, '?') ? '_[?_]' : '_[_]';
+  const index = parseConditional(parser);
+  expectSymbol(parser, ']');
+  return call(parser, name, [operand, index], at);
+}
+
+/** The rest of a call, from its opening parenthesis on: messages point there. */
+function parseCall(parser: Parser, name: string, target: Expression | undefined): Expression {
+  const { at } = parser.token;
+  expectSymbol(parser, '(');
+  const parts: Expression[] = [];
+  if (!isSymbol(parser, ')')) {
+    do parts.push(parseConditional(parser));
+    while (accept(parser, ','));
+  }
+  expectSymbol(parser, ')');
+  const expression = expandMacro(
+    { kind: 'call', name, target, arguments: parts, at },
+    {
+      fail: (message, place) => fail(parser, message, place),
+      declare: (identifier) => parser.identifiers.delete(identifier),
+    },
+  );
+  return node(parser, expression);
+}
+
+/** Words that languages around CEL reserve. Fields may have these names, variables and functions may not. */
+const RESERVED = new Set(
+  'as break const continue else for function if import let loop package namespace return var void while'.split(
+    ' ',
+  ),
+);
+
+function parsePrimary(parser: Parser, minusAt: number | undefined): Expression {
+  const { token } = parser;
+  switch (token.kind) {
+    case 'literal':
+      advance(parser);
+      return node(parser, { kind: 'literal', value: token.value, at: token.at });
+    case 'number':
+      advance(parser);
+      return node(parser, numberLiteral(parser, token.value, minusAt, token.at));
+    case 'name':
+      if (RESERVED.has(token.text)) throw fail(parser, `reserved identifier: ${token.text}`, token.at);
+      advance(parser);
+      return isSymbol(parser, '(')
+        ? parseCall(parser, token.text, undefined)
+        : identifier(parser, token.text, token.at);
+    case 'symbol':
+      return parseGroup(parser, token.at);
+    case 'end':
+      throw unexpected(parser);
+  }
+}
+
+function identifier(parser: Parser, name: string, at: number): Identifier {
+  const expression = node(parser, { kind: 'identifier' as const, name, at });
+  parser.identifiers.add(expression);
+  return expression;
+}
+
+const MOST_INT = 2n ** 63n - 1n;
+const MOST_UINT = 2n ** 64n - 1n;
+
+/** Only with its minus is the least int within bounds. */
+function numberLiteral(
+  parser: Parser,
+  value: number | bigint | CelUint,
+  minusAt: number | undefined,
+  numberAt: number,
+): Expression {
+  const at = minusAt ?? numberAt;
+  const isNegative = minusAt !== undefined;
+  if (typeof value === 'object') {
+    if (value.value > MOST_UINT) throw fail(parser, 'invalid uint literal', at);
+    return { kind: 'literal', value, at };
+  }
+  if (typeof value === 'bigint' && value > (isNegative ? MOST_INT + 1n : MOST_INT)) {
+    throw fail(parser, 'invalid int literal', at);
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) throw fail(parser, 'invalid double literal', at);
+  return { kind: 'literal', value: isNegative ? -value : value, at };
+}
+
+/** What stands in brackets. */
+function parseGroup(parser: Parser, at: number): Expression {
+  if (accept(parser, '(')) {
+    const expression = parseConditional(parser);
+    expectSymbol(parser, ')');
+    return expression;
+  }
+  if (accept(parser, '[')) {
+    const items = parseItems(parser, ']', (): Item => {
+      const optional = accept(parser, '?');
+      return { optional, value: parseConditional(parser) };
+    });
+    return node(parser, { kind: 'list', items, at });
+  }
+  if (!accept(parser, '{')) throw unexpected(parser);
+  const entries = parseItems(parser, '}', (): Entry => {
+    const optional = accept(parser, '?');
+    const key = parseConditional(parser);
+    expectSymbol(parser, ':');
+    return { optional, key, value: parseConditional(parser) };
+  });
+  return node(parser, { kind: 'map', entries, at });
+}
+
+/** Items with commas between them, and perhaps one after the last. */
+function parseItems<T>(parser: Parser, close: string, parseItem: () => T): readonly T[] {
+  const items: T[] = [];
+  while (!accept(parser, close)) {
+    if (items.length > 0) expectSymbol(parser, ',');
+    if (items.length > 0 && accept(parser, close)) break;
+    items.push(parseItem());
+  }
+  return items;
+}
