@@ -1,18 +1,16 @@
 import type { JsonObject } from '../json/json.ts';
-import type { CelBudget } from './cel-budget.ts';
+import { type CelBudget, type Step, EXPRESSION_COST_LIMIT, type Frame } from './frame.ts';
 import { asCelError, CelError, positionOf } from './cel-error.ts';
-import { celValue } from './cel-value.ts';
-import { compileNode } from './compile-node.ts';
-import type { Compiled, Compiler, Variable } from './compiler.ts';
-import { execute, type Executable } from './execute.ts';
-import type { Step } from './frame.ts';
+import { celValue } from './values/maps.ts';
+import { compileNode } from './compile/compile-node.ts';
+import type { Compiled, Compiler, Variable } from './compile/compiler.ts';
 import { parseExpression } from './syntax/parse.ts';
-import { objectType } from './schema-type.ts';
-import { createSolver } from './solver.ts';
-import { type CelType, listOf, type ObjectField, showType } from './type.ts';
-import { parseType } from './type-name.ts';
-import { valueTest } from './value-test.ts';
-import { NONE, optional, typeNameOf } from './values.ts';
+import { objectType } from './types/schema-type.ts';
+import { createSolver } from './types/solver.ts';
+import { type CelType, listOf, type ObjectField, showType } from './types/type.ts';
+import { parseType } from './types/type-name.ts';
+import { valueTest } from './types/value-test.ts';
+import { NONE, optional, typeNameOf } from './values/values.ts';
 
 export { CelError } from './cel-error.ts';
 
@@ -164,3 +162,37 @@ function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }
 }
 
 const asIs = (value: unknown) => value;
+
+/** What is to run, and where it expects the values of its variables. */
+export interface Executable {
+  readonly step: Step;
+  readonly used: readonly (readonly [name: string, slot: number])[];
+  /** How many variables there are, those of macros among them. */
+  readonly size: number;
+}
+
+/**
+ * Runs it once.
+ *
+ * @param convert what makes CEL values of the given ones
+ * @throws CelError
+ */
+export function execute(
+  { step, used, size }: Executable,
+  values: Readonly<Record<string, unknown>>,
+  convert: (value: unknown) => unknown,
+  budget: CelBudget | undefined,
+): unknown {
+  const limit = Math.min(EXPRESSION_COST_LIMIT, budget?.remaining ?? Infinity);
+  const frame: Frame = { slots: new Array<unknown>(size), cost: 0, limit };
+  try {
+    for (const [name, slot] of used) {
+      frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
+    }
+    return step(frame);
+  } catch (error) {
+    throw asCelError(error);
+  } finally {
+    if (budget !== undefined) budget.remaining = Math.max(0, budget.remaining - frame.cost);
+  }
+}

@@ -1,14 +1,14 @@
 import { RE2JS } from 're2js';
 
-/** Far more than the policies and schemas of a cluster hold; patterns out of user data cannot grow it further. */
+/** More than the policies and schemas of a cluster have. Patterns in user data cannot grow the cache further. */
 const MOST_KEPT = 1000;
-/** Steps of all compiled patterns together: one with counted repetitions can have a thousand. */
+/** Of all compiled patterns together: one pattern with counted repetitions can have a thousand steps. */
 const MOST_STEPS = 100_000;
 const compiled = new Map<string, RE2JS>();
 let steps = 0;
 
 /**
- * Whether the pattern occurs in the text, by RE2 as the API server does: linear in the text, whatever the pattern.
+ * Whether the pattern occurs in the text. RE2, as in the API server: time is linear in the length of the text.
  *
  * @throws Error when the pattern is not RE2
  */

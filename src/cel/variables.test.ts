@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { celValue } from './cel-value.ts';
+import { celValue, lazyCelMap } from './values/maps.ts';
 import { CelError, compileCel } from './cel.ts';
 import { evaluate } from '../../test/support/cel/evaluate.ts';
-import { lazyCelMap } from './maps.ts';
 
 test('fields that an expression does not read are not converted', () => {
   const object = {

@@ -1,5 +1,5 @@
 /** Spoke → hub → spoke, with what each version cannot hold kept on the way. */
-import { createCelBudget, type CelBudget } from '../../cel/cel-budget.ts';
+import { createCelBudget, type CelBudget } from '../../cel/frame.ts';
 import { isJsonObject, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { runSteps, type CompiledStep } from './compile-steps.ts';

@@ -1,8 +1,7 @@
 /** The four things that a step does to an object. */
-import type { CelBudget } from '../../cel/cel-budget.ts';
+import type { CelBudget } from '../../cel/frame.ts';
 import { CelError, type CelProgram } from '../../cel/cel.ts';
-import { valueOfOptional } from '../../cel/cel-optional.ts';
-import { celToJson } from '../../cel/cel-to-json.ts';
+import { valueOfOptional, celToJson } from '../../cel/values/cel-to-json.ts';
 import { formatPath, type ConcretePath } from '../../json/field-path.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue } from '../../json/names.ts';

@@ -1,7 +1,7 @@
-import { durationOf, intOf, timestampOf, uintOf } from '../arithmetic.ts';
+import { durationOf, intOf, timestampOf, uintOf } from '../values/arithmetic.ts';
 import { CelError } from '../cel-error.ts';
 import { charge, type Frame, parsing, traversal } from '../frame.ts';
-import { mapSize } from '../maps.ts';
+import { mapSize } from '../values/maps.ts';
 import {
   conversionError,
   floorDivide,
@@ -9,13 +9,11 @@ import {
   parseTimestamp,
   showSeconds,
   showTimestamp,
-} from '../time.ts';
-import { type CelMap, typeNameOf, typeValue } from '../values.ts';
-import { showCidr } from './cidr.ts';
+} from '../values/time.ts';
+import { type CelMap, typeNameOf, typeValue } from '../values/values.ts';
+import { showCidr, showIp } from './network.ts';
 import { define, defineWithFrame } from './define.ts';
-import { showIp } from './ip.ts';
-import { showDouble } from './show-double.ts';
-import { textSize } from './text.ts';
+import { showDouble, textSize } from './text.ts';
 
 const SECOND = 1_000_000_000n;
 const once = (text: string) => traversal(text.length);

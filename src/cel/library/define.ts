@@ -1,7 +1,7 @@
 import { charge, type Frame } from '../frame.ts';
-import type { CelType } from '../type.ts';
-import { parseType, splitTopLevel } from '../type-name.ts';
-import { valueTest, type ValueTest } from '../value-test.ts';
+import type { CelType } from '../types/type.ts';
+import { parseType, splitTopLevel } from '../types/type-name.ts';
+import { valueTest, type ValueTest } from '../types/value-test.ts';
 import type {
   CelDuration,
   CelList,
@@ -10,7 +10,7 @@ import type {
   CelTimestamp,
   CelTypeValue,
   CelUint,
-} from '../values.ts';
+} from '../values/values.ts';
 import type { CelCidr, CelFormat, CelIp, CelQuantity, CelSemver, CelUrl } from './opaque-values.ts';
 
 /** One overload of a function of CEL. */

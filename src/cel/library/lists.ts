@@ -1,10 +1,9 @@
-import { add } from '../arithmetic.ts';
+import { add } from '../values/arithmetic.ts';
 import { CelError } from '../cel-error.ts';
-import { isEqual } from '../equality.ts';
+import { isEqual, compare, comparison } from '../values/comparison.ts';
 import { charge, type Frame } from '../frame.ts';
-import { mapKey } from '../maps.ts';
-import { compare, comparison } from '../order.ts';
-import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } from '../values.ts';
+import { mapKey } from '../values/maps.ts';
+import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } from '../values/values.ts';
 import { define, defineWithFrame, type CelFunction } from './define.ts';
 
 const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
@@ -151,4 +150,25 @@ export const lists: readonly CelFunction[] = [
   define('<list<T>>.reverse(): list<T>', (list) => list.toReversed(), length),
   defineWithFrame('<list<T>>.distinct(): list<T>', distinct),
   defineWithFrame('lists.range(int): list<int>', range),
+];
+
+function contains(frame: Frame, list: CelList, part: CelList): boolean {
+  return part.every((item) => includes(frame, list, item));
+}
+
+function includes(frame: Frame, list: CelList, item: unknown): boolean {
+  charge(frame, 1 + list.length);
+  return list.some((candidate) => isEqual(candidate, item, frame));
+}
+
+/** Lists taken for sets. Each pair of elements is charged, for each may be compared. */
+export const sets = [
+  defineWithFrame('sets.contains(list<T>, list<T>): bool', contains),
+  defineWithFrame(
+    'sets.equivalent(list<T>, list<T>): bool',
+    (frame, left, right) => contains(frame, left, right) && contains(frame, right, left),
+  ),
+  defineWithFrame('sets.intersects(list<T>, list<T>): bool', (frame, left, right) =>
+    left.some((item) => includes(frame, right, item)),
+  ),
 ];

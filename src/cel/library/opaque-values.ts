@@ -1,5 +1,4 @@
-import type { CEL_TYPE, CelOpaque } from '../values.ts';
-import type { Format } from './formats.ts';
+import type { CEL_TYPE, CelOpaque } from '../values/values.ts';
 import type { GoUrl } from './go-url.ts';
 
 /** A quantity of Kubernetes, exact: value × 10^scale. Scales go down to nano; what is finer was rounded up. */
@@ -43,6 +42,9 @@ export interface CelSemver extends CelOpaque {
   readonly numbers: readonly [major: bigint, minor: bigint, patch: bigint];
   readonly prerelease: readonly string[];
 }
+
+/** The problems of a text in Kubernetes' words. None when it has the format. */
+export type Format = (text: string) => readonly string[];
 
 /** One of Kubernetes' formats of texts, by its name. */
 export interface CelFormat extends CelOpaque {

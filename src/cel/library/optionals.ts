@@ -1,6 +1,15 @@
 import { CelError } from '../cel-error.ts';
-import { mapSize } from '../maps.ts';
-import { isDuration, isList, isMap, isOptional, isTimestamp, isUint, NONE, optional } from '../values.ts';
+import { mapSize } from '../values/maps.ts';
+import {
+  isDuration,
+  isList,
+  isMap,
+  isOptional,
+  isTimestamp,
+  isUint,
+  NONE,
+  optional,
+} from '../values/values.ts';
 import { define } from './define.ts';
 
 /** Whether it is what its type starts with: 0, an empty text, list or map, false, null. */

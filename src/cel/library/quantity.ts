@@ -1,16 +1,137 @@
 import { CelError } from '../cel-error.ts';
 import { parsing } from '../frame.ts';
 import { define } from './define.ts';
-import {
-  addQuantities,
-  approximate,
-  compareQuantities,
-  integerOf,
-  negateQuantity,
-  parseQuantity,
-  quantityOf,
-} from './quantity-value.ts';
-import { succeeds } from './succeeds.ts';
+import { succeeds } from './text.ts';
+import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
+import type { CelQuantity } from './opaque-values.ts';
+
+const NANO = -9;
+const MOST_INT64 = 2n ** 63n - 1n;
+const LEAST_INT64 = -(2n ** 63n);
+const isInt64 = (value: bigint) => value <= MOST_INT64 && value >= LEAST_INT64;
+/** The most digits of which the API server is sure that they fit into an int64. */
+const SURE_DIGITS = 18;
+/** Nobody has 10^300 of anything; a larger number would only keep us busy. */
+const MOST_EXPONENT = 300;
+const MOST_DIGITS = 300;
+
+const QUANTITY = /^([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
+const EXPONENT = /^[eE]([+-]?\d+)$/;
+
+const DECIMAL: ReadonlyMap<string, number> = new Map([
+  ['n', -9],
+  ['u', -6],
+  ['m', -3],
+  ['', 0],
+  ['k', 3],
+  ['M', 6],
+  ['G', 9],
+  ['T', 12],
+  ['P', 15],
+  ['E', 18],
+]);
+const BINARY: ReadonlyMap<string, number> = new Map([
+  ['Ki', 10],
+  ['Mi', 20],
+  ['Gi', 30],
+  ['Ti', 40],
+  ['Pi', 50],
+  ['Ei', 60],
+]);
+
+const tenTo = (exponent: number) => 10n ** BigInt(exponent);
+
+const make = (value: bigint, scale: number, small: boolean): CelQuantity => ({
+  [CEL_TYPE]: 'kubernetes.Quantity',
+  value,
+  scale,
+  small,
+  identity: value * tenTo(scale - NANO),
+});
+
+/** @throws CelError in the API server's words */
+export function parseQuantity(text: string): CelQuantity {
+  const [match, sign = '', whole = '', fraction = '', suffix = ''] = QUANTITY.exec(text) ?? [];
+  if (match === undefined || text === '') {
+    throw new CelError(
+      "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+    );
+  }
+  if (text.length > MOST_DIGITS) throw new CelError('unable to parse numeric part of quantity');
+  const digits = (whole.replace(/^0+/, '') || '0') + fraction;
+  const unsigned = BigInt(digits);
+  const value = sign === '-' ? -unsigned : unsigned;
+  const binary = BINARY.get(suffix);
+  if (binary !== undefined) return ofBinary(value, digits.length, fraction.length, binary);
+  const exponent = DECIMAL.get(suffix) ?? exponentOf(suffix);
+  return ofDecimal(value, digits.length, exponent - fraction.length);
+}
+
+function exponentOf(suffix: string): number {
+  const exponent = Number(EXPONENT.exec(suffix)?.[1] ?? Number.NaN);
+  if (Number.isNaN(exponent) || exponent > MOST_EXPONENT) {
+    throw new CelError("unable to parse quantity's suffix");
+  }
+  return Math.max(exponent, -MOST_EXPONENT);
+}
+
+function ofDecimal(value: bigint, digits: number, scale: number): CelQuantity {
+  if (scale < NANO) return make(roundUp(value, NANO - scale), NANO, false);
+  return make(value, scale, digits <= SURE_DIGITS);
+}
+
+function ofBinary(value: bigint, digits: number, decimals: number, exponent: number): CelQuantity {
+  const shifted = value << BigInt(exponent);
+  const sure = 15 - digits - Math.trunc((exponent * 3) / 10) - 1 >= 0;
+  if (decimals === 0 && sure && isInt64(shifted)) return make(shifted, 0, true);
+  if (decimals > -NANO) return make(capped(roundUp(shifted, decimals + NANO), NANO), NANO, false);
+  return make(capped(shifted, -decimals), -decimals, false);
+}
+
+/** Binary quantities stop at the greatest int64. */
+function capped(value: bigint, scale: number): bigint {
+  const most = MOST_INT64 * tenTo(-scale);
+  return value > most ? most : value < -most ? -most : value;
+}
+
+/** Without its last digits; away from zero, because who wants a little should get a little. */
+function roundUp(value: bigint, digits: number): bigint {
+  const unit = tenTo(digits);
+  const rest = value % unit;
+  return value / unit + (rest === 0n ? 0n : rest > 0n ? 1n : -1n);
+}
+
+export const quantityOf = (value: bigint): CelQuantity => make(value, 0, true);
+
+/** The value as an int64, where the API server has one. */
+export function integerOf({ value, scale, small }: CelQuantity): bigint | undefined {
+  if (!small || scale < 0) return undefined;
+  const integer = value * tenTo(scale);
+  return isInt64(integer) ? integer : undefined;
+}
+
+export function addQuantities(left: CelQuantity, right: CelQuantity): CelQuantity {
+  const small = left.small && right.small;
+  if (small && right.value === 0n) return left;
+  if (small && left.value === 0n) return right;
+  const scale = Math.min(left.scale, right.scale);
+  const [a, b] = [atScale(left, scale), atScale(right, scale)];
+  return make(a + b, scale, small && [a, b, a + b].every(isInt64));
+}
+
+export const negateQuantity = (quantity: CelQuantity): CelQuantity =>
+  make(-quantity.value, quantity.scale, quantity.small);
+
+export function compareQuantities(left: CelQuantity, right: CelQuantity): number {
+  const scale = Math.min(left.scale, right.scale);
+  const difference = atScale(left, scale) - atScale(right, scale);
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+}
+
+const atScale = ({ value, scale }: CelQuantity, wanted: number) => value * tenTo(scale - wanted);
+
+/** As near as a double comes. */
+export const approximate = ({ value, scale }: CelQuantity): number => Number(`${value}e${scale}`);
 
 /** Kubernetes' quantities, e.g. of memory and CPU. */
 export const quantity = [

@@ -1,7 +1,7 @@
 import { CelError } from '../cel-error.ts';
 import { charge, type Frame, matching } from '../frame.ts';
-import { compilePattern } from '../regular-expression.ts';
-import { defineWithFrame } from './define.ts';
+import { compilePattern, matches } from '../regular-expression.ts';
+import { define, defineWithFrame } from './define.ts';
 
 function compiled(pattern: string) {
   try {
@@ -27,12 +27,26 @@ function findAll(frame: Frame, text: string, pattern: string, limit = -1n): read
   return found;
 }
 
-/** Patterns are RE2, so that none takes longer than the text is long. */
-export const regex = [
+const finds = [
   defineWithFrame(
     '<string>.find(string): string',
     (frame, text, pattern) => findAll(frame, text, pattern, 1n)[0] ?? '',
   ),
   defineWithFrame('<string>.findAll(string): list<string>', findAll),
   defineWithFrame('<string>.findAll(string, int): list<string>', findAll),
+];
+
+function matchesOrFail(text: string, pattern: string): boolean {
+  try {
+    return matches(text, pattern);
+  } catch (cause) {
+    throw new CelError(cause instanceof Error ? cause.message : 'invalid regular expression', { cause });
+  }
+}
+
+/** Patterns are RE2: time is linear in the length of the text. `matches` finds the pattern anywhere in the text. */
+export const regex = [
+  ...finds,
+  define('matches(string, string): bool', matchesOrFail, matching),
+  define('<string>.matches(string): bool', matchesOrFail, matching),
 ];

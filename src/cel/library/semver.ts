@@ -1,8 +1,8 @@
 import { CelError } from '../cel-error.ts';
 import { parsing, traversal } from '../frame.ts';
-import { CEL_TYPE, type CelOpaque } from '../values.ts';
+import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
 import { define } from './define.ts';
-import { succeeds } from './succeeds.ts';
+import { succeeds } from './text.ts';
 import type { CelSemver } from './opaque-values.ts';
 
 const NUMBER = '(0|[1-9]\\d*)';

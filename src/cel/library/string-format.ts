@@ -1,8 +1,8 @@
 import { CelError } from '../cel-error.ts';
 import { charge, type Frame, traversal } from '../frame.ts';
-import { mapGet, mapKeys } from '../maps.ts';
-import { compareText } from '../order.ts';
-import { showSeconds, showTimestamp } from '../time.ts';
+import { mapGet, mapKeys } from '../values/maps.ts';
+import { compareText } from '../values/comparison.ts';
+import { showSeconds, showTimestamp } from '../values/time.ts';
 import {
   type CelList,
   isDuration,
@@ -12,10 +12,9 @@ import {
   isTypeValue,
   isUint,
   typeNameOf,
-} from '../values.ts';
+} from '../values/values.ts';
 import { defineWithFrame } from './define.ts';
-import { showDouble } from './show-double.ts';
-import { quoteText } from './text.ts';
+import { showDouble, quoteText } from './text.ts';
 
 const CLAUSE = /%(?:(%)|(?:\.(\d+))?(.?))/gsu;
 const DEFAULT_PRECISION = 6;

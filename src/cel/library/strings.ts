@@ -1,6 +1,6 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { charge, type Frame, traversal } from '../frame.ts';
-import type { CelList } from '../values.ts';
+import type { CelList } from '../values/values.ts';
 import { define, defineWithFrame } from './define.ts';
 import { codePoints, quoteText, textSize, trimSpace, unitsOf, widthAt } from './text.ts';
 
@@ -102,4 +102,13 @@ export const strings = [
   define('<list<string>>.join(): string', join, joinCost),
   define('<list<string>>.join(string): string', join, joinCost),
   define('strings.quote(string): string', quoteText, once),
+];
+
+/** For mutations: keys as parts of the path of a JSON patch. */
+export const jsonpatch = [
+  define(
+    'jsonpatch.escapeKey(string): string',
+    (key) => key.replaceAll('~', '~0').replaceAll('/', '~1'),
+    (key) => traversal(key.length),
+  ),
 ];

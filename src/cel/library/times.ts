@@ -1,5 +1,7 @@
-import { clockFace, type ClockFace } from '../time-zone.ts';
 import { type CelFunction, define } from './define.ts';
+import { CelError } from '../cel-error.ts';
+import { floorDivide } from '../values/time.ts';
+import type { CelTimestamp } from '../values/values.ts';
 
 const GETTERS: Readonly<Record<string, (face: ClockFace) => number>> = {
   getFullYear: ({ year }) => year,
@@ -44,3 +46,89 @@ export const times: readonly CelFunction[] = [
     define(`<duration>.${name}(): int`, ({ nanos }) => nanos / unit),
   ),
 ];
+
+/** What a clock and a calendar show. Months, days of the month and of the year count from 0, days of the week from Sunday. */
+export interface ClockFace {
+  readonly year: number;
+  readonly month: number;
+  readonly day: number;
+  readonly dayOfWeek: number;
+  readonly dayOfYear: number;
+  readonly hours: number;
+  readonly minutes: number;
+  readonly seconds: number;
+  readonly milliseconds: number;
+}
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+/**
+ * What clocks in the zone show.
+ *
+ * @param zone an offset such as `+02:00`, or a name such as `Europe/Berlin`
+ * @throws CelError when there is no such zone
+ */
+export function clockFace({ nanos }: CelTimestamp, zone: string): ClockFace {
+  const instant = Number(floorDivide(nanos, 1_000_000n));
+  const local = new Date(instant + offsetOf(zone, instant));
+  const newYear = new Date(0);
+  newYear.setUTCFullYear(local.getUTCFullYear(), 0, 1);
+  return {
+    year: local.getUTCFullYear(),
+    month: local.getUTCMonth(),
+    day: local.getUTCDate() - 1,
+    dayOfWeek: local.getUTCDay(),
+    dayOfYear: Math.floor((local.getTime() - newYear.getTime()) / DAY),
+    hours: local.getUTCHours(),
+    minutes: local.getUTCMinutes(),
+    seconds: local.getUTCSeconds(),
+    milliseconds: local.getUTCMilliseconds(),
+  };
+}
+
+const OFFSET = /^([+-]?)(\d{1,2}):(\d{1,2})$/;
+
+/** In milliseconds, east of Greenwich. */
+function offsetOf(zone: string, instant: number): number {
+  if (zone === 'UTC' || zone === '') return 0;
+  const [match, sign, hours, minutes] = OFFSET.exec(zone) ?? [];
+  if (match !== undefined) return (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -MINUTE : MINUTE);
+  const shown = Object.fromEntries(
+    formatOf(zone)
+      .formatToParts(instant)
+      .map(({ type, value }) => [type, value]),
+  );
+  const { year, month, day, hour, minute, second } = shown;
+  const local = new Date(0);
+  local.setUTCFullYear(Number(year) * (shown.era === 'BC' ? -1 : 1), Number(month) - 1, Number(day));
+  local.setUTCHours(Number(hour), Number(minute), Number(second));
+  return local.getTime() - Math.floor(instant / 1000) * 1000;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+/** As many as there are names of zones, about; made-up names do not get in. */
+const MOST_FORMATS = 600;
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  const known = formats.get(timeZone);
+  if (known !== undefined) return known;
+  try {
+    const format = new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      era: 'short',
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+    if (formats.size >= MOST_FORMATS) formats.clear();
+    formats.set(timeZone, format);
+    return format;
+  } catch (cause) {
+    throw new CelError(`unknown time zone ${timeZone}`, { cause });
+  }
+}

@@ -1,5 +1,5 @@
 import { syntaxError } from '../cel-error.ts';
-import { type CelUint, uint } from '../values.ts';
+import { type CelUint, uint } from '../values/values.ts';
 import { textLiteral } from './text-literal.ts';
 
 /** A word or a sign of an expression. `at` and `end` count UTF-16 units. */

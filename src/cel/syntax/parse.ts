@@ -1,6 +1,6 @@
 import { CelError, positionOf, syntaxError } from '../cel-error.ts';
 import { shorten } from '../../json/printable.ts';
-import type { CelUint } from '../values.ts';
+import type { CelUint } from '../values/values.ts';
 import type { Entry, Expression, Identifier, Item } from './expression.ts';
 import { type Token, tokenAt } from './lexer.ts';
 import { expandMacro } from './macros.ts';

@@ -7,7 +7,7 @@ import {
   compareQuantities,
   negateQuantity,
   parseQuantity,
-} from '../../../src/cel/library/quantity-value.ts';
+} from '../../../src/cel/library/quantity.ts';
 import type { CelQuantity } from '../../../src/cel/library/opaque-values.ts';
 import { parseDuration as parseApiDuration } from '../../../src/api/duration.ts';
 import { parseBytes } from '../../../src/config/byte-size.ts';

@@ -1,7 +1,7 @@
 /** CEL held against what else knows the answer: a kube-apiserver that was asked, integers without a limit, JSON itself. */
 import fc from 'fast-check';
 
-import { celToJson } from '../../../src/cel/cel-to-json.ts';
+import { celToJson } from '../../../src/cel/values/cel-to-json.ts';
 import { CelError, compileCel } from '../../../src/cel/cel.ts';
 import { isEqual, isJsonArray, isJsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';

@@ -1,8 +1,8 @@
 /** Expressions of users: what is none is refused with a place, and none runs for long. */
 import fc from 'fast-check';
 
-import { celToJson } from '../../../src/cel/cel-to-json.ts';
-import { createCelBudget, EXPRESSION_COST_LIMIT } from '../../../src/cel/cel-budget.ts';
+import { celToJson } from '../../../src/cel/values/cel-to-json.ts';
+import { createCelBudget, EXPRESSION_COST_LIMIT } from '../../../src/cel/frame.ts';
 import { CelError, compileCel } from '../../../src/cel/cel.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';

@@ -9,7 +9,7 @@ import { writes } from '../../review/request.ts';
 import { splitResource } from '../match/resource-pattern.ts';
 import { quote } from '../../../json/printable.ts';
 import { CelError } from '../../../cel/cel.ts';
-import { celToJson } from '../../../cel/cel-to-json.ts';
+import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
 import { MutationError } from '../mutations/mutations.ts';
 

@@ -1,7 +1,6 @@
 import type { CelProgram } from '../../../cel/cel.ts';
-import { createCelBudget } from '../../../cel/cel-budget.ts';
-import { celValue } from '../../../cel/cel-value.ts';
-import { lazyCelMap } from '../../../cel/maps.ts';
+import { createCelBudget } from '../../../cel/frame.ts';
+import { celValue, lazyCelMap } from '../../../cel/values/maps.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
 /** What an expression reads, including through the variables that it uses. */

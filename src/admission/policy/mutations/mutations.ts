@@ -4,7 +4,7 @@ import type { CompiledMatch, CompiledMutation, CompiledPolicy } from '../compile
 import type { Problem } from '../problem.ts';
 import { writes } from '../../review/request.ts';
 import { CelError } from '../../../cel/cel.ts';
-import { celToJson } from '../../../cel/cel-to-json.ts';
+import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';

@@ -1,5 +1,5 @@
 import { CelError } from '../../../cel/cel.ts';
-import { celToJson } from '../../../cel/cel-to-json.ts';
+import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AuditAnnotations } from '../../review/decision.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';

@@ -1,6 +1,6 @@
 import { compileCel } from '../../../cel/cel.ts';
-import { celNumber, celValue } from '../../../cel/cel-value.ts';
-import { fieldName } from '../../../cel/property-name.ts';
+import { celNumber, celValue } from '../../../cel/values/maps.ts';
+import { fieldName } from '../../../cel/types/schema-type.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { type Schema, furtherSchema } from './schema.ts';
 

@@ -1,0 +1,109 @@
+import { CelError } from '../cel-error.ts';
+import type { Compiled, Compiler, Scope } from './compiler.ts';
+import type { Entry, Expression, Item } from '../syntax/expression.ts';
+import { charge, type Frame } from '../frame.ts';
+import { mapKey } from '../values/maps.ts';
+import { isSameType } from '../types/solver.ts';
+import { type CelType, DYN, listOf, mapOf, optionalOf, showType } from '../types/type.ts';
+import { isOptional, typeNameOf } from '../values/values.ts';
+
+const LIST_COST = 10;
+const MAP_COST = 30;
+
+export function compileList(items: readonly Item[], scope: Scope, compiler: Compiler): Compiled {
+  const values = items.map((item) => compileItem(item, scope, compiler));
+  const type = listOf(joined(values, scope, compiler));
+  const steps = values.map(({ step }) => step);
+  if (!items.some(({ optional }) => optional)) {
+    return {
+      type,
+      step: (frame) => {
+        charge(frame, LIST_COST);
+        return steps.map((step) => step(frame));
+      },
+    };
+  }
+  return {
+    type,
+    step: (frame) => {
+      charge(frame, LIST_COST);
+      return steps.flatMap((step, index) => itemValue(step(frame), items[index]?.optional === true));
+    },
+  };
+}
+
+interface CompiledItem extends Compiled {
+  readonly at: number;
+}
+
+function compileItem({ value, optional }: Item, scope: Scope, compiler: Compiler): CompiledItem {
+  const { type, step } = compiler.compile(value, scope);
+  const { at } = value;
+  if (!optional) return { type, step, at };
+  const inner = compiler.solver.fresh();
+  if (!compiler.solver.assign([optionalOf(inner)], [type])) {
+    throw compiler.fail(`expected type 'optional_type(dyn)' but found '${show(type, compiler)}'`, at);
+  }
+  return { type: inner, step, at };
+}
+
+const show = (type: CelType, { solver }: Compiler) => showType(solver.resolve(type));
+
+/** The type of all of them. @throws CelError when they differ, and may not */
+function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Compiler): CelType {
+  const [first, ...rest] = items;
+  if (first === undefined) return compiler.solver.fresh();
+  return rest.reduce((type, item) => {
+    const fits = compiler.solver.assign([type], [item.type]);
+    const [expected, found] = [compiler.solver.resolve(first.type), compiler.solver.resolve(item.type)];
+    if (!mixed && !isSameType(expected, found)) {
+      throw compiler.fail(`expected type '${showType(expected)}' but found '${showType(found)}'`, item.at);
+    }
+    return fits ? type : DYN;
+  }, first.type);
+}
+
+/** One value in a list, or none. */
+function itemValue(value: unknown, optional: boolean): readonly unknown[] {
+  if (!optional) return [value];
+  if (!isOptional(value))
+    throw new CelError('cannot initialize optional list element from non-optional value');
+  return value.value === undefined ? [] : [value.value];
+}
+
+export function compileMap(entries: readonly Entry[], scope: Scope, compiler: Compiler): Compiled {
+  const keys = entries.map(({ key }) => compileKey(key, scope, compiler));
+  const values = entries.map((entry) => compileItem(entry, scope, compiler));
+  const type = mapOf(joined(keys, scope, compiler), joined(values, scope, compiler));
+  return {
+    type,
+    step: (frame) => {
+      charge(frame, MAP_COST);
+      return new Map(
+        entries.flatMap(({ optional }, index) => entryOf(frame, keys[index], values[index], optional)),
+      );
+    },
+  };
+}
+
+const compileKey = (key: Expression, scope: Scope, compiler: Compiler): CompiledItem => ({
+  ...compiler.compile(key, scope),
+  at: key.at,
+});
+
+function entryOf(
+  frame: Frame,
+  key: Compiled | undefined,
+  value: Compiled | undefined,
+  optional: boolean,
+): readonly (readonly [unknown, unknown])[] {
+  const written = key?.step(frame);
+  return itemValue(value?.step(frame), optional).map((item) => [keyOrFail(written), item]);
+}
+
+/** @throws CelError when it cannot be a key */
+export function keyOrFail(key: unknown): unknown {
+  const usable = mapKey(key);
+  if (usable === undefined) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
+  return usable;
+}

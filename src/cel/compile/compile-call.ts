@@ -1,0 +1,129 @@
+import { CelError, noSuchOverload } from '../cel-error.ts';
+import { compileIndex, isIndex, qualifiedName } from './compile-select.ts';
+import { compileConditional, compileLogical, isLogical } from './compile-logic.ts';
+import type { Compiled, Compiler, Scope } from './compiler.ts';
+import type { Call, Expression } from '../syntax/expression.ts';
+import { charge, type Step } from '../frame.ts';
+import { functions } from '../library/all-functions.ts';
+import { callStep, resolveOverloads } from './overloads.ts';
+import { isOptional, typeNameOf } from '../values/values.ts';
+import { compilePattern } from '../regular-expression.ts';
+import { parseDuration, parseTimestamp } from '../values/time.ts';
+
+/** A call of an operator, a function or a method. */
+export function compileCall(call: Call, scope: Scope, compiler: Compiler): Compiled {
+  const { name } = call;
+  if (isLogical(name)) return compileLogical(call, name, scope, compiler);
+  if (isIndex(name)) return compileIndex(call, name, scope, compiler);
+  if (name === '_?_:_') return compileConditional(call, scope, compiler);
+  return compileFunction(inNamespace(call), scope, compiler);
+}
+
+/** `lists.range(3)` looks like a method of a variable `lists`; it is the function `lists.range`. */
+function inNamespace(call: Call): Call {
+  const namespace = call.target === undefined ? undefined : qualifiedName(call.target);
+  const name = `${namespace ?? ''}.${call.name}`;
+  return functions.has(name) ? { ...call, name, target: undefined } : call;
+}
+
+function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled {
+  const { name, target, at } = call;
+  const inner = name === 'format' && target !== undefined ? { ...scope, mixed: true } : scope;
+  const receiver = target === undefined ? [] : [compiler.compile(target, inner)];
+  const parts = [...receiver, ...call.arguments.map((part) => compiler.compile(part, inner))];
+  const overloads = functions.get(name);
+  if (overloads === undefined) throw compiler.fail(`undeclared reference to '${name}' (in container '')`, at);
+  const member = target !== undefined;
+  const types = parts.map(({ type }) => type);
+  const styled = overloads.filter((overload) => overload.member === member);
+  const resolution = resolveOverloads({ name, member, types, at }, styled, compiler);
+  const [problem, argument] = literalProblem(call) ?? [];
+  if (problem !== undefined) throw compiler.fail(problem, argument?.at ?? at);
+  const steps = withPatternCost(
+    call,
+    parts.map(({ step }) => step),
+  );
+  const [left, right] = steps;
+  if ((name === 'or' || name === 'orValue') && left !== undefined && right !== undefined) {
+    return { type: resolution.type, step: alternativeStep(name, left, right) };
+  }
+  return { type: resolution.type, step: callStep(name, resolution, steps) };
+}
+
+/** The alternative of an optional is looked at only when it has no value. */
+function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step {
+  return (frame) => {
+    charge(frame, 1);
+    const value = left(frame);
+    if (!isOptional(value)) throw noSuchOverload(name);
+    if (value.value === undefined) return alternative(name, right(frame));
+    return name === 'or' ? value : value.value;
+  };
+}
+
+function alternative(name: 'or' | 'orValue', value: unknown): unknown {
+  if (name === 'or' && !isOptional(value)) throw new CelError(`no such overload: or(${typeNameOf(value)})`);
+  return value;
+}
+
+const isPattern = (pattern: string): unknown => compilePattern(pattern);
+
+/** Functions whose argument is checked when it is written as a text: those of cel-go and, of patterns, all. */
+const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, (text: string) => unknown>([
+  ['duration', parseDuration],
+  ['timestamp', parseTimestamp],
+  ['matches', isPattern],
+  ['find', isPattern],
+  ['findAll', isPattern],
+]);
+
+/** What is wrong with a literal argument of the call, and where; undefined when there is nothing to say before it runs. */
+export function literalProblem({
+  name,
+  target,
+  arguments: parts,
+}: Call): readonly [string, Expression] | undefined {
+  const check = CHECKED.get(name);
+  const argument = parts[check === isPattern && target === undefined ? 1 : 0];
+  if (check === undefined || argument?.kind !== 'literal' || typeof argument.value !== 'string')
+    return undefined;
+  try {
+    check(argument.value);
+    return undefined;
+  } catch (error) {
+    const why = error instanceof CelError || !(error instanceof Error) ? '' : `: ${error.message}`;
+    return [`invalid ${name} argument${why}`, argument];
+  }
+}
+
+/** Of compiling one step of a pattern. */
+const STEP_COST = 20;
+
+/**
+ * The steps of the call's receiver and arguments, where a pattern that only the values tell is charged for being compiled.
+ * Whether it is still known from the last time does not count: an evaluation must always cost the same.
+ */
+export function withPatternCost(
+  { name, target, arguments: parts }: Call,
+  steps: readonly Step[],
+): readonly Step[] {
+  const isLiteral = parts[target === undefined ? 1 : 0]?.kind === 'literal';
+  if (CHECKED.get(name) !== isPattern || isLiteral) return steps;
+  return steps.map((step, index) => (index === 1 ? charged(step) : step));
+}
+
+const charged =
+  (step: Step): Step =>
+  (frame) => {
+    const pattern = step(frame);
+    if (typeof pattern === 'string') charge(frame, STEP_COST * stepsOf(pattern));
+    return pattern;
+  };
+
+function stepsOf(pattern: string): number {
+  try {
+    return compilePattern(pattern).programSize();
+  } catch {
+    return pattern.length; // the call will say what is wrong with it
+  }
+}

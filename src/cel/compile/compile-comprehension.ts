@@ -1,0 +1,197 @@
+import { CelError, noSuchOverload } from '../cel-error.ts';
+import { type Compiled, type Compiler, type Scope, type Variable, withVariables } from './compiler.ts';
+import type { Comprehension, OptionalMap } from '../syntax/expression.ts';
+import { type Fold, withFold } from './comprehensions.ts';
+import { charge, type Frame, type Step } from '../frame.ts';
+import { mapGet, mapKeys } from '../values/maps.ts';
+import {
+  BOOL,
+  type CelType,
+  DYN,
+  INT,
+  listOf,
+  mapOf,
+  optionalOf,
+  parameter,
+  showType,
+  STRING,
+} from '../types/type.ts';
+import { isList, isMap, isOptional, NONE, optional, typeNameOf } from '../values/values.ts';
+
+export function compileComprehension(loop: Comprehension, scope: Scope, compiler: Compiler): Compiled {
+  const range = compiler.compile(loop.range, scope);
+  const { key, item } = rangeTypes(range.type, loop, compiler);
+  const two = loop.variables.length === 2;
+  const variables = (two ? [key, item] : [isOverMap(range.type, compiler) ? key : item]).map(
+    compiler.declare,
+  );
+  const inner = withVariables(
+    scope,
+    loop.variables.map((name, index): [string, Variable] => [
+      name,
+      variables[index] ?? compiler.declare(DYN),
+    ]),
+  );
+  const filter = loop.filter === undefined ? undefined : compiler.compile(loop.filter, inner);
+  const body = compiler.compile(loop.body, inner);
+  const predicates = [
+    ...(filter === undefined ? [] : [filter]),
+    ...(IS_PREDICATE.has(loop.macro) ? [body] : []),
+  ];
+  for (const { type } of predicates) checkPredicate(type, loop, compiler);
+  const [first = 0, second] = variables.map(({ slot }) => slot);
+  const bind = binder(first, two ? second : undefined);
+  const parts = { first: (frame: Frame) => frame.slots[first], filter: filter?.step, body: body.step };
+  return {
+    type: resultType(
+      loop,
+      { key, item: two ? item : (variables[0]?.type ?? DYN), body: body.type },
+      compiler,
+    ),
+    step: withFold(loop.macro, parts, (fold) => loopStep(range.step, bind, fold)),
+  };
+}
+
+const isOverMap = (type: CelType, { solver }: Compiler) =>
+  ['map', 'object'].includes(solver.resolve(type).kind);
+
+/** Of a list the types of indexes and elements, of a map those of keys and values. */
+function rangeTypes(
+  given: CelType,
+  { range }: Comprehension,
+  compiler: Compiler,
+): { readonly key: CelType; readonly item: CelType } {
+  const type = compiler.solver.resolve(given);
+  switch (type.kind) {
+    case 'list':
+      return { key: INT, item: parameter(type) };
+    case 'map':
+      return { key: parameter(type), item: parameter(type, 1) };
+    case 'object':
+      return { key: STRING, item: DYN };
+    case 'dyn':
+    case 'variable':
+      return { key: DYN, item: DYN };
+    case 'named':
+    case 'optional':
+    case 'type':
+      throw compiler.fail(
+        `expression of type '${showType(type)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
+        range.at,
+      );
+  }
+}
+
+const IS_PREDICATE = new Set<Comprehension['macro']>(['all', 'exists', 'existsOne', 'filter']);
+const LOGIC = { all: '_&&_', exists: '_||_' } as const;
+
+function checkPredicate(type: CelType, { macro, at }: Comprehension, { solver, fail }: Compiler): void {
+  if (solver.assign([BOOL], [type])) return;
+  const found = showType(solver.resolve(type));
+  const logic = macro === 'all' || macro === 'exists' ? LOGIC[macro] : undefined;
+  throw fail(
+    logic === undefined
+      ? `found no matching overload for '_?_:_' applied to '(${found}, dyn, dyn)'`
+      : `found no matching overload for '${logic}' applied to '(bool, ${found})'`,
+    at,
+  );
+}
+
+interface ComprehensionTypes {
+  readonly key: CelType;
+  readonly item: CelType;
+  readonly body: CelType;
+}
+
+function resultType(
+  { macro, at }: Comprehension,
+  { key, item, body }: ComprehensionTypes,
+  { solver, fail }: Compiler,
+): CelType {
+  switch (macro) {
+    case 'all':
+    case 'exists':
+    case 'existsOne':
+      return BOOL;
+    case 'map':
+      return listOf(body);
+    case 'filter':
+    case 'sortBy':
+      return listOf(item);
+    case 'transformMap':
+      return mapOf(key, body);
+    case 'transformMapEntry': {
+      const entries = mapOf(solver.fresh(), solver.fresh());
+      if (solver.assign([entries], [body])) return entries;
+      throw fail(
+        `found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), ${showType(solver.resolve(body))})'`,
+        at,
+      );
+    }
+  }
+}
+
+type Bind = (frame: Frame, range: unknown, item: unknown, index: number) => void;
+
+/** Sets the variables of one round: with two, index and element of a list, or key and value of a map. */
+function binder(first: number, second: number | undefined): Bind {
+  if (second === undefined) {
+    return (frame, _range, item) => {
+      frame.slots[first] = item;
+    };
+  }
+  return (frame, range, item, index) => {
+    frame.slots[first] = isMap(range) ? item : BigInt(index);
+    frame.slots[second] = isMap(range) ? mapGet(range, item) : item;
+  };
+}
+
+function loopStep<State>(range: Step, bind: Bind, { start, visit, finish }: Fold<State>): Step {
+  return (frame) => {
+    const over = range(frame);
+    const items = itemsOf(frame, over);
+    const state = start();
+    for (let index = 0; index < items.length; index += 1) {
+      bind(frame, over, items[index], index);
+      if (visit(frame, state, items[index])) break;
+    }
+    return finish(frame, state);
+  };
+}
+
+function itemsOf(frame: Frame, range: unknown): readonly unknown[] {
+  if (isList(range)) return range;
+  if (!isMap(range)) throw new CelError(`got '${typeNameOf(range)}', expected iterable type`);
+  const keys = mapKeys(range);
+  charge(frame, keys.length); // they are listed even if the first one decides
+  return keys;
+}
+
+/** `optMap(v, …)` is an optional of what is made of the value; `optFlatMap(v, …)` is the optional that is made of it. */
+export function compileOptionalMap(
+  { operand, variable, body, flat, at }: OptionalMap,
+  scope: Scope,
+  { solver, fail, declare, compile }: Compiler,
+): Compiled {
+  const from = compile(operand, scope);
+  const item = solver.fresh();
+  const name = flat ? 'optFlatMap' : 'optMap';
+  if (!solver.assign([optionalOf(item)], [from.type])) {
+    const found = showType(solver.resolve(from.type));
+    throw fail(`found no matching overload for '${name}' applied to '${found}.(dyn, dyn)'`, at);
+  }
+  const declared = declare(item);
+  const to = compile(body, withVariables(scope, [[variable, declared]]));
+  const type = flat ? to.type : optionalOf(to.type);
+  return {
+    type,
+    step: (frame) => {
+      const value = from.step(frame);
+      if (!isOptional(value)) throw noSuchOverload(name);
+      if (value.value === undefined) return NONE;
+      frame.slots[declared.slot] = value.value;
+      const made = to.step(frame);
+      return flat ? made : optional(made);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import { CelError } from '../cel-error.ts';
+import { compileList, compileMap } from './compile-aggregate.ts';
+import { compileCall } from './compile-call.ts';
+import { compileComprehension, compileOptionalMap } from './compile-comprehension.ts';
+import { compileSelect, compileTypeName } from './compile-select.ts';
+import type { Compiled, Compiler, Scope } from './compiler.ts';
+import type { Expression, Identifier } from '../syntax/expression.ts';
+import { charge } from '../frame.ts';
+import { BOOL, BYTES, type CelType, DOUBLE, INT, NULL, STRING, UINT } from '../types/type.ts';
+import { isUint } from '../values/values.ts';
+
+/** Checks an expression and makes of it what runs. @throws CelError where it makes no sense */
+export function compileNode(expression: Expression, scope: Scope, compiler: Compiler): Compiled {
+  switch (expression.kind) {
+    case 'literal': {
+      const { value } = expression;
+      return { type: literalType(value), step: () => value };
+    }
+    case 'identifier':
+      return compileIdentifier(expression, scope, compiler);
+    case 'select':
+      return compileSelect(expression, scope, compiler);
+    case 'call':
+      return compileCall(expression, scope, compiler);
+    case 'list':
+      return compileList(expression.items, scope, compiler);
+    case 'map':
+      return compileMap(expression.entries, scope, compiler);
+    case 'comprehension':
+      return compileComprehension(expression, scope, compiler);
+    case 'optionalMap':
+      return compileOptionalMap(expression, scope, compiler);
+  }
+}
+
+function literalType(value: unknown): CelType {
+  switch (typeof value) {
+    case 'string':
+      return STRING;
+    case 'bigint':
+      return INT;
+    case 'number':
+      return DOUBLE;
+    case 'boolean':
+      return BOOL;
+    case 'object':
+    case 'undefined':
+    case 'symbol':
+    case 'function':
+      return isUint(value) ? UINT : value === null ? NULL : BYTES;
+  }
+}
+
+function compileIdentifier({ name, at }: Identifier, { variables }: Scope, { fail }: Compiler): Compiled {
+  const variable = variables.get(name);
+  if (variable === undefined) {
+    const typeName = compileTypeName(name);
+    if (typeName !== undefined) return typeName;
+    throw fail(`undeclared reference to '${name}' (in container '')`, at);
+  }
+  const { type, slot } = variable;
+  return {
+    type,
+    step: (frame) => {
+      charge(frame, 1);
+      const value = frame.slots[slot];
+      if (value === undefined) throw new CelError(`no such attribute(s): ${name}`);
+      return value;
+    },
+  };
+}

@@ -1,0 +1,221 @@
+import { hasField, lookUp, read } from '../values/access.ts';
+import type { Compiled, Compiler, Scope } from './compiler.ts';
+import type { Expression, Select, Call } from '../syntax/expression.ts';
+import { charge, type Step } from '../frame.ts';
+import {
+  BOOL,
+  type CelType,
+  DYN,
+  type ObjectType,
+  optionalOf,
+  parameter,
+  showType,
+  typeOf,
+} from '../types/type.ts';
+import { nameableTypes, parseType } from '../types/type-name.ts';
+import { typeValue, isList, isMap, isOptional, optional } from '../values/values.ts';
+import type { CelFunction } from '../library/define.ts';
+import { resolveOverloads } from './overloads.ts';
+import { mapGet, mapKeys } from '../values/maps.ts';
+
+/** The dotted name that a chain of selections spells, if it is nothing else. */
+export function qualifiedName(expression: Expression): string | undefined {
+  if (expression.kind === 'identifier') return expression.name;
+  if (expression.kind !== 'select' || expression.mode !== 'read') return undefined;
+  const operand = qualifiedName(expression.operand);
+  return operand === undefined ? undefined : `${operand}.${expression.field}`;
+}
+
+/** The name of a type where a value is wanted, as in `type(x) == int`. */
+export function compileTypeName(name: string): Compiled | undefined {
+  const type = nameableTypes.get(name);
+  if (type === undefined) return undefined;
+  const value = typeValue(name);
+  return { type: typeOf(type), step: () => value };
+}
+
+export function compileSelect(select: Select, scope: Scope, compiler: Compiler): Compiled {
+  const name = qualifiedName(select);
+  const typeName = name === undefined ? undefined : compileTypeName(name);
+  if (typeName !== undefined) return typeName;
+  const operand = compiler.compile(select.operand, scope);
+  const { type, property } = fieldOf(compiler.solver.resolve(operand.type), select, compiler);
+  return { type, step: selectStep(operand.step, property, select.mode, type) };
+}
+
+interface Field {
+  readonly property: string;
+  readonly type: CelType;
+}
+
+function fieldOf(operand: CelType, select: Select, compiler: Compiler): Field {
+  const { field, mode, at } = select;
+  const viral = operand.kind === 'optional';
+  const container = viral ? parameter(operand) : operand;
+  const found = fieldIn(container, field);
+  if (found === undefined) throw compiler.fail(noSuchField(container, field), at);
+  if (mode === 'test') return { ...found, type: BOOL };
+  return viral || mode === 'optional' ? { ...found, type: optionalOf(found.type) } : found;
+}
+
+function fieldIn(container: CelType, field: string): Field | undefined {
+  switch (container.kind) {
+    case 'dyn':
+    case 'variable':
+      return { property: field, type: DYN };
+    case 'map':
+      return { property: field, type: parameter(container, 1) };
+    case 'object':
+      return container.fields.get(field) ?? (container.open ? { property: field, type: DYN } : undefined);
+    case 'named':
+    case 'list':
+    case 'optional':
+    case 'type':
+      return undefined;
+  }
+}
+
+function noSuchField(container: CelType, field: string): string {
+  if (container.kind !== 'object') return `type '${showType(container)}' does not support field selection`;
+  return undefinedField(container, field);
+}
+
+/** That the schema has no such field, and which one might be meant. */
+export function undefinedField({ name, fields }: ObjectType, field: string): string {
+  const meant = nearest(field, fields.keys());
+  return `undefined field '${field}' in ${name}${meant === undefined ? '' : `: did you mean '${meant}'?`}`;
+}
+
+function selectStep(operand: Step, property: string, mode: Select['mode'], type: CelType): Step {
+  if (mode === 'test') return (frame) => hasField(operand(frame), property);
+  const coerce = coercionTo(type);
+  const get = mode === 'optional' ? lookUp : read;
+  if (coerce === undefined) {
+    return (frame) => {
+      charge(frame, 1);
+      return get(operand(frame), property);
+    };
+  }
+  return (frame) => {
+    charge(frame, 1);
+    return coerce(get(operand(frame), property));
+  };
+}
+
+const declare = (name: string, ...types: readonly string[]): CelFunction => {
+  const [result = DYN, ...parameters] = types.map(parseType);
+  return { name, member: false, parameters, result, tests: [], run: () => undefined };
+};
+
+const OVERLOADS = {
+  '_[_]': [
+    declare('_[_]', 'A', 'list<A>', 'int'),
+    declare('_[_]', 'B', 'map<A, B>', 'A'),
+    declare('_[_]', 'optional<A>', 'optional<list<A>>', 'int'),
+    declare('_[_]', 'optional<B>', 'optional<map<A, B>>', 'A'),
+  ],
+  '_[?_]': [
+    declare('_[?_]', 'optional<A>', 'list<A>', 'int'),
+    declare('_[?_]', 'optional<B>', 'map<A, B>', 'A'),
+    declare('_[?_]', 'optional<A>', 'optional<list<A>>', 'int'),
+    declare('_[?_]', 'optional<B>', 'optional<map<A, B>>', 'A'),
+  ],
+} as const;
+
+export const isIndex = (name: string): name is keyof typeof OVERLOADS => Object.hasOwn(OVERLOADS, name);
+
+/** `value[key]` and `value[?key]` */
+export function compileIndex(
+  call: Call,
+  name: keyof typeof OVERLOADS,
+  scope: Scope,
+  compiler: Compiler,
+): Compiled {
+  const [operand, key] = call.arguments.map((part) => compiler.compile(part, scope));
+  if (operand === undefined || key === undefined) throw compiler.fail('index missing', call.at);
+  const type = indexType(call, name, [operand.type, key.type], compiler);
+  const coerce = coercionTo(type);
+  const get = name === '_[_]' ? read : lookUp;
+  return {
+    type,
+    step: (frame) => {
+      charge(frame, 1);
+      const value = get(operand.step(frame), key.step(frame));
+      return coerce === undefined ? value : coerce(value);
+    },
+  };
+}
+
+function indexType(
+  call: Call,
+  name: keyof typeof OVERLOADS,
+  types: readonly CelType[],
+  compiler: Compiler,
+): CelType {
+  const container = compiler.solver.resolve(types[0] ?? DYN);
+  const key = writtenKey(call.arguments[1]);
+  if (container.kind !== 'object' || key === undefined) {
+    return resolveOverloads({ name, types, member: false, at: call.at }, OVERLOADS[name], compiler).type;
+  }
+  const field = propertyType(container, key);
+  if (field === undefined) throw compiler.fail(undefinedField(container, key), call.at);
+  return name === '_[_]' ? field : optionalOf(field);
+}
+
+const writtenKey = (key: Expression | undefined) =>
+  key?.kind === 'literal' && typeof key.value === 'string' ? key.value : undefined;
+
+/** In brackets a property has the name that it has in the object. */
+function propertyType({ fields, open }: ObjectType, property: string): CelType | undefined {
+  for (const field of fields.values()) {
+    if (field.property === property) return field.type;
+  }
+  return open ? DYN : undefined;
+}
+
+/** The word that somebody may have meant: two letters differ, or a third of them if that is more. */
+export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let least = Math.min(Math.max(3, Math.floor(word.length / 3) + 1), word.length);
+  for (const candidate of candidates) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < least) [best, least] = [candidate, distance];
+  }
+  return best;
+}
+
+/** How many letters must be put in, left out or changed. */
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const change = (row[j - 1] ?? 0) + (left[i - 1] === right[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+type Coercion = (value: unknown) => unknown;
+
+/**
+ * Makes doubles of integers where the schema says `number`: JSON does not tell 3 from 3.0, and a rule that multiplies a
+ * ratio by 1.5 must not fail because somebody wrote a whole number.
+ *
+ * @returns undefined when values of the type need no change
+ */
+export function coercionTo(type: CelType): Coercion | undefined {
+  if (type.kind === 'named') return type.name === 'double' ? toDouble : undefined;
+  if (type.kind !== 'list' && type.kind !== 'map' && type.kind !== 'optional') return undefined;
+  const inner = coercionTo(parameter(type, type.kind === 'map' ? 1 : 0));
+  if (inner === undefined) return undefined;
+  return (value) => {
+    if (isList(value)) return value.map(inner);
+    if (isOptional(value)) return value.value === undefined ? value : optional(inner(value.value));
+    return isMap(value) ? new Map(mapKeys(value).map((key) => [key, inner(mapGet(value, key))])) : value;
+  };
+}
+
+const toDouble: Coercion = (value) => (typeof value === 'bigint' ? Number(value) : value);

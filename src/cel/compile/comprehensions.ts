@@ -1,0 +1,149 @@
+import { attempt, charge, type Frame, type Step } from '../frame.ts';
+import { CelError, noSuchOverload } from '../cel-error.ts';
+import { keyOrFail } from './compile-aggregate.ts';
+import type { Comprehension } from '../syntax/expression.ts';
+import { sortByKeys } from '../library/lists.ts';
+import { mapGet, mapKeys } from '../values/maps.ts';
+import { isMap } from '../values/values.ts';
+
+/** What a macro does while it walks over a list or a map. Costs are those of the loops that cel-go makes of macros. */
+export interface Fold<State> {
+  readonly start: () => State;
+  /** @returns whether it has seen enough */
+  readonly visit: (frame: Frame, state: State, item: unknown) => boolean;
+  readonly finish: (frame: Frame, state: State) => unknown;
+}
+
+interface Verdict {
+  decided: boolean;
+  failure: CelError | undefined;
+}
+
+/** `all` looks for a false, `exists` for a true; when one is found, errors before it do not count. */
+function quantifier(wanted: boolean, cost: number, body: Step): Fold<Verdict> {
+  return {
+    start: () => ({ decided: false, failure: undefined }),
+    visit: (frame, state) => {
+      charge(frame, cost);
+      const value = attempt(frame, body);
+      if (value === wanted) state.decided = true;
+      else if (value instanceof CelError) state.failure ??= value;
+      else if (typeof value !== 'boolean') state.failure ??= noSuchOverload();
+      return state.decided;
+    },
+    finish: (_frame, { decided, failure }) => {
+      if (!decided && failure !== undefined) throw failure;
+      return decided ? wanted : !wanted;
+    },
+  };
+}
+
+function test(frame: Frame, predicate: Step | undefined): boolean {
+  if (predicate === undefined) return true;
+  const value = predicate(frame);
+  if (typeof value !== 'boolean') throw noSuchOverload();
+  return value;
+}
+
+const existsOne = (body: Step): Fold<{ count: number }> => ({
+  start: () => ({ count: 0 }),
+  visit: (frame, state) => {
+    charge(frame, 1);
+    if (test(frame, body)) state.count += 1;
+    return false;
+  },
+  finish: (_frame, { count }) => count === 1,
+});
+
+const APPEND_COST = 12;
+
+/** A list of what is made of each item that passes the filter. */
+const collect = (
+  filter: Step | undefined,
+  make: (frame: Frame, item: unknown) => unknown,
+): Fold<unknown[]> => ({
+  start: () => [],
+  visit: (frame, list, item) => {
+    charge(frame, 1);
+    if (!test(frame, filter)) return false;
+    charge(frame, APPEND_COST - 1);
+    list.push(make(frame, item));
+    return false;
+  },
+  finish: (_frame, list) => list,
+});
+
+const INSERT_COST = 3;
+
+const insert = (
+  filter: Step | undefined,
+  entries: (frame: Frame) => readonly (readonly [unknown, unknown])[],
+): Fold<Map<unknown, unknown>> => ({
+  start: () => new Map(),
+  visit: (frame, map) => {
+    charge(frame, 1);
+    if (!test(frame, filter)) return false;
+    for (const [key, value] of entries(frame)) {
+      charge(frame, INSERT_COST);
+      if (map.has(key)) throw new CelError(`insert failed: key ${String(key)} already exists`);
+      map.set(key, value);
+    }
+    return false;
+  },
+  finish: (_frame, map) => map,
+});
+
+function entriesOf(value: unknown): readonly (readonly [unknown, unknown])[] {
+  if (!isMap(value)) throw noSuchOverload();
+  return mapKeys(value).map((key) => [key, mapGet(value, key)]);
+}
+
+interface Keyed {
+  readonly items: unknown[];
+  readonly keys: unknown[];
+}
+
+const sorted = (body: Step): Fold<Keyed> => ({
+  start: () => ({ items: [], keys: [] }),
+  visit: (frame, { items, keys }, item) => {
+    charge(frame, APPEND_COST);
+    items.push(item);
+    keys.push(body(frame));
+    return false;
+  },
+  finish: (frame, { items, keys }) => sortByKeys(frame, items, keys),
+});
+
+/** The parts of a macro. */
+export interface FoldParts {
+  /** The value of its first variable. */
+  readonly first: Step;
+  readonly filter: Step | undefined;
+  readonly body: Step;
+}
+
+/** Calls back with the fold of the macro, whatever the type of its state. */
+export function withFold<Result>(
+  macro: Comprehension['macro'],
+  { first, filter, body }: FoldParts,
+  use: <State>(fold: Fold<State>) => Result,
+): Result {
+  switch (macro) {
+    case 'all':
+      return use(quantifier(false, 3, body));
+    case 'exists':
+      return use(quantifier(true, 4, body));
+    case 'existsOne':
+      return use(existsOne(body));
+    case 'map':
+      return use(collect(filter, body));
+    case 'filter':
+      return use(collect(body, (_frame, item) => item));
+    case 'transformMap':
+      return use(insert(filter, (frame) => [[keyOrFail(first(frame)), body(frame)]]));
+    case 'transformMapEntry':
+      return use(insert(filter, (frame) => entriesOf(body(frame))));
+    case 'sortBy':
+      return use(sorted(body));
+  }
+}

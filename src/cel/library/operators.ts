@@ -1,0 +1,119 @@
+import { add, divide, multiply, negate, remainder, subtract, unsupported } from '../values/arithmetic.ts';
+import { isEqual, compare, comparison } from '../values/comparison.ts';
+import { charge } from '../frame.ts';
+import type { CelFunction, Run } from './define.ts';
+import { mapHas } from '../values/maps.ts';
+import { BOOL, type CelType } from '../types/type.ts';
+import { parseType } from '../types/type-name.ts';
+import type { ValueTest } from '../types/value-test.ts';
+import { isList, isMap } from '../values/values.ts';
+
+/** For the overloads of operators, which run the same function whatever the values. */
+export const ANY_VALUE: ValueTest = () => true;
+
+/**
+ * An operator's overloads, written `int int int` for `int op int → int`. All of them run the same function, which looks at the
+ * values itself: for the checker alone do they differ.
+ */
+const operator = (name: string, overloads: readonly string[], run: Run): readonly CelFunction[] =>
+  overloads.map((overload) => {
+    const types = overload.split(' ').map(parseType);
+    const parameters = types.slice(0, -1);
+    const result: CelType = types.at(-1) ?? BOOL;
+    return {
+      name,
+      member: false,
+      parameters,
+      result,
+      tests: parameters.map(() => ANY_VALUE),
+      run,
+    };
+  });
+
+const equals: Run = (frame, left, right) => {
+  if (typeof left !== 'string' || typeof right !== 'string') charge(frame, 1);
+  else if (left.length !== right.length) charge(frame, comparison(left, right)); // as if they were looked at
+  return isEqual(left, right, frame);
+};
+
+const isIn: Run = (frame, key, container) => {
+  if (isList(container)) {
+    charge(frame, container.length);
+    return container.some((item) => isEqual(item, key, frame));
+  }
+  charge(frame, 1);
+  if (isMap(container)) return mapHas(container, key);
+  throw unsupported('@in', container);
+};
+
+/** Nothing is in any order with NaN. */
+const ordered =
+  (holds: (order: number) => boolean): Run =>
+  (frame, left, right) => {
+    charge(frame, comparison(left, right));
+    const order = compare(left, right);
+    return order !== undefined && holds(order);
+  };
+
+const not: Run = (frame, value) => {
+  charge(frame, 1);
+  if (typeof value === 'boolean') return !value;
+  throw unsupported('!_', value);
+};
+
+const NUMBERS = ['int', 'uint', 'double'];
+const ORDERED = ['bool', 'string', 'bytes', 'timestamp', 'duration'].map((type) => `${type} ${type} bool`);
+const comparisons = [
+  ...ORDERED,
+  ...NUMBERS.flatMap((left) => NUMBERS.map((right) => `${left} ${right} bool`)),
+];
+const same = (...types: readonly string[]) => types.map((type) => `${type} ${type} ${type}`);
+
+export const operators: readonly CelFunction[] = [
+  ...operator('_==_', ['A A bool'], equals),
+  ...operator('_!=_', ['A A bool'], (frame, left, right) => equals(frame, left, right) === false),
+  ...operator('@in', ['A list<A> bool', 'A map<A,B> bool'], isIn),
+  ...operator(
+    '_<_',
+    comparisons,
+    ordered((order) => order < 0),
+  ),
+  ...operator(
+    '_<=_',
+    comparisons,
+    ordered((order) => order <= 0),
+  ),
+  ...operator(
+    '_>_',
+    comparisons,
+    ordered((order) => order > 0),
+  ),
+  ...operator(
+    '_>=_',
+    comparisons,
+    ordered((order) => order >= 0),
+  ),
+  ...operator(
+    '_+_',
+    [
+      ...same('int', 'uint', 'double', 'string', 'bytes', 'duration', 'list<A>'),
+      'timestamp duration timestamp',
+      'duration timestamp timestamp',
+    ],
+    add,
+  ),
+  ...operator(
+    '_-_',
+    [
+      ...same('int', 'uint', 'double', 'duration'),
+      'timestamp timestamp duration',
+      'timestamp duration timestamp',
+    ],
+    subtract,
+  ),
+  ...operator('_*_', same('int', 'uint', 'double'), multiply),
+  ...operator('_/_', same('int', 'uint', 'double'), divide),
+  ...operator('_%_', same('int', 'uint'), remainder),
+  ...operator('-_', ['int int', 'double double', 'duration duration'], negate),
+  ...operator('!_', ['bool bool'], not),
+];

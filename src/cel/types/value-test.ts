@@ -1,0 +1,46 @@
+import type { CelType } from './type.ts';
+import {
+  CEL_TYPE,
+  isDuration,
+  isList,
+  isMap,
+  isOptional,
+  isTagged,
+  isTimestamp,
+  isTypeValue,
+  isUint,
+} from '../values/values.ts';
+
+export type ValueTest = (value: unknown) => boolean;
+
+const NAMED: ReadonlyMap<string, ValueTest> = new Map<string, ValueTest>([
+  ['bool', (value) => typeof value === 'boolean'],
+  ['int', (value) => typeof value === 'bigint'],
+  ['uint', isUint],
+  ['double', (value) => typeof value === 'number'],
+  ['string', (value) => typeof value === 'string'],
+  ['bytes', (value) => value instanceof Uint8Array],
+  ['null', (value) => value === null],
+  ['timestamp', isTimestamp],
+  ['duration', isDuration],
+]);
+
+/** Whether values are of the type, at evaluation: of lists, maps and optionals without a look at what is in them. */
+export function valueTest(type: CelType): ValueTest {
+  switch (type.kind) {
+    case 'dyn':
+    case 'variable':
+      return () => true;
+    case 'named':
+      return NAMED.get(type.name) ?? ((value) => isTagged(value) && value[CEL_TYPE] === type.name);
+    case 'list':
+      return isList;
+    case 'map':
+    case 'object':
+      return isMap;
+    case 'optional':
+      return isOptional;
+    case 'type':
+      return isTypeValue;
+  }
+}

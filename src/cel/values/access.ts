@@ -1,0 +1,48 @@
+import { CelError } from '../cel-error.ts';
+import { mapGet } from './maps.ts';
+import { isList, isMap, isOptional, isUint, NONE, optional, typeNameOf } from './values.ts';
+
+/** `value.field`, and `value[key]` of maps. @throws CelError */
+export function read(value: unknown, key: unknown): unknown {
+  if (isOptional(value)) return lookUp(value, key);
+  const found = find(value, key);
+  if (found !== undefined) return found;
+  throw new CelError(isList(value) ? `index out of bounds: ${showKey(key)}` : `no such key: ${showKey(key)}`);
+}
+
+/** `value.?field`, `value[?key]`: an optional. @throws CelError when a list is asked for something that is no index */
+export function lookUp(value: unknown, key: unknown): unknown {
+  if (isOptional(value)) return value.value === undefined ? NONE : lookUp(value.value, key);
+  const found = find(value, key);
+  return found === undefined ? NONE : optional(found);
+}
+
+/** `has(value.field)` */
+export function hasField(value: unknown, field: string): boolean {
+  if (isOptional(value)) return value.value !== undefined && hasField(value.value, field);
+  return find(value, field) !== undefined;
+}
+
+/** Undefined when it is not there; what is neither list nor map has nothing. */
+function find(value: unknown, key: unknown): unknown {
+  if (isMap(value)) return mapGet(value, key);
+  return isList(value) ? value[indexOf(key)] : undefined;
+}
+
+function indexOf(key: unknown): number {
+  const index = isUint(key) ? key.value : key;
+  if (typeof index === 'bigint') return Number(index);
+  if (typeof index !== 'number') throw new CelError(`unsupported index type '${typeNameOf(key)}' in list`);
+  if (!Number.isInteger(index)) throw new CelError(`unsupported index value ${index} in list`);
+  return index;
+}
+
+function showKey(key: unknown): string {
+  const plain = isUint(key) ? key.value : key;
+  return typeof plain === 'string' ||
+    typeof plain === 'bigint' ||
+    typeof plain === 'number' ||
+    typeof plain === 'boolean'
+    ? String(plain)
+    : typeNameOf(key);
+}

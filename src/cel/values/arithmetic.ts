@@ -1,0 +1,145 @@
+import { CelError, noSuchOverload } from '../cel-error.ts';
+import { charge, type Frame, traversal } from '../frame.ts';
+import {
+  type CelUint,
+  duration,
+  isDuration,
+  isList,
+  isTimestamp,
+  isUint,
+  timestamp,
+  typeNameOf,
+  uint,
+} from './values.ts';
+
+const MOST_INT = 2n ** 63n - 1n;
+const LEAST_INT = -(2n ** 63n);
+const MOST_UINT = 2n ** 64n - 1n;
+/** 0001-01-01T00:00:00Z and the last nanosecond of the year 9999. */
+const LEAST_TIMESTAMP = -62_135_596_800_000_000_000n;
+const MOST_TIMESTAMP = 253_402_300_799_999_999_999n;
+
+/** @throws CelError when it does not fit into 64 bits */
+export function intOf(value: bigint): bigint {
+  if (value > MOST_INT || value < LEAST_INT) throw new CelError('integer overflow');
+  return value;
+}
+
+/** @throws CelError when it does not fit into 64 bits, or is negative */
+export function uintOf(value: bigint): CelUint {
+  if (value > MOST_UINT || value < 0n) throw new CelError('unsigned integer overflow');
+  return uint(value);
+}
+
+/** @throws CelError beyond 292 years, as in Go */
+export function durationOf(nanos: bigint) {
+  if (nanos > MOST_INT || nanos < LEAST_INT) throw new CelError('duration overflow');
+  return duration(nanos);
+}
+
+/** @throws CelError outside of the years 1 to 9999 */
+export function timestampOf(nanos: bigint) {
+  if (nanos > MOST_TIMESTAMP || nanos < LEAST_TIMESTAMP) throw new CelError('timestamp overflow');
+  return timestamp(nanos);
+}
+
+export function add(frame: Frame, left: unknown, right: unknown): unknown {
+  if (typeof left === 'bigint' && typeof right === 'bigint') return charged(frame, intOf(left + right));
+  if (typeof left === 'string' && typeof right === 'string') {
+    charge(frame, traversal(left.length + right.length));
+    return left + right;
+  }
+  if (typeof left === 'number' && typeof right === 'number') return charged(frame, left + right);
+  if (isList(left) && isList(right)) return addLists(frame, left, right);
+  if (left instanceof Uint8Array && right instanceof Uint8Array) {
+    charge(frame, traversal(left.length + right.length));
+    return new Uint8Array(Buffer.concat([left, right]));
+  }
+  charge(frame, 1);
+  if (isUint(left) && isUint(right)) return uintOf(left.value + right.value);
+  if (isDuration(left) && isDuration(right)) return durationOf(left.nanos + right.nanos);
+  if (isTimestamp(left) && isDuration(right)) return timestampOf(left.nanos + right.nanos);
+  if (isDuration(left) && isTimestamp(right)) return timestampOf(left.nanos + right.nanos);
+  throw unsupported('_+_', left);
+}
+
+/** The API server links lists instead of copying them, and asks 1; a copy must cost what it takes. */
+function addLists(frame: Frame, left: readonly unknown[], right: readonly unknown[]): readonly unknown[] {
+  charge(frame, 1 + traversal(left.length + right.length));
+  return [...left, ...right];
+}
+
+export function subtract(frame: Frame, left: unknown, right: unknown): unknown {
+  charge(frame, 1);
+  if (typeof left === 'bigint' && typeof right === 'bigint') return intOf(left - right);
+  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (isUint(left) && isUint(right)) return uintOf(left.value - right.value);
+  if (isDuration(left) && isDuration(right)) return durationOf(left.nanos - right.nanos);
+  if (isTimestamp(left) && isTimestamp(right)) return durationOf(left.nanos - right.nanos);
+  if (isTimestamp(left) && isDuration(right)) return timestampOf(left.nanos - right.nanos);
+  throw unsupported('_-_', left);
+}
+
+export function multiply(frame: Frame, left: unknown, right: unknown): unknown {
+  charge(frame, 1);
+  if (typeof left === 'bigint' && typeof right === 'bigint') return intOf(left * right);
+  if (typeof left === 'number' && typeof right === 'number') return left * right;
+  if (isUint(left) && isUint(right)) return uintOf(left.value * right.value);
+  throw unsupported('_*_', left);
+}
+
+export function divide(frame: Frame, left: unknown, right: unknown): unknown {
+  charge(frame, 1);
+  if (typeof left === 'bigint' && typeof right === 'bigint') return intOf(left / divisor(right, 'division'));
+  if (typeof left === 'number' && typeof right === 'number') return left / right;
+  if (isUint(left) && isUint(right)) return uintOf(left.value / divisor(right.value, 'division'));
+  throw unsupported('_/_', left);
+}
+
+export function remainder(frame: Frame, left: unknown, right: unknown): unknown {
+  charge(frame, 1);
+  if (typeof left === 'bigint' && typeof right === 'bigint') return remainderOf(left, right);
+  if (isUint(left) && isUint(right)) return uintOf(left.value % divisor(right.value, 'modulus'));
+  throw unsupported('_%_', left);
+}
+
+/** As in Go: where the quotient does not fit there is no remainder either. */
+function remainderOf(left: bigint, right: bigint): bigint {
+  const rest = left % divisor(right, 'modulus');
+  intOf(left / right);
+  return rest;
+}
+
+export function negate(frame: Frame, value: unknown): unknown {
+  charge(frame, 1);
+  if (typeof value === 'bigint') return intOf(-value);
+  if (typeof value === 'number') return -value;
+  if (isDuration(value)) return durationOf(-value.nanos);
+  throw unsupported('-_', value);
+}
+
+function divisor(value: bigint, operation: string): bigint {
+  if (value === 0n) throw new CelError(`${operation} by zero`);
+  return value;
+}
+
+function charged<T>(frame: Frame, value: T): T {
+  charge(frame, 1);
+  return value;
+}
+
+/** cel-go names the operator only where the type of the first operand knows nothing at all of operators. */
+const SILENT = new Set([
+  'int',
+  'uint',
+  'double',
+  'string',
+  'list',
+  'bytes',
+  'google.protobuf.Timestamp',
+  'google.protobuf.Duration',
+]);
+
+export function unsupported(operator: string, operand: unknown): CelError {
+  return noSuchOverload(SILENT.has(typeNameOf(operand)) ? '' : operator);
+}

@@ -1,0 +1,84 @@
+import type { JsonObject, JsonValue } from '../../json/json.ts';
+import { asCelError, CelError } from '../cel-error.ts';
+import { mapGet, mapKeys } from './maps.ts';
+import { showDuration, showTimestamp } from './time.ts';
+import {
+  CEL_TYPE,
+  isDuration,
+  isList,
+  isOptional,
+  isTagged,
+  isTimestamp,
+  isUint,
+  typeNameOf,
+} from './values.ts';
+
+type OpenObject = Record<string, JsonValue>;
+
+/**
+ * The JSON that a CEL value stands for: int and uint are integers (bigint beyond 2^53), bytes base64, timestamps RFC 3339,
+ * durations text as Go writes it, such as `1h30m0s`.
+ *
+ * @throws CelError when JSON has no such value: NaN, a type, a quantity, an optional, a map with keys that are no strings
+ */
+export function celToJson(value: unknown): JsonValue {
+  try {
+    return toJson(value);
+  } catch (error) {
+    throw asCelError(error);
+  }
+}
+
+function toJson(value: unknown): JsonValue {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value;
+    case 'bigint':
+      return integerToJson(value);
+    case 'number':
+      if (!Number.isFinite(value)) throw new CelError(`the double ${value} is not a JSON number`);
+      return value;
+    case 'object':
+      return value === null ? null : objectToJson(value);
+    case 'undefined':
+    case 'symbol':
+    case 'function':
+      throw new CelError(`a value of type ${typeof value} is not JSON`);
+  }
+}
+
+function integerToJson(value: bigint): number | bigint {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+function objectToJson(value: object): JsonValue {
+  if (isList(value)) return value.map(toJson);
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (isUint(value)) return integerToJson(value.value);
+  if (isTimestamp(value)) return showTimestamp(value);
+  if (isDuration(value)) return showDuration(value);
+  if (isOptional(value)) throw new CelError('an optional is not JSON: use orValue(…) or value()');
+  if (isTagged(value))
+    throw new CelError(`a value of type ${value[CEL_TYPE]} is not JSON: convert it to one that is`);
+  return value instanceof Map ? mapToJson(value) : (value as JsonObject); // it came as JSON, and still is
+}
+
+function mapToJson(map: ReadonlyMap<unknown, unknown>): JsonValue {
+  const object: OpenObject = {};
+  for (const key of mapKeys(map)) {
+    if (typeof key !== 'string') {
+      throw new CelError(`a map with a key of type ${typeNameOf(key)} is not JSON: its keys must be strings`);
+    }
+    // An assignment to __proto__ would change the prototype instead of adding a key.
+    const value = toJson(mapGet(map, key));
+    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  }
+  return object;
+}
+
+/** The value of an expression that may have none: undefined for `optional.none()`; what is no optional is itself. */
+export function valueOfOptional(result: unknown): unknown {
+  return isOptional(result) ? result.value : result;
+}

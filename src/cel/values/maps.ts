@@ -1,0 +1,111 @@
+import { ownValue, isJsonArray, type JsonArray } from '../../json/json.ts';
+import { type CelMap, isUint } from './values.ts';
+
+/**
+ * Keys of one number are one key, whatever its type: 1, 1u and 1.0.
+ *
+ * @returns undefined for what cannot be a key
+ */
+export function mapKey(key: unknown): string | bigint | boolean | undefined {
+  switch (typeof key) {
+    case 'string':
+    case 'bigint':
+    case 'boolean':
+      return key;
+    case 'number':
+      return Number.isInteger(key) ? BigInt(key) : undefined;
+    case 'object':
+      return isUint(key) ? key.value : undefined;
+    case 'undefined':
+    case 'symbol':
+    case 'function':
+      return undefined;
+  }
+}
+
+/** The value of the key; undefined when the map has no such key. */
+export function mapGet(map: CelMap, key: unknown): unknown {
+  if (map instanceof Map) return map.get(mapKey(key));
+  return typeof key === 'string' ? celValue(ownValue(map, key)) : undefined;
+}
+
+export function mapHas(map: CelMap, key: unknown): boolean {
+  return mapGet(map, key) !== undefined;
+}
+
+/**
+ * A map of CEL values that are made when they are first read; whoever reads one gets the error that its making throws.
+ *
+ * Not for JSON objects: they are maps as they are, and their numbers become ints or doubles as they are read.
+ */
+export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
+  const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));
+  const get = (name: unknown): unknown => {
+    const known = Map.prototype.get.call(made, name) as unknown;
+    const make = known === undefined && typeof name === 'string' ? makers.get(name) : undefined;
+    if (make === undefined) return known;
+    const value = make();
+    made.set(name, value);
+    return value;
+  };
+  return Object.assign(made, { get });
+}
+
+export const mapKeys = (map: CelMap): readonly unknown[] =>
+  map instanceof Map ? [...map.keys()] : Object.keys(map);
+
+export const mapSize = (map: CelMap): number => (map instanceof Map ? map.size : Object.keys(map).length);
+
+const MOST_INT64 = 2n ** 63n - 1n;
+const LEAST_INT64 = -(2n ** 63n);
+
+/** An integer of the API is CEL's int as long as it fits into 64 bits; beyond, the API server has a double. */
+export function celNumber(value: number | bigint): number | bigint {
+  if (typeof value === 'bigint') return value >= LEAST_INT64 && value <= MOST_INT64 ? value : Number(value);
+  return Number.isSafeInteger(value) ? BigInt(value) : value;
+}
+
+const converted = new WeakMap<object, readonly unknown[]>();
+
+/**
+ * A JSON value as expressions see it: integers are bigint, other numbers double. Values that are not JSON pass as they are.
+ *
+ * An object stays what it is, and its values are converted when an expression reads them: a rule that looks at one field of a
+ * large object costs no more than that. Arrays are converted one level deep and remembered by identity: nobody may change
+ * them.
+ */
+export function celValue(value: unknown): unknown {
+  if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;
+  return typeof value === 'number' || typeof value === 'bigint' ? celNumber(value) : value;
+}
+
+function celList(list: JsonArray): readonly unknown[] {
+  const known = converted.get(list);
+  if (known !== undefined) return known;
+  const result = list.some(isConverted) ? list.map(celValue) : list;
+  converted.set(list, result);
+  converted.set(result, result);
+  return result;
+}
+
+const isConverted = (item: unknown) =>
+  typeof item === 'number' || typeof item === 'bigint' || Array.isArray(item);
+
+const known = new WeakMap<object, number>();
+
+/** How long it takes to walk through a JSON object: the values that it holds and a part of their texts; counted once. */
+export function weightOf(json: object): number {
+  const counted = known.get(json);
+  if (counted !== undefined) return counted;
+  let weight = 0;
+  const open: unknown[] = [json];
+  while (open.length > 0) {
+    const value = open.pop();
+    weight += typeof value === 'string' ? 1 + Math.floor(value.length / 50) : 1;
+    if (typeof value === 'object' && value !== null) {
+      for (const item of Object.values(value)) open.push(item);
+    }
+  }
+  known.set(json, weight);
+  return weight;
+}

@@ -1,0 +1,115 @@
+import { durationOf, timestampOf } from './arithmetic.ts';
+import { CelError } from '../cel-error.ts';
+import type { CelDuration, CelTimestamp } from './values.ts';
+
+const SECOND = 1_000_000_000n;
+const MILLISECOND = 1_000_000n;
+
+const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
+
+/** @throws CelError unless it is RFC 3339, of a year from 1 to 9999 */
+export function parseTimestamp(text: string): CelTimestamp {
+  const [
+    match,
+    year = '',
+    month = '',
+    day = '',
+    hour = '',
+    minute = '',
+    second = '',
+    fraction = '',
+    sign,
+    h,
+    m,
+  ] = RFC3339.exec(text) ?? [];
+  const date = new Date(0);
+  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
+  const inRange = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
+  if (
+    match === undefined ||
+    date.getUTCDate() !== Number(day) ||
+    date.getUTCMonth() !== Number(month) - 1 ||
+    !inRange
+  ) {
+    throw conversionError('string', 'google.protobuf.Timestamp');
+  }
+  const offset = sign === undefined ? 0 : (Number(h) * 60 + Number(m)) * (sign === '-' ? -60 : 60);
+  const seconds = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second) - offset;
+  return timestampOf(BigInt(seconds) * SECOND + BigInt(fraction.padEnd(9, '0').slice(0, 9)));
+}
+
+export const conversionError = (from: string, to: string) =>
+  new CelError(`type conversion error from '${from}' to '${to}'`);
+
+/** RFC 3339 in UTC, with as many decimals as it takes. */
+export function showTimestamp({ nanos }: CelTimestamp): string {
+  const seconds = floorDivide(nanos, SECOND);
+  const text = new Date(Number(seconds) * 1000).toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
+  return `${text}${decimals(nanos - seconds * SECOND, 9)}Z`;
+}
+
+/** With a point before them, and without zeroes at the end; nothing when there are only zeroes. */
+function decimals(value: bigint, digits: number): string {
+  const text = value.toString().padStart(digits, '0').replace(/0+$/, '');
+  return text === '' ? '' : `.${text}`;
+}
+
+export function floorDivide(value: bigint, by: bigint): bigint {
+  const quotient = value / by;
+  return value % by < 0n ? quotient - 1n : quotient;
+}
+
+const UNITS: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1000n,
+  µs: 1000n,
+  μs: 1000n,
+  ms: MILLISECOND,
+  s: SECOND,
+  m: 60n * SECOND,
+  h: 3600n * SECOND,
+};
+const DURATION = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/;
+const PART = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
+
+/** As Go's time.ParseDuration: `1h30m`, `-1.5s`. @throws CelError */
+export function parseDuration(text: string): CelDuration {
+  const [match, sign = '', parts = ''] = text.length > LONGEST_DURATION ? [] : (DURATION.exec(text) ?? []);
+  if (match === undefined) throw conversionError('string', 'google.protobuf.Duration');
+  let nanos = 0n;
+  for (const [, whole = '', fraction = '', unit = ''] of parts.matchAll(PART)) {
+    const size = UNITS[unit] ?? 0n;
+    nanos += BigInt(whole || '0') * size + (BigInt(fraction || '0') * size) / 10n ** BigInt(fraction.length);
+  }
+  return durationOf(sign === '-' ? -nanos : nanos);
+}
+
+/** Nobody writes longer ones, and long digits take long to read. */
+const LONGEST_DURATION = 1000;
+
+/** Seconds, as CEL writes durations: `5400s`, `0.5s`. */
+export function showSeconds({ nanos }: CelDuration): string {
+  const size = nanos < 0n ? -nanos : nanos;
+  return `${nanos < 0n ? '-' : ''}${size / SECOND}${decimals(size % SECOND, 9)}s`;
+}
+
+/** As Go writes durations, and Kubernetes in its objects: `1h30m0s`, `1.5s`, `20ms`. */
+export function showDuration({ nanos }: CelDuration): string {
+  const size = nanos < 0n ? -nanos : nanos;
+  return `${nanos < 0n ? '-' : ''}${size < SECOND ? showFraction(size) : showWhole(size)}`;
+}
+
+function showWhole(size: bigint): string {
+  const seconds = size / SECOND;
+  const rest = `${seconds % 60n}${decimals(size % SECOND, 9)}s`;
+  if (seconds < 60n) return rest;
+  const minutes = `${(seconds / 60n) % 60n}m${rest}`;
+  return seconds < 3600n ? minutes : `${seconds / 3600n}h${minutes}`;
+}
+
+function showFraction(size: bigint): string {
+  if (size === 0n) return '0s';
+  if (size < 1000n) return `${size}ns`;
+  if (size < MILLISECOND) return `${size / 1000n}${decimals(size % 1000n, 3)}µs`;
+  return `${size / MILLISECOND}${decimals(size % MILLISECOND, 6)}ms`;
+}
