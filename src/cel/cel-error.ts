@@ -20,8 +20,8 @@ export class CelError extends Error {
   readonly position: CelPosition | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly position?: CelPosition } = {}) {
-    // Where in the evaluator it arose tells nobody anything, and a stack takes longer than all the rest of a small expression:
-    // `exists` may swallow thousands of errors.
+    // A stack of the evaluator is useless, and takes longer to record than a small expression takes to run: `exists` may swallow
+    // thousands of errors.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, options);

@@ -60,7 +60,7 @@ export interface CelProgram {
 /**
  * Compiles an expression: finds out its type, and all that can be found out of it without values.
  *
- * @throws CelError with a position when it does not parse, names a variable, field or function that there is not, or cannot work
+ * @throws CelError with a position when it does not parse, names a variable, field or function that does not exist, or cannot work
  * with the types of its variables
  */
 export function compileCel(

@@ -17,11 +17,11 @@ export type Segment =
 
 /** A parsed path such as `spec.disks[*].class` or `metadata.labels["example.com/rack"]`. */
 export interface FieldPath {
-  /** As the policy spells it. */
+  /** As in the policy. */
   readonly text: string;
   /** At least one. */
   readonly segments: readonly Segment[];
-  /** Where it leads, as {@link formatPath} spells it; undefined when `[*]` leads to several places. */
+  /** The concrete path, as {@link formatPath} writes it; undefined when `[*]` matches several. */
   readonly place: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface FieldValue {
   readonly value: JsonValue;
 }
 
-/** Thrown by {@link parsePath}; the message says where and what to write instead. */
+/** Thrown by {@link parsePath}. The message says where the mistake is and what to write instead. */
 export class InvalidPath extends Error {
   override name = 'InvalidPath';
 }
@@ -44,7 +44,7 @@ const PLAIN_NAME = /[A-Za-z_$][A-Za-z0-9_$-]*/y;
 const ONLY_PLAIN_NAME = /^[A-Za-z_$][A-Za-z0-9_$-]*$/;
 const INDEX = /\d{1,6}(?=\])/y;
 const QUOTED = /"(?:[^"\\]|\\.)*"(?=\])/y;
-/** Paths are walked recursively: far more than any API nests, far less than a stack holds. */
+/** Paths are walked recursively: more than any API nests, less than the stack holds. */
 const MOST_SEGMENTS = 64;
 const LONGEST_PATH = 1024;
 
@@ -178,7 +178,7 @@ export function besides(place: ConcretePath, { segments }: FieldPath): ConcreteP
   });
 }
 
-/** Whether each value of `other` has exactly one of `path` beside it: up to its last `[*]` it reads like the other. */
+/** Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`. */
 export function liesBeside(path: FieldPath, other: FieldPath): boolean {
   const lastEach = path.segments.findLastIndex(({ kind }) => kind === 'each');
   return path.segments

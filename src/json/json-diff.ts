@@ -33,7 +33,7 @@ export function diff(before: JsonObject, after: JsonObject): readonly PatchOpera
 }
 
 /**
- * {@link diff}, applied to `before` and compared with `after` before anyone sees it: a patch that does not apply fails the user's
+ * {@link diff}, applied to `before` and compared with `after` before it is sent: a patch that does not apply fails the user's
  * request even under `failurePolicy: Ignore`. A patch that is wrong below one field gives way to replacing that field.
  *
  * @throws Error when no patch leads to `after`; that is a bug.

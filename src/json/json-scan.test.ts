@@ -63,7 +63,7 @@ describe('depth', () => {
     }
   });
 
-  test('is not what lies side by side, nor what stands in strings', () => {
+  test('does not count siblings or the content of strings', () => {
     expect(isDeeperThan(2, `[${Array.from({ length: 100 }, () => '{}').join(',')}]`)).toBe(false);
     expect(isDeeperThan(2, `["${'['.repeat(100)}","\\"${'{'.repeat(100)}"]`)).toBe(false);
     expect(isDeeperThan(2, `["\\\\",[[["a"]]]]`)).toBe(true);

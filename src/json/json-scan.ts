@@ -1,4 +1,4 @@
-/** What can be told of JSON text before it is parsed, in a fraction of the time that takes. */
+/** Properties of JSON text, found before parsing in a fraction of the time. */
 
 /** Of an integer that a double might change: 2^53 has as many. */
 const DIGITS = 16;
@@ -29,7 +29,7 @@ export function hasUnsafeInteger(utf8: Uint8Array): boolean {
 
 const isDigit = (code: number | undefined): boolean => code !== undefined && code >= ZERO && code <= NINE;
 
-/** The characters between which a number stands, where it stands for a value of its own. */
+/** The characters before and after a number that is a JSON value, not a part of a string. */
 const BEFORE = codesOf(':,[ \n\r\t');
 const BEHIND = codesOf(',]} \n\r\t');
 
@@ -93,7 +93,7 @@ function endOfString(text: string, start: number): number {
  * text as it is written. After `{"\\":1}` it reads the key `\` in `{"\"":1}`.
  */
 export function hasEscapedKey(text: string): boolean {
-  // A backslash stands in a string, and nowhere else.
+  // A backslash occurs in strings only.
   for (let at = text.indexOf('\\'); at >= 0;) {
     const end = endOfString(text, at - 1);
     if (nextAfterSpace(text, end + 1) === COLON) return true;

@@ -65,14 +65,14 @@ function writeDeep(root: JsonValue): string {
 
 type Todo = { readonly text: string } | { readonly value: JsonValue };
 
-/** JSON text that two values share if and only if they are equal: the keys of each object stand in one order. However deep. */
+/** JSON text with sorted keys: two values have the same text if and only if they are equal. Works at any depth. */
 export function toCanonicalText(root: JsonValue): string {
   const parts: string[] = [];
   const todo: Todo[] = [{ value: root }];
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     if ('text' in next) parts.push(next.text);
-    else if (isJsonArray(next.value)) putOff(todo, '[', next.value.map(itemOf), ']');
-    else if (isJsonObject(next.value)) putOff(todo, '{', membersOf(next.value), '}');
+    else if (isJsonArray(next.value)) pushParts(todo, '[', next.value.map(itemOf), ']');
+    else if (isJsonObject(next.value)) pushParts(todo, '{', membersOf(next.value), '}');
     else parts.push(stringifyJson(next.value));
   }
   return parts.join('');
@@ -86,8 +86,8 @@ function membersOf(object: Readonly<Record<string, JsonValue>>): readonly (reado
     .map(([key, value]) => [{ text: `${JSON.stringify(key)}:` }, { value }]);
 }
 
-/** The last first: a stack gives them back in order. */
-function putOff(todo: Todo[], open: string, items: readonly (readonly Todo[])[], close: string): void {
+/** Pushes in reverse: the stack returns the parts in order. */
+function pushParts(todo: Todo[], open: string, items: readonly (readonly Todo[])[], close: string): void {
   todo.push({ text: close });
   for (const [index, item] of [...items.entries()].reverse()) {
     for (const part of [...item].reverse()) todo.push(part);

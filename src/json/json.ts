@@ -1,7 +1,7 @@
 import { parseExact } from './json-exact.ts';
 import { hasEscapedKey, hasUnsafeInteger } from './json-scan.ts';
 
-/** What JSON text holds. An integer beyond 2^53 is a bigint, so that it keeps the value that was written. */
+/** A JSON value. An integer beyond 2^53 is a bigint, so that it keeps the value that was written. */
 export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
 export type JsonArray = readonly JsonValue[];
 /** Read a key with {@link ownValue}: `object['constructor']` would read the prototype. */
@@ -25,7 +25,7 @@ export function ownValue(object: object, key: string): unknown {
 /**
  * Text → value, without loss. The keys `__proto__` and `constructor` are plain data.
  *
- * @param utf8 the same text; whoever has it spares the time to make it
+ * @param utf8 the same text as UTF-8, if the caller has it
  * @throws SyntaxError when `text` is not JSON.
  */
 export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): JsonValue {

@@ -1,17 +1,17 @@
-/** How values of others appear in our messages: short, on one line, and unable to pass for something else. */
+/** Untrusted values in messages and output: short, on one line, without characters that change how text is shown. */
 
 /** Line breaks, control characters, invisible and direction-changing ones, halves of surrogate pairs. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** No name in Kubernetes is longer than 253 characters; what is longer need not be repeated to be recognised. */
+/** Enough to recognise a value. */
 const LONGEST_VALUE = 128;
 
-/** At most `limit` characters of a text, escaped; `…` marks what was left out. */
+/** At most `limit` characters of a text, escaped; `…` marks the cut. */
 export function shorten(text: string, limit: number): string {
   return escape(cut(text, limit));
 }
 
-/** A value in a message: strings in quotes, lists and objects only by what they are. */
+/** A value in a message: strings in quotes, `a list` and `an object` for the others. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
     return `"${escape(cut(value, LONGEST_VALUE).replace(/["\\]/g, '\\$&'))}"`;
@@ -20,7 +20,7 @@ export function quote(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
-/** Cut before anything else: a value may be megabytes long. */
+/** Cuts before escaping: a value may be megabytes long. */
 function cut(text: string, limit: number): string {
   const start = text.slice(0, 2 * limit + 2); // a character has at most two code units
   const characters = Array.from(start);
@@ -35,20 +35,20 @@ function escape(text: string): string {
   });
 }
 
-/** What users wrote, and a terminal or a reader of lines would take for a command, for another direction, or for the end of a line. */
-const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+/** Characters that terminals and line-based readers take for a command, a change of direction or the end of a line. */
+const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** Names and messages in a table. */
+/** Text for one cell of a table. */
 export function printable(text: string): string {
-  return text.replaceAll(/[\n\t]/g, ' ').replaceAll(STEERING, '\ufffd');
+  return text.replaceAll(/[\n\t]/g, ' ').replaceAll(CONTROLS, '\ufffd');
 }
 
 /**
- * What stands in quotes of JSON or YAML: escaped it is the same text for whoever parses it. Line breaks and tabs stay, for those in
+ * JSON or YAML with control characters escaped: it still parses to the same values. Line breaks and tabs stay, because those in
  * strings are escaped already.
  */
 export function escapeControls(text: string): string {
-  return text.replaceAll(STEERING, (character) =>
+  return text.replaceAll(CONTROLS, (character) =>
     character === '\n' || character === '\t'
       ? character
       : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

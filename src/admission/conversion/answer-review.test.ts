@@ -123,7 +123,7 @@ describe('TestCreateConversionReviewObjects', () => {
     ['no uid', review([], { uid: undefined }), 'request.uid'],
     ['no desired version', review([], { desiredAPIVersion: '' }), 'request.desiredAPIVersion'],
     ['no objects', review([], { objects: null }), 'request.objects: not a list'],
-    ['objects that are none', review([widget('v1', 'a'), 7]), 'request.objects[1]: not an object'],
+    ['items that are not objects', review([widget('v1', 'a'), 7]), 'request.objects[1]: not an object'],
     ['no request', '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}', 'request: absent'],
     ['no object', 'null', 'the body is not a JSON object'],
     ['no JSON', '{"request":', 'the body is not JSON'],
@@ -181,7 +181,7 @@ describe('controller-runtime: Conversion Webhook', () => {
 describe('a failure', () => {
   const failing = found({
     convert: (object) => {
-      if (JSON.stringify(object).includes('bad')) throw new ConversionFailure('spec.a is bad: mend it');
+      if (JSON.stringify(object).includes('bad')) throw new ConversionFailure('spec.a is bad: fix it');
       return object;
     },
   });
@@ -189,7 +189,7 @@ describe('a failure', () => {
   test('of one object is one of all, and names it', async () => {
     const objects = [widget('v1', 'good'), widget('v1', 'bad'), widget('v1', 'better')];
     expect(await failureOf(review(objects), failing)).toBe(
-      'Widget "n/bad" cannot be converted from v1 to v2: handler widgets: spec.a is bad: mend it',
+      'Widget "n/bad" cannot be converted from v1 to v2: handler widgets: spec.a is bad: fix it',
     );
   });
 

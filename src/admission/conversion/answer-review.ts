@@ -33,7 +33,7 @@ export type AnsweredReview =
 /** For metrics and the log. */
 export interface ConversionReport {
   readonly uid: string;
-  /** Who converted; undefined when there is nobody. */
+  /** The converter; undefined when there is none for the kind. */
   readonly converter: Converter | undefined;
   readonly to: string;
   readonly objects: number;
@@ -45,7 +45,7 @@ export interface ConversionReport {
 
 /**
  * @param definition the name of the CustomResourceDefinition, if the path of the request has it
- * @param signal aborts when nobody waits for the answer any more, or the time to answer is over
+ * @param signal aborts when the API server no longer waits, or the time to answer is over
  * @throws InvalidReview when the text is no ConversionReview that could be answered
  */
 export async function answerReview(

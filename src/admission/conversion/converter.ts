@@ -16,7 +16,7 @@ export interface Converter {
    * The object in the version `to`, a name such as `v2`. The object itself stays as it is. Of the metadata only labels and
    * annotations may differ; `apiVersion` and `kind` are written by the caller.
    *
-   * @param signal aborts when nobody waits for the answer any more
+   * @param signal aborts when the API server no longer waits for the answer
    * @throws ConversionFailure with a message for the user; what else it throws is for the log
    */
   readonly convert: (object: JsonObject, to: string, signal: AbortSignal) => JsonObject | Promise<JsonObject>;

@@ -1,4 +1,4 @@
-/** Whether steps and schemas agree: a misspelt path does nothing, and nobody would notice. */
+/** Whether steps and schemas agree: a misspelt path would silently do nothing. */
 import type { Segment } from '../../json/field-path.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { CompiledStep } from './compile-steps.ts';

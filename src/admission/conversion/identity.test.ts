@@ -74,7 +74,7 @@ describe('TestRestoreObjectMeta', () => {
     expect(() => keepIdentity(object(original), object(converted), V2)).toThrow(message);
   });
 
-  test('what was invalid before and is left alone is nobody’s fault', () => {
+  test('an unchanged value that was invalid before is accepted', () => {
     const metadata = { labels: { 'a/b/c': 'x' } };
     expect(keepIdentity(object(metadata), object({ labels: { 'a/b/c': 'x' } }), V2).metadata).toEqual(
       metadata,

@@ -43,7 +43,7 @@ export function installationOf(definition: Definition | undefined, own: OwnServi
 function stanzaProblem(definition: Definition, own: OwnService): string | undefined {
   const { strategy, service, url, reviewVersions, hasCaBundle } = definition.conversion;
   if (strategy !== 'Webhook')
-    return `spec.conversion.strategy is ${quote(strategy)}, so the API server asks nobody.`;
+    return `spec.conversion.strategy is ${quote(strategy)}, so the API server calls no converter.`;
   if (!reviewVersions.includes('v1') && !reviewVersions.includes('v1beta1')) {
     return 'spec.conversion.webhook.conversionReviewVersions has neither v1 nor v1beta1.';
   }

@@ -2,7 +2,7 @@ import type { ConversionStep } from '../../api/conversion-policy.ts';
 
 export type Inversion =
   | { readonly kind: 'inverse'; readonly steps: readonly ConversionStep[] }
-  /** A step whose inverse nobody but the author knows. */
+  /** A step whose inverse only the author can write. */
   | { readonly kind: 'none'; readonly index: number; readonly verb: 'set' | 'remove' };
 
 /**

@@ -13,9 +13,9 @@ import { fieldAt, fieldIn, withField } from './edit.ts';
 /** One step from an object to a value in it: a field, or the element of a list with these values in its key fields. */
 export type KeptKey = string | JsonObject;
 
-/** A value of another version that does not come back by itself. */
+/** A value of another version that the steps alone do not restore. */
 export interface KeptValue {
-  /** Where it stands in that version. */
+  /** Its path in that version. */
   readonly path: readonly KeptKey[];
   /** Undefined: nothing stands there. */
   readonly value: JsonValue | undefined;
@@ -78,7 +78,7 @@ export function writeKept(values: readonly KeptValue[]): string {
   );
 }
 
-/** Whoever may write the object may write its annotations: what cannot be read is as if it were not there. */
+/** Users who may write the object may write its annotations: an unreadable one counts as absent. */
 export function readKept(text: string): readonly KeptValue[] {
   let entries: unknown;
   try {

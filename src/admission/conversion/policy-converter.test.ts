@@ -163,7 +163,7 @@ describe('steps', () => {
 
   test('a step into what is no object says where, and what to do', async () => {
     await expect(step([{ move: { from: 'spec.a', to: 'spec.b.c' } }], { a: 1, b: 'x' })).rejects.toThrow(
-      /spec\.versions\[0\]\.toHub\[0\]: spec\.b is "x" and not an object, so spec\.b\.c has no place: mend the object/,
+      /spec\.versions\[0\]\.toHub\[0\]: spec\.b is "x" and not an object, so spec\.b\.c has no place: fix the object/,
     );
   });
 
@@ -220,7 +220,7 @@ describe('what a version cannot hold', () => {
     expect(keptIn(await convert(v1, 'v2'), 'v2')).toBeUndefined();
   });
 
-  test('comes back beside changes of other fields', async () => {
+  test('comes back when other fields change', async () => {
     const changed = withSpec(await convert(hub, 'v1'), () => ({
       endpoint: 'b:90',
       replicas: 3,
@@ -268,7 +268,7 @@ describe('what a version cannot hold', () => {
     expect((await convert(without, 'v2')).spec).toEqual({ tier: 'gold', disks: [] });
   });
 
-  test('comes back in the elements of a list without keys that nobody touched', async () => {
+  test('comes back in unchanged elements of a list without keys', async () => {
     const conversion = between(
       [{ set: { path: 'spec.sizes[*]', expression: 'item.split("Mi")[0]' } }],
       [{ set: { path: 'spec.sizes[*]', expression: 'item + "Mi"' } }],
@@ -324,7 +324,7 @@ describe('what a version cannot hold', () => {
     );
   });
 
-  test('an object whose way back fails is refused: nobody could read it in the version it came in', async () => {
+  test('an object that cannot be converted back is refused: it could not be read in the version it came in', async () => {
     const conversion = between(
       [{ remove: { path: 'spec.a' } }],
       [{ set: { path: 'spec.a', expression: 'object.spec.b' } }],
@@ -335,7 +335,7 @@ describe('what a version cannot hold', () => {
   });
 });
 
-describe('an annotation that somebody wrote by hand', () => {
+describe('an annotation that a user wrote by hand', () => {
   const written = (text: string, spec: JsonObject = { endpoint: 'a:80' }) =>
     convert(server('v1', { spec }, { annotations: { 'conversion.gatehouse.dev/v2': text } }), 'v2');
   const entries = (...kept: readonly object[]) => JSON.stringify(kept);

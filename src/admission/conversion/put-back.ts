@@ -1,4 +1,4 @@
-/** Values that came along in an annotation, put back where nobody has changed anything meanwhile. */
+/** Restores the values that an annotation preserved, except where the object has changed since. */
 import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 import { fieldAt, fieldIn, withField, withFieldAt, withFields } from './edit.ts';
@@ -72,7 +72,7 @@ function putBackItems(
   return changed.every((item, index) => item === list[index]) ? list : changed;
 }
 
-/** What stands at a place: there may be a value for the place itself, and values below it. */
+/** A node of the tree of paths: a value for the path itself, and values below it. */
 function putBackAt(
   before: JsonValue | undefined,
   group: readonly KeptValue[],

@@ -3,7 +3,7 @@
  * tens of megabytes, and whoever parses that at once does nothing else for a second.
  */
 
-/** Where something stands in a text. */
+/** A range of a text. */
 export interface Span {
   readonly start: number;
   /** Behind its last character. */

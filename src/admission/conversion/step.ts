@@ -86,7 +86,7 @@ function asObject(container: JsonValue): JsonObject {
 function noPlace({ parent, found }: NoPlace, keys: ConcretePath, path: string): ConversionFailure {
   const where = formatPath([...keys, ...parent]);
   return new ConversionFailure(
-    `${where} is ${quote(found)} and not an object, so ${path} has no place: mend the object in the version that it is stored in, or move or remove ${where} first`,
+    `${where} is ${quote(found)} and not an object, so ${path} has no place: fix the object in the version that it is stored in, or move or remove ${where} first`,
   );
 }
 

@@ -59,7 +59,7 @@ export function pruneObject(object: JsonObject, schema: JsonObject | undefined):
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Lists in lists of which no schema knows could be as deep as a stack. */
+/** Nested lists without a schema can be deeper than the stack. */
 const DEEPEST = 100;
 
 /** The same for a value at a place. As deep as the schema, which is finite: below it nothing is looked at but lists in lists. */

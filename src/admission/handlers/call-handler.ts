@@ -32,7 +32,7 @@ export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
   return toHandlerDecision(call, { said, ...rest });
 }
 
-/** A change to an object on its way out helps nobody, and could keep its finalizers from being removed. */
+/** A change to an object that is being deleted is useless, and can block the removal of its finalizers. */
 function isMutable({ operation, object }: AdmissionRequest): boolean {
   return writes(operation) && object !== undefined && !isBeingDeleted(object);
 }

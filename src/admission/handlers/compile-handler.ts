@@ -48,7 +48,7 @@ export interface HandlerEnvironment {
 
 export type CompiledHandlerResult =
   | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
-  /** Everything that is wrong: nobody should have to find it piece by piece. */
+  /** All problems at once, so that the author fixes them in one go. */
   | { readonly kind: 'rejected'; readonly problems: readonly string[] };
 
 /** No entry of policies begins so: theirs begin with their failurePolicy. */
@@ -94,7 +94,7 @@ export function compileHandler(
     validate: handler.validate as HandlerFunction | undefined,
   };
   const all = [
-    // A problem is told where it stands in the module, not in a policy.
+    // A problem names the field of the module, not that of a policy.
     ...problems.map(({ where, message }) => `${where.replace(/^spec\./, '')}: ${message}`),
     ...(compiled.mutate !== undefined && mutatedOperations(compiled).length === 0
       ? ['mutate: it would never be called, as match.operations has neither CREATE nor UPDATE']

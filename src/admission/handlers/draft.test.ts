@@ -47,7 +47,7 @@ describe('what is no JSON is named by its field', () => {
     expect(() => copyJson(value)).toThrow('too large');
   });
 
-  test('a getter that throws is the failure of whoever wrote it', () => {
+  test('a getter that throws fails the handler', () => {
     const draft = Object.defineProperty({}, 'spec', {
       enumerable: true,
       get: () => {

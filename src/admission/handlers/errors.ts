@@ -1,16 +1,16 @@
-/** Why a handler gave no answer. */
+/** Why a handler failed. */
 export type FailureReason =
   /** It threw, or its promise was rejected. */
   | 'exception'
-  /** It was still at work when the time to answer was over. */
+  /** It was still running when the time to answer was over. */
   | 'timeout'
-  /** It returned something that is no answer. */
+  /** It returned a value that is not an answer. */
   | 'result'
-  /** What it made of the object cannot be sent to the API server. */
+  /** The changed object cannot be sent to the API server. */
   | 'draft'
-  /** The API server did not answer what it asked, and may when it is asked again. */
+  /** A live read failed; a retry may succeed. */
   | 'read'
-  /** What it asked cannot be read: Gatehouse may not, or there is no such kind. */
+  /** A read is impossible: Gatehouse lacks the permission, or the kind does not exist. */
   | 'unreadable';
 
 /**
@@ -33,7 +33,7 @@ export class HandlerFailure extends Error {
   }
 }
 
-/** Thrown to a handler by `context.get` and `context.list` when the API server does not say what there is. */
+/** Thrown to a handler by `context.get` and `context.list` when the API server gives no answer. */
 export class ReadError extends Error {
   override readonly name = 'ReadError';
 }
@@ -43,7 +43,7 @@ export class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** What kind of failed read something that was thrown came of, also where the handler has wrapped it; undefined: of none. */
+/** The kind of failed read that caused a thrown value, also below errors of the handler; undefined for other causes. */
 export function readFailureOf(thrown: unknown): 'read' | 'unreadable' | undefined {
   let found: 'read' | undefined;
   let error = thrown;
@@ -55,7 +55,7 @@ export function readFailureOf(thrown: unknown): 'read' | 'unreadable' | undefine
   return found;
 }
 
-/** What was thrown, as an error with a stack, whatever it was. */
+/** Any thrown value as an Error with a stack. */
 export function toError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   let shown = 'something that cannot be shown';
@@ -67,7 +67,7 @@ export function toError(thrown: unknown): Error {
   return new Error(`threw ${shown}, which is no Error: there is no stack to show`);
 }
 
-/** What a handler can say about a refusal beside its message. */
+/** Details of a refusal. */
 export interface DenialOptions {
   /** The field to blame, e.g. `spec.disks[1].size`. It stands before the message and in `status.details.causes`. */
   readonly field?: string;

@@ -68,7 +68,7 @@ describe('conversion', () => {
     expect(stringifyJson(before)).toBe(text);
   });
 
-  test('what nobody touches is kept: int64 and keys such as __proto__', () => {
+  test('unchanged fields are kept: int64 and keys such as __proto__', () => {
     const text =
       '{"apiVersion":"infra.example.com/v1beta1","spec":{"serial":9007199254740993,"__proto__":{"x":1},"cpu":0}}';
     expect(stringifyJson(convert(parseJson(text) as JsonObject, 'v2'))).toBe(text);

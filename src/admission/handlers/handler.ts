@@ -91,7 +91,7 @@ export interface VersionConversion<Hub extends object> {
  * after by Gatehouse. A thrown `ConversionFailure` is shown to the user; the text of other errors is not.
  */
 export interface HandlerConversion<Hub extends object = UntypedObject> {
-  /** The name of the version of which the handler's objects are, e.g. `v2`. */
+  /** The version of the objects that the handler works on, e.g. `v2`. */
   readonly hub: string;
   /** All others that are served, by name. */
   readonly versions: Readonly<Record<string, VersionConversion<Hub>>>;
@@ -112,7 +112,7 @@ export interface HandlerDefinition<T extends object = UntypedObject> {
   /** Default: `failurePolicy`. */
   readonly onError?: OnError;
   /**
-   * The kinds that `context.get` and `context.list` may read. Each is watched from the start; Gatehouse needs leave to get, list and
+   * The kinds that `context.get` and `context.list` may read. Each is watched from the start; Gatehouse needs permission to get, list and
    * watch it (`gatehouse manifests` prints the ClusterRole). Default: the kinds in `match`, watched from their first use on.
    */
   readonly reads?: readonly ReadableKind[];

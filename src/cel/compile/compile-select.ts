@@ -173,7 +173,7 @@ function propertyType({ fields, open }: ObjectType, property: string): CelType |
   return open ? DYN : undefined;
 }
 
-/** The word that somebody may have meant: two letters differ, or a third of them if that is more. */
+/** The candidate that the author may have meant: at most two letters differ, or a third of them if that is more. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Math.min(Math.max(3, Math.floor(word.length / 3) + 1), word.length);
@@ -202,7 +202,7 @@ type Coercion = (value: unknown) => unknown;
 
 /**
  * Makes doubles of integers where the schema says `number`: JSON does not tell 3 from 3.0, and a rule that multiplies a
- * ratio by 1.5 must not fail because somebody wrote a whole number.
+ * ratio by 1.5 must not fail because the user wrote a whole number.
  *
  * @returns undefined when values of the type need no change
  */

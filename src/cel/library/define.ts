@@ -97,7 +97,7 @@ export function define<Signature extends string>(
   });
 }
 
-/** What the tests let through is of the types of the signature; this is where TypeScript has to take our word for it. */
+/** The tests guarantee the types of the signature; TypeScript cannot know that. */
 type Untyped<Result> = (...parts: readonly unknown[]) => Result;
 
 /** A function that does its own charging, because its cost depends on what it finds. */

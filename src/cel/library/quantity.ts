@@ -9,9 +9,9 @@ const NANO = -9;
 const MOST_INT64 = 2n ** 63n - 1n;
 const LEAST_INT64 = -(2n ** 63n);
 const isInt64 = (value: bigint) => value <= MOST_INT64 && value >= LEAST_INT64;
-/** The most digits of which the API server is sure that they fit into an int64. */
+/** Up to this number of digits the API server assumes that a value fits into an int64. */
 const SURE_DIGITS = 18;
-/** Nobody has 10^300 of anything; a larger number would only keep us busy. */
+/** Larger exponents would only cost time. */
 const MOST_EXPONENT = 300;
 const MOST_DIGITS = 300;
 

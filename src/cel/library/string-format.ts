@@ -124,7 +124,7 @@ function textOf(frame: Frame, value: unknown): string {
   return literalOf(frame, value);
 }
 
-/** What stands for a value within a list or map. */
+/** A value within a list or map. */
 function literalOf(frame: Frame, value: unknown): string {
   charge(frame, 1);
   if (value === null) return 'null';

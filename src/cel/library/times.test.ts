@@ -52,6 +52,6 @@ test.each([
   expect(evaluate(expression)).toBe(result);
 });
 
-test('a zone that there is not is an error', () => {
+test('an unknown time zone is an error', () => {
   expect(failureOf(`${at}.getHours('Mars/Olympus')`)).toBe('unknown time zone Mars/Olympus');
 });

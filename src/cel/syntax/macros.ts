@@ -41,7 +41,7 @@ const COMPREHENSIONS: ReadonlyMap<string, Form> = new Map([
   ['sortBy/2', form('sortBy')],
 ]);
 
-/** The call itself, or what it stands for where it has the name and the number of arguments of a macro. @throws CelError */
+/** Expands a call with the name and the number of arguments of a macro; returns all other calls. @throws CelError */
 export function expandMacro(call: Call, context: MacroContext): Expression {
   const { name, target, arguments: parts } = call;
   if (target === undefined) return name === 'has' && parts.length === 1 ? expandHas(call, context) : call;

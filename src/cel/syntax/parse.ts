@@ -256,7 +256,7 @@ function numberLiteral(
   return { kind: 'literal', value: isNegative ? -value : value, at };
 }
 
-/** What stands in brackets. */
+/** A parenthesised expression, a list or a map. */
 function parseGroup(parser: Parser, at: number): Expression {
   if (accept(parser, '(')) {
     const expression = parseConditional(parser);

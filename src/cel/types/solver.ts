@@ -2,7 +2,7 @@ import { type CelType, DYN, parameter } from './type.ts';
 
 /** Finds out what the type variables of one expression stand for. */
 export interface Solver {
-  /** A type variable that stands for nothing yet. */
+  /** A free type variable. */
   readonly fresh: () => CelType;
   /** The types with the variables that functions declare (`A`, `K`, …) replaced by fresh ones, the same one for the same name. */
   readonly instantiate: (types: readonly CelType[]) => readonly CelType[];
@@ -93,7 +93,7 @@ function isAssignable(bindings: Bindings, given: CelType, wanted: CelType): bool
   if (given.kind === 'object') return isAssignableObject(bindings, given.name, wanted);
   if (wanted.kind === 'object') return isAssignableObject(bindings, wanted.name, given);
   if (!('parameters' in wanted) || given.kind !== wanted.kind) return false;
-  if (given.kind === 'type') return true; // types can be compared whatever they are
+  if (given.kind === 'type') return true; // any two types can be compared
   return given.parameters.every((type, i) => isAssignable(bindings, type, parameter(wanted, i)));
 }
 
@@ -117,7 +117,7 @@ const acceptsNull = (type: CelType) =>
 
 type Outcome = 'fits' | 'misfits' | 'unbound';
 
-/** `unbound`: the variable cannot take the type, though it stands for nothing yet. */
+/** `unbound`: the variable is free, but cannot take the type. */
 function bind(bindings: Bindings, name: string, type: CelType): Outcome {
   if (type.kind === 'variable' && type.name === name) return 'fits';
   const bound = bindings.get(name);

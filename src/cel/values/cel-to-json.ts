@@ -16,7 +16,7 @@ import {
 type OpenObject = Record<string, JsonValue>;
 
 /**
- * The JSON that a CEL value stands for: int and uint are integers (bigint beyond 2^53), bytes base64, timestamps RFC 3339,
+ * A CEL value as JSON: int and uint are integers (bigint beyond 2^53), bytes base64, timestamps RFC 3339,
  * durations text as Go writes it, such as `1h30m0s`.
  *
  * @throws CelError when JSON has no such value: NaN, a type, a quantity, an optional, a map with keys that are no strings

@@ -34,7 +34,7 @@ export function mapHas(map: CelMap, key: unknown): boolean {
 }
 
 /**
- * A map of CEL values that are made when they are first read; whoever reads one gets the error that its making throws.
+ * A map of CEL values that are computed when first read. A read throws the error of the computation.
  *
  * Not for JSON objects: they are maps as they are, and their numbers become ints or doubles as they are read.
  */

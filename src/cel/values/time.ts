@@ -84,7 +84,7 @@ export function parseDuration(text: string): CelDuration {
   return durationOf(sign === '-' ? -nanos : nanos);
 }
 
-/** Nobody writes longer ones, and long digits take long to read. */
+/** Longer texts are hostile: many digits take long to convert. */
 const LONGEST_DURATION = 1000;
 
 /** Seconds, as CEL writes durations: `5400s`, `0.5s`. */
