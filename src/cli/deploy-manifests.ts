@@ -8,21 +8,23 @@ import type { Discovery } from '../kube/discovery.ts';
 import type { Resource } from '../kube/object.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 
-/** How long a kind that was just defined may take to be served, in milliseconds. */
-const SERVED_WITHIN_MS = 10_000;
+/** Reads and applies the manifests of `deploy/`. */
 
-/** Every object in the YAML files of a folder, namespaces before what is in them. */
+/** How long the API server may take to serve a new kind. */
+const SERVED_TIMEOUT_MS = 10_000;
+
+/** The objects in the YAML files of a folder, Namespaces first. */
 export function readManifests(folder: string): readonly KubeObject[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith('.yaml') && file !== 'kustomization.yaml')
     .flatMap((file) => parseAllDocuments(readFileSync(join(folder, file), 'utf8')))
-    .map((document) => document.toJS() as KubeObject) // our own files, which a test applies with kubectl too
+    .map((document) => document.toJS() as KubeObject) // the files of Gatehouse, which tests also apply with kubectl
     .toSorted((a, b) => rank(a) - rank(b));
 }
 
 const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
 
-/** Server-side apply, as a person with kubectl would. What is namespaced and says nothing goes into `namespace`. */
+/** Applies manifests like `kubectl apply --server-side`. `namespace` is the default for namespaced objects. */
 export async function applyManifests(
   {
     client,
@@ -41,7 +43,7 @@ export async function applyManifests(
   }
 }
 
-/** @throws Error when the kind is not served in time */
+/** @throws Error on timeout */
 async function servedResource(
   discovery: Discovery,
   { apiVersion = '', kind = '' }: KubeObject,
@@ -49,7 +51,7 @@ async function servedResource(
   const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
   const plural = kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
   const wanted = { group, resource: plural.toLowerCase() };
-  const deadline = performance.now() + SERVED_WITHIN_MS;
+  const deadline = performance.now() + SERVED_TIMEOUT_MS;
   for (;;) {
     const found = await discovery.resolve(wanted);
     if (found !== undefined) return found;

@@ -1,4 +1,4 @@
-/** `gatehouse manifests`: what a cluster needs beside `deploy/` for the handlers that this Gatehouse runs. */
+/** `gatehouse manifests`: the manifests that handlers need in addition to `deploy/`. */
 import { stringify } from 'yaml';
 
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
@@ -8,19 +8,19 @@ import { AGGREGATION_LABEL } from '../runtime/policies/read-access.ts';
 import { compileHandlers, loadHandlers } from '../runtime/handlers/load-handlers.ts';
 
 /**
- * YAML to apply: a ClusterRole with what the handlers read, which the ClusterRole `gatehouse-references` takes in by its label.
+ * A ClusterRole for the kinds that handlers read, as YAML. The ClusterRole `gatehouse-references` aggregates it by its label.
  *
- * @throws InvalidHandlers with everything that is wrong with the handlers
+ * @throws InvalidHandlers with all problems of the handlers
  */
 export async function manifests(
   { handlers, namespace }: Pick<Config, 'handlers' | 'namespace'>,
   from: string,
 ): Promise<string> {
   const loaded = handlers === undefined ? [] : await loadHandlers(handlers, from);
-  // Which API server it will be is not known here; `serve` refuses matchConditions on one that is too old.
+  // The version of the API server is unknown here; `serve` rejects matchConditions if it is too old.
   const compiled = compileHandlers(loaded, { ownNamespace: namespace, matchConditions: true });
   const role = readingRole(compiled);
-  if (role === undefined) return '# No handler reads anything: there is nothing to apply.\n';
+  if (role === undefined) return '# No handler reads other objects: nothing to apply.\n';
   return `${comment(compiled)}${stringify(role)}`;
 }
 
@@ -28,12 +28,12 @@ function comment(handlers: readonly CompiledHandler[]): string {
   const reading = handlers.filter(({ reads }) => reads.length > 0);
   const lines = reading.map(({ name, reads, namesReads }) => {
     const kinds = reads.map(groupResourceName).join(', ');
-    return `#   ${name}: ${kinds}${namesReads ? '' : ' (what it governs, as it has no reads)'}\n`;
+    return `#   ${name}: ${kinds}${namesReads ? '' : ' (the kinds that it governs, because it has no reads)'}\n`;
   });
-  return `# What handlers read, for the ClusterRole gatehouse-references to take in:\n${lines.join('')}`;
+  return `# Kinds that handlers read; the ClusterRole gatehouse-references aggregates this role:\n${lines.join('')}`;
 }
 
-/** The ClusterRole with what handlers read; undefined when they read nothing. */
+/** The ClusterRole for the kinds that handlers read; undefined if there are none. */
 export function readingRole(handlers: readonly CompiledHandler[]) {
   const kinds = handlers.flatMap(({ reads }) => reads);
   if (kinds.length === 0) return undefined;

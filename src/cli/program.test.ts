@@ -7,6 +7,6 @@ test.each([
   ['/usr/local/bin/gatehouse', 'gatehouse'],
   ['/home/kubectl-gatehouse/src/main.ts', 'gatehouse'],
   [undefined, 'gatehouse'],
-])('started as %s it is called %s', (script, name) => {
+])('started as %s, the program is called %s', (script, name) => {
   expect(programName(script)).toBe(name);
 });

@@ -1,10 +1,10 @@
-/** `gatehouse serve`: a replica together with the parts that only people use. */
+/** `gatehouse serve`: a replica with the status page and development sessions. */
 import type { Config } from '../config/config.ts';
 import { serve as serveReplica, type ServeOptions } from '../runtime/serve.ts';
 import { serveFromHere } from './dev/dev-session.ts';
 import { createStatusPage } from './inspect/page/status-page.ts';
 
-/** Runs until the process is told to end. Rejects when the replica cannot start or cannot go on. */
+/** Runs until a signal stops the process. Rejects when the replica cannot start or continue. */
 export const serve = (
   config: Config,
   options: Omit<ServeOptions, 'statusPage' | 'devSession'> = {},

@@ -146,7 +146,7 @@ describe('gatehouse manifests', () => {
       }),
     );
     const { out } = await manifests(folder);
-    expect(out).toContain('#   racks: racks.infra.example.com (what it governs, as it has no reads)\n');
+    expect(out).toContain('#   racks: racks.infra.example.com (the kinds that it governs, because it has no reads)\n');
     expect(out).not.toContain('pods');
     expect(parseDocument(out).toJS()).toEqual({
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -192,7 +192,7 @@ describe('gatehouse manifests', () => {
 
   test('has nothing to print for handlers that read nothing', async () => {
     const folder = written(writeHandlers({ 'pods.ts': GOOD.replace(/reads: .*,/, 'reads: [],') }));
-    expect((await manifests(folder)).out).toBe('# No handler reads anything: there is nothing to apply.\n');
+    expect((await manifests(folder)).out).toBe('# No handler reads other objects: nothing to apply.\n');
   });
 });
 

@@ -84,7 +84,7 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
 
   test('Ctrl-C takes it away too, and the process ends by that signal', async () => {
     const program = `
-      import { withProgress } from '${join(ROOT, 'src', 'commands', 'terminal', 'progress.ts')}';
+      import { withProgress } from '${join(ROOT, 'src', 'cli', 'terminal', 'progress.ts')}';
       await withProgress(async (line) => {
         line.show({ what: 'servers', done: 1, total: 2 });
         setTimeout(() => process.kill(process.pid, 'SIGINT'), 50);

@@ -124,8 +124,8 @@ async function review({ policies, objects, old, existing = [], crds = CRDS, flag
   );
   return {
     notes,
-    outcomes: reviewed.map(({ outcome }) => outcome),
-    verdicts: reviewed.map(({ outcome }) => outcome.verdict),
+    outcomes: reviewed.map(({ result }) => result),
+    verdicts: reviewed.map(({ result }) => result.verdict),
   };
 }
 
@@ -246,13 +246,13 @@ test('an UPDATE that was asked for needs the object as it was', async () => {
 
 test('without a policy or a handler nothing is judged', async () => {
   await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
-    'there is no AdmissionPolicy and no handler to judge by: give policies with -p',
+    'no AdmissionPolicy and no handler in the input: pass policies with -p',
   );
 });
 
 test('objects that configure Gatehouse are nothing to review', async () => {
   await expect(review({ policies: [], objects: [policy({})] })).rejects.toThrow(
-    /f\.yaml: there is nothing to review, only what configures Gatehouse$/,
+    /f\.yaml: nothing to review: all objects configure Gatehouse$/,
   );
 });
 
@@ -415,7 +415,7 @@ test('a ConversionPolicy that was read converts where the definition asks a webh
   ]);
   const { outcomes } = await review({ policies: [gold], crds, objects });
   expect(outcomes[0]?.messages[0]).toContain(
-    'no ConversionPolicy and no handler that was read converts servers.infra.example.com',
+    'no ConversionPolicy and no handler in the input converts servers.infra.example.com',
   );
 });
 
@@ -507,7 +507,7 @@ test('a kind that nobody defines is guessed, and a note says so', async () => {
   });
   expect(verdicts).toEqual(['allowed']);
   expect(notes).toEqual([
-    'no definition of Proxy (net.example.com/v1) was read: taken for proxies.net.example.com, in namespaces, with any fields; add its CustomResourceDefinition to the crds',
+    'the CustomResourceDefinition of Proxy (net.example.com/v1) is missing: assuming proxies.net.example.com, namespaced, with any fields; add it to the crds',
   ]);
 });
 

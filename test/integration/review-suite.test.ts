@@ -89,9 +89,9 @@ test('a file that is neither objects nor a suite is a suite with a mistake, and 
   });
   const message = await run('.').then(String, (error: unknown) => String(error));
   expect(message.replaceAll(`${folder}/`, '').split('\n')).toEqual([
-    'UnusableInput: one.yaml:1: polices: there is no such key: write one of policies, crds, existing, handlers, namespace, tests',
-    'one.yaml:2: tests: write a list of tests',
-    'two.yaml:3: tests[0].expect.decision: write one of allow, warn, deny, unchecked',
+    'UnusableInput: one.yaml:1: polices: unknown key: must be one of policies, crds, existing, handlers, namespace, tests',
+    'one.yaml:2: tests: must be a list of tests',
+    'two.yaml:3: tests[0].expect.decision: must be one of allow, warn, deny, unchecked',
   ]);
 });
 
@@ -102,11 +102,11 @@ test('a suite that names what is not there, or nothing to test, is told so', asy
     'bare.yaml': tests,
     'f/pods.yaml': pod('a'),
   });
-  await expect(run('gone.yaml')).rejects.toThrow(`${folder}/nowhere: there is no such file or folder`);
+  await expect(run('gone.yaml')).rejects.toThrow(`${folder}/nowhere: no such file or folder`);
   await expect(run('bare.yaml')).rejects.toThrow(
-    'bare.yaml: there is no AdmissionPolicy and no handler to test: name them under policies',
+    'bare.yaml: no AdmissionPolicy and no handler to test: list them under policies',
   );
-  await expect(run('f')).rejects.toThrow('f: there is no suite in this folder, only objects');
+  await expect(run('f')).rejects.toThrow('f: the folder has no test suite, only objects');
 });
 
 test('as JSON and JUnit XML, failures say what was expected and what came', async () => {

@@ -20,7 +20,7 @@ afterEach(() => {
 const BER1 =
   'spec.datacenter: "ber1" names no Datacenter: there is no datacenters.infra.example.com "ber1"; create it first, or correct the name (reference datacenter) (policy servers)';
 
-test('the examples as a table: what is denied, why, and what nobody is asked about', async () => {
+test('the examples as a table: what is denied, why, and what no policy checks', async () => {
   const { code, stdout, stderr } = await runReview([
     '-p',
     'deploy/examples',
@@ -82,7 +82,7 @@ test('the examples as JUnit XML, which has no quote unescaped', async () => {
     'at deploy/examples/objects/db.yaml:2</failure>',
     '    </testcase>',
     '    <testcase name="Datacenter muc1" classname="deploy/examples/objects/muc1.yaml" file="deploy/examples/objects/muc1.yaml">',
-    '      <skipped message="no policy and no handler is asked about it"/>',
+    '      <skipped message="no policy and no handler applies"/>',
     '    </testcase>',
     '  </testsuite>',
     '</testsuites>',
@@ -127,12 +127,12 @@ test('everything that is wrong with the input is said at once, with file, docume
   const paths = ['-f', 'f', 'gone.yaml', '-p', 'p', '--existing', 'empty'];
   const { code, stdout, stderr } = await runReview(paths, { cwd: folder });
   expect(stderr.split('\n')).toEqual([
-    'error: f/list.yaml:1 (item 1): apiVersion is missing: this is no object of the Kubernetes API',
-    'error: f/text.json:1: this is no object of the Kubernetes API: it needs apiVersion and kind',
-    'error: gone.yaml: there is no such file or folder',
+    'error: f/list.yaml:1 (item 1): apiVersion is missing: not a Kubernetes object',
+    'error: f/text.json:1: not a Kubernetes object: apiVersion and kind are required',
+    'error: gone.yaml: no such file or folder',
     'error: p/policies.yaml:11 (document 3): Flow sequence in block collection must be sufficiently indented and end with a ]',
     'error: p/policies.yaml:7 (document 2): kind is missing',
-    'error: empty: there is no .yaml, .yml or .json file in this folder (what is in folders below it is read with --recursive)',
+    'error: empty: the folder has no .yaml, .yml or .json file (use --recursive to read subfolders)',
     '',
   ]);
   expect(stdout).toBe('');
@@ -176,7 +176,7 @@ test('policies that cannot be enforced are told with what is wrong with each, an
     expect.stringContaining(at(4, 'type: spec.validate.rules[0].expression: ')),
     at(
       5,
-      'target: spec.validate.references[0].target: the API server serves no racks.infra.example.com: install its CustomResourceDefinition, or correct the name (nothing that was read defines it: add its CustomResourceDefinition to the crds)',
+      'target: spec.validate.references[0].target: the API server serves no racks.infra.example.com: install its CustomResourceDefinition, or correct the name (its CustomResourceDefinition is missing: add it to the crds)',
     ),
     '',
   ]);
@@ -189,7 +189,7 @@ test.each<[string, readonly string[], string]>([
   [
     'flags that do not go together',
     ['--suite', 'deploy/examples/tests', '--user', 'ada'],
-    'error: --user does not go with --suite: write it in the suite\n',
+    'error: --user cannot be combined with --suite: set it in the suite\n',
   ],
 ])('wrong usage ends with 2: %s', async (_what, args, message) => {
   const { code, stdout, stderr } = await runReview(args);
@@ -254,7 +254,7 @@ test('a test that fails shows what was expected and what came', async () => {
     '',
   ]);
   expect(stderr).toBe(
-    'note: suite.yaml: no definition of Server (infra.example.com/v1) was read: taken for servers.infra.example.com, without namespace, with any fields; add its CustomResourceDefinition to the crds\n',
+    'note: suite.yaml: the CustomResourceDefinition of Server (infra.example.com/v1) is missing: assuming servers.infra.example.com, cluster-scoped, with any fields; add it to the crds\n',
   );
   expect(code).toBe(1);
 });
@@ -302,7 +302,7 @@ test('handlers change, judge, read what there is, and say on stderr why they fai
     },
     { decision: 'denied', code: 500, message: 'handler breaks failed: Error: oh no' },
   ]);
-  expect(stderr).toMatch(/handler breaks: it failed\nError: oh no\n {4}at .*breaks\.ts:5/);
+  expect(stderr).toMatch(/handler breaks: handler failed\nError: oh no\n {4}at .*breaks\.ts:5/);
   expect(code).toBe(1);
 
   writeFiles(folder, { 'handlers/broken.ts': 'export const nothing = 1;' });

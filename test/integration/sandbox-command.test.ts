@@ -142,7 +142,7 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
       const program = start('--port', String(port));
       expect((await program.exited).code).toBe(1);
       expect(output(program)).toBe(
-        `error: port ${port} is taken: choose another with --port, or let the sandbox choose one with --port 0\n`,
+        `error: port ${port} is in use: choose another port with --port, or a free one with --port 0\n`,
       );
       expect(temporaryFiles()).toEqual([]);
     } finally {

@@ -1,4 +1,4 @@
-/** What a session on a laptop reads and writes in the API server, as the user of the kubeconfig. */
+/** What a development session reads and writes in the API server, as the user of the kubeconfig. */
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
 import type { DevSessionOptions } from '../../runtime/webhooks/dev-session.ts';
@@ -31,7 +31,7 @@ export function sessionAccess(
         signal.throwIfAborted();
         log.warn(
           { err },
-          'could not read the CA bundle of the cluster: entries go back with the one they had',
+          'could not read the CA bundle of the cluster: entries are restored with their previous bundle',
         );
         return undefined;
       }

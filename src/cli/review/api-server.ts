@@ -1,6 +1,6 @@
 /**
- * What an API server does with an object beside asking webhooks, and in which order: that of the sandbox, which is held to a real
- * one. Policies and handlers are asked as in a cluster, by the webhook configurations that Gatehouse would install.
+ * Processes a write like an API server: decoding, admission, validation and defaults, with the code of the sandbox. Policies and
+ * handlers are called through the webhook configurations that Gatehouse would install.
  */
 import { randomUUID } from 'node:crypto';
 
@@ -24,7 +24,6 @@ import {
 import type { WebhookCaller } from '../../sandbox/machinery/webhooks/call.ts';
 import type { UserInfo } from '../../admission/review/request.ts';
 
-/** A write on its way: what is there, and what is to be. */
 export interface Write {
   readonly type: ResourceType;
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
@@ -38,24 +37,24 @@ export interface Write {
 export type Call = WebhookCaller['call'];
 
 export interface ApiServer {
-  /** An object in the version of another type of its resource. @throws ApiFailure */
+  /** Converts an object to the version of `type`. @throws ApiFailure */
   readonly inVersion: (object: ApiObject, type: ResourceType) => Promise<ApiObject>;
   /** Undefined on DELETE. @throws ApiFailure */
   readonly mutate: (write: Write, call: Call) => Promise<Mutated | undefined>;
-  /** @throws ApiFailure what its definition or a webhook has against the object that `mutate` gave */
+  /** Validates the result of `mutate` against the schema and the webhooks. @throws ApiFailure */
   readonly validate: (write: Write, prepared: ApiObject | undefined, call: Call) => Promise<void>;
 }
 
 export interface Mutated {
-  /** After all mutating webhooks. */
+  /** The object after all mutating webhooks. */
   readonly mutated: ApiObject;
-  /** With what the API server sets itself. */
+  /** The object with the fields that the API server sets. */
   readonly prepared: ApiObject;
 }
 
 export interface ApiServerParts {
   readonly registry: ResourceRegistry;
-  /** With the definitions, and the Namespaces by which webhooks select. */
+  /** Contains the CRDs, and the Namespaces for namespace selectors. */
   readonly storage: Storage;
   readonly convert: ConvertObjects;
   readonly webhooks: { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration };
@@ -65,7 +64,7 @@ const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
 export function createApiServer({ registry, storage, convert, webhooks }: ApiServerParts): ApiServer {
   const install = (resource: string, configuration: WebhookConfiguration) => {
-    const object = configuration as unknown as ApiObject; // it has apiVersion, kind and metadata, and is JSON
+    const object = configuration as unknown as ApiObject; // JSON with apiVersion, kind and metadata
     storage.create({ group: ADMISSION_GROUP, resource }, object);
   };
   install('mutatingwebhookconfigurations', webhooks.mutating);
@@ -93,15 +92,15 @@ export function createApiServer({ registry, storage, convert, webhooks }: ApiSer
   };
 }
 
-/** What webhooks say is heard where they are called. */
+/** The caller of the webhooks records their warnings. */
 const SILENT = { warn: () => undefined, annotate: () => undefined };
 
 /**
- * An object as the API server reads it: pruned, and with the defaults of its definition.
+ * Decodes an object like the API server: pruned, and with the defaults of its CRD.
  *
- * @param namespace for objects of namespaces that name none
- * @param warn told of each field that is dropped
- * @throws ApiFailure when it is none of this type
+ * @param namespace of namespaced objects without one
+ * @param warn called for each field that is dropped
+ * @throws ApiFailure when the object does not fit the type
  */
 export function decode(
   object: JsonObject,
@@ -139,7 +138,7 @@ function attributesOf(
   };
 }
 
-/** What the API server sets itself, whatever the client said. */
+/** Sets the fields that the API server controls. */
 function prepare({ type, operation, old }: Write, object: ApiObject): ApiObject {
   if (operation === 'UPDATE' && old !== undefined) {
     const { uid, resourceVersion, creationTimestamp, deletionTimestamp, generation } = old.metadata;
@@ -153,7 +152,7 @@ function prepare({ type, operation, old }: Write, object: ApiObject): ApiObject 
   return withGeneration(named, undefined, type);
 }
 
-/** Also of an object that was read from another cluster. */
+/** Drops the metadata of another cluster from a new object. */
 const asNew = {
   uid: undefined,
   resourceVersion: undefined,
@@ -162,6 +161,6 @@ const asNew = {
   deletionGracePeriodSeconds: undefined,
 } as const;
 
-/** The API server adds five characters; these stand for any. */
+/** The API server appends five random characters; `xxxxx` is a placeholder. */
 const generatedName = ({ metadata: { generateName = '' } }: ApiObject): string | undefined =>
   generateName === '' ? undefined : `${generateName.slice(0, 58)}xxxxx`;

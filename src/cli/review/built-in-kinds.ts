@@ -1,6 +1,6 @@
 /**
- * Kinds of Kubernetes that the sandbox does not serve: enough of them to know what a policy means by `statefulsets`. What they may
- * hold is not checked.
+ * Built-in kinds that the sandbox does not serve: only their names, so that policies can refer to e.g. `statefulsets`. Their
+ * fields are not validated.
  *
  * @see `kubectl api-resources` of Kubernetes 1.36
  */
@@ -76,7 +76,7 @@ function listed(
   );
 }
 
-/** The plural that a kind most likely has. */
+/** The most likely plural of a kind. */
 export function guessPlural(kind: string): string {
   const singular = kind.toLowerCase();
   if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;

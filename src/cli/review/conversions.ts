@@ -1,4 +1,4 @@
-/** Conversion between versions, by the ConversionPolicies and handlers that were read: as far as definitions ask for it. */
+/** Converts objects between versions with the ConversionPolicies and handlers of the input. */
 import { compileConversion } from '../../admission/conversion/compile.ts';
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { readDefinition } from '../../admission/conversion/definition.ts';
@@ -17,10 +17,10 @@ import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
 import { readOwn } from './read-own.ts';
 
-/** By the name of the definition, e.g. `servers.infra.example.com`. */
+/** By the name of the CRD, e.g. `servers.infra.example.com`. */
 export type Converters = ReadonlyMap<string, Converter>;
 
-/** @throws UnusableInput with everything that keeps a policy from converting */
+/** @throws UnusableInput with all problems of ConversionPolicies */
 export function readConverters(
   objects: readonly PlacedObject[],
   handlers: readonly CompiledHandler[],
@@ -29,13 +29,13 @@ export function readConverters(
 ): Converters {
   const { found, problems } = readOwn('ConversionPolicy', objects, registry);
   const compiled = found.map(({ label, object }) => {
-    const policy = object as unknown as ConversionPolicy; // its definition is made from this type
+    const policy = object as unknown as ConversionPolicy; // the CRD is generated from this type
     const { apiGroup, resource } = policy.spec.target;
     const name = groupResourceName({ group: apiGroup, resource });
     const crd = storage.get(DEFINITIONS, { namespace: '', name });
     const definition = crd === undefined ? undefined : readDefinition(toJson(crd));
     if (definition === undefined) {
-      const message = `spec.target: nothing that was read defines ${name}: add its CustomResourceDefinition to the crds`;
+      const message = `spec.target: the CustomResourceDefinition ${name} is missing: add it to the crds`;
       return { name, converter: undefined, problems: [`${label}: ${message}`] };
     }
     const result = compileConversion(policy, definition);
@@ -56,7 +56,7 @@ export function readConverters(
   ]);
 }
 
-/** As the API server converts: by the strategy of the definition, and pruned and defaulted by the version asked for. */
+/** Converts like the API server: by the strategy of the CRD, then prunes and sets the defaults of the new version. */
 export function createConversion(storage: Pick<Storage, 'get'>, converters: Converters): ConvertObjects {
   const asDefined = createDefinedView();
   return async (objects, type) => {
@@ -72,10 +72,10 @@ export function createConversion(storage: Pick<Storage, 'get'>, converters: Conv
   };
 }
 
-/** As long as the API server waits, in milliseconds. */
-const CONVERSION_MS = 30_000;
+/** The conversion timeout of the API server. */
+const CONVERSION_TIMEOUT_MS = 30_000;
 
-/** The answer to a ConversionReview. @throws when nobody can give it */
+/** The response to a ConversionReview. @throws when there is no converter */
 async function answer(
   review: JsonObject,
   name: string,
@@ -83,7 +83,7 @@ async function answer(
 ): Promise<JsonObject> {
   if (converter === undefined) {
     throw new Error(
-      `no ConversionPolicy and no handler that was read converts ${name}, and other webhooks are not called`,
+      `no ConversionPolicy and no handler in the input converts ${name}; other webhooks are not called`,
     );
   }
   const request = ownValue(review, 'request');
@@ -94,7 +94,7 @@ async function answer(
   for (const object of isJsonArray(objects) ? objects : []) {
     if (!isJsonObject(object)) continue;
     const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
-    const converted = await converter.convert(object, version, AbortSignal.timeout(CONVERSION_MS));
+    const converted = await converter.convert(object, version, AbortSignal.timeout(CONVERSION_TIMEOUT_MS));
     convertedObjects.push({ ...converted, apiVersion, kind: textOf(object, 'kind') });
   }
   return {

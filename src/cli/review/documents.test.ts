@@ -5,7 +5,7 @@ import { describePlace, objectsOf, parseDocuments } from './documents.ts';
 const values = (text: string) => parseDocuments(text, 'f.yaml').found.map(({ value }) => value);
 
 describe('parseDocuments', () => {
-  test('tells where each document begins; empty ones are none', () => {
+  test('reports the line of each document and skips empty ones', () => {
     const { found } = parseDocuments('# only a comment\n---\na: 1\n---\n\n---\n\nb: 2\n', 'f.yaml');
     expect(found.map(({ place }) => describePlace(place))).toEqual([
       'f.yaml:3 (document 1)',
@@ -29,7 +29,7 @@ describe('parseDocuments', () => {
     ['!!binary aGk=', 'aGk='],
     ['9007199254740993', 9007199254740993n],
     ['-9223372036854775808', -9223372036854775808n],
-    // As in JSON: what is no int64 is a double.
+    // As in JSON: a number that is not an int64 is a double.
     ['9223372036854775808', 9223372036854775808],
   ])('reads %s as kubectl does', (text, value) => {
     expect(values(`key: ${text}`)).toEqual([{ key: value }]);
@@ -50,20 +50,20 @@ describe('parseDocuments', () => {
   test.each([
     ['a: [1\nb: 2', /^f\.yaml:2: /],
     ['a: 1\na: 2', /^f\.yaml:2: Map keys must be unique/],
-    ['ok: 1\n---\na: .inf', /^f\.yaml:3 \(document 2\): Infinity is no number in JSON/],
-    [`a: ${'9'.repeat(400)}`, /^f\.yaml:1: Infinity is no number in JSON/],
+    ['ok: 1\n---\na: .inf', /^f\.yaml:3 \(document 2\): Infinity is not a JSON number/],
+    [`a: ${'9'.repeat(400)}`, /^f\.yaml:1: Infinity is not a JSON number/],
     [`a: |${'x'.repeat(100_000)}\n b`, /^f\.yaml:1: .{1,600}…$/],
-  ])('%j is refused with its place', (text, problem) => {
+  ])('%j is a problem with its place', (text, problem) => {
     const { problems } = parseDocuments(text, 'f.yaml');
     expect(problems[0]).toMatch(problem);
   });
 
-  test('what is nested too deeply is refused, not a crash', () => {
+  test('deep nesting is a problem, not a crash', () => {
     const { problems } = parseDocuments(`a: ${'['.repeat(20_000)}${']'.repeat(20_000)}`, 'f.yaml');
     expect(problems).toEqual(['f.yaml:1: it is nested too deeply']);
   });
 
-  test('aliases cannot be made to grow without end', () => {
+  test('the expansion of aliases is limited', () => {
     const bomb = ['a: &a [x, x, x, x, x, x, x, x, x]'];
     for (let n = 1; n < 10; n++) {
       const [before, now] = [String.fromCharCode(96 + n), String.fromCharCode(97 + n)];
@@ -77,7 +77,7 @@ describe('objectsOf', () => {
   const objects = (value: object) =>
     objectsOf({ place: { file: 'f.json' }, value: value as Parameters<typeof objectsOf>[0]['value'] });
 
-  test('a List is the objects in it, and a list of a kind gives them their kind', () => {
+  test('a List is split into its items, and a typed list gives them their kind', () => {
     const one = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } };
     expect(objects({ apiVersion: 'v1', kind: 'List', items: [one] }).found).toEqual([
       { place: { file: 'f.json', item: 1 }, object: one },
@@ -89,12 +89,12 @@ describe('objectsOf', () => {
   });
 
   test.each<[object, string]>([
-    [{ kind: 'Pod' }, 'f.json: apiVersion is missing: this is no object of the Kubernetes API'],
+    [{ kind: 'Pod' }, 'f.json: apiVersion is missing: not a Kubernetes object'],
     [{ apiVersion: 'v1' }, 'f.json: kind is missing'],
     [{ apiVersion: 'v1', kind: 'Pod', metadata: 'a' }, 'f.json: metadata is not an object'],
     [{ apiVersion: 'v1', kind: 'List', items: [{ apiVersion: 'v1' }] }, 'f.json (item 1): kind is missing'],
-    [['a'], 'f.json: this is no object of the Kubernetes API: it needs apiVersion and kind'],
-  ])('%j is none: %s', (value, problem) => {
+    [['a'], 'f.json: not a Kubernetes object: apiVersion and kind are required'],
+  ])('%j is not an object: %s', (value, problem) => {
     expect(objects(value)).toEqual({ found: [], problems: [problem] });
   });
 });

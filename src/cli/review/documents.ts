@@ -1,4 +1,4 @@
-/** Text → the objects in it, each with where it stands. */
+/** Parses text into objects, each with its place in the input. */
 import {
   isJsonArray,
   isJsonObject,
@@ -9,15 +9,15 @@ import {
 } from '../../json/json.ts';
 import { jsonOfYaml, parseYamlDocuments } from './yaml-text.ts';
 
-/** Where an object stands in what the user gave us. */
+/** The place of an object in the input. */
 export interface Place {
-  /** As the user wrote it; `-` is the standard input. */
+  /** The path as given; `-` is the standard input. */
   readonly file: string;
   /** 1-based; undefined in JSON. */
   readonly line?: number;
-  /** 1-based; undefined where the file has one document alone. */
+  /** 1-based; undefined if the file has a single document. */
   readonly document?: number;
-  /** 1-based: of a list. */
+  /** The 1-based index in a list. */
   readonly item?: number;
 }
 
@@ -31,7 +31,7 @@ export function describePlace({ file, line, document, item }: Place): string {
   return `${name}${line === undefined ? '' : `:${line}`}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
 }
 
-/** A document of any content. */
+/** A document with any content. */
 export interface PlacedValue {
   readonly place: Place;
   readonly value: JsonValue;
@@ -45,11 +45,11 @@ export interface PlacedObject {
 
 export interface Parsed<T> {
   readonly found: readonly T[];
-  /** What is wrong, each with its place. */
+  /** The problems, each with its place. */
   readonly problems: readonly string[];
 }
 
-/** The documents of YAML or JSON; empty ones are left out. */
+/** Parses YAML or JSON documents; skips empty ones. */
 export function parseDocuments(text: string, file: string): Parsed<PlacedValue> {
   try {
     return parse(text, file);
@@ -84,7 +84,7 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
   return { found, problems: [...new Set(problems)] };
 }
 
-/** Undefined when it is not JSON: YAML tells better where it is wrong. */
+/** Undefined if the text is not JSON: the YAML parser gives better error positions. */
 function jsonIn(text: string): JsonValue | undefined {
   if (!/^\uFEFF?\s*[[{]/.test(text)) return undefined;
   try {
@@ -94,15 +94,15 @@ function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-/** The objects of a document, those of a `List` one by one. */
+/** The objects of a document; a `List` is split into its items. */
 export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
   if (!isJsonObject(value)) {
-    return problem(place, 'this is no object of the Kubernetes API: it needs apiVersion and kind');
+    return problem(place, 'not a Kubernetes object: apiVersion and kind are required');
   }
   const kind = ownValue(value, 'kind');
   const apiVersion = ownValue(value, 'apiVersion');
   if (typeof apiVersion !== 'string' || apiVersion === '') {
-    return problem(place, 'apiVersion is missing: this is no object of the Kubernetes API');
+    return problem(place, 'apiVersion is missing: not a Kubernetes object');
   }
   if (typeof kind !== 'string' || kind === '') return problem(place, 'kind is missing');
   const items = ownValue(value, 'items');
@@ -112,7 +112,7 @@ export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
   return { found: [{ place, object: value }], problems: [] };
 }
 
-/** What the API server lists has its kind in the name of the list alone. */
+/** Items of a typed list, such as PodList, have no kind of their own. */
 function itemsOf(
   place: Place,
   items: readonly JsonValue[],
@@ -138,13 +138,13 @@ const problem = (place: Place, message: string): Parsed<never> => ({
   problems: [`${describePlace(place)}: ${message}`],
 });
 
-/** A field that is a text; empty where it is none. */
+/** A string field; empty if it is missing or not a string. */
 export function textOf(object: JsonObject, key: string): string {
   const value = ownValue(object, key);
   return typeof value === 'string' ? value : '';
 }
 
-/** The same of its metadata. */
+/** A string field of the metadata; empty if it is missing or not a string. */
 export function metaTextOf(object: JsonObject, key: string): string {
   const metadata = ownValue(object, 'metadata');
   return isJsonObject(metadata) ? textOf(metadata, key) : '';

@@ -15,22 +15,19 @@ test.each<[Partial<ReviewFlags>, string]>([
 });
 
 test.each<[Partial<ReviewFlags>, string]>([
-  [{ policies: ['p'] }, 'say what to review: -f <objects>, --suite <tests> or --cluster'],
-  [{ suite: ['s'], filename: ['f'] }, '-f does not go with --suite: write it in the suite'],
-  [{ cluster: true, filename: ['f'] }, '-f does not go with --cluster: leave it out'],
+  [{ policies: ['p'] }, 'nothing to review: use -f <objects>, --suite <tests> or --cluster'],
+  [{ suite: ['s'], filename: ['f'] }, '-f cannot be combined with --suite: set it in the suite'],
+  [{ cluster: true, filename: ['f'] }, '-f cannot be combined with --cluster: omit it'],
   [
     { filename: ['f'], kubeconfig: 'k' },
-    '--kubeconfig does not go with the review of objects: add --cluster, or leave --kubeconfig out',
+    '--kubeconfig cannot be combined with the review of objects: add --cluster, or omit --kubeconfig',
   ],
-  [
-    { filename: ['f'], operation: 'UPDATE' },
-    'an UPDATE needs the objects as they are now: give them with --old',
-  ],
+  [{ filename: ['f'], operation: 'UPDATE' }, 'an UPDATE needs the current objects: pass them with --old'],
   [
     { filename: ['f'], old: ['o'], operation: 'DELETE' },
-    '--old says how objects are before an UPDATE: leave it out for a DELETE, or use --existing',
+    '--old is for an UPDATE only: omit it for a DELETE, or use --existing',
   ],
-  [{ filename: ['-'], policies: ['-'] }, 'the standard input can be read only once: write - only once'],
+  [{ filename: ['-'], policies: ['-'] }, 'the standard input can be read only once: use - only once'],
 ])('%j is refused: %s', (given, message) => {
   expect(() => modeOf(flags(given))).toThrow(message);
 });

@@ -1,4 +1,4 @@
-/** What the user asks of `gatehouse review`. */
+/** The flags of `gatehouse review`, and the mode that they select. */
 import type { UserInfo } from '../../admission/review/request.ts';
 import { refuse } from './input.ts';
 
@@ -24,7 +24,6 @@ export interface ReviewFlags {
 
 export type Mode = 'objects' | 'suites' | 'cluster';
 
-/** As they are written. */
 const NAMES = {
   policies: '-p',
   filename: '-f',
@@ -45,7 +44,7 @@ const NAMES = {
 
 type Named = keyof typeof NAMES;
 
-/** What else may be said. */
+/** The flags that each mode allows. */
 const ALLOWED: Readonly<Record<Mode, readonly Named[]>> = {
   objects: [
     'policies',
@@ -64,28 +63,26 @@ const ALLOWED: Readonly<Record<Mode, readonly Named[]>> = {
   cluster: ['cluster', 'policies', 'crds', 'kubeconfig', 'context'],
 };
 
-/** @throws UnusableInput when flags do not go together */
+/** @throws UnusableInput when flags cannot be combined */
 export function modeOf(flags: ReviewFlags): Mode {
   const mode = flags.suite !== undefined ? 'suites' : flags.cluster === true ? 'cluster' : 'objects';
   const foreign = (Object.keys(NAMES) as Named[]) // an object literal has no other keys
     .filter((name) => flags[name] !== undefined && !ALLOWED[mode].includes(name))
     .map((name) => NAMES[name]);
-  refuse(foreign.map((name) => `${name} does not go with ${described(mode)}: ${instead(mode, name)}`));
+  refuse(foreign.map((name) => `${name} cannot be combined with ${described(mode)}: ${instead(mode, name)}`));
   if (mode !== 'objects') return mode;
   refuse([
     ...(flags.filename === undefined
-      ? ['say what to review: -f <objects>, --suite <tests> or --cluster']
+      ? ['nothing to review: use -f <objects>, --suite <tests> or --cluster']
       : []),
     ...(flags.old !== undefined && flags.operation !== undefined && flags.operation !== 'UPDATE'
-      ? [
-          `--old says how objects are before an UPDATE: leave it out for a ${flags.operation}, or use --existing`,
-        ]
+      ? [`--old is for an UPDATE only: omit it for a ${flags.operation}, or use --existing`]
       : []),
     ...(flags.old === undefined && flags.operation === 'UPDATE'
-      ? ['an UPDATE needs the objects as they are now: give them with --old']
+      ? ['an UPDATE needs the current objects: pass them with --old']
       : []),
     ...(inputs(flags).filter((path) => path === '-').length > 1
-      ? ['the standard input can be read only once: write - only once']
+      ? ['the standard input can be read only once: use - only once']
       : []),
   ]);
   return mode;
@@ -104,11 +101,11 @@ function described(mode: Mode): string {
 }
 
 function instead(mode: Mode, name: string): string {
-  if (mode === 'suites') return 'write it in the suite';
-  return mode === 'cluster' ? 'leave it out' : `add --cluster, or leave ${name} out`;
+  if (mode === 'suites') return 'set it in the suite';
+  return mode === 'cluster' ? 'omit it' : `add --cluster, or omit ${name}`;
 }
 
-/** A user as authentication would make it of the name and the groups given. */
+/** The user with the groups that authentication adds. */
 export function userOf(username = 'somebody', groups: readonly string[] = []): UserInfo {
   const [, namespace] = /^system:serviceaccount:([^:]+):[^:]+$/.exec(username) ?? [];
   const implied = [

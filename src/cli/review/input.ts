@@ -1,37 +1,37 @@
-/** Files, folders and the standard input → objects. */
+/** Reads objects from files, folders and the standard input. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
 import { objectsOf, parseDocuments, textOf, type Parsed, type PlacedObject } from './documents.ts';
 
-/** What the user gave us cannot be used. The message names all that is wrong, a line each. */
+/** The input is invalid. The message has one line per problem. */
 export class UnusableInput extends Error {
   override readonly name = 'UnusableInput';
 }
 
-/** @throws UnusableInput with all of them, if there are any */
+/** @throws UnusableInput if there are problems */
 export function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new UnusableInput([...new Set(problems)].join('\n'));
 }
 
 export interface ReadOptions {
-  /** Whether folders are read with all that is below them. */
+  /** Whether to read folders recursively. */
   readonly recursive: boolean;
-  /** All of the standard input. */
+  /** Reads the whole standard input. */
   readonly standardInput: () => string;
 }
 
 /**
- * Every object of the files, in their order; folders by the name of their files.
+ * The objects of all files in order; the files of a folder by name.
  *
- * @param paths as the user wrote them; `-` is the standard input
- * @throws UnusableInput with all that is wrong, by file, document and line
+ * @param paths as given; `-` is the standard input
+ * @throws UnusableInput with all problems, by file, document and line
  */
 export function readObjects(paths: readonly string[], options: ReadOptions): readonly PlacedObject[] {
   return readInputs([paths], options).flat();
 }
 
-/** The same for several inputs, each in its place. @throws UnusableInput with all that is wrong with any of them */
+/** The objects of each input. @throws UnusableInput with the problems of all inputs */
 export function readInputs(
   inputs: readonly (readonly string[] | undefined)[],
   options: ReadOptions,
@@ -59,28 +59,28 @@ function readPath(path: string, options: ReadOptions): Parsed<PlacedObject> {
   };
 }
 
-/** It lies among objects and is none. */
+/** Folders with manifests often contain one. */
 const isKustomization = ({ object }: PlacedObject): boolean =>
   textOf(object, 'apiVersion').startsWith('kustomize.config.k8s.io/');
 
 const EXTENSIONS = ['.yaml', '.yml', '.json'];
 
-/** The files that a path stands for. */
+/** The files of a path. */
 export function filesAt(
   path: string,
   { recursive }: Pick<ReadOptions, 'recursive'>,
 ): { readonly files: readonly string[]; readonly problems: readonly string[] } {
   if (path === '-') return { files: [path], problems: [] };
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) return { files: [], problems: [`${path}: there is no such file or folder`] };
+  if (stats === undefined) return { files: [], problems: [`${path}: no such file or folder`] };
   if (!stats.isDirectory()) return { files: [path], problems: [] };
   const files = readdirSync(path, { withFileTypes: true, recursive })
     .filter((entry) => !entry.isDirectory() && EXTENSIONS.includes(extname(entry.name)))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
   if (files.length > 0) return { files, problems: [] };
-  const hint = recursive ? '' : ' (what is in folders below it is read with --recursive)';
-  return { files, problems: [`${path}: there is no .yaml, .yml or .json file in this folder${hint}`] };
+  const hint = recursive ? '' : ' (use --recursive to read subfolders)';
+  return { files, problems: [`${path}: the folder has no .yaml, .yml or .json file${hint}`] };
 }
 
 function contentOf(
@@ -91,6 +91,6 @@ function contentOf(
     return file === '-' ? standardInput() : readFileSync(file, 'utf8');
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return { problem: `${file === '-' ? 'standard input' : file}: it cannot be read: ${why}` };
+    return { problem: `${file === '-' ? 'standard input' : file}: cannot read: ${why}` };
   }
 }

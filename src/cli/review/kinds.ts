@@ -1,4 +1,4 @@
-/** What an API server would serve that has the definitions which were read. */
+/** The kinds of the snapshot: built-in kinds, those of Gatehouse, and those of the CRDs in the input. */
 import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
 import type { JsonObject } from '../../json/json.ts';
@@ -27,28 +27,28 @@ import { refuse } from './input.ts';
 
 export interface Kinds {
   readonly registry: ResourceRegistry;
-  /** What kind of object it is; a sentence says why it is none that is served. */
+  /** The type of an object, or a message why its kind is not served. */
   readonly typeOf: (object: JsonObject) => ResourceType | string;
   readonly resolve: Resolve;
-  /** The schemas of a custom kind in these versions; undefined where nothing is known of its fields. */
+  /** The schemas of a custom kind in these versions; undefined if its fields are unknown. */
   readonly schemas: (
     resource: GroupResource,
     versions: readonly string[],
   ) => readonly JsonObject[] | undefined;
-  /** What was assumed for want of a definition. */
+  /** Assumptions about kinds without a CRD. */
   readonly notes: readonly string[];
 }
 
-/** Definitions have a status that says since when; nobody reads it here. */
+/** The transition time in the status of CRDs, which is not used here. */
 const EPOCH = '1970-01-01T00:00:00Z';
 const SILENT = { warn: () => undefined, annotate: () => undefined };
 
 /**
- * @param storage gets the definitions, and nothing else
- * @throws UnusableInput when a definition is none that an API server would take
+ * @param storage receives the CRDs
+ * @throws UnusableInput when the API server would reject a CRD
  */
 export function createKinds(objects: readonly PlacedObject[], storage: Storage): Kinds {
-  // Our own need no check: they are what the tests of this repository install.
+  // No validation for the CRDs of Gatehouse: the tests install them.
   for (const { manifest } of customResourceDefinitions()) establish(ofJson(manifest as JsonObject), storage);
   refuse(objects.filter(isDefinition).flatMap((placed) => define(placed, storage)));
   const served = [
@@ -80,14 +80,12 @@ const isDefinition = ({ object }: PlacedObject): boolean =>
   textOf(object, 'apiVersion').startsWith(`${DEFINITIONS.group}/`) &&
   textOf(object, 'kind') === 'CustomResourceDefinition';
 
-/** Puts a definition in force, in the place of an earlier one of its name. What is wrong with it is returned. */
+/** Installs a CRD and replaces an earlier one with the same name. Returns its problems. */
 function define({ object, place }: PlacedObject, storage: Storage): readonly string[] {
   const fail = (message: string) => [`${describePlace(place)}: ${message}`];
   const apiVersion = textOf(object, 'apiVersion');
   if (apiVersion !== `${DEFINITIONS.group}/v1`) {
-    return fail(
-      `CustomResourceDefinitions of ${apiVersion} are not read: write it in ${DEFINITIONS.group}/v1`,
-    );
+    return fail(`${apiVersion} is not supported for CustomResourceDefinitions: use ${DEFINITIONS.group}/v1`);
   }
   try {
     const decoded = decodeObject(object, definitionType, 'Ignore', SILENT);
@@ -115,7 +113,7 @@ const whyNot = (crd: ApiObject): string =>
     .map(({ message }) => message)
     .join('; ');
 
-/** What a built-in kind's own code demands holds for what the API server has filled in, such as the address of a Service. */
+/** The checks of built-in kinds expect fields that the API server sets, such as the address of a Service. */
 const withoutOwnChecks = (type: ResourceType): ResourceType => {
   const { completeDefaults, nameProblem } = type.strategy;
   return {
@@ -143,7 +141,7 @@ function toType({ apiVersion, kind, resource, namespaced }: KindNames, custom: b
   };
 }
 
-/** A type for each kind that was read and that nobody defines; all its versions are served. */
+/** A type for each kind in the input without a CRD; all its versions are served. */
 function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry): readonly ResourceType[] {
   const byKind = Map.groupBy(objects, ({ object }) => `${groupOf(object)}/${textOf(object, 'kind')}`);
   return [...byKind.values()].flatMap((same) => {
@@ -161,18 +159,18 @@ function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry
 }
 
 function describeGuess({ group, version, kind, resource, namespaced }: ResourceType): string {
-  const scope = namespaced ? 'in namespaces' : 'without namespace';
-  return `no definition of ${kind} (${group}/${version}) was read: taken for ${groupResourceName({ group, resource })}, ${scope}, with any fields; add its CustomResourceDefinition to the crds`;
+  const scope = namespaced ? 'namespaced' : 'cluster-scoped';
+  return `the CustomResourceDefinition of ${kind} (${group}/${version}) is missing: assuming ${groupResourceName({ group, resource })}, ${scope}, with any fields; add it to the crds`;
 }
 
-/** Why the kind is not served although others of its name are. */
+/** The message for a kind that is served only in other versions. */
 function unserved(object: JsonObject, registry: ResourceRegistry): string {
   const versions = versionsOf(object, registry);
   const kind = textOf(object, 'kind');
   return `${kind} is not served in ${textOf(object, 'apiVersion')}, only in ${versions.join(', ')}`;
 }
 
-/** The API versions in which a kind of this name and group is served. */
+/** The API versions in which this kind is served. */
 function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly string[] {
   const group = groupOf(object);
   const kind = textOf(object, 'kind');

@@ -1,4 +1,4 @@
-/** The AdmissionPolicies among what was read, ready to be asked. */
+/** Reads and compiles the AdmissionPolicies of the input. */
 import { CelError, compileCel } from '../../cel/cel.ts';
 import {
   compilePolicy,
@@ -15,7 +15,7 @@ import type { PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 import { readOwn } from './read-own.ts';
 
-/** A policy, and how messages name it. */
+/** A policy, and its label in messages. */
 export interface NamedPolicy {
   /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
   readonly label: string;
@@ -24,7 +24,7 @@ export interface NamedPolicy {
 
 export interface ReadPolicies {
   readonly policies: readonly NamedPolicy[];
-  /** What is wrong with the others. */
+  /** The problems of invalid policies. */
   readonly problems: readonly string[];
 }
 
@@ -38,16 +38,15 @@ export function readPolicies(
   return { policies: found.map(({ label, object }) => ({ label, policy: toPolicy(object) })), problems };
 }
 
-/** What policies are compiled against. */
 export interface PoliciesEnvironment extends Omit<CompileEnvironment, 'schemas'> {
-  /** The structural schemas of a kind in these versions; undefined where they are not known. */
+  /** The structural schemas of a kind in these versions; undefined if unknown. */
   readonly schemas: (
     resource: GroupResource,
     versions: readonly string[],
   ) => readonly JsonObject[] | undefined;
 }
 
-/** @throws UnusableInput with everything that keeps one of them from being enforced, by field */
+/** @throws UnusableInput with all problems, by field */
 export function compilePolicies(
   { policies, problems }: ReadPolicies,
   environment: PoliciesEnvironment,
@@ -68,7 +67,7 @@ export function compileNamed(
   const known = governed({ match }).map((resource) => schemas(resource, match.apiVersions ?? ['*']));
   const result = compilePolicy(policy, {
     ...environment,
-    // Of several kinds, all have to be known: an expression may be meant for the one that is not.
+    // One unknown kind disables type checks: an expression may be written for that kind.
     schemas: known.includes(undefined) ? [] : known.flatMap((some) => some ?? []),
     resolve: (target) => {
       const found = environment.resolve(target);
@@ -79,15 +78,15 @@ export function compileNamed(
   if (result.kind === 'compiled') return { policy: result.policy };
   const hint = (message: string) =>
     unresolved.some((target) => message.includes(groupResourceName(target)))
-      ? `${message} (nothing that was read defines it: add its CustomResourceDefinition to the crds)`
+      ? `${message} (its CustomResourceDefinition is missing: add it to the crds)`
       : message;
   return { problems: result.problems.map(({ where, message }) => `${label}: ${where}: ${hint(message)}`) };
 }
 
 /**
- * What is wrong with conditions that nobody compiles but the API server, which is not there.
+ * Checks match conditions, which only the API server evaluates.
  *
- * @param label of whose `match` they are
+ * @param label of the policy or handler
  */
 export function conditionProblems(label: string, conditions: readonly MatchCondition[]): readonly string[] {
   return conditions.flatMap(({ expression }, index) => {
@@ -97,7 +96,7 @@ export function conditionProblems(label: string, conditions: readonly MatchCondi
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       const hint = expression.includes('authorizer')
-        ? ' (only an API server knows what an authorizer allows: such a condition cannot be reviewed without one)'
+        ? ' (a review without an API server cannot evaluate authorizer)'
         : '';
       return [`${label}.matchConditions[${index}].expression: ${error.message}${hint}`];
     }

@@ -1,4 +1,4 @@
-/** Objects of our own kinds among what was read. */
+/** Reads the objects of the kinds of Gatehouse. */
 import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import { isEqual } from '../../json/json.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
@@ -8,7 +8,7 @@ import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
 import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 
-/** An object of ours, and how messages name it. */
+/** An object of a kind of Gatehouse, and its label in messages. */
 export interface Labelled {
   /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
   readonly label: string;
@@ -18,8 +18,8 @@ export interface Labelled {
 const API_VERSION = `${GROUP}/${VERSION}`;
 
 /**
- * Those of a kind, as the API server would take them: with what it defaults, and held to their schema. Stricter than it in one
- * thing: a field that it would drop is a mistake.
+ * Reads the objects of a kind with defaults and validation, like the API server. Stricter in one point: an unknown field is an
+ * error.
  */
 export function readOwn(
   kind: string,
@@ -27,7 +27,7 @@ export function readOwn(
   registry: Pick<ResourceRegistry, 'findKind'>,
 ): { readonly found: readonly Labelled[]; readonly problems: readonly string[] } {
   const type = registry.findKind(API_VERSION, kind);
-  if (type === undefined) throw new Error(`there is no ${kind} among our own kinds`);
+  if (type === undefined) throw new Error(`${kind} is not a kind of Gatehouse`);
   const given = withoutCopies(
     objects.filter(({ object }) => isOwn(object) && textOf(object, 'kind') === kind),
   );
@@ -41,11 +41,11 @@ export function readOwn(
   };
 }
 
-/** Whether it configures Gatehouse: no webhook is ever asked about such objects. */
+/** Whether the object configures Gatehouse: policies do not apply to such objects. */
 export const isOwn = (object: PlacedObject['object']): boolean =>
   textOf(object, 'apiVersion').startsWith(`${GROUP}/`);
 
-/** A file may be given twice, as a policy and as an object. */
+/** The same file may be passed as a policy and as an object. */
 function withoutCopies(given: readonly PlacedObject[]): readonly PlacedObject[] {
   return given.filter(
     ({ object }, index) => given.findIndex((other) => isEqual(other.object, object)) === index,
@@ -67,7 +67,7 @@ function readOne(
   const wrong = (messages: readonly string[]) => ({
     problems: messages.map((message) => `${label}: ${message}`),
   });
-  if (textOf(object, 'apiVersion') !== API_VERSION) return wrong([`apiVersion: write ${API_VERSION}`]);
+  if (textOf(object, 'apiVersion') !== API_VERSION) return wrong([`apiVersion: must be ${API_VERSION}`]);
   const unknown: string[] = [];
   const warn = (text: string) => unknown.push(`${text}: correct its name, or remove it`);
   try {

@@ -1,16 +1,16 @@
-/** What policies and handlers say while one object is reviewed. */
+/** Records the decisions of policies and handlers while one object is reviewed. */
 import type { Cause, Decision } from '../../admission/review/decision.ts';
 
-export interface Hearing {
-  readonly ask: (names: { readonly policies?: readonly string[]; readonly handler?: string }) => void;
-  readonly note: (decision: Decision) => void;
+export interface Recorder {
+  readonly called: (names: { readonly policies?: readonly string[]; readonly handler?: string }) => void;
+  readonly record: (decision: Decision) => void;
   readonly warn: (text: string) => void;
-  /** A handler that gave no answer. */
+  /** Records a handler that failed. */
   readonly fail: (message: string) => void;
-  readonly said: () => Said;
+  readonly recorded: () => Recorded;
 }
 
-export interface Said {
+export interface Recorded {
   readonly policies: readonly string[];
   readonly handlers: readonly string[];
   readonly denials: readonly Denial[];
@@ -26,7 +26,7 @@ export interface Denial {
   readonly causes: readonly Cause[];
 }
 
-export function createHearing(): Hearing {
+export function createRecorder(): Recorder {
   const policies = new Set<string>();
   const handlers = new Set<string>();
   const denials: Denial[] = [];
@@ -34,16 +34,16 @@ export function createHearing(): Hearing {
   const annotations = new Map<string, Set<string>>();
   const failures: string[] = [];
   return {
-    ask: ({ policies: asked = [], handler }) => {
+    called: ({ policies: asked = [], handler }) => {
       for (const name of asked) policies.add(name);
       if (handler !== undefined) handlers.add(handler);
     },
-    note: (decision) => {
+    record: (decision) => {
       if (decision.kind === 'retry') {
         denials.push({ message: decision.message, code: 429, reason: 'TooManyRequests', causes: [] });
         return;
       }
-      // A webhook may be asked twice, and says the same again.
+      // The API server may call a webhook twice; the sets drop duplicates.
       for (const text of decision.warnings) warnings.add(text);
       for (const [key, value] of Object.entries(decision.auditAnnotations)) {
         annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
@@ -52,7 +52,7 @@ export function createHearing(): Hearing {
     },
     warn: (text) => warnings.add(text),
     fail: (message) => failures.push(message),
-    said: () => ({
+    recorded: () => ({
       policies: [...policies].sort(),
       handlers: [...handlers].sort(),
       denials,

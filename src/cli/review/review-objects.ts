@@ -1,24 +1,24 @@
-/** `gatehouse review -f …`: objects in files. */
+/** `gatehouse review -f …`: reviews objects in files. */
 import type { JsonObject } from '../../json/json.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
-import type { Reviewed } from './review-result.ts';
+import type { ReviewedObject } from './review-result.ts';
 import { isOwn } from './read-own.ts';
 import { createReviewer, type ReviewerParts, type ReviewRequest } from './reviewer.ts';
 
 export interface ObjectsReview {
-  readonly reviewed: readonly Reviewed[];
+  readonly reviewed: readonly ReviewedObject[];
   readonly notes: readonly string[];
 }
 
-export type Surroundings = Pick<ReviewerParts, 'handlers' | 'logFor' | 'ownNamespace' | 'now'>;
+export type ReviewContext = Pick<ReviewerParts, 'handlers' | 'logFor' | 'ownNamespace' | 'now'>;
 
 /** @throws UnusableInput and InvalidHandlers */
 export async function reviewObjects(
   flags: ReviewFlags,
   options: ReadOptions,
-  surroundings: Surroundings,
+  context: ReviewContext,
 ): Promise<ObjectsReview> {
   const { filename = [], namespace = 'default' } = flags;
   const [given = [], old = [], ...others] = readInputs(
@@ -28,19 +28,17 @@ export async function reviewObjects(
   const reviewed = given.filter((placed) => !isOwn(placed.object));
   refuse(
     reviewed.length === 0
-      ? [`${filename.join(', ')}: there is nothing to review, only what configures Gatehouse`]
+      ? [`${filename.join(', ')}: nothing to review: all objects configure Gatehouse`]
       : [],
   );
   const reviewer = createReviewer({
-    ...surroundings,
+    ...context,
     namespace,
     reviewed,
     existing: [...others.flat(), ...given.filter(({ object }) => isOwn(object)), ...old],
   });
   refuse(
-    reviewer.judges === 0
-      ? ['there is no AdmissionPolicy and no handler to judge by: give policies with -p']
-      : [],
+    reviewer.judges === 0 ? ['no AdmissionPolicy and no handler in the input: pass policies with -p'] : [],
   );
   const requests = requestsFor(reviewed, old, flags, namespace);
   return { reviewed: await reviewer.review(requests), notes: reviewer.notes };
@@ -69,7 +67,7 @@ function requestsFor(
   return requests;
 }
 
-/** The same in all versions. */
+/** Identifies an object in all its versions. */
 function keyOf(object: JsonObject, namespace: string): string {
   const [group = '', version] = textOf(object, 'apiVersion').split('/');
   return JSON.stringify([

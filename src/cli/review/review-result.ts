@@ -1,4 +1,4 @@
-/** What becomes of an object that is reviewed. */
+/** The result of the review of one object. */
 import type { Cause, AuditAnnotations } from '../../admission/review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
@@ -8,42 +8,41 @@ import { diff } from '../../json/json-diff.ts';
 import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import type { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { Mutated } from './api-server.ts';
-import type { Said } from './recorder.ts';
+import type { Recorded } from './recorder.ts';
 
-/** `warned`: let in, and somebody would be told something. `unchecked`: let in, because nothing is asked about it. */
+/** `warned`: admitted with warnings. `unchecked`: admitted because no policy and no handler applies. */
 export type Verdict = 'allowed' | 'warned' | 'denied' | 'unchecked';
 
-export interface Outcome {
+export interface ReviewResult {
   readonly verdict: Verdict;
-  /** The policies that were asked, by name. */
+  /** The names of the policies that apply. */
   readonly policies: readonly string[];
   readonly handlers: readonly string[];
-  /** Of a denial: everything that is wrong; empty otherwise. */
+  /** All messages of a denial; otherwise empty. */
   readonly messages: readonly string[];
-  /** Of a denial. */
+  /** The status of a denial. */
   readonly refusal: { readonly code: number; readonly reason: string } | undefined;
   readonly causes: readonly Pick<Cause, 'field' | 'message'>[];
   readonly warnings: readonly string[];
   readonly auditAnnotations: AuditAnnotations;
-  /** What admission changes of the object, after it has the defaults of its definition. */
+  /** The changes by policies and handlers, after the defaults of the CRD. */
   readonly patch: readonly PatchOperation[];
-  /** The object as it would be stored; undefined when it is refused, and on DELETE. */
+  /** The object as the API server would store it; undefined for denials and DELETE. */
   readonly object: JsonObject | undefined;
 }
 
-/** An object, what was asked about it and what came of it. */
-export interface Reviewed {
+export interface ReviewedObject {
   readonly identity: Identity;
   readonly place: Place | undefined;
   readonly operation: Operation;
-  readonly outcome: Outcome;
+  readonly result: ReviewResult;
 }
 
 export interface Identity {
   readonly apiVersion: string;
   readonly kind: string;
   readonly namespace?: string;
-  /** Empty where it has none yet. */
+  /** Empty for an object without a name. */
   readonly name: string;
 }
 
@@ -53,26 +52,26 @@ export function describeIdentity({ kind, namespace, name }: Identity): string {
 }
 
 /**
- * What all that was said about an object comes to.
+ * Combines the recorded decisions about an object.
  *
- * @param failure what the API server refused it with; undefined when it did not
+ * @param failure the error of the API server; undefined if it admits the object
  */
-export function outcomeOf(
-  said: Said,
+export function toReviewResult(
+  recorded: Recorded,
   failure: ApiFailure | undefined,
   change: { readonly before: ApiObject | undefined; readonly result: Mutated | undefined },
-): Outcome {
-  return failure === undefined ? acceptance(said, change) : refusal(said, failure);
+): ReviewResult {
+  return failure === undefined ? acceptance(recorded, change) : refusal(recorded, failure);
 }
 
 function acceptance(
-  { policies, handlers, auditAnnotations, ...said }: Said,
+  { policies, handlers, auditAnnotations, ...recorded }: Recorded,
   { before, result }: { readonly before: ApiObject | undefined; readonly result: Mutated | undefined },
-): Outcome {
-  const warnings = [...said.warnings, ...said.failures];
-  const asked = policies.length + handlers.length > 0;
+): ReviewResult {
+  const warnings = [...recorded.warnings, ...recorded.failures];
+  const isChecked = policies.length + handlers.length > 0;
   return {
-    verdict: warnings.length > 0 ? 'warned' : asked ? 'allowed' : 'unchecked',
+    verdict: warnings.length > 0 ? 'warned' : isChecked ? 'allowed' : 'unchecked',
     policies,
     handlers,
     messages: [],
@@ -86,9 +85,9 @@ function acceptance(
 }
 
 function refusal(
-  { policies, handlers, auditAnnotations, warnings, denials, failures }: Said,
+  { policies, handlers, auditAnnotations, warnings, denials, failures }: Recorded,
   failure: ApiFailure,
-): Outcome {
+): ReviewResult {
   const [first] = denials;
   const { code, reason = '', details } = failure.status;
   const byServer = first === undefined && failures.length === 0;
@@ -96,7 +95,7 @@ function refusal(
     verdict: 'denied',
     policies,
     handlers,
-    // All of them; the API server shows its user the first alone. What it says of a handler that failed does not say why.
+    // All messages: the API server shows only the first. For a failed handler, its message does not contain the cause.
     messages: [...(byServer ? [failure.message] : denials.map(({ message }) => message)), ...failures],
     refusal: { code: first?.code ?? code, reason: first?.reason ?? reason },
     causes: byServer

@@ -1,4 +1,4 @@
-/** `gatehouse review`: what policies and handlers say of objects, without a cluster or of what is stored in one. */
+/** `gatehouse review`: checks objects against policies and handlers, from files or in a cluster. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
@@ -13,22 +13,20 @@ import { formatJson, hasColours, print } from '../terminal/output.ts';
 import { formatJunit } from './report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
-import { reviewObjects, type Surroundings } from './review-objects.ts';
+import { reviewObjects, type ReviewContext } from './review-objects.ts';
 import { runSuites } from './suite/run-suites.ts';
 import { sentenceOf } from '../../json/error-message.ts';
 import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
 
-/** What the process ends with. */
 export type ExitCode = 0 | 1 | 2;
 
-/** What is printed, and whether anything in it is wrong. */
 interface Result {
   readonly text: string;
   readonly notes: readonly string[];
   readonly exitCode: ExitCode;
 }
 
-/** Prints the result; what keeps it from being one is told in sentences, and gives 2. */
+/** Prints the result. An error ends with exit code 2. */
 export async function review(flags: ReviewFlags): Promise<ExitCode> {
   try {
     const { text, notes, exitCode } = await run(flags);
@@ -59,8 +57,8 @@ async function run(flags: ReviewFlags): Promise<Result> {
 
 async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
   const handlers = await openHandlers(flags.handlers, process.cwd());
-  const { reviewed, notes } = await reviewObjects(flags, options, { ...surroundings(), handlers });
-  const denied = reviewed.some(({ outcome }) => outcome.verdict === 'denied');
+  const { reviewed, notes } = await reviewObjects(flags, options, { ...context(), handlers });
+  const denied = reviewed.some(({ result }) => result.verdict === 'denied');
   const text = () => {
     switch (flags.output) {
       case 'table':
@@ -75,7 +73,7 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
 }
 
 async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
-  const suites = await runSuites(flags.suite ?? [], options, { ...surroundings(), openHandlers });
+  const suites = await runSuites(flags.suite ?? [], options, { ...context(), openHandlers });
   const notes = suites.flatMap((suite) => suite.notes);
   const failed = suites.some(({ results }) => results.some(({ mismatches }) => mismatches.length > 0));
   const text = () => {
@@ -92,7 +90,7 @@ async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Resul
 }
 
 async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
-  // What talks to a cluster is loaded only for one.
+  // Load the Kubernetes client only if needed.
   const { reviewCluster } = await import('./cluster/review-cluster.ts');
   const result = await reviewCluster(flags, options, ownNamespace());
   const isIncomplete = result.policies.some(({ incomplete }) => incomplete !== undefined);
@@ -110,27 +108,27 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
   return { text: text(), notes: result.notes, exitCode: isIncomplete ? 2 : isViolated ? 1 : 0 };
 }
 
-/** Where Gatehouse runs, as `serve` has it. */
+/** The namespace of Gatehouse, from the same setting as in `serve`. */
 function ownNamespace(): string {
   const variable = environmentName('namespace');
   return resolveConfig({}, { [variable]: process.env[variable] }, {}).namespace;
 }
 
-function surroundings(): Omit<Surroundings, 'handlers'> {
+function context(): Omit<ReviewContext, 'handlers'> {
   return { logFor, ownNamespace: ownNamespace(), now: new Date() };
 }
 
-/** @throws InvalidHandlers with everything that is wrong with them */
+/** @throws InvalidHandlers with all problems */
 async function openHandlers(source: string | undefined, from: string): Promise<readonly LoadedHandler[]> {
   if (source === undefined) return [];
   const onStray = (handler = 'unknown', error: Error) => {
-    logFor(handler).error('it left an error behind: await what it starts', { err: error });
+    logFor(handler).error('error outside of a call: await all promises in the handler', { err: error });
   };
   surviveStrayErrors({ folder: resolve(from, source), onStray }, new AbortController().signal);
   return await inHandler('loading', () => loadHandlers(source, from));
 }
 
-/** What handlers log goes where it is in nobody's way. */
+/** Handlers log to standard error, so that they do not disturb the result. */
 function logFor(handler: string): HandlerLog {
   const write = (message: string, fields: object = {}) => {
     const { err, ...others } = fields as { readonly err?: unknown };

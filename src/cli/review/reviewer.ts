@@ -1,4 +1,4 @@
-/** Objects → what would become of them in a cluster that holds what was read. */
+/** Reviews writes as the API server would process them in the snapshot. */
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
@@ -19,54 +19,53 @@ import {
   worldOf,
   type Contents,
 } from './world.ts';
-import { createHearing, type Hearing } from './recorder.ts';
+import { createRecorder, type Recorder } from './recorder.ts';
 import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
-import { type Identity, type Reviewed, outcomeOf } from './review-result.ts';
+import { type Identity, type ReviewedObject, toReviewResult } from './review-result.ts';
 import { compilePolicies, conditionProblems, readPolicies } from './policies.ts';
-import { createScene, type Scene, type SceneParts } from './snapshot.ts';
+import { createSnapshot, type Snapshot, type SnapshotParts } from './snapshot.ts';
 
-/** One write to be judged. */
 export interface ReviewRequest {
   readonly place: Place | undefined;
-  /** As it is to be; on DELETE: as it is. */
+  /** The new object; on DELETE the current one. */
   readonly object: JsonObject;
-  /** As it is, for an UPDATE. */
+  /** The current object, for an UPDATE. */
   readonly old: JsonObject | undefined;
   readonly operation: Exclude<Operation, 'CONNECT'>;
   readonly user: UserInfo;
 }
 
 export interface Reviewer {
-  /** All of them are there for each other. */
-  readonly review: (requests: readonly ReviewRequest[]) => Promise<readonly Reviewed[]>;
-  /** What the user should know was assumed. */
+  /** All objects of a call exist for each other. */
+  readonly review: (requests: readonly ReviewRequest[]) => Promise<readonly ReviewedObject[]>;
+  /** Assumptions of the review. */
   readonly notes: readonly string[];
-  /** How many policies and handlers there are to ask. */
+  /** The number of policies and handlers. */
   readonly judges: number;
 }
 
-export interface ReviewerParts extends SceneParts {
+export interface ReviewerParts extends SnapshotParts {
   readonly handlers: readonly LoadedHandler[];
   readonly logFor: (handler: string) => HandlerLog;
-  /** The namespace in which Gatehouse runs, which no policy governs. */
+  /** The namespace of Gatehouse, which no policy governs. */
   readonly ownNamespace: string;
   readonly now: Date;
 }
 
-/** Nobody connects to it. */
+/** A placeholder: no connection is made. */
 const SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
 
-/** @throws UnusableInput and InvalidHandlers with everything that is wrong with definitions, policies and handlers */
+/** @throws UnusableInput and InvalidHandlers with all problems of CRDs, policies and handlers */
 export function createReviewer(parts: ReviewerParts): Reviewer {
   const { existing, reviewed, ownNamespace, now, logFor } = parts;
-  const scene = createScene(parts);
+  const snapshot = createSnapshot(parts);
   const environment = { ownNamespace, matchConditions: true };
-  const read = readPolicies([...existing, ...reviewed], scene.kinds.registry);
-  const { resolve, schemas } = scene.kinds;
+  const read = readPolicies([...existing, ...reviewed], snapshot.kinds.registry);
+  const { resolve, schemas } = snapshot.kinds;
   const policies = compilePolicies(read, { ...environment, resolve, schemas });
   const handlers = compileHandlers(parts.handlers, environment);
-  const converters = readConverters([...existing, ...reviewed], handlers, scene.kinds, scene.storage);
+  const converters = readConverters([...existing, ...reviewed], handlers, snapshot.kinds, snapshot.storage);
   refuse([
     ...policies.flatMap(({ name, match }) =>
       conditionProblems(`AdmissionPolicy ${name}: spec.match`, match.matchConditions),
@@ -76,62 +75,65 @@ export function createReviewer(parts: ReviewerParts): Reviewer {
     ),
   ]);
   const target = { ...environment, service: SERVICE, caBundle: '' };
-  const bench: Bench = {
-    scene,
+  const env: ReviewEnvironment = {
+    snapshot,
     now,
     api: createApiServer({
-      registry: scene.kinds.registry,
-      storage: scene.storage,
-      convert: createConversion(scene.storage, converters),
+      registry: snapshot.kinds.registry,
+      storage: snapshot.storage,
+      convert: createConversion(snapshot.storage, converters),
       webhooks: webhookConfigurations(policies, target, handlers),
     }),
     callFor: createCalls({ policies, handlers, now, logFor }),
   };
   return {
-    review: (requests) => reviewAll(bench, requests),
-    notes: scene.notes,
+    review: (requests) => reviewAll(env, requests),
+    notes: snapshot.notes,
     judges: policies.length + handlers.length,
   };
 }
 
-interface Bench {
-  readonly scene: Scene;
+interface ReviewEnvironment {
+  readonly snapshot: Snapshot;
   readonly api: ApiServer;
   readonly callFor: CallFor;
   readonly now: Date;
 }
 
-/** First all are changed, then all are judged: each sees the others as they will be. */
-async function reviewAll(bench: Bench, requests: readonly ReviewRequest[]): Promise<readonly Reviewed[]> {
-  const contents = createContents(bench.scene.contents);
+/** Mutates all objects before it validates any, so that each object sees the final state of the others. */
+async function reviewAll(
+  env: ReviewEnvironment,
+  requests: readonly ReviewRequest[],
+): Promise<readonly ReviewedObject[]> {
+  const contents = createContents(env.snapshot.contents);
   const cases: Case[] = [];
-  for (const request of requests) cases.push(await open(bench, request));
+  for (const request of requests) cases.push(await open(env, request));
   for (const { write } of cases) put(contents, write, write?.object ?? write?.old);
   const mutated: MutatedCase[] = [];
-  for (const each of cases) mutated.push(await mutateCase(bench, each, known(contents)));
+  for (const each of cases) mutated.push(await mutateCase(env, each, known(contents)));
   for (const { write, result } of mutated) put(contents, write, result?.prepared);
   const settled = known(contents);
-  const reviewed: Reviewed[] = [];
+  const reviewed: ReviewedObject[] = [];
   for (const each of mutated) {
-    const { request, write, hearing, result } = each;
-    const failure = each.failure ?? (await validateCase(bench, each, settled));
+    const { request, write, recorder, result } = each;
+    const failure = each.failure ?? (await validateCase(env, each, settled));
     reviewed.push({
       identity: identityOf(each),
       place: request.place,
       operation: request.operation,
-      outcome: outcomeOf(hearing.said(), failure, { before: write?.object, result }),
+      result: toReviewResult(recorder.recorded(), failure, { before: write?.object, result }),
     });
   }
   return reviewed;
 }
 
-/** One write and what is said of it. */
+/** One write and its recorded decisions. */
 interface Case {
   readonly request: ReviewRequest;
-  readonly hearing: Hearing;
-  /** Undefined when it is no object that could be written. */
+  readonly recorder: Recorder;
+  /** Undefined if the object cannot be decoded. */
   readonly write: Write | undefined;
-  /** What ended it. */
+  /** The error of the API server. */
   readonly failure: ApiFailure | undefined;
 }
 
@@ -139,28 +141,28 @@ interface MutatedCase extends Case {
   readonly result: Mutated | undefined;
 }
 
-async function open({ scene, api }: Bench, request: ReviewRequest): Promise<Case> {
+async function open({ snapshot, api }: ReviewEnvironment, request: ReviewRequest): Promise<Case> {
   const { object, old, operation, user } = request;
-  const hearing = createHearing();
-  const { kinds, decode } = scene;
+  const recorder = createRecorder();
+  const { kinds, decode } = snapshot;
   try {
     const type = typeFor(object, kinds);
-    const decoded = decode(object, type, hearing.warn);
+    const decoded = decode(object, type, recorder.warn);
     const before =
       old === undefined ? undefined : await api.inVersion(decode(old, typeFor(old, kinds), ignore), type);
     const write: Write =
       operation === 'DELETE'
         ? { type, operation, user, object: undefined, old: decoded }
         : { type, operation, user, object: decoded, old: before };
-    return { request, hearing, write, failure: undefined };
+    return { request, recorder, write, failure: undefined };
   } catch (error) {
-    return { request, hearing, write: undefined, failure: failureOf(error) };
+    return { request, recorder, write: undefined, failure: failureOf(error) };
   }
 }
 
 const ignore = () => undefined;
 
-/** @throws ApiFailure when nobody serves it */
+/** @throws ApiFailure when the kind is not served */
 function typeFor(object: JsonObject, { typeOf }: Pick<Kinds, 'typeOf'>): ResourceType {
   const type = typeOf(object);
   if (typeof type === 'string') throw new ApiFailure(404, 'NotFound', type);
@@ -172,7 +174,7 @@ function put(contents: Contents, write: Write | undefined, object: Write['object
   contents.put({ ref: refOf(write.type, object), object });
 }
 
-/** What there is, and what follows of it for the policies. */
+/** The objects, and the index of their references and unique values. */
 interface Known {
   readonly contents: Contents;
   readonly governed: GovernedIndex;
@@ -180,43 +182,43 @@ interface Known {
 
 const known = (contents: Contents): Known => ({ contents, governed: indexGoverned(contents) });
 
-async function mutateCase(bench: Bench, each: Case, there: Known): Promise<MutatedCase> {
-  const { write, hearing } = each;
+async function mutateCase(env: ReviewEnvironment, each: Case, there: Known): Promise<MutatedCase> {
+  const { write, recorder } = each;
   if (write === undefined) return { ...each, result: undefined };
   try {
-    const call = bench.callFor(viewOf(bench, write, there), hearing);
-    return { ...each, result: await bench.api.mutate(write, call) };
+    const call = env.callFor(viewOf(env, write, there), recorder);
+    return { ...each, result: await env.api.mutate(write, call) };
   } catch (error) {
     return { ...each, result: undefined, failure: failureOf(error) };
   }
 }
 
 async function validateCase(
-  bench: Bench,
-  { write, hearing, result }: MutatedCase,
+  env: ReviewEnvironment,
+  { write, recorder, result }: MutatedCase,
   there: Known,
 ): Promise<ApiFailure | undefined> {
   if (write === undefined) return undefined;
   try {
-    const call = bench.callFor(viewOf(bench, write, there), hearing);
-    await bench.api.validate(write, result?.prepared, call);
+    const call = env.callFor(viewOf(env, write, there), recorder);
+    await env.api.validate(write, result?.prepared, call);
     return undefined;
   } catch (error) {
     return failureOf(error);
   }
 }
 
-/** While an object is written, it is as it was before; what is created is not there yet. */
-function viewOf({ scene, now }: Bench, write: Write, { contents, governed }: Known): View {
+/** Admission sees the old state of the written object; a new object does not exist yet. */
+function viewOf({ snapshot, now }: ReviewEnvironment, write: Write, { contents, governed }: Known): View {
   const subject = write.object ?? write.old;
   const seen =
     subject === undefined
       ? contents
       : contentsBefore(contents, { ref: refOf(write.type, subject), object: write.old });
-  return { world: worldOf(seen, governed, now), handlerWorld: handlerWorldOf(seen, scene.kinds.resolve) };
+  return { world: worldOf(seen, governed, now), handlerWorld: handlerWorldOf(seen, snapshot.kinds.resolve) };
 }
 
-/** @throws what is no answer of the API server: a fault of ours */
+/** Rethrows errors that are not responses of the API server. */
 function failureOf(error: unknown): ApiFailure {
   if (error instanceof ApiFailure) return error;
   throw error;

@@ -1,4 +1,4 @@
-/** The cluster that was read: its kinds, its Namespaces and its objects. */
+/** A snapshot of a cluster, made from the input: kinds, Namespaces and objects. */
 import type { JsonObject } from '../../json/json.ts';
 import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
@@ -10,24 +10,23 @@ import { describePlace, type PlacedObject } from './documents.ts';
 import { createKinds, type Kinds } from './kinds.ts';
 import { createContents, namespaceNamed, type Contents } from './world.ts';
 
-export interface Scene {
+export interface Snapshot {
   readonly kinds: Kinds;
-  /** For the API server alone: definitions and Namespaces. */
+  /** The CRDs and Namespaces, for the API server only. */
   readonly storage: Storage;
-  /** What exists. */
   readonly contents: Contents;
   /**
-   * An object as the API server reads it; its namespace exists from then on.
-   * @param warn told of each field that is dropped
-   * @throws ApiFailure when it is none of this type
+   * Decodes an object like the API server, and creates its namespace.
+   * @param warn called for each field that is dropped
+   * @throws ApiFailure when the object does not fit the type
    */
   readonly decode: (object: JsonObject, type: ResourceType, warn: (text: string) => void) => ApiObject;
-  /** What was assumed, and what was left out. */
+  /** Assumptions, and objects that were left out. */
   readonly notes: readonly string[];
 }
 
-export interface SceneParts {
-  /** What exists. */
+export interface SnapshotParts {
+  /** The existing objects. */
   readonly existing: readonly PlacedObject[];
   /** What is to be reviewed: its kinds have to be known, and its Namespaces too. */
   readonly reviewed: readonly PlacedObject[];
@@ -39,7 +38,7 @@ const NAMESPACES = { group: '', resource: 'namespaces' };
 const ignore = () => undefined;
 
 /** @throws UnusableInput when a definition is none that an API server would take */
-export function createScene({ existing, reviewed, namespace }: SceneParts): Scene {
+export function createSnapshot({ existing, reviewed, namespace }: SnapshotParts): Snapshot {
   const storage = createStorage();
   const kinds = createKinds([...existing, ...reviewed], storage);
   const contents = createContents();
@@ -55,12 +54,12 @@ export function createScene({ existing, reviewed, namespace }: SceneParts): Scen
     storage.create(NAMESPACES, object);
     contents.put({ ref: { ...NAMESPACES, namespace: undefined, name: key.name }, object });
   };
-  const decodeHere: Scene['decode'] = (object, type, warn) => {
+  const decodeHere: Snapshot['decode'] = (object, type, warn) => {
     const decoded = decode(object, type, namespace, warn);
     if (type.namespaced) ensureNamespace(decoded.metadata.namespace ?? '');
     return decoded;
   };
-  /** Says why it cannot be there, if so. */
+  /** Returns a note if the object is invalid. */
   const put = ({ object, place }: PlacedObject): string | undefined => {
     const type = kinds.typeOf(object);
     if (typeof type === 'string') return `${describePlace(place)}: left out: ${type}`;

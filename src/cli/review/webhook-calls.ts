@@ -1,4 +1,4 @@
-/** Policies and handlers, asked as the API server asks Gatehouse: by webhook entry, with an AdmissionReview. */
+/** Calls policies and handlers as the API server calls Gatehouse: by webhook entry, with an AdmissionReview. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
@@ -17,74 +17,74 @@ import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import { inHandler } from '../../runtime/handlers/stray-errors.ts';
 import type { Call } from './api-server.ts';
-import type { Hearing } from './recorder.ts';
+import type { Recorder } from './recorder.ts';
 
-export interface AskParts {
+export interface CallParts {
   readonly policies: readonly CompiledPolicy[];
   readonly handlers: readonly CompiledHandler[];
   readonly now: Date;
   readonly logFor: (handler: string) => HandlerLog;
 }
 
-/** What is known of the cluster while one object is written. */
+/** The state of the cluster while one object is written. */
 export interface View {
   readonly world: World;
   readonly handlerWorld: HandlerWorld;
 }
 
-/** How the API server calls Gatehouse about one object; what is said of it goes to the hearing. */
-export type CallFor = (view: View, hearing: Hearing) => Call;
+/** Returns the webhook caller for one object. Decisions go to the recorder. */
+export type CallFor = (view: View, recorder: Recorder) => Call;
 
-export function createCalls({ policies, handlers, now, logFor }: AskParts): CallFor {
+export function createCalls({ policies, handlers, now, logFor }: CallParts): CallFor {
   const set = buildPolicySet(policies);
   const byName = new Map(handlers.map((handler) => [handler.name, handler]));
 
-  const askPolicies = async (entry: string, question: Question): Promise<Decision> => {
-    const { phase, request, signal, view, hearing } = question;
+  const callPolicies = async (entry: string, call: WebhookCall): Promise<Decision> => {
+    const { phase, request, signal, view, recorder } = call;
     const selection = set.select(entry, request);
     if (selection.kind !== 'governed') return ALLOWED;
-    hearing.ask({ policies: selection.policies.map(({ name }) => name) });
-    const circumstances = { world: view.world, signal, now: now.getTime() };
-    if (phase === 'mutate') return await mutate(request, selection.policies, circumstances);
+    recorder.called({ policies: selection.policies.map(({ name }) => name) });
+    const context = { world: view.world, signal, now: now.getTime() };
+    if (phase === 'mutate') return await mutate(request, selection.policies, context);
     const judge = isDeletionEntry(entry) ? checkTargetDeletion : validate;
-    return await judge(request, selection.policies, circumstances);
+    return await judge(request, selection.policies, context);
   };
 
-  const askHandler = async (name: string, question: Question): Promise<Decision> => {
-    const { phase, request, signal, view, hearing } = question;
+  const runHandler = async (name: string, call: WebhookCall): Promise<Decision> => {
+    const { phase, request, signal, view, recorder } = call;
     const handler = byName.get(name);
     if (handler === undefined) return ALLOWED;
-    hearing.ask({ handler: name });
+    recorder.called({ handler: name });
     const log = logFor(name);
-    const call = { handler, phase, request, world: view.handlerWorld, signal, log };
-    const { decision, failure } = await inHandler(name, () => callHandler(call));
+    const input = { handler, phase, request, world: view.handlerWorld, signal, log };
+    const { decision, failure } = await inHandler(name, () => callHandler(input));
     if (failure !== undefined) {
-      hearing.fail(`handler ${name} failed: ${String(failure.cause)}`);
-      log.error('it failed', { err: failure.cause });
+      recorder.fail(`handler ${name} failed: ${String(failure.cause)}`);
+      log.error('handler failed', { err: failure.cause });
     }
     if (decision !== undefined) return decision;
     throw failure ?? new Error(`handler ${name} neither decided nor failed`);
   };
 
-  return (view, hearing) =>
+  return (view, recorder) =>
     async ({ service }, body, timeoutMs) => {
       const [, path = '', entry = ''] = (service?.path ?? '').split('/');
       const phase = path === 'mutate' ? 'mutate' : 'validate';
       const { version, request } = parseReview(body);
       const handler = handlerOfEntry(entry);
-      const question = { phase, request, signal: AbortSignal.timeout(timeoutMs), view, hearing } as const;
+      const call = { phase, request, signal: AbortSignal.timeout(timeoutMs), view, recorder } as const;
       const decision =
-        handler === undefined ? await askPolicies(entry, question) : await askHandler(handler, question);
-      hearing.note(decision);
+        handler === undefined ? await callPolicies(entry, call) : await runHandler(handler, call);
+      recorder.record(decision);
       const toReview = phase === 'mutate' ? toMutatingReview : toValidatingReview;
-      return toReview(version, request, decision) as unknown as JsonValue; // it is what goes over the wire
+      return toReview(version, request, decision) as unknown as JsonValue; // the review is JSON
     };
 }
 
-interface Question {
+interface WebhookCall {
   readonly phase: HandlerPhase;
   readonly request: AdmissionRequest;
   readonly signal: AbortSignal;
   readonly view: View;
-  readonly hearing: Hearing;
+  readonly recorder: Recorder;
 }

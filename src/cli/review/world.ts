@@ -1,4 +1,4 @@
-/** A cluster that holds what was read, and nothing else. */
+/** The world that policies and handlers see: the objects of the snapshot and nothing else. */
 import { ownValue } from '../../json/json.ts';
 import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
@@ -17,7 +17,7 @@ import { needsSummary, summarise } from '../../admission/policy/governed-summary
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { governed } from '../../runtime/policies/policies.ts';
 
-/** An object and where it is. */
+/** An object and its place in the cluster. */
 export interface Stored {
   readonly ref: ObjectRef;
   readonly object: KubeObject;
@@ -26,11 +26,11 @@ export interface Stored {
 export interface Contents {
   readonly find: (ref: ObjectRef) => KubeObject | undefined;
   readonly list: (kind: GroupResource) => readonly KubeObject[];
-  /** In the place of what was there. */
+  /** Creates or replaces an object. */
   readonly put: (stored: Stored) => void;
 }
 
-/** @param base what is there where nothing was put on top of it; it stays as it is */
+/** @param base objects that these contents overlay; it does not change */
 export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents {
   const kinds = new Map<string, Map<string, KubeObject>>();
   return {
@@ -43,13 +43,13 @@ export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents
     },
     put: ({ ref, object }) => {
       const name = groupResourceName(ref);
-      const shelf = kinds.get(name) ?? new Map<string, KubeObject>();
-      kinds.set(name, shelf.set(objectKey(ref), object));
+      const objects = kinds.get(name) ?? new Map<string, KubeObject>();
+      kinds.set(name, objects.set(objectKey(ref), object));
     },
   };
 }
 
-/** The Namespace of which nothing is known but its name. */
+/** A Namespace with only its name and the label that Kubernetes sets. */
 export function namespaceNamed(name: string): KubeObject {
   return {
     apiVersion: 'v1',
@@ -59,9 +59,9 @@ export function namespaceNamed(name: string): KubeObject {
 }
 
 /**
- * The contents as a cluster has them while one object is written.
+ * The contents while one object is written.
  *
- * @param self that object as it is before: nothing, if it is new
+ * @param self the object before the write: undefined if it is new
  */
 export function contentsBefore(
   contents: Contents,
@@ -82,7 +82,7 @@ export function contentsBefore(
 
 const RESTORE_WINDOWS: GroupResource = { group: 'gatehouse.dev', resource: 'restorewindows' };
 
-/** What policies see of the contents: everything is known, so nothing is ever late or unsure. */
+/** The contents as policies see them: complete, so no read can be stale or fail. */
 export function worldOf(
   { find, list }: Pick<Contents, 'find' | 'list'>,
   governed: GovernedIndex,
@@ -96,13 +96,13 @@ export function worldOf(
     claims: NO_CLAIMS,
     governed,
     restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
-      const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // read by their own definition, which holds them to it
+      const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // validated by their CRD
       return Promise.resolve(evidenceOfWindows(windows, userInfo, { group, resource, namespace }, now));
     },
   };
 }
 
-/** What handlers see of them. */
+/** The contents as handlers see them. */
 export function handlerWorldOf(
   { find, list }: Pick<Contents, 'find' | 'list'>,
   resolve: (kind: GroupResource) => { readonly namespaced: boolean } | undefined,
@@ -111,7 +111,7 @@ export function handlerWorldOf(
     isNamespaced: (kind) => {
       const resolved = resolve(kind);
       if (resolved !== undefined) return Promise.resolve(resolved.namespaced);
-      const message = `no definition of ${groupResourceName(kind)} was read: give it with --crds`;
+      const message = `the CustomResourceDefinition of ${groupResourceName(kind)} is missing: add it with --crds`;
       return Promise.reject(new Error(message));
     },
     find: () => undefined,
@@ -127,32 +127,31 @@ export function handlerWorldOf(
 const ownNamespace = ({ metadata }: KubeObject): unknown =>
   metadata === undefined ? undefined : ownValue(metadata, 'namespace');
 
-/** Who names which target and who holds which value, among what was read. */
-interface Sketches {
+interface PolicyIndex {
   /** By `targetKey`. */
   readonly referrers: ReadonlyMap<string, readonly ObjectRef[]>;
   /** By the name of the claim. */
   readonly holders: ReadonlyMap<string, readonly ObjectRef[]>;
 }
 
-/** @param contents must not change any more: each policy is looked up once */
+/** Indexes references and unique values. @param contents must not change afterwards: each policy is indexed once */
 export function indexGoverned({ list }: Pick<Contents, 'list'>): GovernedIndex {
-  const known = new Map<CompiledPolicy, Sketches>();
-  const sketchesOf = (policy: CompiledPolicy): Sketches => {
-    const before = known.get(policy) ?? sketch(policy, list);
+  const known = new Map<CompiledPolicy, PolicyIndex>();
+  const indexOf = (policy: CompiledPolicy): PolicyIndex => {
+    const before = known.get(policy) ?? indexPolicy(policy, list);
     known.set(policy, before);
     return before;
   };
   return {
     referrers: (target, policies) => {
-      const found = policies.flatMap((policy) => sketchesOf(policy).referrers.get(targetKey(target)) ?? []);
+      const found = policies.flatMap((policy) => indexOf(policy).referrers.get(targetKey(target)) ?? []);
       return [...new Map(found.map((ref) => [targetKey(ref), ref])).values()];
     },
-    holders: (claim, policy) => sketchesOf(policy).holders.get(claim) ?? [],
+    holders: (claim, policy) => indexOf(policy).holders.get(claim) ?? [],
   };
 }
 
-function sketch(policy: CompiledPolicy, list: Contents['list']): Sketches {
+function indexPolicy(policy: CompiledPolicy, list: Contents['list']): PolicyIndex {
   const referrers = new Map<string, ObjectRef[]>();
   const holders = new Map<string, ObjectRef[]>();
   const add = (map: Map<string, ObjectRef[]>, key: string, ref: ObjectRef) => {
@@ -173,7 +172,7 @@ function sketch(policy: CompiledPolicy, list: Contents['list']): Sketches {
   return { referrers, holders };
 }
 
-/** Nothing is claimed for good: who holds a value already is known from the objects. */
+/** Claims are not needed: the objects themselves show who holds a value. */
 export const NO_CLAIMS: Claims = {
   read: () => Promise.resolve(undefined),
   create: (claim) => Promise.resolve(claim),

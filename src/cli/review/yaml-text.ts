@@ -1,20 +1,20 @@
-/** YAML as kubectl reads it, so that a file means here what it means in a cluster. */
+/** Parses YAML like kubectl, so that a file has the same meaning as in a cluster. */
 import { LineCounter, parseAllDocuments, type Document, type Tags } from 'yaml';
 
 import type { JsonValue } from '../../json/json.ts';
 
 export interface YamlDocument {
   readonly node: Document.Parsed;
-  /** 1-based: where its content begins. */
+  /** The 1-based first line of the content. */
   readonly line: number;
   readonly problems: readonly { readonly line: number; readonly message: string }[];
 }
 
 /**
- * The documents of a text, in their order; those without content too.
+ * The documents of a text in order, including empty ones.
  *
- * kubectl reads YAML 1.1: `yes` is true and 0644 is 420. It leaves out some of its types, and so does this: times and what looks
- * like 60-based numbers stay text (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
+ * kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types: timestamps and sexagesimal
+ * numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
  */
 export function parseYamlDocuments(text: string): {
   readonly documents: readonly YamlDocument[];
@@ -36,18 +36,21 @@ export function parseYamlDocuments(text: string): {
     documents: documents.map((node) => ({
       node,
       line: lineAt(node.contents?.range[0] ?? node.range[0]),
-      problems: node.errors.map(({ pos, message }) => ({ line: lineAt(pos[0]), message: told(message) })),
+      problems: node.errors.map(({ pos, message }) => ({
+        line: lineAt(pos[0]),
+        message: shortened(message),
+      })),
     })),
   };
 }
 
-/** In characters: the parser quotes what it does not understand, however long. */
-const LONGEST_MESSAGE = 500;
+/** In characters: error messages of the parser quote the input. */
+const MAX_MESSAGE = 500;
 
-function told(message: string): string {
-  // The parser goes down one call a level.
+function shortened(message: string): string {
+  // The parser is recursive.
   if (message.includes('call stack')) return 'it is nested too deeply';
-  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
+  return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;
 }
 
 const FOREIGN_TAG = /:(timestamp|binary|omap|pairs|set)$/;
@@ -56,9 +59,9 @@ const kubernetesTags = (tags: Tags): Tags =>
   tags.filter((tag) => typeof tag === 'string' || !(FOREIGN_TAG.test(tag.tag) || tag.format === 'TIME'));
 
 /**
- * What a YAML value is in JSON. An integer beyond 2^53 stays exact as long as it is an int64, as in `parseJson`.
+ * Converts a YAML value to JSON. An int64 beyond 2^53 stays exact, as in `parseJson`.
  *
- * @throws Error for what JSON has no word for
+ * @throws Error for values that JSON cannot represent
  */
 export function jsonOfYaml(value: unknown): JsonValue {
   switch (typeof value) {
@@ -66,7 +69,7 @@ export function jsonOfYaml(value: unknown): JsonValue {
     case 'boolean':
       return value;
     case 'number':
-      if (!Number.isFinite(value)) throw new Error(`${String(value)} is no number in JSON`);
+      if (!Number.isFinite(value)) throw new Error(`${String(value)} is not a JSON number`);
       return value;
     case 'bigint': {
       const number = Number(value);
@@ -81,6 +84,6 @@ export function jsonOfYaml(value: unknown): JsonValue {
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonOfYaml(item)]));
     case 'function':
     case 'symbol':
-      throw new Error(`JSON has no such ${typeof value}`);
+      throw new Error(`JSON cannot represent a ${typeof value}`);
   }
 }

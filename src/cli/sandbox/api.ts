@@ -1,4 +1,4 @@
-/** The sandbox's API server on its port, and ways in. */
+/** Starts the API server of the sandbox, and creates credentials for it. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ const USERS = {
 };
 
 export interface SandboxApi {
-  /** A file for kubectl, with all rights. */
+  /** The path of a kubeconfig with all permissions. */
   readonly kubeconfig: string;
   readonly connectAs: (user: keyof typeof USERS) => Connection;
   readonly stop: () => Promise<void>;
@@ -26,13 +26,13 @@ export interface SandboxApi {
 export interface ApiSettings {
   /** 0: any free port. */
   readonly port: number;
-  /** Where the kubeconfig goes. */
+  /** The folder for the kubeconfig. */
   readonly folder: string;
-  /** Where objects are kept; undefined: in memory. */
+  /** The folder for objects; undefined: in memory. */
   readonly objects: string | undefined;
 }
 
-/** @throws Error with a sentence for the user when the port cannot be had, or the folder is in use */
+/** @throws Error when the port is not available, or the folder is in use */
 export async function startApi({ port, folder, objects }: ApiSettings): Promise<SandboxApi> {
   const tls = await createSandboxTls(new Date());
   const tokens = { admin: newToken(), gatehouse: newToken() };
@@ -45,7 +45,7 @@ export async function startApi({ port, folder, objects }: ApiSettings): Promise<
     ]),
     dataFolder: objects,
     onError: (error) => {
-      console.error('fault of the sandbox:', error);
+      console.error('internal error of the sandbox:', error);
     },
   }).catch((error: unknown) => {
     throw portProblem(error, port) ?? error;
@@ -73,10 +73,10 @@ function portProblem(error: unknown, port: number): Error | undefined {
   switch (error.code) {
     case 'EADDRINUSE':
       return new Error(
-        `port ${port} is taken: choose another with --port, or let the sandbox choose one with --port 0`,
+        `port ${port} is in use: choose another port with --port, or a free one with --port 0`,
       );
     case 'EACCES':
-      return new Error(`port ${port} needs more rights than you have: choose one above 1023`);
+      return new Error(`no permission to listen on port ${port}: choose a port above 1023`);
     default:
       return undefined;
   }

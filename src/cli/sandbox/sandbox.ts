@@ -1,4 +1,4 @@
-/** `gatehouse sandbox`: an in-memory Kubernetes API, Gatehouse against it, and the whole story, step by step. */
+/** `gatehouse sandbox`: an in-memory Kubernetes API, a replica of Gatehouse, and a guided tour. */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
@@ -24,11 +24,11 @@ import { tellTour, type Cluster } from './tour.ts';
 import { serve } from '../serve.ts';
 
 export interface SandboxSettings {
-  /** Of the API. 0: any free port. */
+  /** The port of the API. 0: any free port. */
   readonly port: number;
-  /** Where everything is kept; undefined: in memory, gone at the end. */
+  /** The folder for the state; undefined: keep it in memory. */
   readonly data: string | undefined;
-  /** Only the path of the kubeconfig. */
+  /** Whether to print only the path of the kubeconfig. */
   readonly quiet: boolean;
   readonly tour: boolean;
   /** A folder or a package with handlers; undefined: none. */
@@ -38,10 +38,9 @@ export interface SandboxSettings {
 type Say = (text: string) => void;
 
 const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
-/** A replica that is not ready by then never will be: milliseconds. */
-const READY_WITHIN_MS = 30_000;
+const READY_TIMEOUT_MS = 30_000;
 
-/** Runs until the signal; leaves nothing behind but the data folder. Rejects with a sentence when it cannot start. */
+/** Runs until the signal, and leaves only the data folder behind. Rejects when the sandbox cannot start. */
 export async function sandbox(settings: SandboxSettings, signal: AbortSignal): Promise<void> {
   const { port, data } = settings;
   const folder = openFolder(data);
@@ -63,7 +62,7 @@ export async function sandbox(settings: SandboxSettings, signal: AbortSignal): P
   }
 }
 
-/** For logs, the kubeconfig, and the objects if they are to be kept. */
+/** The folder for the log, the kubeconfig and, with --data, the objects. */
 function openFolder(data: string | undefined): string {
   if (data === undefined) return mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));
   const folder = resolve(data);
@@ -74,7 +73,7 @@ function openFolder(data: string | undefined): string {
 interface Place {
   readonly folder: string;
   readonly api: SandboxApi;
-  /** Of the administrator. */
+  /** The connection of the administrator. */
   readonly connection: Connection;
 }
 
@@ -94,7 +93,7 @@ async function run(settings: SandboxSettings, place: Place, signal: AbortSignal)
     draining: ending.signal,
   });
   const ended = replica.then(() => {
-    throw new Error(`Gatehouse ended; its log says why: ${join(folder, 'gatehouse.log')}`);
+    throw new Error(`Gatehouse has stopped; see its log: ${join(folder, 'gatehouse.log')}`);
   });
   const unlessItEnds = (work: Promise<unknown>) => Promise.race([work, ended, aborted(signal)]);
   try {
@@ -105,7 +104,7 @@ async function run(settings: SandboxSettings, place: Place, signal: AbortSignal)
     await unlessItEnds(aborted(signal));
     say('\nStopping …');
   } finally {
-    ending.abort(new Error('the sandbox ends'));
+    ending.abort(new Error('the sandbox stops'));
     await Promise.allSettled([replica, ended]);
   }
 }
@@ -122,7 +121,7 @@ function clusterOf(connection: Connection): Cluster {
   };
 }
 
-/** What `deploy/` puts into a cluster, but for what would run in pods. */
+/** Installs `deploy/` except Deployments and Services. */
 async function install({ apply }: Cluster, port: number): Promise<void> {
   await apply(readManifests(join(DEPLOY, 'base', 'crds')));
   const inPods = new Set(['Deployment', 'Service']);
@@ -130,7 +129,7 @@ async function install({ apply }: Cluster, port: number): Promise<void> {
   await apply([localService(NAMESPACE, 'gatehouse', port)]);
 }
 
-/** What `gatehouse manifests` prints for these handlers. */
+/** Applies the output of `gatehouse manifests` for these handlers. */
 async function allowReads({ apply }: Cluster, handlers: string | undefined): Promise<void> {
   if (handlers === undefined) return;
   const loaded = await loadHandlers(handlers, process.cwd());
@@ -157,7 +156,7 @@ function configFor(port: number, operationsPort: number, handlers: string | unde
 }
 
 async function whenReady(operationsPort: number, signal: AbortSignal): Promise<void> {
-  const deadline = performance.now() + READY_WITHIN_MS;
+  const deadline = performance.now() + READY_TIMEOUT_MS;
   while (!signal.aborted) {
     const { code, text } = await httpGet(`http://127.0.0.1:${operationsPort}/readyz`);
     if (code === 200) return;
@@ -166,7 +165,7 @@ async function whenReady(operationsPort: number, signal: AbortSignal): Promise<v
   }
 }
 
-/** Not `fetch`: that would load a second HTTP client while the reader waits. */
+/** Without `fetch`, which would load a second HTTP client and delay the start. */
 async function httpGet(url: string): Promise<{ readonly code: number | undefined; readonly text: string }> {
   try {
     const [answer] = (await once(get(url), 'response')) as [IncomingMessage]; // as node:http documents
@@ -177,7 +176,7 @@ async function httpGet(url: string): Promise<{ readonly code: number | undefined
 }
 
 function sayReady(say: Say): void {
-  // performance.now() counts from the start of the process: loading the program is part of the wait.
+  // performance.now() starts with the process, so it includes loading the program.
   const seconds = (performance.now() / 1_000).toFixed(1);
   say(
     `Ready ${seconds} s after the process began. This is a sandbox: an in-memory Kubernetes API, which runs no pods.`,

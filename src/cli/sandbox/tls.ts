@@ -2,17 +2,16 @@ import { createAuthority, activeGeneration } from '../../pki/authority/authority
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { issueServingCert } from '../../pki/serving-certs/issue.ts';
 
-/** A sandbox is thrown away long before: milliseconds. */
 const LIFETIME_MS = 365 * 24 * 3_600_000;
 
 export interface SandboxTls {
-  /** PEM that clients verify the sandbox with. */
+  /** The CA certificate, PEM. */
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** A CA of its own for each sandbox, and a certificate for `localhost` and the names of a cluster's API server. */
+/** Creates a CA and a certificate for `localhost` and the names of the API server in a cluster. */
 export async function createSandboxTls(now: Date): Promise<SandboxTls> {
   const [caKeys, keys] = await Promise.all([
     generateKeyPair(DEFAULT_KEY_ALGORITHM),

@@ -6,7 +6,7 @@ import { formatData, formatTable, type Row } from './output.ts';
 const HOSTILE = 'a\u001b[2J\u0085b\u009b31m\u202ec\u007f\r\nd';
 
 test.each(['json', 'yaml'] as const)(
-  'what users wrote cannot steer a terminal in %s, and is read as it was',
+  'text from users cannot control a terminal in %s, and is parsed unchanged',
   (format) => {
     const data = { items: [{ name: 'plain', message: HOSTILE, [HOSTILE]: 'two\nlines\n' }] };
     const text = formatData(data, format);
@@ -15,7 +15,7 @@ test.each(['json', 'yaml'] as const)(
   },
 );
 
-test('where there is nothing of the kind, YAML needs no quotes', () => {
+test('without control characters, YAML needs no quotes', () => {
   expect(formatData({ name: 'plain', message: 'two\nlines\n' }, 'yaml')).toBe(
     'name: plain\nmessage: |\n  two\n  lines\n',
   );
@@ -26,7 +26,7 @@ const rows: readonly Row[] = [
   { cells: [{ text: 'longer' }, { text: 'ok' }], lines: [] },
 ];
 
-test('columns are as wide as what is in them, and further lines stand below the first', () => {
+test('columns fit their content, and further lines are below the first', () => {
   expect(formatTable(['NAME', 'IS', 'WHY'], rows, false).split('\n')).toEqual([
     'NAME     IS       WHY',
     'a        denied   first',
@@ -40,7 +40,7 @@ test('colours do not count as width', () => {
   expect(first).toBe('a        \u001b[31mdenied\u001b[39m   first');
 });
 
-test('what users wrote cannot steer the terminal', () => {
+test('text from users cannot control the terminal', () => {
   const hostile: Row = { cells: [{ text: '\u001b[2Ja\u202e' }], lines: ['one\ntwo\u009b1m'] };
   expect(formatTable(['NAME', 'WHY'], [hostile], true)).toBe(
     'NAME     WHY\n\ufffd[2Ja\ufffd   one two\ufffd1m',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { createProgressLine, formatProgress } from './progress.ts';
 
-test('how far it is stands in a bar, in per cent and in numbers', () => {
+test('progress is shown as a bar, a percentage and numbers', () => {
   expect(formatProgress({ what: 'servers.example.com', done: 1500, total: 3000 }, 100, false)).toBe(
     '[============            ]  50%  1,500 of 3,000 objects  servers.example.com',
   );
@@ -10,19 +10,19 @@ test('how far it is stands in a bar, in per cent and in numbers', () => {
 });
 
 test.each([
-  ['nobody knows how many there are', { what: 'servers', done: 7 }],
-  ['there have come to be more', { what: 'servers', done: 7, total: 5 }],
-])('where %s the objects are counted', (_when, progress) => {
+  ['the total is unknown', { what: 'servers', done: 7 }],
+  ['the total is exceeded', { what: 'servers', done: 7, total: 5 }],
+])('if %s, only the number of objects is shown', (_when, progress) => {
   expect(formatProgress(progress, 100, false)).toBe('7 objects  servers');
 });
 
-test.each([1, 10, 30, 60])('it is never wider than a terminal of %i columns', (width) => {
+test.each([1, 10, 30, 60])('the line fits a terminal of %i columns', (width) => {
   const progress = { what: 'x'.repeat(200), done: 1500, total: 3000 };
   expect(formatProgress(progress, width, false).length).toBeLessThanOrEqual(width);
   expect(formatProgress({ what: 'x'.repeat(200), done: 3 }, width, false).length).toBeLessThanOrEqual(width);
 });
 
-test('without colours there are no escapes in it, and names cannot bring any', () => {
+test('without colours there are no escapes, and names cannot add any', () => {
   const progress = { what: 'a\u001b[31m', done: 1, total: 2 };
   expect(formatProgress(progress, 100, false)).not.toContain('\u001b');
   expect(formatProgress(progress, 100, true)).toContain('\u001b[32m');
@@ -39,7 +39,7 @@ function recorded(isTTY: boolean) {
   return { line, written, pass };
 }
 
-test('a line replaces the one before it, not too often, and is taken away', () => {
+test('a line replaces the previous one at a limited rate, and is removed', () => {
   const { line, written, pass } = recorded(true);
   line.show({ what: 'a', done: 1 });
   line.show({ what: 'a', done: 2 });
@@ -50,7 +50,7 @@ test('a line replaces the one before it, not too often, and is taken away', () =
   expect(written).toEqual(['\r1 objects  a\u001b[K', '\r3 objects  a\u001b[K', '\r\u001b[K']);
 });
 
-test('what is no terminal sees nothing of it', () => {
+test('nothing is written if the stream is not a terminal', () => {
   const { line, written } = recorded(false);
   line.show({ what: 'a', done: 1 });
   line.clear();

@@ -1,26 +1,24 @@
-/** One line on standard error that says how far something is; for people who look on, so never in a pipe or a file. */
+/** A progress line on standard error. Shown on terminals only, never in a pipe or a file. */
 import { printable } from '../../json/printable.ts';
 import { hasColours, paint } from './output.ts';
 
-/** How far it is. */
 export interface Progress {
-  /** What is done at the moment, e.g. `servers.infra.example.com`. */
+  /** The current item, e.g. `servers.infra.example.com`. */
   readonly what: string;
   readonly done: number;
-  /** How much there is to do, about; undefined where nobody knows. */
+  /** The approximate total; undefined if unknown. */
   readonly total?: number | undefined;
 }
 
 export interface ProgressLine {
-  /** Whether there is somebody to see it: what is only found out for the line need not be otherwise. */
+  /** Whether the line is visible. If not, callers can skip work that is only for the line. */
   readonly isShown: boolean;
-  /** Shows this in the place of what was shown before. */
+  /** Replaces the line. */
   readonly show: (progress: Progress) => void;
-  /** Takes the line away: before anything else is printed, and at the end. It may be shown again. */
+  /** Removes the line: before other output, and at the end. It can be shown again. */
   readonly clear: () => void;
 }
 
-/** The part of a stream of Node that is used. */
 export interface Screen {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
@@ -29,17 +27,16 @@ export interface Screen {
 
 interface ProgressOptions {
   readonly colours: boolean;
-  /** Milliseconds, of any beginning. */
+  /** A monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 
-/** More often nobody can read it, and each line is work for the terminal: milliseconds. */
-const SHOWN_EVERY_MS = 100;
+/** Limits the load on the terminal. */
+const INTERVAL_MS = 100;
 const BAR_WIDTH = 24;
-/** Where a terminal does not say. */
-const COLUMNS = 80;
+const DEFAULT_COLUMNS = 80;
 
-/** Writes nothing where `screen` is no terminal. */
+/** Writes nothing if `screen` is not a terminal. */
 export function createProgressLine(screen: Screen, { colours, now }: ProgressOptions): ProgressLine {
   let shownAt: number | undefined;
   if (screen.isTTY !== true) return { isShown: false, show: () => undefined, clear: () => undefined };
@@ -47,7 +44,7 @@ export function createProgressLine(screen: Screen, { colours, now }: ProgressOpt
     isShown: true,
     show: (progress) => {
       const time = now();
-      if (shownAt !== undefined && time - shownAt < SHOWN_EVERY_MS) return;
+      if (shownAt !== undefined && time - shownAt < INTERVAL_MS) return;
       shownAt = time;
       screen.write(`\r${formatProgress(progress, widthOf(screen), colours)}\u001b[K`);
     },
@@ -59,10 +56,10 @@ export function createProgressLine(screen: Screen, { colours, now }: ProgressOpt
   };
 }
 
-/** Without the last column: a terminal that is written full goes to its next line. */
-const widthOf = ({ columns = COLUMNS }: Screen): number => Math.max(columns - 1, 1);
+/** Without the last column: many terminals wrap when it is written. */
+const widthOf = ({ columns = DEFAULT_COLUMNS }: Screen): number => Math.max(columns - 1, 1);
 
-/** @param width in columns; what is longer is cut off, for a second line could not be taken away */
+/** @param width in columns; longer text is truncated, because a second line could not be removed */
 export function formatProgress({ what, done, total }: Progress, width: number, colours: boolean): string {
   const name = printable(what);
   if (total === undefined || total < done) return `${number(done)} objects  ${name}`.slice(0, width);
@@ -79,8 +76,7 @@ export function formatProgress({ what, done, total }: Progress, width: number, c
 const number = (value: number): string => value.toLocaleString('en');
 
 /**
- * The line of this process, on its standard error, while `work` goes on. It is gone when `work` ends, and when Ctrl-C ends the
- * process.
+ * Shows a progress line on standard error while `work` runs. Removes it at the end, also when Ctrl+C ends the process.
  */
 export async function withProgress<T>(work: (line: ProgressLine) => Promise<T>): Promise<T> {
   const line = createProgressLine(process.stderr, {
@@ -91,7 +87,7 @@ export async function withProgress<T>(work: (line: ProgressLine) => Promise<T>):
   const ended = (signal: NodeJS.Signals) => {
     line.clear();
     for (const one of signals) process.off(one, ended);
-    process.kill(process.pid, signal); // as if nobody had listened: whoever waits for us sees by what we ended
+    process.kill(process.pid, signal); // restores the default action, so that the parent sees the signal
   };
   for (const one of signals) process.on(one, ended);
   try {

@@ -1,4 +1,4 @@
-/** Unique values that several stored objects hold, whether or not they have been claimed: the policy may not be in force yet. */
+/** Finds existing objects that share a unique value, with or without claims: the policy may not be installed yet. */
 import { exemptionOf } from '../../../admission/policy/exceptions/exceptions.ts';
 import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
@@ -8,8 +8,8 @@ import type { GroupResource, KubeObject, ObjectRef } from '../../../json/kube-ob
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 
 export interface Duplicates {
-  readonly see: (resource: GroupResource, object: KubeObject) => void;
-  /** Every object that shares a value with another one, with all values that it shares. */
+  readonly add: (resource: GroupResource, object: KubeObject) => void;
+  /** Each object that shares values with others, with one entry per value. */
   readonly culprits: () => readonly Culprit[];
 }
 
@@ -18,23 +18,23 @@ interface Holder {
   readonly object: KubeObject;
   readonly self: ObjectRef;
   readonly key: HeldKey;
-  /** Whether an exception lets it share the value. */
-  readonly isSpared: boolean;
+  /** Whether an exception allows the duplicate. */
+  readonly isExempt: boolean;
 }
 
-export function watchForDuplicates(policy: CompiledPolicy, now: Date): Duplicates {
+export function collectDuplicates(policy: CompiledPolicy, now: Date): Duplicates {
   const byClaim = new Map<string, Holder[]>();
   return {
-    see: (resource, object) => {
+    add: (resource, object) => {
       const json: unknown = object;
       const { name = '', namespace, deletionTimestamp } = object.metadata ?? {};
       if (!isJsonObject(json) || deletionTimestamp !== undefined) return;
       const self = { ...resource, namespace, name };
-      const request = { userInfo: NOBODY, namespace, name, object: json, oldObject: undefined };
+      const request = { userInfo: NO_USER, namespace, name, object: json, oldObject: undefined };
       const { spares } = exemptionOf(policy, request, now.getTime());
       for (const key of heldKeys(policy, json, self)) {
-        const isSpared = spares('unique', key.rule.name);
-        const holder = { resource, object: identityOf(object), self, key, isSpared };
+        const isExempt = spares('unique', key.rule.name);
+        const holder = { resource, object: identityOf(object), self, key, isExempt };
         const others = byClaim.get(key.claim);
         if (others === undefined) byClaim.set(key.claim, [holder]);
         else others.push(holder);
@@ -49,10 +49,10 @@ export function watchForDuplicates(policy: CompiledPolicy, now: Date): Duplicate
   };
 }
 
-/** Exceptions for users are not meant for what is stored. */
-const NOBODY = { username: '', uid: '', groups: [], extra: {} };
+/** Exceptions for users do not apply to existing objects. */
+const NO_USER = { username: '', uid: '', groups: [], extra: {} };
 
-/** All of the objects of a cluster would be too much to keep. */
+/** Keeps only the identity: all objects of a cluster would not fit into memory. */
 function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
   const { name, namespace } = metadata ?? {};
   return {
@@ -64,10 +64,10 @@ function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
 
 function culpritOf(
   policy: CompiledPolicy,
-  { resource, object, self, key, isSpared }: Holder,
+  { resource, object, self, key, isExempt }: Holder,
   other: Holder | undefined,
 ): readonly Culprit[] {
-  if (other === undefined || isSpared) return [];
+  if (other === undefined || isExempt) return [];
   const wanted = { ...key, policy, self };
   const violation = obstacleViolation({ kind: 'held', key: wanted, holder: other.self, beingDeleted: false });
   return violation === undefined ? [] : [{ resource, object, violations: [violation] }];

@@ -1,4 +1,4 @@
-/** The policies by which a cluster is reviewed: its own, or others that are not in it yet. */
+/** Loads what a review of a cluster needs: its policies, or others from files, and the objects to which they refer. */
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
@@ -26,14 +26,14 @@ import { createWorld } from '../../../runtime/policies/world.ts';
 
 export interface ClusterPolicies {
   readonly policies: readonly CompiledPolicy[];
-  /** Policies of the cluster that nothing can be judged by, each with why. */
+  /** Policies of the cluster that cannot be enforced, with the reason. */
   readonly broken: readonly { readonly name: string; readonly message: string }[];
 }
 
 /**
- * @param given files with policies; undefined: those of the cluster
- * @param crds definitions that the cluster may lack
- * @throws UnusableInput when a policy of a file cannot be used, or there is none
+ * @param given files with policies; undefined: the policies of the cluster
+ * @param crds that the cluster may lack
+ * @throws UnusableInput when a policy in a file is invalid, or there are no policies
  */
 export async function loadClusterPolicies(
   cluster: UserCluster,
@@ -75,8 +75,8 @@ export async function loadClusterPolicies(
 
 function noneThere(given: readonly string[] | undefined, { server }: UserCluster): string {
   return given === undefined
-    ? `${server} has no AdmissionPolicies: give some with -p`
-    : `${given.join(', ')}: there is no AdmissionPolicy in it`;
+    ? `${server} has no AdmissionPolicies: pass policies with -p`
+    : `${given.join(', ')}: no AdmissionPolicy found`;
 }
 
 async function storedPolicies({ client }: UserCluster, signal: AbortSignal): Promise<readonly NamedPolicy[]> {
@@ -84,7 +84,7 @@ async function storedPolicies({ client }: UserCluster, signal: AbortSignal): Pro
     const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES, { signal });
     return items.map((policy) => ({ label: `AdmissionPolicy ${policy.metadata.name ?? ''}`, policy }));
   } catch (error) {
-    // Its definition is not installed.
+    // The CRD is not installed.
     if (isNotFound(error)) return [];
     throw error;
   }
@@ -106,7 +106,7 @@ async function resolveAll(
   return new Map(found.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
 }
 
-/** Of each governed kind that is a custom one, in the versions in which policies are asked about it. */
+/** The schemas of all governed custom kinds, in the versions that the policies match. */
 async function schemasOf(
   policies: readonly NamedPolicy[],
   { client }: UserCluster,
@@ -128,8 +128,7 @@ async function schemasOf(
 const schemaKey = (kind: GroupResource, versions: readonly string[]): string =>
   JSON.stringify([groupResourceName(kind), versions]);
 
-/** What policies see of a cluster that is reviewed: the kinds they refer to, listed once, and live reads before anything is blamed. */
-/** @throws when a kind that a policy refers to cannot be read */
+/** The objects to which policies refer, listed once. @throws when a kind cannot be read */
 export async function loadWorld(
   { client, discovery }: UserCluster,
   policies: readonly CompiledPolicy[],
@@ -143,7 +142,7 @@ export async function loadWorld(
   for (const [name, same] of targets) {
     const [target] = same;
     const kind = target === undefined ? undefined : await discovery.resolve(target, signal);
-    if (kind === undefined) continue; // it is not served: whatever names one is asked about, and learns so
+    if (kind === undefined) continue; // not served: each reference is then read live and not found
     const store = createStore<KubeObject>();
     const metadataOnly = !same.some(({ whole }) => whole);
     for await (const { items } of client.pages<KubeObject>(kind, { metadataOnly, signal })) {
@@ -162,7 +161,7 @@ export async function loadWorld(
 
 type LiveRead = World['read'];
 
-/** Thousands of objects may name the same target. */
+/** Memoises live reads: thousands of objects may refer to the same target. */
 function once(read: LiveRead): LiveRead {
   const answers = new Map<string, ReturnType<LiveRead>>();
   return (ref: ObjectRef, signal, versions = []) => {

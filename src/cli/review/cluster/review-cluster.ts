@@ -1,4 +1,4 @@
-/** `gatehouse review --cluster`: everything that is stored, judged by policies. Reads alone. */
+/** `gatehouse review --cluster`: checks the existing objects of a cluster against policies. Read-only. */
 import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
@@ -17,16 +17,16 @@ import { loadClusterPolicies, loadWorld } from './load.ts';
 import { connectToCluster, type UserCluster } from '../../connect.ts';
 import { parseJson } from '../../../json/json.ts';
 import { type Cluster } from '../../sandbox/tour.ts';
-import { watchForDuplicates, type Duplicates } from './duplicates.ts';
+import { collectDuplicates, type Duplicates } from './duplicates.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
 
 export interface PolicyReview {
   readonly policy: string;
   readonly enforcement: CompiledPolicy['enforcement'];
-  /** How many objects were looked at. */
+  /** The number of objects that were checked. */
   readonly checked: number;
   readonly culprits: readonly Culprit[];
-  /** Why not everything was looked at, if so. */
+  /** Why some objects were not checked; undefined if all were. */
   readonly incomplete: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface ClusterReview {
   readonly notes: readonly string[];
 }
 
-/** @throws UnusableInput for policies in files, and an Error when the cluster does not answer */
+/** @throws UnusableInput for policies in files, and an Error when the API server does not respond */
 export async function reviewCluster(
   flags: ReviewFlags,
   options: ReadOptions,
@@ -61,13 +61,13 @@ async function reviewConnected(
 ): Promise<ClusterReview> {
   const given = { given: flags.policies, crds: flags.crds ?? [] };
   const loaded = await loadClusterPolicies(cluster, given, options, ownNamespace, signal);
-  // Asked for by a person: policies that leave out the hourly audit are looked at too.
+  // The user has requested it: include policies without the hourly audit.
   const asked = loaded.policies.map((policy) => ({ ...policy, audit: true }));
   const auditable = asked.filter(hasAudit);
   const notes = new Set(
     asked
       .filter((policy) => !auditable.includes(policy))
-      .map(({ name }) => `AdmissionPolicy ${name} has no rule about what is stored already`),
+      .map(({ name }) => `AdmissionPolicy ${name} has no rule for existing objects`),
   );
   const stored = storedObjects(cluster);
   const namespaces = await stored.namespaceLabels(signal);
@@ -76,12 +76,12 @@ async function reviewConnected(
     stored: {
       pages: async function* (resource, waiting) {
         if ((await cluster.discovery.resolve(resource, waiting)) === undefined) {
-          notes.add(`the API server does not serve ${groupResourceName(resource)}: nothing of it is stored`);
+          notes.add(`the API server does not serve ${groupResourceName(resource)}: no such objects exist`);
           return;
         }
         for await (const page of stored.pages(resource, waiting)) {
           onPage(resource, page.length);
-          // No policy governs the namespace of Gatehouse itself.
+          // No policy governs the namespace of Gatehouse.
           yield page.filter(({ metadata }) => metadata?.namespace !== ownNamespace);
         }
       },
@@ -101,11 +101,11 @@ async function reviewPolicy(
   sources: AuditSources,
   signal: AbortSignal,
 ): Promise<PolicyReview> {
-  const duplicates = watchForDuplicates(policy, sources.now());
+  const duplicates = collectDuplicates(policy, sources.now());
   const culprits: Culprit[] = [];
   const result = await scanStored(
     policy,
-    { ...sources, stored: { ...sources.stored, pages: seenBy(duplicates, policy, sources.stored, signal) } },
+    { ...sources, stored: { ...sources.stored, pages: tapped(duplicates, policy, sources.stored, signal) } },
     (culprit) => culprits.push(culprit),
     signal,
   );
@@ -118,8 +118,8 @@ async function reviewPolicy(
   };
 }
 
-/** The same pages, of which `duplicates` sees what the policy selects. */
-function seenBy(
+/** The same pages; adds the objects that the policy selects to `duplicates`. */
+function tapped(
   duplicates: Duplicates,
   policy: CompiledPolicy,
   { pages, namespaceLabels }: AuditSources['stored'],
@@ -130,14 +130,14 @@ function seenBy(
     const { group, resource: plural } = resource;
     for await (const page of pages(resource, waiting)) {
       for (const object of page) {
-        if (isInScope(policy, object, namespaces)) duplicates.see({ group, resource: plural }, object);
+        if (isInScope(policy, object, namespaces)) duplicates.add({ group, resource: plural }, object);
       }
       yield page;
     }
   };
 }
 
-/** One entry an object. */
+/** Merges the entries of each object. */
 function merged(culprits: readonly Culprit[]): readonly Culprit[] {
   const byObject = Map.groupBy(culprits, ({ resource, object }) => keyOf(resource, object));
   return [...byObject.values()].flatMap((same) => {
@@ -156,16 +156,15 @@ const unusable = (policy: string, message: string): PolicyReview => ({
   enforcement: 'Deny',
   checked: 0,
   culprits: [],
-  incomplete: `it cannot be enforced: ${message}`,
+  incomplete: `the policy cannot be enforced: ${message}`,
 });
 
-/** How far a review of what is stored has come. */
 export interface FollowedPages {
-  /** So many objects of a kind have come, and are judged next. */
+  /** Called with the number of objects of a page, before they are checked. */
   readonly onPage: (resource: GroupResource, objects: number) => void;
 }
 
-/** Asks how much there is to do, if anybody looks on. Policies are reviewed one after the other, so a kind counts for each. */
+/** Counts the objects only if progress is shown. Each policy reviews its kinds separately, so a kind counts once per policy. */
 export async function followPages(
   policies: readonly CompiledPolicy[],
   { count }: Pick<StoredObjects, 'count'>,
@@ -190,7 +189,7 @@ async function totalOf(
   const counts = new Map<string, Promise<number | undefined>>();
   for (const resource of resources) {
     const name = groupResourceName(resource);
-    // What cannot be read is said by the review itself.
+    // The review itself reports kinds that cannot be read.
     if (!counts.has(name))
       counts.set(
         name,

@@ -1,4 +1,4 @@
-/** What a cluster holds against its policies, as tables, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
+/** The review of a cluster as tables, JSON and JUnit XML. docs/review.md documents the JSON. */
 import type { ClusterReview, PolicyReview } from '../cluster/review-cluster.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { describeIdentity, type Identity } from '../review-result.ts';
@@ -40,7 +40,7 @@ function sentence(policies: readonly PolicyReview[], colours: boolean): string {
       : paint({ text: `${violations} violations in ${objects} objects`, colour: 'red' }, colours);
   return incomplete === 0
     ? found
-    : `${found}; ${paint({ text: `not all was checked by ${incomplete} of ${policies.length} policies`, colour: 'yellow' }, colours)}`;
+    : `${found}; ${paint({ text: `${incomplete} of ${policies.length} policies incomplete`, colour: 'yellow' }, colours)}`;
 }
 
 function summaryOf(policies: readonly PolicyReview[]) {
@@ -95,10 +95,10 @@ export function clusterJunit({ policies }: ClusterReview): readonly JunitSuite[]
   return policies.map((review) => ({ name: `AdmissionPolicy ${review.policy}`, cases: casesOf(review) }));
 }
 
-/** One a violating object, and one for all others. */
+/** One case per object with violations, and one for all others. */
 function casesOf({ policy, checked, culprits, incomplete }: PolicyReview): readonly JunitCase[] {
   const others: JunitCase = {
-    name: `${checked - culprits.length} stored objects without violations`,
+    name: `${checked - culprits.length} objects without violations`,
     className: policy,
     output: [],
     result: incomplete === undefined ? { kind: 'passed' } : { kind: 'error', message: printable(incomplete) },

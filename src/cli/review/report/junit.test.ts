@@ -4,7 +4,7 @@ import { formatJunit, type JunitCase } from './junit.ts';
 
 const passed: JunitCase = { name: 'a', className: 'c', result: { kind: 'passed' }, output: [] };
 
-test('what users wrote cannot break the XML', () => {
+test('text from users cannot break the XML', () => {
   const hostile = '<&>"\'\u0000\u0008\ud800\r\n]]>';
   const xml = formatJunit([
     {
@@ -20,7 +20,7 @@ test('what users wrote cannot break the XML', () => {
   expect(xml).toContain(`<system-out>${escaped}\n\n]]&gt;</system-out>`);
 });
 
-test('counts are by what became of the cases, for each suite and for all', () => {
+test('cases are counted by result, for each suite and in total', () => {
   const error: JunitCase = { ...passed, result: { kind: 'error', message: 'gone' } };
   const skipped: JunitCase = { ...passed, result: { kind: 'skipped', message: 'not asked' } };
   const xml = formatJunit([

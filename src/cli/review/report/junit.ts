@@ -1,18 +1,18 @@
-/** JUnit XML, as CI systems read it. */
+/** JUnit XML for CI systems. */
 
 export interface JunitCase {
   readonly name: string;
-  /** What it belongs to: a file, a policy. */
+  /** The file or policy of the case. */
   readonly className: string;
   readonly file?: string;
   readonly result:
     | { readonly kind: 'passed' }
     | { readonly kind: 'skipped'; readonly message: string }
-    /** What was tested is wrong. */
+    /** The check found a problem. */
     | { readonly kind: 'failed'; readonly message: string; readonly details: string }
-    /** It could not be tested. */
+    /** The check could not run. */
     | { readonly kind: 'error'; readonly message: string };
-  /** What was said beside. */
+  /** Further output, such as warnings. */
   readonly output: readonly string[];
 }
 
@@ -82,13 +82,13 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
-/** XML 1.0 has no way to write some characters, not even escaped. */
+/** XML 1.0 cannot represent some characters, not even escaped. */
 function escapeXml(text: string): string {
   return (
     text
       .toWellFormed()
       .replaceAll('\r', '\n')
-      // eslint-disable-next-line no-control-regex -- these are what is looked for
+      // eslint-disable-next-line no-control-regex -- matches these characters
       .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
       .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character)
   );

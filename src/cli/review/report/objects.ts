@@ -1,7 +1,7 @@
-/** Reviewed objects as a table, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
+/** Reviewed objects as a table, JSON and JUnit XML. docs/review.md documents the JSON. */
 import { stringifyJson } from '../../../json/json.ts';
 import { describePlace } from '../documents.ts';
-import { describeIdentity, type Outcome, type Reviewed, type Verdict } from '../review-result.ts';
+import { describeIdentity, type ReviewResult, type ReviewedObject, type Verdict } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { formatTable, paint, type Colour, type Row } from '../../terminal/output.ts';
 
@@ -17,25 +17,25 @@ const COLOURS: Readonly<Record<Verdict, Colour>> = {
   unchecked: 'grey',
 };
 
-export function objectsTable(reviewed: readonly Reviewed[], options: TableOptions): string {
-  const rows = reviewed.map(({ identity, outcome }): Row => {
-    const { verdict, policies, handlers } = outcome;
+export function objectsTable(reviewed: readonly ReviewedObject[], options: TableOptions): string {
+  const rows = reviewed.map(({ identity, result }): Row => {
+    const { verdict, policies, handlers } = result;
     return {
       cells: [
         { text: describeIdentity(identity) },
         { text: verdict, colour: COLOURS[verdict] },
         { text: [...policies, ...handlers.map((name) => `${name} (handler)`)].join(', ') },
       ],
-      lines: outcomeLines(outcome, options.showPatch),
+      lines: resultLines(result, options.showPatch),
     };
   });
   const table = formatTable(['OBJECT', 'DECISION', 'POLICIES', 'MESSAGE'], rows, options.colours);
   return `${table}\n\n${totals(reviewed, options.colours)}\n`;
 }
 
-/** What is said of an object, a line each. */
-export function outcomeLines(
-  { messages, warnings, auditAnnotations, patch }: Outcome,
+/** The messages about an object, one per line. */
+export function resultLines(
+  { messages, warnings, auditAnnotations, patch }: ReviewResult,
   showPatch: boolean,
 ): readonly string[] {
   const { violations } = auditAnnotations;
@@ -47,15 +47,15 @@ export function outcomeLines(
   ];
 }
 
-function totals(reviewed: readonly Reviewed[], colours: boolean): string {
+function totals(reviewed: readonly ReviewedObject[], colours: boolean): string {
   const parts = Object.entries(summaryOf(reviewed))
     .filter(([name, count]) => name !== 'objects' && count > 0)
-    .map(([name, count]) => paint({ text: `${count} ${name}`, colour: COLOURS[name as Verdict] }, colours)); // all but one are verdicts
+    .map(([name, count]) => paint({ text: `${count} ${name}`, colour: COLOURS[name as Verdict] }, colours)); // all keys but `objects` are verdicts
   return `${reviewed.length} ${reviewed.length === 1 ? 'object' : 'objects'}: ${parts.join(', ')}`;
 }
 
-function summaryOf(reviewed: readonly Reviewed[]): Readonly<Record<'objects' | Verdict, number>> {
-  const count = (verdict: Verdict) => reviewed.filter(({ outcome }) => outcome.verdict === verdict).length;
+function summaryOf(reviewed: readonly ReviewedObject[]): Readonly<Record<'objects' | Verdict, number>> {
+  const count = (verdict: Verdict) => reviewed.filter(({ result }) => result.verdict === verdict).length;
   return {
     objects: reviewed.length,
     denied: count('denied'),
@@ -65,13 +65,13 @@ function summaryOf(reviewed: readonly Reviewed[]): Readonly<Record<'objects' | V
   };
 }
 
-export function objectsJson(reviewed: readonly Reviewed[], notes: readonly string[]): object {
+export function objectsJson(reviewed: readonly ReviewedObject[], notes: readonly string[]): object {
   return { kind: 'Review', summary: summaryOf(reviewed), notes, results: reviewed.map(resultJson) };
 }
 
-export function resultJson({ identity, place, operation, outcome }: Reviewed): object {
+export function resultJson({ identity, place, operation, result }: ReviewedObject): object {
   const { verdict, policies, handlers, messages, refusal, causes, warnings, auditAnnotations, patch } =
-    outcome;
+    result;
   return {
     object: identity,
     ...(place === undefined ? {} : { source: place }),
@@ -86,12 +86,12 @@ export function resultJson({ identity, place, operation, outcome }: Reviewed): o
   };
 }
 
-export function objectsJunit(reviewed: readonly Reviewed[]): readonly JunitSuite[] {
+export function objectsJunit(reviewed: readonly ReviewedObject[]): readonly JunitSuite[] {
   return [{ name: 'gatehouse review', cases: reviewed.map(toCase) }];
 }
 
-function toCase({ identity, place, outcome }: Reviewed): JunitCase {
-  const { verdict, messages, warnings } = outcome;
+function toCase({ identity, place, result }: ReviewedObject): JunitCase {
+  const { verdict, messages, warnings } = result;
   const base = {
     name: describeIdentity(identity),
     className: place?.file ?? 'gatehouse review',
@@ -105,7 +105,7 @@ function toCase({ identity, place, outcome }: Reviewed): JunitCase {
       return { ...base, result: { kind: 'failed', message: messages.join('; '), details } };
     }
     case 'unchecked':
-      return { ...base, result: { kind: 'skipped', message: 'no policy and no handler is asked about it' } };
+      return { ...base, result: { kind: 'skipped', message: 'no policy and no handler applies' } };
     case 'allowed':
     case 'warned':
       return { ...base, result: { kind: 'passed' } };

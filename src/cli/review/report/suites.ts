@@ -1,8 +1,8 @@
-/** Results of suites as text, as JSON and as JUnit XML. docs/review.md promises the shape of the JSON. */
+/** Results of test suites as text, JSON and JUnit XML. docs/review.md documents the JSON. */
 import type { SuiteResult, TestResult } from '../suite/run-suites.ts';
 import type { Mismatch } from '../suite/expectation.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
-import { outcomeLines, resultJson, type TableOptions } from './objects.ts';
+import { resultLines, resultJson, type TableOptions } from './objects.ts';
 import { printable } from '../../../json/printable.ts';
 import { paint } from '../../terminal/output.ts';
 
@@ -25,11 +25,11 @@ function testLines(
   file: string,
   { colours, showPatch }: TableOptions,
 ): readonly string[] {
-  const said = showPatch
-    ? outcomeLines(reviewed.outcome, true).map((line) => `          ${printable(line)}`)
+  const details = showPatch
+    ? resultLines(reviewed.result, true).map((line) => `          ${printable(line)}`)
     : [];
   if (mismatches.length === 0) {
-    return [`  ${paint({ text: 'passed', colour: 'green' }, colours)}  ${printable(test.name)}`, ...said];
+    return [`  ${paint({ text: 'passed', colour: 'green' }, colours)}  ${printable(test.name)}`, ...details];
   }
   return [
     `  ${paint({ text: 'FAILED', colour: 'red' }, colours)}  ${printable(`${test.name} (${file}:${test.line})`)}`,
@@ -38,7 +38,7 @@ function testLines(
       `            expected: ${printable(expected)}`,
       `            received: ${printable(received)}`,
     ]),
-    ...said,
+    ...details,
   ];
 }
 
@@ -75,7 +75,7 @@ export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite
         name: test.name,
         className: file,
         file,
-        output: outcomeLines(reviewed.outcome, false),
+        output: resultLines(reviewed.result, false),
         result:
           first === undefined
             ? { kind: 'passed' }

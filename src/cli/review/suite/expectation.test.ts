@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 
-import type { Outcome } from '../review-result.ts';
+import type { ReviewResult } from '../review-result.ts';
 import { checkExpectation, type Expectation } from './expectation.ts';
 
-const allowed: Outcome = {
+const allowed: ReviewResult = {
   verdict: 'allowed',
   policies: ['p'],
   handlers: [],
@@ -15,7 +15,7 @@ const allowed: Outcome = {
   patch: [],
   object: { spec: { tier: 'gold', disks: [{ name: 'a', size: 1 }], id: 9007199254740993n } },
 };
-const denied: Outcome = {
+const denied: ReviewResult = {
   ...allowed,
   verdict: 'denied',
   messages: ['spec.units: too many (policy p)', 'no'],
@@ -26,9 +26,9 @@ const denied: Outcome = {
   ],
   object: undefined,
 };
-const warned: Outcome = { ...allowed, verdict: 'warned', warnings: ['old field', 'old value'] };
+const warned: ReviewResult = { ...allowed, verdict: 'warned', warnings: ['old field', 'old value'] };
 
-test.each<[string, Outcome, Expectation]>([
+test.each<[string, ReviewResult, Expectation]>([
   ['the decision', allowed, { decision: 'allow' }],
   ['a part of the message', denied, { decision: 'deny', message: 'too many' }],
   ['all fields, in any order', denied, { decision: 'deny', fields: ['spec.tier', 'spec.units'] }],
@@ -41,29 +41,29 @@ test.each<[string, Outcome, Expectation]>([
   ],
   ['an integer beyond 2^53', allowed, { decision: 'allow', object: { spec: { id: 9007199254740993n } } }],
   [
-    'annotations, and that one is not there',
+    'annotations, and that one is absent',
     { ...allowed, auditAnnotations: { why: 'because of that' } },
     { decision: 'allow', auditAnnotations: { why: 'because', other: null } },
   ],
-])('holds: %s', (_what, outcome, expectation) => {
-  expect(checkExpectation(expectation, outcome)).toEqual([]);
+])('holds: %s', (_what, result, expectation) => {
+  expect(checkExpectation(expectation, result)).toEqual([]);
 });
 
-test.each<[string, Outcome, Expectation, object]>([
+test.each<[string, ReviewResult, Expectation, object]>([
   [
-    'another decision, with why',
+    'another decision, with its reason',
     denied,
     { decision: 'allow' },
     { what: 'decision', expected: 'allow', received: 'deny: spec.units: too many (policy p); no' },
   ],
   [
-    'that nobody was asked',
+    'that no policy applies',
     { ...allowed, verdict: 'unchecked', policies: [] },
     { decision: 'allow' },
     {
       what: 'decision',
       expected: 'allow',
-      received: 'unchecked: no policy and no handler is asked about this write',
+      received: 'unchecked: no policy and no handler applies to this write',
     },
   ],
   [
@@ -91,7 +91,7 @@ test.each<[string, Outcome, Expectation, object]>([
     { what: 'object.spec.disks', expected: '[]', received: '[{"name":"a","size":1}]' },
   ],
   [
-    'what should not be there',
+    'a field that should be absent',
     allowed,
     { decision: 'allow', object: { spec: { tier: null } } },
     { what: 'object.spec.tier', expected: 'nothing', received: '"gold"' },
@@ -102,6 +102,6 @@ test.each<[string, Outcome, Expectation, object]>([
     { decision: 'allow', auditAnnotations: { why: 'x' } },
     { what: 'auditAnnotations.why', expected: '… x …', received: 'none' },
   ],
-])('shows: %s', (_what, outcome, expectation, mismatch) => {
-  expect(checkExpectation(expectation, outcome)).toEqual([mismatch]);
+])('shows: %s', (_what, result, expectation, mismatch) => {
+  expect(checkExpectation(expectation, result)).toEqual([mismatch]);
 });

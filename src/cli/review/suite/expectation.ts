@@ -1,4 +1,4 @@
-/** What a test expects of an object. */
+/** The expected result of a test, and its comparison with the actual result. */
 import { compilePattern } from '../../../cel/regular-expression.ts';
 import {
   type JsonObject,
@@ -9,8 +9,8 @@ import {
   stringifyJson,
   type JsonValue,
 } from '../../../json/json.ts';
-import { readMap, readObject, readText, readTexts, readWord, type Cursor } from './yaml-field.ts';
-import type { Outcome, Verdict } from '../review-result.ts';
+import { readMap, readObject, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
+import type { ReviewResult, Verdict } from '../review-result.ts';
 
 export type ExpectedDecision = (typeof DECISIONS)[number];
 
@@ -18,16 +18,16 @@ const DECISIONS = ['allow', 'warn', 'deny', 'unchecked'] as const;
 
 export interface Expectation {
   readonly decision: ExpectedDecision;
-  /** A part of the message of the denial. */
+  /** A part of the message of a denial. */
   readonly message?: string;
   readonly messageMatches?: { readonly text: string; readonly test: (message: string) => boolean };
-  /** Those of the causes, all of them, in any order. */
+  /** The fields of all causes, in any order. */
   readonly fields?: readonly string[];
-  /** A part of each warning, in any order; empty: there is none. */
+  /** A part of each warning, in any order; empty: no warnings. */
   readonly warnings?: readonly string[];
-  /** What the object is to have after it was changed; null: nothing there. */
+  /** A part of the object after mutation; null: the field is absent. */
   readonly object?: JsonObject;
-  /** A part of each; null: there is none. */
+  /** A part of each annotation; null: the annotation is absent. */
   readonly auditAnnotations?: Readonly<Record<string, string | null>>;
 }
 
@@ -41,29 +41,28 @@ const EXPECT_KEYS = [
   'auditAnnotations',
 ];
 
-/** What is wrong with it is reported; undefined when it is of no use. */
-export function readExpectation(cursor: Cursor): Expectation | undefined {
-  if (readMap(cursor, EXPECT_KEYS) === undefined) {
-    if (cursor.value === undefined) cursor.report('a test needs expect: what is to become of the object');
+/** Reports problems; undefined if the expectation cannot be used. */
+export function readExpectation(field: YamlField): Expectation | undefined {
+  if (readMap(field, EXPECT_KEYS) === undefined) {
+    if (field.value === undefined) field.report('a test needs expect: the expected result');
     return undefined;
   }
-  const decision = readWord(cursor.at('decision'), DECISIONS);
-  if (cursor.at('decision').value === undefined)
-    cursor.report(`write decision: one of ${DECISIONS.join(', ')}`);
-  const message = readText(cursor.at('message'));
-  const messageMatches = patternOf(cursor.at('messageMatches'));
-  const fields = readTexts(cursor.at('fields'));
-  const warnings = readTexts(cursor.at('warnings'));
-  const object = readObject(cursor.at('object'));
-  const auditAnnotations = annotationsOf(cursor.at('auditAnnotations'));
+  const decision = readWord(field.at('decision'), DECISIONS);
+  if (field.at('decision').value === undefined)
+    field.report(`decision is required: one of ${DECISIONS.join(', ')}`);
+  const message = readText(field.at('message'));
+  const messageMatches = patternOf(field.at('messageMatches'));
+  const fields = readTexts(field.at('fields'));
+  const warnings = readTexts(field.at('warnings'));
+  const object = readObject(field.at('object'));
+  const auditAnnotations = annotationsOf(field.at('auditAnnotations'));
   if (decision === undefined) return undefined;
   const ofDenials = { message, messageMatches, fields };
   for (const [key, value] of Object.entries(ofDenials)) {
-    if (value !== undefined && decision !== 'deny')
-      cursor.at(key).report('only what is denied has it: expect deny');
+    if (value !== undefined && decision !== 'deny') field.at(key).report('allowed only with decision: deny');
   }
   if (object !== undefined && decision === 'deny')
-    cursor.at('object').report('what is denied is not changed');
+    field.at('object').report('not allowed with decision: deny');
   return {
     decision,
     ...(message === undefined ? {} : { message }),
@@ -75,31 +74,31 @@ export function readExpectation(cursor: Cursor): Expectation | undefined {
   };
 }
 
-function patternOf(cursor: Cursor): Expectation['messageMatches'] {
-  const text = readText(cursor);
+function patternOf(field: YamlField): Expectation['messageMatches'] {
+  const text = readText(field);
   if (text === undefined) return undefined;
   try {
     const pattern = compilePattern(text);
     return { text, test: (message) => pattern.test(message) };
   } catch (error) {
-    cursor.report(error instanceof Error ? error.message : String(error));
+    field.report(error instanceof Error ? error.message : String(error));
     return undefined;
   }
 }
 
-function annotationsOf(cursor: Cursor): Expectation['auditAnnotations'] {
-  const given = readObject(cursor);
+function annotationsOf(field: YamlField): Expectation['auditAnnotations'] {
+  const given = readObject(field);
   if (given === undefined) return undefined;
   const annotations: (readonly [string, string | null])[] = [];
   for (const [key, value] of Object.entries(given)) {
     if (typeof value === 'string' || value === null) annotations.push([key, value]);
-    else cursor.at(key).report('write a text, or null where there is to be none');
+    else field.at(key).report('must be a string, or null if the annotation must be absent');
   }
   return Object.fromEntries(annotations);
 }
 
-/** An outcome, compared with what a test expects. */
-/** One thing that is not as expected. */
+/** An result, compared with what a test expects. */
+/** A difference between the expected and the actual result. */
 export interface Mismatch {
   /** e.g. `decision`, `object.spec.tier`. */
   readonly what: string;
@@ -114,12 +113,12 @@ const DECISION: Readonly<Record<Verdict, ExpectedDecision>> = {
   unchecked: 'unchecked',
 };
 
-export function checkExpectation(expect: Expectation, outcome: Outcome): readonly Mismatch[] {
-  const decision = DECISION[outcome.verdict];
+export function checkExpectation(expect: Expectation, result: ReviewResult): readonly Mismatch[] {
+  const decision = DECISION[result.verdict];
   if (decision !== expect.decision) {
-    return [{ what: 'decision', expected: expect.decision, received: describeDecision(decision, outcome) }];
+    return [{ what: 'decision', expected: expect.decision, received: describeDecision(decision, result) }];
   }
-  const message = outcome.messages.join('; ');
+  const message = result.messages.join('; ');
   return [
     ...(expect.message === undefined || message.includes(expect.message)
       ? []
@@ -127,28 +126,28 @@ export function checkExpectation(expect: Expectation, outcome: Outcome): readonl
     ...(expect.messageMatches === undefined || expect.messageMatches.test(message)
       ? []
       : [{ what: 'messageMatches', expected: expect.messageMatches.text, received: message }]),
-    ...(expect.fields === undefined ? [] : fieldMismatches(expect.fields, outcome)),
-    ...(expect.warnings === undefined ? [] : warningMismatches(expect.warnings, outcome)),
-    ...(expect.object === undefined ? [] : valueMismatches(expect.object, outcome.object, 'object')),
-    ...annotationMismatches(expect.auditAnnotations ?? {}, outcome),
+    ...(expect.fields === undefined ? [] : fieldMismatches(expect.fields, result)),
+    ...(expect.warnings === undefined ? [] : warningMismatches(expect.warnings, result)),
+    ...(expect.object === undefined ? [] : valueMismatches(expect.object, result.object, 'object')),
+    ...annotationMismatches(expect.auditAnnotations ?? {}, result),
   ];
 }
 
-/** Why it is so, which is what one wants to know next. */
-function describeDecision(decision: ExpectedDecision, { messages, warnings }: Outcome): string {
+/** The decision with its reason. */
+function describeDecision(decision: ExpectedDecision, { messages, warnings }: ReviewResult): string {
   switch (decision) {
     case 'deny':
       return `deny: ${messages.join('; ')}`;
     case 'warn':
       return `warn: ${warnings.join('; ')}`;
     case 'unchecked':
-      return 'unchecked: no policy and no handler is asked about this write';
+      return 'unchecked: no policy and no handler applies to this write';
     case 'allow':
       return 'allow';
   }
 }
 
-function fieldMismatches(expected: readonly string[], { causes }: Outcome): readonly Mismatch[] {
+function fieldMismatches(expected: readonly string[], { causes }: ReviewResult): readonly Mismatch[] {
   const wanted = [...new Set(expected)].sort();
   const received = [...new Set(causes.map(({ field }) => field))].sort();
   return isEqual(wanted, received)
@@ -156,8 +155,8 @@ function fieldMismatches(expected: readonly string[], { causes }: Outcome): read
     : [{ what: 'fields', expected: shown(wanted), received: shown(received) }];
 }
 
-/** Each text belongs to a warning of its own. */
-function warningMismatches(expected: readonly string[], { warnings }: Outcome): readonly Mismatch[] {
+/** Each expected text must match a different warning. */
+function warningMismatches(expected: readonly string[], { warnings }: ReviewResult): readonly Mismatch[] {
   const left = [...warnings];
   const isThere = expected.map((text) => {
     const index = left.findIndex((warning) => warning.includes(text));
@@ -170,10 +169,10 @@ function warningMismatches(expected: readonly string[], { warnings }: Outcome): 
 
 function annotationMismatches(
   expected: NonNullable<Expectation['auditAnnotations']>,
-  { auditAnnotations }: Outcome,
+  { auditAnnotations }: ReviewResult,
 ): readonly Mismatch[] {
   return Object.entries(expected).flatMap(([key, text]) => {
-    const received = ownValue(auditAnnotations, key) as string | undefined; // annotations are texts
+    const received = ownValue(auditAnnotations, key) as string | undefined; // annotations are strings
     const holds = text === null ? received === undefined : received?.includes(text) === true;
     const what = `auditAnnotations.${key}`;
     return holds
@@ -182,7 +181,7 @@ function annotationMismatches(
   });
 }
 
-/** What is expected of maps is a part; lists and all else are expected as they are. Null expects nothing there. */
+/** Maps are compared partially, lists by length and index, other values exactly. Null expects an absent field. */
 function valueMismatches(expected: JsonValue, received: unknown, path: string): readonly Mismatch[] {
   if (expected === null) {
     return (received ?? null) === null

@@ -1,4 +1,4 @@
-/** Suites → which of their tests fail, and why. */
+/** Runs test suites. */
 import { dirname, resolve } from 'node:path';
 import { readFileSync } from 'node:fs';
 
@@ -6,16 +6,16 @@ import type { LoadedHandler } from '../../../runtime/handlers/load-handlers.ts';
 import { objectsOf, parseDocuments } from '../documents.ts';
 import { userOf } from '../flags.ts';
 import { filesAt, readObjects, refuse, type ReadOptions } from '../input.ts';
-import type { Reviewed } from '../review-result.ts';
+import type { ReviewedObject } from '../review-result.ts';
 import { createReviewer, type Reviewer } from '../reviewer.ts';
-import type { Surroundings } from '../review-objects.ts';
+import type { ReviewContext } from '../review-objects.ts';
 import { checkExpectation, type Mismatch } from './expectation.ts';
 import { parseSuite, type Suite, type SuiteTest } from './suite.ts';
 
 export interface TestResult {
   readonly test: Pick<SuiteTest, 'name' | 'line'>;
-  readonly reviewed: Reviewed;
-  /** Empty: it passed. */
+  readonly reviewed: ReviewedObject;
+  /** Empty if the test passed. */
   readonly mismatches: readonly Mismatch[];
 }
 
@@ -25,12 +25,12 @@ export interface SuiteResult {
   readonly notes: readonly string[];
 }
 
-export interface RunSuitesParts extends Omit<Surroundings, 'handlers'> {
+export interface RunSuitesParts extends Omit<ReviewContext, 'handlers'> {
   /** Throws InvalidHandlers. */
   readonly openHandlers: (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
 }
 
-/** @throws UnusableInput and InvalidHandlers with what keeps a suite from being run */
+/** @throws UnusableInput and InvalidHandlers when a suite cannot run */
 export async function runSuites(
   paths: readonly string[],
   options: ReadOptions,
@@ -51,7 +51,7 @@ function readSuites(paths: readonly string[], options: ReadOptions): readonly Su
     const texts = files.map((file) => ({ file, text: readFileSync(file === '-' ? 0 : file, 'utf8') }));
     const tests = isFolder ? texts.filter(({ file, text }) => !isFixture(text, file)) : texts;
     if (texts.length > 0 && tests.length === 0)
-      problems.push(`${path}: there is no suite in this folder, only objects`);
+      problems.push(`${path}: the folder has no test suite, only objects`);
     for (const { file, text } of tests) {
       const parsed = parseSuite(text, file, (name) => readObjects([name], { ...options, recursive: false }));
       problems.push(...parsed.problems);
@@ -62,7 +62,7 @@ function readSuites(paths: readonly string[], options: ReadOptions): readonly Su
   return suites;
 }
 
-/** What lies beside suites and is none: objects of the API. A file that is neither is a suite with a mistake. */
+/** A folder of suites may also contain objects. Any other file is treated as a suite, so that mistakes are reported. */
 function isFixture(text: string, file: string): boolean {
   const { found, problems } = parseDocuments(text, file);
   return (
@@ -73,11 +73,11 @@ function isFixture(text: string, file: string): boolean {
 async function runSuite(
   suite: Suite,
   options: ReadOptions,
-  { openHandlers, ...surroundings }: RunSuitesParts,
+  { openHandlers, ...context }: RunSuitesParts,
 ): Promise<SuiteResult> {
   const { file, policies, crds, existing, tests, namespace = 'default' } = suite;
   const reviewer = createReviewer({
-    ...surroundings,
+    ...context,
     namespace,
     handlers: await openHandlers(suite.handlers, resolve(dirname(file))),
     existing: readObjects([...crds, ...policies, ...existing], options),
@@ -85,7 +85,7 @@ async function runSuite(
   });
   refuse(
     reviewer.judges === 0
-      ? [`${file}: there is no AdmissionPolicy and no handler to test: name them under policies`]
+      ? [`${file}: no AdmissionPolicy and no handler to test: list them under policies`]
       : [],
   );
   const results: TestResult[] = [];
@@ -105,5 +105,5 @@ async function runTest(test: SuiteTest, { review }: Reviewer): Promise<TestResul
     },
   ]);
   if (reviewed === undefined) throw new Error('a review without a result');
-  return { test, reviewed, mismatches: checkExpectation(expect, reviewed.outcome) };
+  return { test, reviewed, mismatches: checkExpectation(expect, reviewed.result) };
 }

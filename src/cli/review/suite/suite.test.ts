@@ -23,13 +23,13 @@ const stored: Readonly<Record<string, readonly PlacedObject[]>> = {
 const parse = (...lines: readonly string[]) =>
   parseSuite(lines.join('\n'), 'tests/suite.yaml', (path) => {
     const found = stored[path];
-    if (found === undefined) throw new Error(`${path}: there is no such file or folder`);
+    if (found === undefined) throw new Error(`${path}: no such file or folder`);
     return found;
   });
 
 const POD = '{ apiVersion: v1, kind: Pod, metadata: { name: a } }';
 
-test('paths are relative to the suite, and what is not said has its default', () => {
+test('paths are relative to the suite, and missing fields have defaults', () => {
   const { suite, problems } = parse(
     'policies: [../p.yaml, /etc/p.yaml]',
     'tests:',
@@ -65,53 +65,50 @@ const EXPECT = 'expect: { decision: allow }';
 test.each<[readonly string[], string]>([
   [
     ['polices: [p]', ...wrap(`object: ${POD}`, EXPECT)],
-    'tests/suite.yaml:1: polices: there is no such key: write one of policies, crds, existing, handlers, namespace, tests',
+    'tests/suite.yaml:1: polices: unknown key: must be one of policies, crds, existing, handlers, namespace, tests',
   ],
   [
     ['policies: p.yaml', ...wrap(`object: ${POD}`, EXPECT)],
-    'tests/suite.yaml:1: policies: write a list of texts',
+    'tests/suite.yaml:1: policies: must be a list of strings',
   ],
-  [['policies: []'], 'tests/suite.yaml:1: tests: write a list of tests'],
+  [['policies: []'], 'tests/suite.yaml:1: tests: must be a list of tests'],
   [
     wrap(`object: ${POD}`, 'usr: ada', EXPECT),
-    'tests/suite.yaml:4: tests[0].usr: there is no such key: write one of name, object, objectFrom, old, oldFrom, user, groups, operation, expect',
+    'tests/suite.yaml:4: tests[0].usr: unknown key: must be one of name, object, objectFrom, old, oldFrom, user, groups, operation, expect',
   ],
-  [
-    wrap(`object: ${POD}`),
-    'tests/suite.yaml:2: tests[0].expect: a test needs expect: what is to become of the object',
-  ],
+  [wrap(`object: ${POD}`), 'tests/suite.yaml:2: tests[0].expect: a test needs expect: the expected result'],
   [wrap(EXPECT), 'tests/suite.yaml:2: tests[0]: a test needs an object, or objectFrom: <file>#<name>'],
   [
     wrap('object: { kind: Pod }', EXPECT),
-    'tests/suite.yaml:3: tests[0].object: apiVersion is missing: this is no object of the Kubernetes API',
+    'tests/suite.yaml:3: tests[0].object: apiVersion is missing: not a Kubernetes object',
   ],
   [
     wrap('objectFrom: objects.yaml#c', EXPECT),
-    'tests/suite.yaml:3: tests[0].objectFrom: there is no c in objects.yaml, only Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5), Pod/b (tests/objects.yaml:9)',
+    'tests/suite.yaml:3: tests[0].objectFrom: objects.yaml has no c, only Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5), Pod/b (tests/objects.yaml:9)',
   ],
   [
     wrap('objectFrom: objects.yaml#a', EXPECT),
-    'tests/suite.yaml:3: tests[0].objectFrom: that is several objects: write objects.yaml#<kind>/<name> of Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5)',
+    'tests/suite.yaml:3: tests[0].objectFrom: several objects match: use objects.yaml#<kind>/<name> with one of Pod/a (tests/objects.yaml:1), Secret/a (tests/objects.yaml:5)',
   ],
   [
     wrap('objectFrom: gone.yaml#a', EXPECT),
-    'tests/suite.yaml:3: tests[0].objectFrom: tests/gone.yaml: there is no such file or folder',
+    'tests/suite.yaml:3: tests[0].objectFrom: tests/gone.yaml: no such file or folder',
   ],
   [
     wrap(`object: ${POD}`, 'operation: UPDATE', EXPECT),
-    'tests/suite.yaml:2: tests[0]: an UPDATE needs old: the object as it is now',
+    'tests/suite.yaml:2: tests[0]: an UPDATE needs old: the current object',
   ],
   [
     wrap(`object: ${POD}`, 'operation: PATCH', EXPECT),
-    'tests/suite.yaml:4: tests[0].operation: write one of CREATE, UPDATE, DELETE',
+    'tests/suite.yaml:4: tests[0].operation: must be one of CREATE, UPDATE, DELETE',
   ],
   [
     wrap(`object: ${POD}`, 'expect: { message: text }'),
-    'tests/suite.yaml:4: tests[0].expect: write decision: one of allow, warn, deny, unchecked',
+    'tests/suite.yaml:4: tests[0].expect: decision is required: one of allow, warn, deny, unchecked',
   ],
   [
     wrap(`object: ${POD}`, 'expect: { decision: allow, message: "no" }'),
-    'tests/suite.yaml:4: tests[0].expect.message: only what is denied has it: expect deny',
+    'tests/suite.yaml:4: tests[0].expect.message: allowed only with decision: deny',
   ],
   [
     wrap(`object: ${POD}`, 'expect:', '  decision: deny', '  messageMatches: "(?=no)"'),
@@ -119,18 +116,18 @@ test.each<[readonly string[], string]>([
   ],
   [
     ['a: 1', '---', 'b: 2'],
-    'tests/suite.yaml:3: a suite is one document: put the others into files of their own',
+    'tests/suite.yaml:3: a suite must be a single document: move the others to separate files',
   ],
   [['tests: [1'], 'tests/suite.yaml:1: '],
   [
     [''],
-    'tests/suite.yaml:1: it is empty: write a map of policies, crds, existing, handlers, namespace, tests',
+    'tests/suite.yaml:1: the suite is empty: it must be a map of policies, crds, existing, handlers, namespace, tests',
   ],
-])('a mistake is told with its line: %j', (lines, problem) => {
+])('a problem has its line: %j', (lines, problem) => {
   expect(parse(...lines).problems).toContainEqual(expect.stringContaining(problem));
 });
 
-test('a key out of an anchor is blamed where the anchor is used', () => {
+test('a problem in a merged map is reported where it is merged', () => {
   const { problems } = parse(
     'tests:',
     '  - &base',
@@ -139,5 +136,5 @@ test('a key out of an anchor is blamed where the anchor is used', () => {
     '    expect: { decision: allow }',
     '  - { <<: *base, name: two, groups: all }',
   );
-  expect(problems).toEqual(['tests/suite.yaml:6: tests[1].groups: write a list of texts']);
+  expect(problems).toEqual(['tests/suite.yaml:6: tests[1].groups: must be a list of strings']);
 });

@@ -1,50 +1,50 @@
-/** A place in a YAML document: its value, and the line that a complaint about it should name. */
+/** A field of a YAML document: its value, and its line for error messages. */
 import { isAlias, isMap, isScalar, isSeq, type Document } from 'yaml';
 
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
 
 type Path = readonly (string | number)[];
 
-export interface Cursor {
-  /** Undefined where there is nothing. */
+export interface YamlField {
+  /** Undefined if the field is missing. */
   readonly value: JsonValue | undefined;
   readonly line: number;
-  readonly at: (key: string | number) => Cursor;
+  readonly at: (key: string | number) => YamlField;
   readonly report: (message: string) => void;
 }
 
-export interface CursorParts {
+export interface YamlFieldParts {
   readonly node: Document.Parsed;
-  /** What the document holds, aliases and merge keys resolved. */
+  /** The value of the document, with aliases and merge keys resolved. */
   readonly value: JsonValue;
   readonly lineAt: (offset: number) => number;
-  /** Told of a problem, with the line and the path of what is wrong, e.g. `tests[0].expect`. */
+  /** Reports a problem with its line and path, e.g. `tests[0].expect`. */
   readonly report: (line: number, path: string, message: string) => void;
 }
 
-export function createCursor(parts: CursorParts): Cursor {
-  return cursorAt(parts, [], parts.value);
+export function createRootField(parts: YamlFieldParts): YamlField {
+  return fieldAt(parts, [], parts.value);
 }
 
-function cursorAt(parts: CursorParts, path: Path, value: JsonValue | undefined): Cursor {
+function fieldAt(parts: YamlFieldParts, path: Path, value: JsonValue | undefined): YamlField {
   const line = lineOf(parts, path);
   return {
     value,
     line,
-    at: (key) => cursorAt(parts, [...path, key], childOf(value, key)),
+    at: (key) => fieldAt(parts, [...path, key], childOf(value, key)),
     report: (message) => {
-      parts.report(line, spell(path), message);
+      parts.report(line, formatPath(path), message);
     },
   };
 }
 
 function childOf(value: JsonValue | undefined, key: string | number): JsonValue | undefined {
   if (typeof key === 'number') return isJsonArray(value) ? value[key] : undefined;
-  return isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined; // a field of JSON is JSON
+  return isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined; // a field of a JSON object is JSON
 }
 
-/** Of the deepest part of the path that is written out. */
-function lineOf({ node, lineAt }: Pick<CursorParts, 'node' | 'lineAt'>, path: Path): number {
+/** The line of the deepest part of the path that exists in the document. */
+function lineOf({ node, lineAt }: Pick<YamlFieldParts, 'node' | 'lineAt'>, path: Path): number {
   let current: unknown = node.contents;
   let offset = node.contents?.range[0] ?? 0;
   for (const key of path) {
@@ -76,52 +76,52 @@ function offsetOf(node: unknown): number | undefined {
   return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined;
 }
 
-function spell(path: Path): string {
+function formatPath(path: Path): string {
   return path
     .map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `.${key}`))
     .join('');
 }
 
-/** The fields of a map; anything but `known` is a mistake. */
-export function readMap(cursor: Cursor, known: readonly string[]): JsonObject | undefined {
-  const { value } = cursor;
+/** Reads a map; reports keys that are not in `known`. */
+export function readMap(field: YamlField, known: readonly string[]): JsonObject | undefined {
+  const { value } = field;
   if (value === undefined) return undefined;
   if (!isJsonObject(value)) {
-    cursor.report(`write a map of ${known.join(', ')}`);
+    field.report(`must be a map of ${known.join(', ')}`);
     return undefined;
   }
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) cursor.at(key).report(`there is no such key: write one of ${known.join(', ')}`);
+    if (!known.includes(key)) field.at(key).report(`unknown key: must be one of ${known.join(', ')}`);
   }
   return value;
 }
 
-export function readText(cursor: Cursor): string | undefined {
-  const { value } = cursor;
+export function readText(field: YamlField): string | undefined {
+  const { value } = field;
   if (value === undefined || typeof value === 'string') return value;
-  cursor.report('write a text');
+  field.report('must be a string');
   return undefined;
 }
 
-export function readTexts(cursor: Cursor): readonly string[] | undefined {
-  const { value } = cursor;
+export function readTexts(field: YamlField): readonly string[] | undefined {
+  const { value } = field;
   if (value === undefined) return undefined;
   if (isJsonArray(value) && value.every((item) => typeof item === 'string')) return value;
-  cursor.report('write a list of texts');
+  field.report('must be a list of strings');
   return undefined;
 }
 
-export function readObject(cursor: Cursor): JsonObject | undefined {
-  const { value } = cursor;
+export function readObject(field: YamlField): JsonObject | undefined {
+  const { value } = field;
   if (value === undefined || isJsonObject(value)) return value;
-  cursor.report('write an object');
+  field.report('must be an object');
   return undefined;
 }
 
-export function readWord<Word extends string>(cursor: Cursor, words: readonly Word[]): Word | undefined {
-  const { value } = cursor;
+export function readWord<Word extends string>(field: YamlField, words: readonly Word[]): Word | undefined {
+  const { value } = field;
   if (value === undefined) return undefined;
   const found = words.find((word) => word === value);
-  if (found === undefined) cursor.report(`write one of ${words.join(', ')}`);
+  if (found === undefined) field.report(`must be one of ${words.join(', ')}`);
   return found;
 }
