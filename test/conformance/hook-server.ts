@@ -98,7 +98,11 @@ export async function startHooks(): Promise<HooksServer> {
       const review = JSON.parse(text) as Review; // the API server sends only reviews here
       const seen = reviews.get(path) ?? [];
       reviews.set(path, [...seen, review]);
-      const reply = handlers.get(path)?.(review) ?? { kind: 'raw', status: 404, text: 'nobody serves this' };
+      const reply = handlers.get(path)?.(review) ?? {
+        kind: 'raw',
+        status: 404,
+        text: 'no handler for this path',
+      };
       const { status, body } = await written(reply, review);
       response.writeHead(status, { 'content-type': 'application/json' }).end(body);
     });

@@ -7,7 +7,7 @@ type Json = null | boolean | number | string | readonly Json[] | { readonly [key
 type JsonMap = Readonly<Record<string, Json>>;
 
 export interface NormaliseOptions {
-  /** The word that stands for the case in names; it becomes `case`. */
+  /** The case's word in names; it becomes `case`. */
   readonly id: string;
   readonly keepManagedFields: boolean;
 }

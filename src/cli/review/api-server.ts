@@ -10,7 +10,7 @@ import type { ObjectRef } from '../../json/kube-object.ts';
 import type { ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { complete, decodeObject } from '../../sandbox/machinery/objects/decode.ts';
-import { narrowed } from '../../sandbox/machinery/objects/subresources.ts';
+import { restrictToEndpoint } from '../../sandbox/machinery/objects/subresources.ts';
 import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { createAdmission } from '../../sandbox/machinery/webhooks/admission.ts';
@@ -143,7 +143,7 @@ function prepare({ type, operation, old }: Write, object: ApiObject): ApiObject 
   if (operation === 'UPDATE' && old !== undefined) {
     const { uid, resourceVersion, creationTimestamp, deletionTimestamp, generation } = old.metadata;
     const kept = withMeta(object, { uid, resourceVersion, creationTimestamp, deletionTimestamp, generation });
-    return withGeneration(narrowed(kept, old, type, ''), old, type);
+    return withGeneration(restrictToEndpoint(kept, old, type, ''), old, type);
   }
   const named = withMeta(type.hasStatus ? withStatusOf(object, undefined) : object, {
     ...asNew,

@@ -26,8 +26,8 @@ export function createRegistry(builtIns: readonly ResourceType[], storage: Stora
   );
   let known: { readonly custom: Index; readonly all: readonly ResourceType[] } | undefined;
 
-  const look = () => {
-    known ??= lookAt(storage.list(DEFINITIONS).items, builtIns);
+  const readDefinitions = () => {
+    known ??= indexDefinitions(storage.list(DEFINITIONS).items, builtIns);
     return known;
   };
   storage.watch(DEFINITIONS, storage.revision(), () => {
@@ -37,21 +37,21 @@ export function createRegistry(builtIns: readonly ResourceType[], storage: Stora
   return {
     find: (group, version, resource) => {
       const key = joined(group, version, resource);
-      return builtIn.byResource.get(key) ?? look().custom.byResource.get(key);
+      return builtIn.byResource.get(key) ?? readDefinitions().custom.byResource.get(key);
     },
     findKind: (apiVersion, kind) => {
       const key = joined(apiVersion, kind);
-      return builtIn.byKind.get(key) ?? look().custom.byKind.get(key);
+      return builtIn.byKind.get(key) ?? readDefinitions().custom.byKind.get(key);
     },
     stored: (group, resource) => {
       const key = joined(group, resource);
-      return builtIn.stored.get(key) ?? look().custom.stored.get(key);
+      return builtIn.stored.get(key) ?? readDefinitions().custom.stored.get(key);
     },
-    all: () => look().all,
+    all: () => readDefinitions().all,
   };
 }
 
-function lookAt(definitions: readonly ApiObject[], builtIns: readonly ResourceType[]) {
+function indexDefinitions(definitions: readonly ApiObject[], builtIns: readonly ResourceType[]) {
   const custom = indexOf(
     definitions.flatMap(typesOf),
     definitions.map(storedTypeOf).filter((type) => type !== undefined),

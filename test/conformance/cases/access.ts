@@ -22,18 +22,18 @@ const verdict = ({ status }: Readonly<Record<string, unknown>>) => {
 };
 
 export const access = group('access', {
-  'without a token, one is anonymous, who may do nothing': async (api) => {
+  'a request without a token is anonymous and forbidden': async (api) => {
     await api.as(undefined).get('configmaps');
   },
-  'a token that nobody has is not let in': async (api) => {
+  'an unknown token is unauthorized': async (api) => {
     await api.as(undefined).with({ authorization: 'Bearer nonsense' }).get('configmaps');
   },
-  'health is for everybody': async (api) => {
+  'health endpoints need no token': async (api) => {
     await api.as(undefined).get('/readyz');
     await api.as('alice').get('/version', { show: ({ major }) => major });
     await api.as('alice').get('/api', { show: ({ kind }) => kind });
   },
-  'a token of a ServiceAccount lives from ten minutes on': async (api) => {
+  'a ServiceAccount token lives at least ten minutes': async (api) => {
     await api.given.create('serviceaccounts', { metadata: { name: 'a' } });
     for (const expirationSeconds of [599, 2 ** 32 + 1])
       await api.create('serviceaccounts/a/token', { spec: { audiences: ['a'], expirationSeconds } });
@@ -41,7 +41,7 @@ export const access = group('access', {
     api.note('its life', (object.spec as Readonly<Record<string, unknown>>).expirationSeconds);
     await api.create('serviceaccounts/missing/token', { spec: {} });
   },
-  'a token of a ServiceAccount is bound to what is there': async (api) => {
+  'a ServiceAccount token can only be bound to an existing object': async (api) => {
     await api.given.create('serviceaccounts', { metadata: { name: 'a' } });
     await api.given.create('secrets', { metadata: { name: 'a' } });
     const bind = (boundObjectRef: object) =>
@@ -50,7 +50,7 @@ export const access = group('access', {
     await bind({ apiVersion: 'v1', kind: 'ConfigMap', name: 'a' });
     await bind({ apiVersion: 'v1', kind: 'Secret', name: 'a', uid: '00000000-0000-0000-0000-000000000000' });
   },
-  'every verb is forbidden in its own words': async (api) => {
+  'the 403 of every verb names the verb': async (api) => {
     const asAlice = api.as('alice');
     await asAlice.get('configmaps');
     await asAlice.get('configmaps/a');
@@ -61,7 +61,7 @@ export const access = group('access', {
     await asAlice.delete('configmaps/a');
     await asAlice.delete('configmaps');
   },
-  'what has a group, no namespace or a subresource is forbidden in other words': async (api) => {
+  'the 403 names group, cluster scope and subresource': async (api) => {
     const asAlice = api.as('alice');
     await asAlice.get(widgets(api, '/a'));
     await asAlice.get(gadgets());
@@ -69,17 +69,17 @@ export const access = group('access', {
     await asAlice.get('/api/v1/configmaps');
     await asAlice.get('/metrics');
   },
-  'what is forbidden is not told from what is not there': async (api) => {
+  'a forbidden object and a missing object give the same answer': async (api) => {
     await api.as('alice').get('nothings/a');
   },
-  'a Role permits what it says': async (api) => {
+  'a Role grants its permissions': async (api) => {
     await permit(api, READ);
     await known(api.as('alice'), 'configmaps');
     await api.as('alice').get('configmaps', { show: ({ kind }) => kind });
     await api.as('alice').create('configmaps', configMap('a'));
     await api.as('alice').get('/api/v1/namespaces/default/configmaps');
   },
-  'a Role may permit single names': async (api) => {
+  'a Role may grant access to single names': async (api) => {
     await permit(api, [
       { apiGroups: [''], resources: ['configmaps'], resourceNames: ['a'], verbs: ['get', 'list'] },
     ]);
@@ -89,7 +89,7 @@ export const access = group('access', {
     await api.as('alice').get('configmaps');
     await api.as('alice').get('configmaps?fieldSelector=metadata.name%3Da', { show: ({ kind }) => kind });
   },
-  'a Role permits subresources by name': async (api) => {
+  'a Role grants subresources by name': async (api) => {
     await permit(api, [
       { apiGroups: ['conformance.example.com'], resources: ['widgets/status'], verbs: ['get'] },
     ]);
@@ -98,26 +98,26 @@ export const access = group('access', {
     await api.as('alice').get(widgets(api, '/a/status'), { show: ({ kind }) => kind });
     await api.as('alice').get(widgets(api, '/a'));
   },
-  'stars permit everything': async (api) => {
+  'stars grant everything': async (api) => {
     await permit(api, [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }]);
     await known(api.as('alice'), 'configmaps');
     await api.as('alice').create('configmaps', configMap('a'), { show: ({ kind }) => kind });
     await api.as('alice').get(widgets(api), { show: ({ kind }) => kind });
   },
-  'a group is permitted': async (api) => {
+  'a group can be granted permissions': async (api) => {
     const everybody = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:authenticated' };
     await permit(api, READ, everybody);
     await known(api.as('alice'), 'configmaps');
     await api.as('alice').get('configmaps', { show: ({ kind }) => kind });
   },
-  'a service account is permitted': async (api) => {
+  'a ServiceAccount can be granted permissions': async (api) => {
     const account = { kind: 'ServiceAccount', namespace: 'gatehouse-system', name: 'gatehouse' };
     await permit(api, READ, account);
     await known(api.as('gatehouse'), 'configmaps');
     await api.as('gatehouse').get('configmaps', { show: ({ kind }) => kind });
     await api.as('gatehouse').get('secrets');
   },
-  'nobody gives away what he does not have': {
+  'users cannot grant permissions that they do not have': {
     run: async (api) => {
       const verbs = ['list', 'create']; // and not `escalate`
       await permit(api, [{ apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs }]);
@@ -134,7 +134,7 @@ export const access = group('access', {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'other' },
     });
   },
-  'a rule has verbs': async (api) => {
+  'a rule requires verbs': async (api) => {
     await api.create(`${RBAC}/namespaces/${api.id}/roles`, {
       metadata: { name: 'a' },
       rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: [] }],
@@ -155,23 +155,23 @@ export const access = group('access', {
     await api.until(path, ({ object }) => (object.rules as readonly unknown[] | null)?.length === 1);
     await api.get(path, { show: ({ aggregationRule, rules }) => ({ aggregationRule, rules }) });
   },
-  'an admin may act as somebody else': async (api) => {
+  'an admin may impersonate another user': async (api) => {
     await api.with({ 'impersonate-user': 'bob' }).get('configmaps');
     await api.with({ 'impersonate-user': 'bob', 'impersonate-group': 'system:masters' }).get('configmaps', {
       show: ({ kind }) => kind,
     });
   },
-  'a service account is acted for by its name': async (api) => {
+  'a ServiceAccount can be impersonated by its name': async (api) => {
     await api.with({ 'impersonate-user': 'system:serviceaccount:default:robot' }).get('configmaps');
   },
-  'impersonation has to be permitted': async (api) => {
+  'impersonation requires permission': async (api) => {
     await api.as('alice').with({ 'impersonate-user': 'bob' }).get('configmaps');
     await api
       .as('alice')
       .with({ 'impersonate-user': 'system:serviceaccount:default:robot' })
       .get('configmaps');
   },
-  'a group is acted for together with a user only': {
+  'a group can be impersonated only together with a user': {
     run: async (api) => {
       await api.with({ 'impersonate-group': 'system:masters' }).get('configmaps');
     },
@@ -179,7 +179,7 @@ export const access = group('access', {
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status >= 400 : exchange)),
   },
-  'everybody may ask what he may do': async (api) => {
+  'every user may list their own permissions': async (api) => {
     await permit(api, READ);
     await known(api.as('alice'), 'configmaps');
     const ask = (attributes: object) =>
@@ -189,7 +189,7 @@ export const access = group('access', {
     await ask({ verb: 'list', resource: 'configmaps' });
     await ask({ verb: 'delete', resource: 'configmaps' });
   },
-  'a review of oneself is answered whole': {
+  'a SelfSubjectReview returns all user data': {
     run: async (api) => {
       const attributes = { verb: 'list', resource: 'configmaps' };
       await api.create(`${AUTHORIZATION}/selfsubjectaccessreviews`, review(api, attributes), {
@@ -202,7 +202,7 @@ export const access = group('access', {
       });
     },
   },
-  'who may ask what others may do': async (api) => {
+  'SubjectAccessReviews require permission': async (api) => {
     const ask = (who: Api, spec: object) =>
       who.create(`${AUTHORIZATION}/subjectaccessreviews`, { spec }, { show: verdict });
     const resourceAttributes = { namespace: api.id, verb: 'list', resource: 'configmaps' };

@@ -22,13 +22,13 @@ function owners({ metadata }: Loose): unknown {
 }
 
 export const applying = group('applying', {
-  'an object that is not there is created': {
+  'a missing object is created': {
     keepManagedFields: true,
     run: async (api) => {
       await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }, { labels: { a: 'b' } }));
     },
   },
-  'a custom resource that is not there is created': {
+  'a missing custom resource is created': {
     keepManagedFields: true,
     run: async (api) => {
       await api.apply(
@@ -37,7 +37,7 @@ export const applying = group('applying', {
       );
     },
   },
-  'YAML is taken': async (api) => {
+  'YAML is accepted': async (api) => {
     const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: value\n';
     await api.apply(`configmaps/a${by('one')}`, yaml);
   },
@@ -55,7 +55,7 @@ export const applying = group('applying', {
     await api.apply(`configmaps/a${by('one')}`, { metadata: { name: 'a' } });
     await api.apply(widgets(api, `/a${by('one')}`), { metadata: { name: 'a' } });
   },
-  'a configuration of another kind, or of none, cannot be merged': {
+  'a configuration with another or no kind cannot be merged': {
     run: async (api) => {
       await api.apply(`configmaps/a${by('one')}`, { apiVersion: 'v1', metadata: { name: 'a' } });
       await api.apply(`configmaps/a${by('one')}`, { ...configMap('a'), kind: 'Secret' });
@@ -65,13 +65,13 @@ export const applying = group('applying', {
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
-  'a configuration that is no YAML is refused': {
+  'a configuration that is not YAML is rejected': {
     run: async (api) => {
       await api.apply(`configmaps/a${by('one')}`, '{"data":');
     },
     normalise: upToColon,
   },
-  'the name in the body has to be that of the path': async (api) => {
+  'the name in the body must match the path': async (api) => {
     await api.apply(`configmaps/a${by('one')}`, configMap('b'));
   },
   'managedFields may not be applied': async (api) => {
@@ -89,15 +89,15 @@ export const applying = group('applying', {
     await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
     await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'changed' }));
   },
-  'every value of another manager is a cause': async (api) => {
+  'every field of another manager is a cause': async (api) => {
     await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
     await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'changed', other: 'y' }));
   },
-  'a value that an update set is a conflict, too': async (api) => {
+  'a value that an update set is also a conflict': async (api) => {
     await api.given.create(`configmaps${by('one')}`, configMap('a', { key: 'value' }));
     await api.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'changed' }));
   },
-  'force takes values over': {
+  'force takes over fields': {
     keepManagedFields: true,
     run: async (api) => {
       await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
@@ -106,26 +106,26 @@ export const applying = group('applying', {
       });
     },
   },
-  'a manager that lost a value may leave it out': async (api) => {
+  'a manager that lost a field may omit it': async (api) => {
     await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
     await api.given.apply(`configmaps/a${by('two', '&force=true')}`, configMap('a', { key: 'changed' }));
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { other: 'x' }), { show: data });
   },
-  'what a manager leaves out is removed': async (api) => {
+  'fields that a manager omits are removed': async (api) => {
     await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { other: 'x' }), { show: data });
   },
-  'what another manager has, too, stays when one leaves it out': async (api) => {
+  'fields with another manager stay when one manager omits them': async (api) => {
     await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value', other: 'x' }));
     await api.given.apply(`configmaps/a${by('two')}`, configMap('a', { key: 'value' }));
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { other: 'x' }), { show: data });
   },
-  'what others set by update stays': async (api) => {
+  'fields set by updates of other managers stay': async (api) => {
     await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
     await api.given.patch(`configmaps/a${by('two')}`, 'merge', { data: { other: 'x' } });
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'changed' }), { show: data });
   },
-  'a manager that leaves everything out leaves the object': {
+  'a manager that applies nothing keeps the object': {
     keepManagedFields: true,
     run: async (api) => {
       await api.given.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
@@ -134,7 +134,7 @@ export const applying = group('applying', {
       });
     },
   },
-  'items of a list have managers of their own': async (api) => {
+  'list items have their own managers': async (api) => {
     const ports = (...items: readonly object[]) => widget('a', { ports: items });
     await api.given.apply(widgets(api, `/a${by('one')}`), ports({ name: 'http', port: 80 }));
     await api.apply(widgets(api, `/a${by('two')}`), ports({ name: 'https', port: 443 }), { show: spec });
@@ -153,7 +153,7 @@ export const applying = group('applying', {
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status >= 400 : exchange)),
   },
-  'an item may come once only': {
+  'items must be unique': {
     run: async (api) => {
       const ports = [{ name: 'a' }, { name: 'a' }];
       await api.apply(widgets(api, `/a${by('one')}`), widget('a', { ports }));
@@ -172,7 +172,7 @@ export const applying = group('applying', {
     await api.given.apply(widgets(api, `/a${by('one')}`), widget('a', { steps: ['x'] }));
     await api.apply(widgets(api, `/a${by('two')}`), widget('a', { steps: ['x', 'y'] }));
   },
-  'a Service port is known by its number and protocol': async (api) => {
+  'Service ports are identified by number and protocol': async (api) => {
     const service = (...ports: readonly object[]) => ({
       apiVersion: 'v1',
       kind: 'Service',
@@ -189,7 +189,7 @@ export const applying = group('applying', {
     await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1, tier: 'gold' }), { show: spec });
     await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1 }), { show: spec });
   },
-  'applying is judged like any other write': async (api) => {
+  'applied objects are validated': async (api) => {
     await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 101 }));
   },
   'a status is applied at its own path': async (api) => {
@@ -198,22 +198,22 @@ export const applying = group('applying', {
     const ready = { apiVersion, kind, metadata, status: { phase: 'Ready' } };
     await api.apply(widgets(api, `/a/status${by('one')}`), ready);
   },
-  'a version in the body has to be the current one': async (api) => {
+  'a resourceVersion in the body must be current': async (api) => {
     const { object } = await api.given.create(`configmaps${by('one')}`, configMap('a'));
     const { resourceVersion } = object.metadata;
     await api.given.patch('configmaps/a', 'merge', { data: { n: '1' } });
     await api.apply(`configmaps/a${by('one')}`, configMap('a', {}, { resourceVersion }));
   },
-  'a uid in the body of what is not there is a conflict': async (api) => {
+  'a uid in the body for a missing object is a conflict': async (api) => {
     const uid = '00000000-0000-0000-0000-000000000000';
     await api.apply(`configmaps/a${by('one')}`, configMap('a', {}, { uid }));
   },
-  'whoever may patch but not create, creates nothing by applying': async (api) => {
+  'apply cannot create without create permission': async (api) => {
     await permit(api, [{ apiGroups: [''], resources: ['configmaps'], verbs: ['patch', 'get'] }]);
     await api.as('alice').until('configmaps/a', ({ status }) => status !== 403);
     await api.as('alice').apply(`configmaps/a${by('one')}`, configMap('a'));
   },
-  "structs of a built-in kind are nobody's, only what is in them": {
+  'structs of a built-in kind have no manager, only their fields do': {
     keepManagedFields: true,
     run: async (api) => {
       const leases = `/apis/coordination.k8s.io/v1/namespaces/${api.id}/leases`;
@@ -221,13 +221,13 @@ export const applying = group('applying', {
       await api.create(`${leases}${by('a')}`, { metadata: { name: 'a' }, spec }, { show: owners });
     },
   },
-  'a creation is managed by the program that asked': {
+  "the manager of a create defaults to the client's User-Agent": {
     keepManagedFields: true,
     run: async (api) => {
       await api.create('configmaps', configMap('a', { key: 'value' }), { show: owners });
     },
   },
-  'an update moves what it changes to its manager': {
+  'an update makes its manager own the changed fields': {
     keepManagedFields: true,
     run: async (api) => {
       const made = await api.given.create(`configmaps${by('a')}`, configMap('a', { one: '1', two: '2' }));
@@ -235,7 +235,7 @@ export const applying = group('applying', {
       await api.update(`configmaps/a${by('b')}`, object, { show: owners });
     },
   },
-  'a patch moves what it changes to its manager': {
+  'a patch makes its manager own the changed fields': {
     keepManagedFields: true,
     run: async (api) => {
       await api.given.create(widgets(api, by('a')), widget('a', { size: 1, notes: { x: '1' } }));
@@ -247,7 +247,7 @@ export const applying = group('applying', {
       );
     },
   },
-  'an update by which nothing is left takes a manager away': {
+  "an update that takes a manager's last field removes the manager": {
     keepManagedFields: true,
     run: async (api) => {
       await api.given.create(`configmaps${by('a')}`, configMap('a', { one: '1' }));

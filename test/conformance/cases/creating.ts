@@ -3,10 +3,10 @@ import { configMap, gadget, gadgets, widget, widgets } from '../fixtures.ts';
 import { upToColon } from '../wording.ts';
 
 export const creating = group('creating', {
-  'an object is answered with what the server adds': async (api) => {
+  'the answer includes fields that the server sets': async (api) => {
     await api.create('configmaps', configMap('a', { key: 'value' }));
   },
-  'a body without apiVersion and kind is taken for what the path says': async (api) => {
+  'a body without apiVersion and kind gets them from the path': async (api) => {
     await api.create('configmaps', { metadata: { name: 'a' } });
   },
   'a name that is taken is a conflict': async (api) => {
@@ -24,19 +24,19 @@ export const creating = group('creating', {
     const { metadata, ...rest } = widget('');
     await api.create(widgets(api), { ...rest, metadata: { ...metadata, generateName: 'made-' } });
   },
-  'a name wins over generateName': async (api) => {
+  'name takes precedence over generateName': async (api) => {
     await api.create('configmaps', { metadata: { name: 'a', generateName: 'made-' } });
   },
   'a name or generateName is required': async (api) => {
     await api.create('configmaps', { metadata: {} });
   },
-  'a custom resource needs a name, too': async (api) => {
+  'a custom resource needs a name': async (api) => {
     await api.create(widgets(api), { ...widget(''), metadata: {} });
   },
-  'an upper case name is refused': async (api) => {
+  'an upper case name is rejected': async (api) => {
     await api.create('configmaps', configMap('Upper'));
   },
-  'a custom resource of an upper case name is refused': async (api) => {
+  'a custom resource with an upper case name is rejected': async (api) => {
     await api.create(widgets(api), widget('Upper'));
   },
   'a name of 254 characters is too long': async (api) => {
@@ -45,7 +45,7 @@ export const creating = group('creating', {
   'the name of a namespace may not hold dots': async (api) => {
     await api.create('/api/v1/namespaces', { metadata: { name: `${api.id}.dotted` } });
   },
-  'a name that generateName makes is judged like any other': {
+  'a generated name is validated': {
     run: async (api) => {
       await api.create('configmaps', { metadata: { generateName: 'Upper-' } });
     },
@@ -63,19 +63,19 @@ export const creating = group('creating', {
   'a custom resource in a namespace that does not exist is not found': async (api) => {
     await api.create(widgets({ ...api, id: `${api.id}-missing` }), widget('a'));
   },
-  'a namespace in the body has to be that of the path': async (api) => {
+  'the namespace in the body must match the path': async (api) => {
     await api.create('configmaps', configMap('a', undefined, { namespace: 'default' }));
   },
-  'a custom resource that names another namespace is refused': async (api) => {
+  'a custom resource that names another namespace is rejected': async (api) => {
     await api.create(widgets(api), widget('a', {}, { namespace: 'default' }));
   },
-  'a namespace is dropped where there are none': async (api) => {
+  'a namespace in a cluster-scoped object is dropped': async (api) => {
     await api.create(gadgets(), gadget(`${api.id}-a`, {}, { namespace: 'default' }));
   },
   'a resourceVersion may not be set': async (api) => {
     await api.create('configmaps', configMap('a', undefined, { resourceVersion: '7' }));
   },
-  'what only the server sets is taken out': async (api) => {
+  'fields that only the server sets are dropped': async (api) => {
     const forged = {
       uid: '00000000-0000-0000-0000-000000000000',
       creationTimestamp: '2001-01-01T00:00:00Z',
@@ -86,22 +86,22 @@ export const creating = group('creating', {
     };
     await api.create(widgets(api), widget('a', {}, forged));
   },
-  'a kind other than that of the path is refused': {
+  'a kind other than that of the path is rejected': {
     run: async (api) => {
       await api.create('configmaps', { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' } });
     },
     normalise: upToColon,
   },
-  'a version other than that of the path is refused': {
+  'a version other than that of the path is rejected': {
     run: async (api) => {
       await api.create('configmaps', { apiVersion: 'v2', kind: 'ConfigMap', metadata: { name: 'a' } });
     },
     normalise: upToColon,
   },
-  'a custom resource of another kind than the path is refused': async (api) => {
+  'a custom resource of another kind than the path is rejected': async (api) => {
     await api.create(widgets(api), { ...widget('a'), kind: 'Gadget' });
   },
-  'a custom resource of another version than the path is refused': async (api) => {
+  'a custom resource of another version than the path is rejected': async (api) => {
     await api.create(widgets(api), { ...widget('a'), apiVersion: 'conformance.example.com/v1beta1' });
   },
   'a custom resource needs apiVersion and kind': {
@@ -111,25 +111,25 @@ export const creating = group('creating', {
     },
     normalise: upToColon,
   },
-  'a body that is no JSON is refused': {
+  'a body that is not JSON is rejected': {
     run: async (api) => {
       await api.create('configmaps', '{"metadata": ');
     },
     normalise: upToColon,
   },
-  'a custom resource whose body is no JSON is refused': {
+  'a custom resource whose body is not JSON is rejected': {
     run: async (api) => {
       await api.create(widgets(api), '{"metadata": ');
     },
     normalise: upToColon,
   },
-  'an empty body is refused': {
+  'an empty body is rejected': {
     run: async (api) => {
       await api.create('configmaps', '');
     },
     normalise: upToColon,
   },
-  'a body that is nested too deep is refused': {
+  'a body that is nested too deeply is rejected': {
     run: async (api) => {
       await api.create(
         'configmaps',
@@ -145,37 +145,37 @@ export const creating = group('creating', {
       spec: { selector: {}, clusterIP: 'None', externalIPs: [], ports: [] },
     });
   },
-  'empty metadata of a custom resource is left out, and the rest stays': async (api) => {
+  'empty metadata fields of a custom resource are dropped, and other empty fields stay': async (api) => {
     const metadata = { labels: {}, finalizers: [] };
     await api.create(widgets(api), widget('a', { steps: [], notes: {} }, metadata));
   },
-  'a name is not free while its object is being deleted': async (api) => {
+  'a name is taken while its object is being deleted': async (api) => {
     await api.given.create('configmaps', configMap('a', undefined, { finalizers: ['example.com/hold'] }));
     await api.given.delete('configmaps/a');
     await api.create('configmaps', configMap('a'));
   },
-  'nothing in a namespace can be created without one': async (api) => {
+  'a namespaced object cannot be created without a namespace': async (api) => {
     await api.create('/api/v1/configmaps', configMap('a'));
     await api.create('/apis/conformance.example.com/v1/widgets', widget('a'));
   },
-  'a field of the wrong type is refused': {
+  'a field of the wrong type is rejected': {
     run: async (api) => {
       await api.create('configmaps', { metadata: { name: 'a' }, data: 'text' });
     },
     normalise: upToColon,
   },
-  'YAML is taken as well': async (api) => {
+  'YAML is accepted as well': async (api) => {
     await api.create('configmaps', 'metadata:\n  name: a\ndata:\n  key: value\n', {
       headers: { 'content-type': 'application/yaml' },
     });
   },
-  'a media type nobody knows is refused': async (api) => {
+  'an unknown media type is rejected': async (api) => {
     await api.create('configmaps', configMap('a'), { headers: { 'content-type': 'text/csv' } });
   },
   'nothing can be created at the path of an object': async (api) => {
     await api.create('configmaps/a', configMap('a'));
   },
-  'ownerReferences are judged': async (api) => {
+  'ownerReferences are validated': async (api) => {
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: '', uid: '' }];
     await api.create('configmaps', configMap('a', undefined, { ownerReferences }));
   },
@@ -198,7 +198,7 @@ export const creating = group('creating', {
     const ownerReferences = [{ apiVersion: 'v1', kind: 'Event', name: 'a', uid: 'a' }];
     await api.create('configmaps', configMap('a', undefined, { ownerReferences }));
   },
-  'a finalizer of a built-in kind has to be known or qualified': async (api) => {
+  'finalizers of built-in kinds must be known or qualified': async (api) => {
     await api.create('configmaps', configMap('a', undefined, { finalizers: ['unqualified'] }));
   },
 });

@@ -40,7 +40,7 @@ export const customResourceDefinitions = group('custom resource definitions', {
     await api.until(`/apis/${api.id}.example.com`, ({ status }) => status === 200);
     await api.get(`/apis/${api.id}.example.com`);
   },
-  'a CRD that is deleted takes its objects along': async (api) => {
+  'a deleted CRD deletes its objects': async (api) => {
     await installCrd(api);
     await api.given.create(things(api), thing(api, 'a'));
     await api.delete(thingsCrd(api), undefined, { show: ({ kind }) => kind });
@@ -61,7 +61,10 @@ export const customResourceDefinitions = group('custom resource definitions', {
     await api.get(path, { show: conditions });
     await api.get(`/apis/${spec.group}/v1/namespaces/${api.id}/others`);
   },
-  'the name is made of plural and group': refused((api) => ({ ...crd(api), metadata: { name: 'things' } })),
+  'the name must be the plural followed by the group': refused((api) => ({
+    ...crd(api),
+    metadata: { name: 'things' },
+  })),
   'a schema is required': refused((api) => crd(api, {}, { schema: undefined })),
   'every part of a schema needs a type': refused((api) =>
     withSchema(api, { type: 'object', properties: { spec: { properties: { a: { type: 'string' } } } } }),
@@ -73,16 +76,16 @@ export const customResourceDefinitions = group('custom resource definitions', {
       properties: { spec: { type: 'object', properties: { a: { type: 'integer', default: 'x' } } } },
     }),
   ),
-  'preserveUnknownFields is of the past': refused((api) => crd(api, { preserveUnknownFields: true })),
-  'one version has to be stored': refused((api) => crd(api, {}, { storage: false })),
-  'one version only may be stored': {
+  'preserveUnknownFields must be false': refused((api) => crd(api, { preserveUnknownFields: true })),
+  'one version must be the storage version': refused((api) => crd(api, {}, { storage: false })),
+  'only one version may be the storage version': {
     run: refused((api) => {
       const { spec } = crd(api);
       return crd(api, { versions: [...spec.versions, { ...spec.versions[0], name: 'v2' }] });
     }),
   },
   'a scope is Namespaced or Cluster': refused((api) => crd(api, { scope: 'Global' })),
-  'two versions may not have one name': refused((api) => {
+  'version names must be unique': refused((api) => {
     const { spec } = crd(api);
     return crd(api, { versions: [...spec.versions, { ...spec.versions[0], storage: false }] });
   }),
@@ -115,7 +118,7 @@ export const customResourceDefinitions = group('custom resource definitions', {
     await api.create(things(api, '', 'v2'), thing(api, 'a', { size: 1 }, 'v2'));
     await api.get(things(api, '/a'));
   },
-  'a new schema prunes what the old one let in': async (api) => {
+  'a new schema prunes fields that the old schema allowed': async (api) => {
     await installCrd(api);
     await api.given.create(things(api), thing(api, 'a', { size: 1 }));
     await api.given.patch(thingsCrd(api), 'json', [
@@ -124,7 +127,7 @@ export const customResourceDefinitions = group('custom resource definitions', {
     await api.until(things(api, '/a'), ({ object }) => (object.spec as Loose).size === undefined);
     await api.get(things(api, '/a'), { show: ({ spec }) => spec });
   },
-  'a new default shows at once': async (api) => {
+  'a new default takes effect immediately': async (api) => {
     await installCrd(api);
     await api.given.create(things(api), thing(api, 'a'));
     await api.given.patch(thingsCrd(api), 'json', [
@@ -137,7 +140,7 @@ export const customResourceDefinitions = group('custom resource definitions', {
     await api.until(things(api, '/a'), ({ object }) => (object.spec as Loose).size === 7);
     await api.get(things(api, '/a'), { show: ({ spec }) => spec });
   },
-  'scale is a subresource where the CRD says so': async (api) => {
+  'scale is served if the CRD declares it': async (api) => {
     const scale = { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' };
     await installCrd(api, crd(api, {}, { subresources: { scale } }));
     await api.given.create(things(api), thing(api, 'a', { size: 2 }));

@@ -29,31 +29,34 @@ export const customResources = group('custom resources', {
     },
     expected: [{ status: 200, answer: { spec: { size: 200, more: 'x' } } }, { status: 422 }],
   },
-  'what the schema does not know is pruned': judged({
+  'unknown fields are pruned': judged({
     size: 1,
     unknown: 'x',
     owner: { name: 'a', unknown: 1 },
   }),
-  'what is to be preserved is not pruned': judged({ anything: { goes: { here: [1, 'two', null] } } }),
+  'preserved unknown fields are not pruned': judged({ anything: { goes: { here: [1, 'two', null] } } }),
   'defaults are filled in': judged({}),
   'defaults of items are filled in': judged({ ports: [{ name: 'http', port: 80 }] }),
-  'null for what may not be null becomes the default': judged({ tier: null }),
-  'null stays where it may be null': judged({ maybe: null }),
+  'null for a field that is not nullable becomes the default': judged({ tier: null }),
+  'null stays if the field is nullable': judged({ maybe: null }),
   'null elsewhere is dropped': judged({ size: null }),
-  'a number below the minimum is refused': judged({ size: 0 }),
-  'a number above the maximum is refused': judged({ size: 101 }),
-  'a fraction is no integer': judged({ size: 1.5 }),
-  'a number may be whole': judged({ ratio: 2 }),
-  'text is no number': judged({ size: '1' }),
-  'a number is no text': judged({ code: 1 }),
-  'text is no boolean': judged({ on: 'true' }),
-  'a list is no object': judged({ owner: [] }),
-  'an object is no list': judged({ steps: {} }),
-  'a value outside the enumeration is refused': judged({ tier: 'bronze' }),
-  'text that does not match the pattern is refused': judged({ code: 'ABC' }),
+  'a number below the minimum is rejected': judged({ size: 0 }),
+  'a number above the maximum is rejected': judged({ size: 101 }),
+  'a fraction is not an integer': judged({ size: 1.5 }),
+  'a number may be an integer': judged({ ratio: 2 }),
+  'a string is not a number': judged({ size: '1' }),
+  'a number is not a string': judged({ code: 1 }),
+  'a string is not a boolean': judged({ on: 'true' }),
+  'a list is not an object': judged({ owner: [] }),
+  'an object is not a list': judged({ steps: {} }),
+  'a value outside the enumeration is rejected': judged({ tier: 'bronze' }),
+  'a string that does not match the pattern is rejected': judged({ code: 'ABC' }),
   'a required field is required': judged({ owner: {} }),
-  'items are judged one by one': { run: judged({ steps: ['one', 2, true] }), normalise: withoutIndices },
-  'values of a map are judged': judged({ notes: { a: 'b', c: 1 } }),
+  'list items are validated individually': {
+    run: judged({ steps: ['one', 2, true] }),
+    normalise: withoutIndices,
+  },
+  'map values are validated': judged({ notes: { a: 'b', c: 1 } }),
   'every fault is a cause': {
     run: judged({ size: 0, code: 'ABC' }),
     // The order of causes varies.
@@ -63,26 +66,26 @@ export const customResources = group('custom resources', {
       return { status, causes: causes.toSorted((a, b) => a.field.localeCompare(b.field)) };
     },
   },
-  'a value may come once only in a set': judged({ tags: ['a', 'a'] }),
-  'a key may come once only in a list of items with keys': judged({ ports: [{ name: 'a' }, { name: 'a' }] }),
+  'values in a set must be unique': judged({ tags: ['a', 'a'] }),
+  'keys in a list of type map must be unique': judged({ ports: [{ name: 'a' }, { name: 'a' }] }),
   'an embedded resource needs apiVersion and kind': judged({ template: { metadata: { name: 'a' } } }),
   'an embedded resource keeps its content': judged({
     template: { apiVersion: 'v1', kind: 'Any', metadata: { name: 'a', labels: { b: 'c' } }, content: 1 },
   }),
-  'a spec of the wrong type is refused': async (api) => {
+  'a spec of the wrong type is rejected': async (api) => {
     await api.create(widgets(api), { ...widget('a'), spec: 'none' });
   },
-  'metadata of the wrong type is refused': {
+  'metadata of the wrong type is rejected': {
     run: async (api) => {
       await api.create(widgets(api), widget('a', {}, { labels: { a: 1 } }));
     },
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
-  'what is beside spec and status is pruned': async (api) => {
+  'unknown top-level fields are pruned': async (api) => {
     await api.create(widgets(api), { ...widget('a'), extra: { a: 1 } });
   },
-  'a port is a number or text': async (api) => {
+  'a port is a number or a string': async (api) => {
     for (const [index, port] of [80, 'http', true].entries())
       await api.create(gadgets(), gadget(`${api.id}-${index}`, { spec: { port } }), { show: spec });
   },

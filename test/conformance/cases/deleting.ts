@@ -17,21 +17,21 @@ async function givenFamily(api: Api, more: object = {}): Promise<void> {
 const gone = (api: Api, path: string) => api.until(path, ({ status }) => status === 404);
 
 export const deleting = group('deleting', {
-  'what is deleted is gone': async (api) => {
+  'a deleted object is gone': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     await api.delete('configmaps/a');
     await api.get('configmaps/a');
   },
-  'a custom resource that is deleted is gone': async (api) => {
+  'a deleted custom resource is gone': async (api) => {
     await api.given.create(widgets(api), widget('a'));
     await api.delete(widgets(api, '/a'));
     await api.get(widgets(api, '/a'));
   },
-  'what is not there cannot be deleted': async (api) => {
+  'a missing object cannot be deleted': async (api) => {
     await api.delete('configmaps/missing');
     await api.delete(widgets(api, '/missing'));
   },
-  'a deletion with the uid of another life is a conflict': async (api) => {
+  'a deletion with another uid is a conflict': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     const uid = '00000000-0000-0000-0000-000000000000';
     await api.delete('configmaps/a', { preconditions: { uid } });
@@ -61,12 +61,12 @@ export const deleting = group('deleting', {
     await api.given.create('configmaps', configMap('a'));
     await api.delete('configmaps/a', { orphanDependents: true, propagationPolicy: 'Background' });
   },
-  'a finalizer holds what is deleted': async (api) => {
+  'a finalizer keeps a deleted object': async (api) => {
     await api.given.create('configmaps', configMap('a', undefined, HOLD));
     await api.delete('configmaps/a');
     await api.get('configmaps/a');
   },
-  'a finalizer holds a custom resource that is deleted': async (api) => {
+  'a finalizer keeps a deleted custom resource': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }, HOLD));
     await api.delete(widgets(api, '/a'));
     await api.get(widgets(api, '/a'));
@@ -76,13 +76,13 @@ export const deleting = group('deleting', {
     await api.delete(widgets(api, '/a'));
     await api.delete(widgets(api, '/a'));
   },
-  'the last finalizer that goes takes the object along': async (api) => {
+  'removing the last finalizer removes the object': async (api) => {
     await api.given.create('configmaps', configMap('a', undefined, HOLD));
     await api.given.delete('configmaps/a');
     await api.patch('configmaps/a', 'merge', { metadata: { finalizers: null } });
     await api.get('configmaps/a');
   },
-  'an update without finalizers takes the object along, too': async (api) => {
+  'an update without finalizers removes a deleted object': async (api) => {
     await api.given.create(widgets(api), widget('a', {}, HOLD));
     await api.given.delete(widgets(api, '/a'));
     const { object } = await api.given.get(widgets(api, '/a'));
@@ -102,33 +102,33 @@ export const deleting = group('deleting', {
     const finalizers = ['example.com/hold', 'example.com/more'];
     await api.patch(widgets(api, '/a'), 'merge', { metadata: { finalizers } });
   },
-  'an object that is being deleted may be changed otherwise': async (api) => {
+  'an object that is being deleted may otherwise be changed': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }, HOLD));
     await api.given.delete(widgets(api, '/a'));
     await api.patch(widgets(api, '/a'), 'merge', { spec: { size: 2 } });
   },
-  'a name is free again when the object is gone, and is another object': async (api) => {
+  'a name can be reused after deletion, for a new object': async (api) => {
     await api.create('configmaps', configMap('a'));
     await api.given.delete('configmaps/a');
     await api.create('configmaps', configMap('a'));
   },
-  'a deletion of many deletes those that are selected': async (api) => {
+  'a collection deletion deletes the selected objects': async (api) => {
     for (const [name, tier] of Object.entries({ a: 'web', b: 'db', c: 'web' }))
       await api.given.create('configmaps', configMap(name, undefined, { labels: { tier } }));
     await api.delete('configmaps?labelSelector=tier%3Dweb', undefined, { show: names });
     await api.get('configmaps', { show: names });
   },
-  'a deletion of many answers with what it deleted': async (api) => {
+  'a collection deletion returns the deleted objects': async (api) => {
     await api.given.create('configmaps', configMap('a', { n: '1' }));
     await api.delete('configmaps');
   },
-  'a deletion of many custom resources answers likewise': async (api) => {
+  'a collection deletion of custom resources returns the deleted objects': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.given.create(widgets(api), widget('b', { size: 1 }, HOLD));
     await api.delete(widgets(api), undefined, { show: ({ kind, apiVersion }) => [kind, apiVersion] });
     await api.get(widgets(api), { show: names });
   },
-  'a deletion of many by field deletes one': async (api) => {
+  'a collection deletion with a field selector deletes one object': async (api) => {
     for (const name of ['a', 'b']) await api.given.create('configmaps', configMap(name));
     await api.delete('configmaps?fieldSelector=metadata.name%3Da', undefined, { show: names });
     await api.get('configmaps', { show: names });
@@ -164,7 +164,7 @@ export const deleting = group('deleting', {
     await gone(api, 'configmaps/owner');
     await api.get('configmaps');
   },
-  'a dependent of two owners outlives one of them': async (api) => {
+  'a dependent with two owners survives the deletion of one': async (api) => {
     const one = await api.given.create('configmaps', configMap('one'));
     const two = await api.given.create('configmaps', configMap('two'));
     const ownerReferences = [one, two].map(({ object: { metadata } }) => ({
@@ -181,14 +181,14 @@ export const deleting = group('deleting', {
     );
     await api.get('configmaps/owned');
   },
-  'an owner that never was is as good as gone': async (api) => {
+  'an owner that never existed counts as gone': async (api) => {
     const uid = '00000000-0000-0000-0000-000000000000';
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'never', uid }];
     await api.given.create('configmaps', configMap('owned', undefined, { ownerReferences }));
     await gone(api, 'configmaps/owned');
     await api.get('configmaps/owned');
   },
-  'an owner of the same name with another uid is another owner': async (api) => {
+  'an owner with the same name and another uid is another owner': async (api) => {
     const uid = '00000000-0000-0000-0000-000000000001';
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid }];
     await api.given.create('configmaps', configMap('owner'));
@@ -196,7 +196,7 @@ export const deleting = group('deleting', {
     await gone(api, 'configmaps/owned');
     await api.get('configmaps', { show: names });
   },
-  'a namespace is emptied, and then gone': async (api) => {
+  'a deleted namespace is emptied, then removed': async (api) => {
     const namespace = `/api/v1/namespaces/${api.id}`;
     await api.given.create('configmaps', configMap('a'));
     await api.given.create(widgets(api), widget('a'));
@@ -205,7 +205,7 @@ export const deleting = group('deleting', {
     await api.get('configmaps', { show: names });
     await api.get(widgets(api), { show: names });
   },
-  'nothing is made in a namespace that is being deleted': async (api) => {
+  'objects cannot be created in a namespace that is being deleted': async (api) => {
     const namespace = `/api/v1/namespaces/${api.id}`;
     await api.given.create('configmaps', configMap('a', { n: '1' }, HOLD));
     await api.given.delete(namespace);
@@ -220,7 +220,7 @@ export const deleting = group('deleting', {
     await api.delete('/api/v1/namespaces/default');
     await api.delete('/api/v1/namespaces/kube-system');
   },
-  'namespaces cannot be deleted by the dozen': async (api) => {
+  'namespaces do not support collection deletion': async (api) => {
     await api.delete('/api/v1/namespaces?labelSelector=nobody%3Dhas-this');
   },
   'a cluster-scoped object is deleted': async (api) => {

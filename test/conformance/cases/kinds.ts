@@ -29,7 +29,7 @@ export const kinds = group('kinds', {
     await api.given.create('secrets', secret({ stringData: { one: '1' } }));
     await api.patch('secrets/a', 'merge', { stringData: { two: '2' } });
   },
-  'the type of a Secret is Opaque if nothing is said': async (api) => {
+  'the type of a Secret defaults to Opaque': async (api) => {
     await api.create('secrets', secret());
   },
   'the type of a Secret cannot be changed': async (api) => {
@@ -42,7 +42,7 @@ export const kinds = group('kinds', {
     },
     normalise: upToColon,
   },
-  'a key of a Secret has to be a file name': async (api) => {
+  'a key of a Secret must be a file name': async (api) => {
     await api.create('secrets', secret({ stringData: { 'bad/key': 'x' } }));
   },
   'a TLS Secret has a certificate and a key': async (api) => {
@@ -59,7 +59,7 @@ export const kinds = group('kinds', {
     await api.patch('configmaps/a', 'merge', { data: { one: '2' } });
     await api.patch('configmaps/a', 'merge', { immutable: null });
   },
-  'a key of a ConfigMap has to be a file name': async (api) => {
+  'a key of a ConfigMap must be a file name': async (api) => {
     await api.create('configmaps', configMap('a', { 'bad/key': 'x' }));
   },
   'a key is in data or binaryData of a ConfigMap, not in both': async (api) => {
@@ -80,14 +80,14 @@ export const kinds = group('kinds', {
   'several ports of a Service need names': async (api) => {
     await api.create('services', service({ ports: [{ port: 80 }, { port: 81 }] }));
   },
-  'ports of a Service have different names': async (api) => {
+  'port names of a Service must be unique': async (api) => {
     const ports = [
       { name: 'a', port: 80 },
       { name: 'a', port: 81 },
     ];
     await api.create('services', service({ ports }));
   },
-  'ports of a Service have different numbers': async (api) => {
+  'port numbers of a Service must be unique': async (api) => {
     const ports = [
       { name: 'a', port: 80 },
       { name: 'b', port: 80 },
@@ -98,7 +98,7 @@ export const kinds = group('kinds', {
     await api.create('services', service({ ports: [{ port: 0 }] }));
     await api.create('services', service({ ports: [{ port: 65536, targetPort: 'no good' }] }));
   },
-  'the address of a Service stays': async (api) => {
+  'the address of a Service is immutable': async (api) => {
     const { object } = await api.given.create('services', service({ ports: [{ port: 80 }] }));
     const ports = [{ port: 81 }];
     await api.update(
@@ -108,21 +108,21 @@ export const kinds = group('kinds', {
     );
     await api.patch('services/a', 'merge', { spec: { clusterIP: '10.0.0.200', clusterIPs: ['10.0.0.200'] } });
   },
-  'a Service may do without an address': async (api) => {
+  'a Service may be headless': async (api) => {
     await api.create('services', service({ clusterIP: 'None', ports: [{ port: 80 }] }), { show: spec });
   },
-  'a Service may be another name': async (api) => {
+  'a Service may be an ExternalName': async (api) => {
     const { metadata } = service({});
     await api.create('services', {
       metadata,
       spec: { type: 'ExternalName', externalName: 'db.example.com' },
     });
   },
-  'an ExternalName has to be a name': async (api) => {
+  'an ExternalName must be a DNS name': async (api) => {
     const { metadata } = service({});
     await api.create('services', { metadata, spec: { type: 'ExternalName', externalName: 'No Name' } });
   },
-  'a Service of an unknown type is refused': async (api) => {
+  'a Service of an unknown type is rejected': async (api) => {
     await api.create('services', service({ type: 'Magic', ports: [{ port: 80 }] }));
   },
   'the name of a Service is a DNS label': {
@@ -131,7 +131,7 @@ export const kinds = group('kinds', {
     },
     normalise: upToColon, // RelaxedServiceNameValidation (1.34) makes it another kind of label
   },
-  'a namespace is active and held by a finalizer': async (api) => {
+  'a namespace is active and has a finalizer': async (api) => {
     await api.create('/api/v1/namespaces', { metadata: { name: `${api.id}-new` } });
   },
   'a namespace bears its name as a label': {
@@ -144,10 +144,10 @@ export const kinds = group('kinds', {
     },
     expected: [{ note: 'label', seen: 'case' }],
   },
-  'a ServiceAccount is made': async (api) => {
+  'a ServiceAccount is created': async (api) => {
     await api.create('serviceaccounts', { metadata: { name: 'robot' } });
   },
-  'an Event is made': async (api) => {
+  'an Event is created': async (api) => {
     const involvedObject = { kind: 'ConfigMap', namespace: api.id, name: 'a' };
     await api.create('events', {
       metadata: { name: 'a' },
@@ -161,11 +161,11 @@ export const kinds = group('kinds', {
       count: 1,
     });
   },
-  'an Event belongs into the namespace of what it is about': async (api) => {
+  'an Event is in the namespace of its object': async (api) => {
     const involvedObject = { kind: 'ConfigMap', namespace: 'default', name: 'a' };
     await api.create('events', { metadata: { name: 'a' }, involvedObject });
   },
-  'a Lease is made and renewed': async (api) => {
+  'a Lease is created and renewed': async (api) => {
     const leases = `/apis/coordination.k8s.io/v1/namespaces/${api.id}/leases`;
     const spec = { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2030-01-01T00:00:00.000000Z' };
     const { object } = await api.create(leases, { metadata: { name: 'a' }, spec });

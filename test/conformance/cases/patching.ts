@@ -29,25 +29,25 @@ export const patching = group('patching', {
       { op: 'remove', path: '/spec/steps/0' },
     ]);
   },
-  'a JSON patch whose test fails is refused': {
+  'a JSON patch with a failing test is rejected': {
     run: async (api) => {
       await api.given.create('configmaps', configMap('a', { one: '1' }));
       await api.patch('configmaps/a', 'json', [{ op: 'test', path: '/data/one', value: '2' }]);
     },
     normalise: upToColon, // the message comes from the library that applies the patch
   },
-  'a JSON patch that removes what is not there is refused': {
+  'a JSON patch that removes a missing field is rejected': {
     run: async (api) => {
       await api.given.create('configmaps', configMap('a', { one: '1' }));
       await api.patch('configmaps/a', 'json', [{ op: 'remove', path: '/data/two' }]);
     },
     normalise: upToColon,
   },
-  'a JSON patch that replaces what is not there adds it': async (api) => {
+  'a JSON patch that replaces a missing field adds it': async (api) => {
     await api.given.create('configmaps', configMap('a', { one: '1' }));
     await api.patch('configmaps/a', 'json', [{ op: 'replace', path: '/data/two', value: '2' }]);
   },
-  'a JSON patch that adds below nothing is refused': {
+  'a JSON patch that adds below a missing field is rejected': {
     run: async (api) => {
       await api.given.create('configmaps', configMap('a'));
       await api.patch('configmaps/a', 'json', [{ op: 'add', path: '/data/one', value: '1' }]);
@@ -62,7 +62,7 @@ export const patching = group('patching', {
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
-  'a JSON patch that leaves something invalid is refused': async (api) => {
+  'a JSON patch with an invalid result is rejected': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     await api.patch('configmaps/a', 'json', [{ op: 'add', path: '/data', value: { 'bad key': '1' } }]);
   },
@@ -87,7 +87,7 @@ export const patching = group('patching', {
     );
     await api.patch('services/a', 'merge', { spec: { ports: [{ name: 'three', port: 3 }] } }, { show: spec });
   },
-  'a merge patch with the version of before is a conflict': async (api) => {
+  'a merge patch with an outdated version is a conflict': async (api) => {
     const { object } = await api.given.create('configmaps', configMap('a'));
     const { resourceVersion } = object.metadata;
     await api.given.patch('configmaps/a', 'merge', { data: { n: '1' } });
@@ -98,7 +98,7 @@ export const patching = group('patching', {
     const { resourceVersion } = object.metadata;
     await api.patch('configmaps/a', 'merge', { metadata: { resourceVersion }, data: { n: '2' } });
   },
-  'a merge patch with the uid of another life is a conflict': async (api) => {
+  'a merge patch with another uid is a conflict': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     const uid = '00000000-0000-0000-0000-000000000000';
     await api.patch('configmaps/a', 'merge', { metadata: { uid } });
@@ -115,11 +115,11 @@ export const patching = group('patching', {
     await api.given.create('configmaps', configMap('a'));
     await api.patch('configmaps/a', 'merge', { metadata: { namespace: 'default' } });
   },
-  'a patch of what is not there is not found': async (api) => {
+  'a patch of a missing object is not found': async (api) => {
     await api.patch('configmaps/missing', 'merge', {});
     await api.patch(widgets(api, '/missing'), 'json', []);
   },
-  'a merge patch that is no JSON is refused': {
+  'a merge patch that is no JSON is rejected': {
     since: '1.25', // applyJSPatch decodes it to look for unknown fields; before that it is a 500
     run: async (api) => {
       await api.given.create('configmaps', configMap('a'));
@@ -127,7 +127,7 @@ export const patching = group('patching', {
     },
     expected: [{ status: 400, answer: { reason: 'BadRequest' } }],
   },
-  'a patch that leaves a field of the wrong type is refused': {
+  'a patch that results in a field of the wrong type is rejected': {
     run: async (api) => {
       await api.given.create('configmaps', configMap('a'));
       await api.patch('configmaps/a', 'merge', { data: 'text' });
@@ -136,7 +136,7 @@ export const patching = group('patching', {
     },
     normalise: upToColon,
   },
-  'a patch that leaves another kind is refused': {
+  'a patch that changes the kind is rejected': {
     run: async (api) => {
       await api.given.create('configmaps', configMap('a'));
       await api.patch('configmaps/a', 'merge', { kind: 'Secret' });
@@ -202,7 +202,7 @@ export const patching = group('patching', {
     const ports = [{ $patch: 'replace' }, { name: 'three', port: 3 }];
     await api.patch('services/a', 'strategic', { spec: { ports } }, { show: spec });
   },
-  'a strategic merge patch adds finalizers to those that are there': async (api) => {
+  'a strategic merge patch adds to existing finalizers': async (api) => {
     const finalizers = ['example.com/one'];
     await api.given.create('configmaps', configMap('a', undefined, { finalizers }));
     await api.patch('configmaps/a', 'strategic', { metadata: { finalizers: ['example.com/two'] } });
@@ -238,7 +238,7 @@ export const patching = group('patching', {
     await api.given.create('configmaps', configMap('a'));
     await api.patch('configmaps/a', 'merge', {}, { headers: { 'content-type': 'application/json' } });
   },
-  'a patch of a custom resource is judged by its schema': async (api) => {
+  'a patch of a custom resource is validated by its schema': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.patch(widgets(api, '/a'), 'merge', { spec: { size: 101 } });
   },

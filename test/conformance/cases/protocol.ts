@@ -54,10 +54,10 @@ export const protocol = group('protocol', {
   'the core group has one version': async (api) => {
     await api.get('/api', { show: ({ kind, versions }) => ({ kind, versions }) });
   },
-  'the server tells its health': async (api) => {
+  'the server reports its health': async (api) => {
     for (const path of ['/healthz', '/livez', '/readyz']) await api.get(path);
   },
-  'a path that nobody serves is not found': async (api) => {
+  'an unknown path is not found': async (api) => {
     await api.get('/apis/nowhere.example.com');
     await api.get('/apis/conformance.example.com/v9');
     await api.get('/api/v9/configmaps');
@@ -83,18 +83,18 @@ export const protocol = group('protocol', {
     },
     normalise: upToColon, // the rest lists the media types that it writes
   },
-  'anything goes with */*': async (api) => {
+  '*/* accepts any media type': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     await api.get('configmaps/a', { headers: { accept: '*/*' } });
   },
-  'custom resources come as JSON to clients that would rather have protobuf': async (api) => {
+  'custom resources are JSON for clients that prefer protobuf': async (api) => {
     const accept = 'application/vnd.kubernetes.protobuf, application/json';
     await api.get(widgets(api), { headers: { accept }, show: ({ kind }) => kind });
   },
-  'YAML is written to those who ask for it': async (api) => {
+  'YAML is returned on request': async (api) => {
     await api.get('configmaps/missing', { headers: { accept: 'application/yaml' } });
   },
-  'a long integer is as long in YAML': async (api) => {
+  'a long integer is exact in YAML': async (api) => {
     const long = '{"long":9007199254740993}';
     const body = JSON.stringify(widget('a', { anything: 'LONG' })).replace('"LONG"', long);
     await api.given.create(widgets(api), body);
@@ -107,11 +107,11 @@ export const protocol = group('protocol', {
     for (const name of ['a', 'b']) await api.given.create('configmaps', configMap(name));
     await api.get('configmaps?limit=0', { show: ({ items }) => (items as readonly unknown[]).length });
   },
-  'a selection that nothing satisfies is an empty list': async (api) => {
+  'a selector without matches gives an empty list': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     await api.get('configmaps?labelSelector=a%3Db,a%3Dc', { show: ({ items }) => items });
   },
-  'pretty answers are the same answers': async (api) => {
+  'pretty-printed answers have the same content': async (api) => {
     await api.get('configmaps/missing?pretty=true');
   },
 });

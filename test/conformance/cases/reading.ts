@@ -30,22 +30,22 @@ export const reading = group('reading', {
     await api.given.create('configmaps', configMap('a', { key: 'value' }));
     await api.get('configmaps/a');
   },
-  'an object that is not there is not found': async (api) => {
+  'a missing object is not found': async (api) => {
     await api.get('configmaps/missing');
   },
-  'a custom resource that is not there is not found': async (api) => {
+  'a missing custom resource is not found': async (api) => {
     await api.get(widgets(api, '/missing'));
   },
-  'a resource that is not there is not found': async (api) => {
+  'an unknown resource is not found': async (api) => {
     await api.get('nothings/a');
     await api.get('/apis/nowhere.example.com/v1/things');
   },
-  'a list holds what its namespace holds, ordered by name': async (api) => {
+  'a list contains the objects of its namespace, ordered by name': async (api) => {
     await api.given.create('configmaps', configMap('b'));
     await api.given.create('configmaps', configMap('a'));
     await api.get('configmaps');
   },
-  'items of a list of custom resources say their kind': async (api) => {
+  'items of a list of custom resources contain their kind': async (api) => {
     await api.given.create(widgets(api), widget('a'));
     await api.get(widgets(api));
   },
@@ -65,31 +65,31 @@ export const reading = group('reading', {
     await api.given.create('configmaps', configMap('a', {}, { labels }));
     await api.get(`/api/v1/configmaps?labelSelector=across%3D${api.id}`);
   },
-  'a custom resource is read in any version that is served': async (api) => {
+  'a custom resource is readable in every served version': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 3 }));
     await api.get(widgets(api, '/a', 'v1beta1'));
   },
-  'a list comes in chunks that are one snapshot': async (api) => {
+  'the chunks of a list are one snapshot': async (api) => {
     await givenFour(api);
     const first = await api.get('configmaps?limit=2');
     await api.given.create('configmaps', configMap('cm-9'));
     await api.get(`configmaps?limit=2&continue=${encodeURIComponent(first.object.metadata.continue)}`);
   },
-  'a chunk that holds everything has no continue': async (api) => {
+  'a complete chunk has no continue token': async (api) => {
     await givenFour(api);
     await api.get('configmaps?limit=4', { show: listMeta });
   },
-  'a chunk of a selection does not say how many remain': async (api) => {
+  'a chunk with a selector has no remaining count': async (api) => {
     await givenFour(api);
     await api.get('configmaps?limit=1&labelSelector=tier%3Dweb', { show: listMeta });
   },
-  'custom resources come in chunks, too': async (api) => {
+  'custom resources can be listed in chunks': async (api) => {
     for (const name of ['a', 'b', 'c']) await api.given.create(widgets(api), widget(name));
     const first = await api.get(widgets(api, '?limit=2'), { show: names });
     const next = encodeURIComponent(first.object.metadata.continue);
     await api.get(widgets(api, `?limit=2&continue=${next}`), { show: names });
   },
-  'a continue token that is none is refused': {
+  'an invalid continue token is rejected': {
     run: async (api) => {
       await api.get('configmaps?limit=2&continue=nonsense');
     },
@@ -103,38 +103,38 @@ export const reading = group('reading', {
   },
   'a label equals': selects('tier=web'),
   'a label equals, with two signs': selects('tier==web'),
-  'a label does not equal, or is not there': selects('tier!=web'),
+  'a label differs or is absent': selects('tier!=web'),
   'a label is in a set': selects('zone in (a,c)'),
-  'a label is not in a set, or is not there': selects('zone notin (a)'),
+  'a label is not in a set, or is absent': selects('zone notin (a)'),
   'a label exists': selects('zone'),
   'a label does not exist': selects('!tier'),
-  'all requirements have to hold': selects('tier=web,zone!=a'),
-  'a label selector that does not parse is refused': {
+  'all requirements must hold': selects('tier=web,zone!=a'),
+  'a label selector that does not parse is rejected': {
     run: async (api) => {
       await api.get('configmaps?labelSelector=a%3D%3D%3D');
     },
     normalise: upToColon, // the message changed several times
   },
-  'a field selector chooses a name': async (api) => {
+  'a field selector selects by name': async (api) => {
     await givenFour(api);
     await api.get('configmaps?fieldSelector=metadata.name%3Dcm-1', { show: names });
     await api.get('configmaps?fieldSelector=metadata.name!%3Dcm-1', { show: names });
   },
-  'a field selector chooses a namespace': async (api) => {
+  'a field selector selects by namespace': async (api) => {
     await givenFour(api);
     await api.get(`configmaps?fieldSelector=metadata.namespace%3D${api.id}`, { show: names });
     await api.get('configmaps?fieldSelector=metadata.namespace%3Dother', { show: names });
   },
-  'a field selector chooses Secrets of a type': async (api) => {
+  'a field selector selects Secrets by type': async (api) => {
     await api.given.create('secrets', { metadata: { name: 'a' }, type: 'example.com/a' });
     await api.given.create('secrets', { metadata: { name: 'b' } });
     await api.get('secrets?fieldSelector=type%3DOpaque', { show: names });
   },
-  'a field selector chooses a custom resource by name': async (api) => {
+  'a field selector selects a custom resource by name': async (api) => {
     for (const name of ['a', 'b']) await api.given.create(widgets(api), widget(name));
     await api.get(widgets(api, '?fieldSelector=metadata.name%3Db'), { show: names });
   },
-  'a field that cannot be selected is refused': async (api) => {
+  'an unsupported field selector is rejected': async (api) => {
     await api.get('configmaps?fieldSelector=data.key%3Da');
     await api.get(widgets(api, '?fieldSelector=spec.size%3D1'));
   },
@@ -144,13 +144,13 @@ export const reading = group('reading', {
     const version = made.object.metadata.resourceVersion;
     await api.get(`configmaps?resourceVersionMatch=Exact&resourceVersion=${version}`, { show: names });
   },
-  'a version not older than one given holds at least that': async (api) => {
+  'a list not older than a version contains at least that state': async (api) => {
     const made = await api.given.create('configmaps', configMap('a', { n: '1' }));
     const version = made.object.metadata.resourceVersion;
     await api.get(`configmaps?resourceVersionMatch=NotOlderThan&resourceVersion=${version}`, { show: names });
     await api.get(`configmaps/a?resourceVersion=${version}`, { show: ({ data }) => data });
   },
-  'a version that has not come yet is a timeout': async (api) => {
+  'a future version is a timeout': async (api) => {
     await api.get('configmaps?resourceVersion=999999999');
   },
   'resourceVersionMatch needs a resourceVersion': async (api) => {

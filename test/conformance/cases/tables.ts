@@ -38,7 +38,7 @@ export const tables = group('tables and metadata', {
     await api.given.create(widgets(api), widget('b'));
     await api.get(widgets(api), TABLE);
   },
-  'rows carry metadata unless said otherwise': async (api) => {
+  'rows contain metadata by default': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     for (const include of ['None', 'Metadata', 'Object'])
       await api.get(widgets(api, `?includeObject=${include}`), {
@@ -62,7 +62,7 @@ export const tables = group('tables and metadata', {
   'a creation may answer with a Table': async (api) => {
     await api.create('configmaps?includeObject=None', configMap('a', { n: '1' }), TABLE);
   },
-  'an error is a Status, whatever was asked for': async (api) => {
+  'an error is always a Status': async (api) => {
     await api.get('configmaps/missing', TABLE);
   },
   'a list of metadata': async (api) => {
@@ -73,7 +73,7 @@ export const tables = group('tables and metadata', {
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.get(widgets(api, '/a'), as('PartialObjectMetadata'));
   },
-  'the next choice is taken if the first is not known': async (api) => {
+  'the next media type is used if the first is unknown': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     const accept = 'application/json;as=Table;v=v9;g=meta.k8s.io, application/json';
     await api.get('configmaps', { headers: { accept }, show: ({ kind }) => kind });

@@ -31,7 +31,7 @@ export const updating = group('updating', {
     const { object } = await api.create(widgets(api), widget('a', { size: 1 }));
     await api.update(widgets(api, '/a'), object);
   },
-  'an update of what is not there is not found': async (api) => {
+  'an update of a missing object is not found': async (api) => {
     await api.update('configmaps/missing', configMap('missing'));
     await api.update(widgets(api, '/missing'), widget('missing', {}, { resourceVersion: '1' }));
   },
@@ -51,12 +51,12 @@ export const updating = group('updating', {
     const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${api.id}/roles`;
     await api.update(`${roles}/a`, { metadata: { name: 'a' }, rules });
   },
-  'an update creates whatever version it is meant for, but no object of another life': async (api) => {
+  'an update that creates ignores the version but not the uid': async (api) => {
     const lease = (metadata: object) => ({ metadata: { name: 'a', ...metadata }, spec: {} });
     await api.update(leases(api, '/a'), lease({ uid: '00000000-0000-0000-0000-000000000000' }));
     await api.update(leases(api, '/a'), lease({ resourceVersion: '7' }));
   },
-  'whoever may update but not create, creates nothing by an update': async (api) => {
+  'update cannot create without create permission': async (api) => {
     const rules = [{ apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['update', 'get'] }];
     await permit(api, rules);
     await api.as('alice').until(leases(api, '/a'), ({ status }) => status !== 403);
@@ -70,21 +70,21 @@ export const updating = group('updating', {
     await api.given.create(hooks, { metadata: { name }, webhooks: [] });
     await api.update(`${hooks}/${name}`, { metadata: { name, labels: { a: 'b' } }, webhooks: [] });
   },
-  'an update with the uid of another life is a conflict': async (api) => {
+  'an update with another uid is a conflict': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     const uid = '00000000-0000-0000-0000-000000000000';
     await api.update('configmaps/a', configMap('a', { n: '2' }, { uid }));
   },
-  'the name in the body has to be that of the path': async (api) => {
+  'the name in the body must match the path': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     await api.update('configmaps/a', configMap('b'));
     await api.update('configmaps/a', { data: {} });
   },
-  'the namespace in the body has to be that of the path': async (api) => {
+  'the namespace in the body must match the path': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     await api.update('configmaps/a', configMap('a', {}, { namespace: 'default' }));
   },
-  'what only the server sets stays as it was': async (api) => {
+  'fields that only the server sets are unchanged': async (api) => {
     const { object } = await api.create(widgets(api), widget('a', { size: 1 }));
     const { name, resourceVersion } = object.metadata;
     const metadata = { name, resourceVersion, generation: 9, creationTimestamp: '2001-01-01T00:00:00Z' };
@@ -105,14 +105,14 @@ export const updating = group('updating', {
       metadata: { ...second.object.metadata, labels: { a: 'b' } },
     });
   },
-  'a status of a built-in kind takes metadata along': async (api) => {
+  'a status write of a built-in kind also writes metadata': async (api) => {
     const path = `/api/v1/namespaces/${api.id}`;
     await api.patch(`${path}/status`, 'merge', {
       metadata: { annotations: { a: 'b' } },
       spec: { finalizers: ['example.com/c'] },
     });
   },
-  'status is dropped on creation where it is a subresource': async (api) => {
+  'status is dropped on creation if it is a subresource': async (api) => {
     await api.create(widgets(api), { ...widget('a', { size: 1 }), status: { phase: 'Forged' } });
   },
   'an update ignores status': async (api) => {
@@ -134,7 +134,7 @@ export const updating = group('updating', {
     await api.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
     await api.get(widgets(api, '/a/status'));
   },
-  'status is judged by its schema': async (api) => {
+  'status is validated by its schema': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.patch(widgets(api, '/a/status'), 'merge', { status: { observed: 'many' } });
   },

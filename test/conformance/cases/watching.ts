@@ -11,46 +11,46 @@ async function versionNow(api: Api, path: string): Promise<string> {
 }
 
 export const watching = group('watching', {
-  'from a list, every change is an event': async (api) => {
+  'from the version of a list, every change is an event': async (api) => {
     const watch = await api.watch(`configmaps?resourceVersion=${await versionNow(api, 'configmaps')}`);
     await api.given.create('configmaps', configMap('a', { n: '1' }));
     await api.given.patch('configmaps/a', 'merge', { data: { n: '2' } });
     await api.given.delete('configmaps/a');
     await watch.events(3);
   },
-  'custom resources are watched likewise': async (api) => {
+  'custom resources can be watched': async (api) => {
     const watch = await api.watch(widgets(api, `?resourceVersion=${await versionNow(api, widgets(api))}`));
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.given.patch(widgets(api, '/a'), 'merge', { spec: { size: 2 } });
     await api.given.delete(widgets(api, '/a'));
     await watch.events(3);
   },
-  'custom resources are watched in any version that is served': async (api) => {
+  'custom resources are watchable in every served version': async (api) => {
     const version = await versionNow(api, widgets(api));
     const watch = await api.watch(widgets(api, `?resourceVersion=${version}`, 'v1beta1'));
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await watch.events(1);
   },
-  'without a version, what is there comes first': async (api) => {
+  'without a version, existing objects come first': async (api) => {
     await api.given.create('configmaps', configMap('a'));
     const watch = await api.watch('configmaps');
     await api.given.create('configmaps', configMap('b'));
     await watch.events(2);
   },
-  'from version 0, what is there comes first': async (api) => {
+  'from version 0, existing objects come first': async (api) => {
     await api.given.create(widgets(api), widget('a'));
     const watch = await api.watch(widgets(api, '?resourceVersion=0'));
     await api.given.create(widgets(api), widget('b'));
     await watch.events(2);
   },
-  'from the version of an object, what came after it follows': async (api) => {
+  'from the version of an object, later events follow': async (api) => {
     const { object } = await api.given.create('configmaps', configMap('a', { n: '1' }));
     await api.given.patch('configmaps/a', 'merge', { data: { n: '2' } });
     await api.given.create('configmaps', configMap('b'));
     const watch = await api.watch(`configmaps?resourceVersion=${object.metadata.resourceVersion}`);
     await watch.events(2);
   },
-  'an update that changes nothing is no event': async (api) => {
+  'an update without changes causes no event': async (api) => {
     const { object } = await api.given.create('configmaps', configMap('a', { n: '1' }));
     const watch = await api.watch(`configmaps?resourceVersion=${object.metadata.resourceVersion}`);
     await api.given.update('configmaps/a', configMap('a', { n: '1' }));
@@ -64,7 +64,7 @@ export const watching = group('watching', {
     await api.given.delete('configmaps/b');
     await watch.events(2);
   },
-  'an object enters and leaves a selection as if it were made and deleted': async (api) => {
+  'an object that enters or leaves the selection is ADDED or DELETED': async (api) => {
     const version = await versionNow(api, 'configmaps');
     const watch = await api.watch(`configmaps?labelSelector=tier%3Dweb&resourceVersion=${version}`);
     const label = (tier: string | null) =>
@@ -77,7 +77,7 @@ export const watching = group('watching', {
     await label(null);
     await watch.events(5);
   },
-  'an object that leaves a selection by its deletion is deleted once': async (api) => {
+  'an object that is deleted while selected is DELETED once': async (api) => {
     const { object } = await api.given.create(
       'configmaps',
       configMap('a', undefined, { labels: { tier: 'web' }, finalizers: ['example.com/hold'] }),
@@ -103,15 +103,15 @@ export const watching = group('watching', {
     await api.given.create(gadgets(), gadget(`${api.id}-a`, {}, { labels: { of: api.id } }));
     await watch.events(1);
   },
-  'a version that is gone is an event that says so': async (api) => {
+  'an expired version is an ERROR event': async (api) => {
     const watch = await api.watch(widgets(api, '?resourceVersion=1'));
     await watch.untilClosed();
   },
-  'a watch ends when its time is up': async (api) => {
+  'a watch ends at its timeout': async (api) => {
     const watch = await api.watch('configmaps?timeoutSeconds=1');
     await watch.untilClosed();
   },
-  'a bookmark comes before the end': {
+  'a bookmark is sent before the end': {
     run: async (api) => {
       const version = await versionNow(api, widgets(api));
       const query = `?allowWatchBookmarks=true&timeoutSeconds=4&resourceVersion=${version}`;
@@ -124,7 +124,7 @@ export const watching = group('watching', {
         'events' in exchange ? { ...exchange, events: exchange.events.slice(0, 1) } : exchange,
       ),
   },
-  'a watch may be asked for with watch=true or watch=1 only': async (api) => {
+  'only watch=true and watch=1 start a watch': async (api) => {
     await api.get('configmaps?watch=false', { show: ({ kind }) => kind });
   },
   'a field that cannot be selected cannot be watched': async (api) => {

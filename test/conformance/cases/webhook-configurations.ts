@@ -33,17 +33,17 @@ export const webhookConfigurations = group('webhook configurations', {
   'side effects may not be unknown': configured(() => plain({ sideEffects: 'Unknown' })),
   'side effects are required': configured(() => plain({ sideEffects: undefined })),
   'a review version is required': configured(() => plain({ admissionReviewVersions: [] })),
-  'a review version has to be one that the server knows': configured(() =>
+  'at least one review version must be supported': configured(() =>
     plain({ admissionReviewVersions: ['v9'] }),
   ),
   'a caBundle is base64': {
     run: configured(() => plain({ clientConfig: { ...URL, caBundle: 'not base64!' } })),
     normalise: upToColon,
   },
-  'names differ': configured(() => [plain(), plain()]),
+  'names must be unique': configured(() => [plain(), plain()]),
   'a name is qualified': configured(() => plain({ name: 'hook' })),
   'a client is a URL or a Service': configured(() => plain({ clientConfig: {} })),
-  'a client is not a URL and a Service': configured(() =>
+  'a client cannot have both a URL and a Service': configured(() =>
     plain({ clientConfig: { ...URL, service: { namespace: 'a', name: 'b' } } }),
   ),
   'a URL is https': configured(() => plain({ clientConfig: { url: 'http://hooks.example.com' } })),
@@ -66,7 +66,7 @@ export const webhookConfigurations = group('webhook configurations', {
     () => plain({ reinvocationPolicy: 'Always' }),
     'mutating',
   ),
-  'a matchCondition that does not compile is refused': {
+  'a matchCondition that does not compile is rejected': {
     since: '1.30', // KEP-3716
     run: configured(() => plain({ matchConditions: [{ name: 'a', expression: 'object.' }] })),
     expected: [

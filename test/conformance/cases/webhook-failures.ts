@@ -81,7 +81,7 @@ export const webhookFailures = group('webhook failures', {
     await mutate(api, () => ({ kind: 'raw', status: 500, text: '' }), { failurePolicy: 'Ignore' });
     await api.create('configmaps', configMap('a'));
   },
-  'a refusal is no failure, and is not ignored': async (api) => {
+  'a refusal is not a failure and is not ignored': async (api) => {
     await validate(api, () => deny({ message: 'no' }), { failurePolicy: 'Ignore' });
     await api.create('configmaps', configMap('a'));
   },

@@ -5,51 +5,51 @@ import { allow, deny } from '../hook-server.ts';
 import { asked, briefly, rule, validate } from './webhook-helpers.ts';
 
 export const webhookRules = group('webhook rules', {
-  'operations choose': async (api) => {
+  'a rule matches by operation': async (api) => {
     await validate(api, () => allow(), rule(['CREATE', 'DELETE'], ['widgets']));
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.given.patch(widgets(api, '/a'), 'merge', { spec: { size: 2 } });
     await api.given.delete(widgets(api, '/a'));
     api.noteReviews('hook', briefly);
   },
-  'a star of operations stands for all of them': async (api) => {
+  'a star matches all operations': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['widgets']));
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await api.given.update(widgets(api, '/a'), (await api.given.get(widgets(api, '/a'))).object);
     await api.given.delete(widgets(api, '/a'));
     api.noteReviews('hook', briefly);
   },
-  'a plain resource leaves subresources out': async (api) => {
+  'a plain resource does not match subresources': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['widgets']));
     await api.given.create(widgets(api), widget('a'));
     await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
     api.noteReviews('hook', briefly);
   },
-  'a subresource is chosen by its name': async (api) => {
+  'a subresource is matched by its name': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['widgets/status']));
     await api.given.create(widgets(api), widget('a'));
     await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
     api.noteReviews('hook', asked);
   },
-  'a star with a subresource stands for that of all resources': async (api) => {
+  'a star with a subresource matches it for all resources': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['*/status']));
     await api.given.create(widgets(api), widget('a'));
     await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
     api.noteReviews('hook', briefly);
   },
-  'a resource with a star stands for its subresources': async (api) => {
+  'a resource with a star matches its subresources': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['widgets/*']));
     await api.given.create(widgets(api), widget('a'));
     await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
     api.noteReviews('hook', briefly);
   },
-  'a star leaves subresources out': async (api) => {
+  'a star does not match subresources': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['*']));
     await api.given.create(widgets(api), widget('a'));
     await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
     api.noteReviews('hook', briefly);
   },
-  'two stars leave nothing out': async (api) => {
+  'two stars match everything': async (api) => {
     await validate(api, () => allow(), rule(['*'], ['*/*']));
     await api.given.create(widgets(api), widget('a'));
     await api.given.patch(widgets(api, '/a/status'), 'merge', { status: { phase: 'Ready' } });
@@ -60,18 +60,18 @@ export const webhookRules = group('webhook rules', {
     await api.given.create(widgets(api), widget('a'));
     api.noteReviews('hook', briefly);
   },
-  'a star of groups stands for all of them, the core group too': async (api) => {
+  'a star matches all groups, including the core group': async (api) => {
     await validate(api, () => allow(), rule(['CREATE'], ['*'], { apiGroups: ['*'] }));
     await api.given.create(widgets(api), widget('a'));
     await api.given.create('configmaps', configMap('a'));
     api.noteReviews('hook', briefly);
   },
-  'an equivalent version is converted to what the rule says': async (api) => {
+  'an equivalent version is converted to the version of the rule': async (api) => {
     await validate(api, () => allow(), rule(['CREATE'], ['widgets'], { apiVersions: ['v1beta1'] }));
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     api.noteReviews('hook', asked);
   },
-  'an exact version is asked for, or nothing is': async (api) => {
+  'with matchPolicy Exact only the version of the rule matches': async (api) => {
     const exact = { ...rule(['CREATE'], ['widgets'], { apiVersions: ['v1beta1'] }), matchPolicy: 'Exact' };
     await validate(api, () => allow(), exact);
     await api.given.create(widgets(api), widget('a', { size: 1 }));
@@ -85,7 +85,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.create(widgets(api, '', 'v1beta1'), old);
     api.noteReviews('hook', briefly);
   },
-  'a scope chooses': async (api) => {
+  'a rule matches by scope': async (api) => {
     const own = { matchLabels: { of: api.id } };
     const scoped = (path: string, scope: string) =>
       api.hooks.entry(path, {
@@ -103,7 +103,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.create(gadgets(), gadget(`${api.id}-a`, {}, { labels }));
     for (const path of ['cluster', 'namespaced', 'any']) api.noteReviews(path, briefly);
   },
-  'what has no namespace passes every namespaceSelector': async (api) => {
+  'cluster-scoped objects match every namespaceSelector': async (api) => {
     await validate(api, () => allow(), {
       ...rule(['CREATE'], ['gadgets']),
       namespaceSelector: { matchLabels: { case: 'no-such-case' } },
@@ -112,7 +112,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.create(gadgets(), gadget(`${api.id}-a`, {}, { labels: { of: api.id } }));
     api.noteReviews('hook', briefly);
   },
-  'a namespaceSelector looks at the labels of the namespace': async (api) => {
+  'a namespaceSelector checks the labels of the namespace': async (api) => {
     const other = `${api.id}-other`;
     await api.given.create('/api/v1/namespaces', { metadata: { name: other, labels: { case: 'other' } } });
     await validate(api, () => allow());
@@ -120,7 +120,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.create('configmaps', configMap('a'));
     api.noteReviews('hook', briefly);
   },
-  'a namespaceSelector looks at a namespace itself, as it will be': async (api) => {
+  'a namespaceSelector checks the new state of a Namespace': async (api) => {
     await validate(api, () => allow(), {
       rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['namespaces'] }],
       objectSelector: {},
@@ -130,7 +130,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.create('/api/v1/namespaces', { metadata: { name: `${api.id}-out` } });
     api.noteReviews('hook', briefly);
   },
-  'an objectSelector looks at what was and what will be': async (api) => {
+  'an objectSelector checks the old and the new state': async (api) => {
     await validate(api, () => allow(), {
       rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['configmaps'] }],
       objectSelector: { matchExpressions: [{ key: 'guarded', operator: 'In', values: ['yes'] }] },
@@ -144,7 +144,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.delete('configmaps/a');
     api.noteReviews('hook', briefly);
   },
-  'webhooks are not asked about webhook configurations': async (api) => {
+  'webhooks are not called for webhook configurations': async (api) => {
     await validate(api, () => allow(), {
       rules: [
         {
@@ -162,7 +162,7 @@ export const webhookRules = group('webhook rules', {
     await api.given.delete(`${collection}/${api.id}-other`);
     api.noteReviews('hook', briefly);
   },
-  'a webhook that is removed is asked no more': async (api) => {
+  'a removed webhook is no longer called': async (api) => {
     await validate(api, () => deny({ message: 'no' }));
     await api.create('configmaps', configMap('a'));
     await api.hooks.clear(api.given);

@@ -6,7 +6,7 @@ import { allow, deny, patched } from '../hook-server.ts';
 import { addLabel, asked, briefly, labelled, mutate, rule, validate } from './webhook-helpers.ts';
 
 export const webhooks = group('webhooks', {
-  'a creation is shown as it will be': async (api) => {
+  'a creation shows the new object': async (api) => {
     await validate(api, () => allow());
     await api.create('configmaps', configMap('a', { n: '1' }));
     api.noteReviews('hook', asked);
@@ -16,13 +16,13 @@ export const webhooks = group('webhooks', {
     await api.given.create(widgets(api, '?fieldManager=one'), widget('a', { size: 1, unknown: 1 }));
     api.noteReviews('hook', asked);
   },
-  'an update is shown with what was': async (api) => {
+  'an update shows the old object': async (api) => {
     await api.given.create(widgets(api), widget('a', { size: 1 }));
     await validate(api, () => allow(), rule(['UPDATE'], ['widgets']));
     await api.given.patch(widgets(api, '/a'), 'merge', { spec: { size: 2 } });
     api.noteReviews('hook', asked);
   },
-  'a deletion is shown with what was, and its options': async (api) => {
+  'a deletion shows the old object and its options': async (api) => {
     await api.given.create('configmaps', configMap('a', { n: '1' }));
     await validate(api, () => allow(), {
       rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['DELETE'], resources: ['configmaps'] }],
@@ -30,7 +30,7 @@ export const webhooks = group('webhooks', {
     await api.given.delete('configmaps/a', { propagationPolicy: 'Background', gracePeriodSeconds: 0 });
     api.noteReviews('hook', asked);
   },
-  'every object of a deletion of many is asked for, and none by its name': async (api) => {
+  'a collection deletion calls webhooks for every object, without a name': async (api) => {
     for (const name of ['a', 'b']) await api.given.create(widgets(api), widget(name));
     await validate(
       api,
@@ -57,22 +57,22 @@ export const webhooks = group('webhooks', {
     await api.given.patch(widgets(api, '/a'), 'merge', { metadata: { finalizers: null } });
     api.noteReviews('hook', briefly);
   },
-  'a name that the server made is not yet there for mutating webhooks': async (api) => {
+  'a generated name is not yet visible to mutating webhooks': async (api) => {
     await mutate(api, () => allow());
     await api.given.create('configmaps', { metadata: { generateName: 'made-', namespace: api.id } });
     api.noteReviews('hook', asked);
   },
-  'a name that the server made is shown to validating webhooks': async (api) => {
+  'a generated name is visible to validating webhooks': async (api) => {
     await validate(api, () => allow());
     await api.given.create('configmaps', { metadata: { generateName: 'made-' } });
     api.noteReviews('hook', asked);
   },
-  'a refusal is a refusal': async (api) => {
+  'a refusal rejects the request': async (api) => {
     await validate(api, () => deny());
     await api.create('configmaps', configMap('a'));
     await api.get('configmaps/a');
   },
-  'a refusal says what the webhook says': async (api) => {
+  'a refusal has the message of the webhook': async (api) => {
     await validate(api, () => deny({ message: 'not today' }));
     await api.create('configmaps', configMap('a'));
   },
@@ -97,7 +97,7 @@ export const webhooks = group('webhooks', {
     await validate(api, () => deny({ code: 200, message: 'all is well' }));
     await api.create('configmaps', configMap('a'));
   },
-  'a deletion is refused': async (api) => {
+  'a deletion can be denied': async (api) => {
     await api.given.create(widgets(api), widget('a'));
     await validate(api, () => deny({ code: 403, message: 'it stays' }), rule(['DELETE'], ['widgets']));
     await api.delete(widgets(api, '/a'));
@@ -107,7 +107,7 @@ export const webhooks = group('webhooks', {
     await validate(api, () => allow({ warnings: ['first', 'second "quoted"'] }));
     await api.create('configmaps', configMap('a'));
   },
-  'warnings reach the client of a refusal, too': async (api) => {
+  'warnings of a refusal reach the client': async (api) => {
     await validate(api, () => ({
       kind: 'response',
       response: { allowed: false, warnings: ['take care'], status: { message: 'no' } },
@@ -119,7 +119,7 @@ export const webhooks = group('webhooks', {
     await api.create('configmaps', configMap('a'));
     await api.get('configmaps/a');
   },
-  'a patch of a custom resource is judged and pruned': async (api) => {
+  'a patched custom resource is validated and pruned': async (api) => {
     const size = (value: unknown) => [
       { op: 'add', path: '/spec/size', value },
       { op: 'add', path: '/spec/unknown', value: 1 },
@@ -146,7 +146,7 @@ export const webhooks = group('webhooks', {
     await mutate(api, () => allow({ patch }));
     await api.create('configmaps', configMap('a'));
   },
-  'a patch that allows nothing is not applied': async (api) => {
+  'a patch with a refusal is not applied': async (api) => {
     const patch = Buffer.from('[{"op":"add","path":"/data","value":{}}]').toString('base64');
     await mutate(api, () => ({
       kind: 'response',
@@ -158,7 +158,7 @@ export const webhooks = group('webhooks', {
     await validate(api, () => patched({ op: 'add', path: '/data', value: {} }));
     await api.create('configmaps', configMap('a'));
   },
-  'what mutating webhooks add is managed by nobody': {
+  'fields that mutating webhooks add have no manager': {
     keepManagedFields: true,
     run: async (api) => {
       const show = ({ data, metadata }: Loose) => [
@@ -177,7 +177,7 @@ export const webhooks = group('webhooks', {
       );
     },
   },
-  'mutating webhooks go one after the other, by the names of configurations': async (api) => {
+  'mutating webhooks run in sequence, by configuration name': async (api) => {
     const order: string[] = [];
     for (const path of ['first', 'second', 'third'])
       api.hooks.serve(path, ({ request: { object } }) => {
@@ -193,14 +193,14 @@ export const webhooks = group('webhooks', {
     await api.create('configmaps', configMap('a'));
     api.note('order', order);
   },
-  'validating webhooks see what mutating ones made': async (api) => {
+  'validating webhooks see the changes of mutating webhooks': async (api) => {
     await mutate(api, addLabel('mutated'));
     api.hooks.serve('check', () => allow());
     await api.install({ kind: 'Validating', name: 'check', webhooks: [api.hooks.entry('check')] });
     await api.given.create('configmaps', configMap('a'));
     api.noteReviews('check', ({ request }) => request.object?.metadata.labels);
   },
-  'a webhook that wants to is asked again when others changed something': async (api) => {
+  'a webhook with a reinvocation policy is called again after a change by another webhook': async (api) => {
     api.hooks.serve('early', () => allow());
     api.hooks.serve('late', addLabel('late'));
     await api.install({
@@ -211,7 +211,7 @@ export const webhooks = group('webhooks', {
     for (const path of ['early', 'late'])
       api.noteReviews(path, ({ request }) => request.object?.metadata.labels ?? 'none');
   },
-  'a webhook is not asked again when nothing changed': async (api) => {
+  'a webhook is not called again if nothing changed': async (api) => {
     api.hooks.serve('early', addLabel('early'));
     api.hooks.serve('late', () => allow());
     const again = { reinvocationPolicy: 'IfNeeded' };
@@ -223,30 +223,30 @@ export const webhooks = group('webhooks', {
     for (const path of ['early', 'late'])
       api.noteReviews(path, ({ request }) => request.object?.metadata.labels ?? 'none');
   },
-  'validating webhooks are all asked, and one refusal is enough': async (api) => {
+  'all validating webhooks are called, and one refusal is enough': async (api) => {
     api.hooks.serve('yes', () => allow());
     api.hooks.serve('no', () => deny({ message: 'no' }));
     await api.install({ kind: 'Validating', webhooks: [api.hooks.entry('yes'), api.hooks.entry('no')] });
     await api.create('configmaps', configMap('a'));
     api.noteReviews('yes', briefly);
   },
-  'a dry run is said to be one': async (api) => {
+  'a dry run is marked as such': async (api) => {
     await validate(api, () => allow());
     await api.given.create('configmaps?dryRun=All', configMap('a'));
     api.noteReviews('hook', ({ request }) => ({ dryRun: request.dryRun, options: request.options }));
   },
-  'a webhook that has no side effects in dry runs is asked in one': async (api) => {
+  'a webhook without side effects on dry run is called in a dry run': async (api) => {
     await validate(api, () => allow(), { sideEffects: 'NoneOnDryRun' });
     await api.create('configmaps?dryRun=All', configMap('a'), { show: ({ kind }) => kind });
     api.noteReviews('hook', briefly);
   },
-  'who acts for another is not shown': async (api) => {
+  'the impersonating user is not shown': async (api) => {
     await validate(api, () => allow());
     const bob = api.with({ 'impersonate-user': 'bob', 'impersonate-group': 'system:masters' });
     await bob.given.create('configmaps', configMap('a'));
     api.noteReviews('hook', ({ request }) => request.userInfo);
   },
-  'annotations for the audit log get there': async (api) => {
+  'audit annotations reach the audit log': async (api) => {
     await validate(api, () => allow({ auditAnnotations: { 'looked-at': 'yes' } }));
     await api.given.create('configmaps', configMap('a'));
     const created = await api.audited(

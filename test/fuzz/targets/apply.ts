@@ -11,7 +11,7 @@ import { by, widget } from '../../support/sandbox/managed-fields.ts';
 import type { Api, ApiRequest } from '../../../src/sandbox/server/pipeline/context.ts';
 import { handle } from '../../../src/sandbox/server/pipeline/handle.ts';
 import type { ResourceRequest } from '../../../src/sandbox/machinery/request.ts';
-import { CONFIG_MAPS, createCourt } from '../../support/sandbox/webhooks.ts';
+import { CONFIG_MAPS, createWebhookAdmission } from '../../support/sandbox/webhooks.ts';
 import { mutatedObject } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold, laterAnswerOf } from '../target.ts';
 
@@ -108,7 +108,7 @@ const patches: fc.Arbitrary<readonly [string, JsonValue]> = fc.oneof(
 const KEY = { namespace: 'shop', name: 'a' };
 
 function createStored() {
-  const court = createCourt({});
+  const court = createWebhookAdmission({});
   const { storage, registry, admission } = court;
   storage.create(placeOf(CONFIG_MAPS), ofJson(LIVE));
   const api: Api = {

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
 import { established, VERSION } from './crd.ts';
 import { definitionType } from '../../../src/sandbox/machinery/crd/definition-type.ts';
-import { typeOf, TYPES } from './written.ts';
+import { typeOf, TYPES } from './built-in-objects.ts';
 import type { Api } from '../../../src/sandbox/server/pipeline/context.ts';
 import { createRegistry } from '../../../src/sandbox/machinery/registry.ts';
 import type { ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
@@ -45,7 +45,7 @@ export function hook(changes: JsonObject = {}): Hook {
 }
 
 /** A storage with the namespace `shop` and the resource `servers` in two versions. */
-export function createWorld() {
+export function createWebhookStorage() {
   const storage = createStorage();
   const registry = createRegistry([...TYPES, definitionType], storage);
   const add = (type: ResourceType, created: ApiObject) => storage.create(placeOf(type), created);
@@ -94,8 +94,8 @@ export interface Asked {
 export type Answer = (request: Asked) => JsonObject | Error | { readonly raw: JsonValue };
 
 /** Admission with webhooks that answer by path; records what the webhooks and the client received. */
-export function createCourt(answers: Readonly<Record<string, Answer>>) {
-  const world = createWorld();
+export function createWebhookAdmission(answers: Readonly<Record<string, Answer>>) {
+  const world = createWebhookStorage();
   const asked: { readonly path: string; readonly request: Asked }[] = [];
   const warnings: string[] = [];
   const annotations: Record<string, string> = {};

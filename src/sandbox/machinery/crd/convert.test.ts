@@ -152,7 +152,7 @@ test.each([
     ' returned invalid object: must have the same UID: uid-of-a != u',
   ],
   [
-    'a label that is no text',
+    'a label that is not a string',
     answered(renamed({ labels: { a: 1 } })),
     ' returned invalid metadata: metadata.labels[a] must be a string in converted object',
   ],

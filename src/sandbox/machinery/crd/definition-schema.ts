@@ -44,13 +44,13 @@ const column: Schema = object(
     },
     jsonPath: string('A JSONPath, evaluated against each object.'),
   },
-  'A column that tables of the objects have beside their name.',
+  'A column of tables, in addition to the name.',
 );
 
 const scale: Schema = object(
   {
     specReplicasPath: string('Path under `.spec` to the number of replicas that is wanted.'),
-    statusReplicasPath: string('Path under `.status` to the number of replicas that there are.'),
+    statusReplicasPath: string('Path under `.status` to the actual number of replicas.'),
     labelSelectorPath: string('Path under `.status` or `.spec` to a label selector in text form.'),
   },
   'Serves `scale`, which reads and writes an autoscaling/v1 Scale.',
@@ -61,7 +61,7 @@ const version: Schema = object(
     name: string('The name of the version, such as `v1`.'),
     served: { ...boolean('Whether the version can be reached.'), default: false },
     storage: { ...boolean('Whether objects are stored in this version. One version is.'), default: false },
-    deprecated: boolean('Whether whoever uses this version is warned.'),
+    deprecated: boolean('Whether clients of this version receive a warning.'),
     deprecationWarning: string('The warning, in place of the default one.'),
     schema: object(
       {

@@ -104,12 +104,12 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
     ['spec.names.listKind: Invalid value: "Server": kind and listKind may not be the same'],
   ],
   [
-    'a kind that is no label',
+    'a kind that is not a DNS label',
     { names: { ...NAMES, kind: 'Ser_ver' } },
     [`spec.names.kind: Invalid value: "Ser_ver": may have mixed case, but should otherwise match: ${LABEL}`],
   ],
   [
-    'a short name that is no label',
+    'a short name that is not a DNS label',
     { names: { ...NAMES, shortNames: ['S'] } },
     [`spec.names.shortNames[0]: Invalid value: "S": ${LABEL}`],
   ],
@@ -119,7 +119,7 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
     ['spec.conversion.strategy: Unsupported value: "Magic": supported values: "None", "Webhook"'],
   ],
   [
-    'a conversion webhook that is nowhere',
+    'a conversion webhook without an address',
     { conversion: { strategy: 'Webhook' } },
     [
       'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
@@ -127,7 +127,7 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
     ],
   ],
   [
-    'a conversion webhook of unknown versions',
+    'a conversion webhook with unknown versions',
     {
       conversion: {
         strategy: 'Webhook',
@@ -140,7 +140,7 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
     ],
   ],
   [
-    'a conversion webhook that nobody asks',
+    'an unused conversion webhook',
     {
       conversion: {
         strategy: 'None',
@@ -153,7 +153,7 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
     ],
   ],
   [
-    'unknown fields kept by an old switch',
+    'unknown fields preserved by a deprecated field',
     { preserveUnknownFields: true },
     [
       'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in ' +
@@ -161,7 +161,7 @@ test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
     ],
   ],
   [
-    'a group of the Kubernetes community that nobody approved',
+    'a group of the Kubernetes community without approval',
     { group: 'infra.k8s.io' },
     [
       'metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation ' +
@@ -200,12 +200,12 @@ test.each<[string, JsonObject, string[]]>([
     ['spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required'],
   ],
   [
-    'a name that is no label',
+    'a name that is not a DNS label',
     { name: 'V1' },
     [`spec.versions[0].name: Invalid value: "V1": ${LABEL}`, `spec.version: Invalid value: "V1": ${LABEL}`],
   ],
   [
-    'a warning but no reason to warn',
+    'a warning without deprecation',
     { deprecationWarning: 'go away' },
     [
       'spec.versions[0].deprecationWarning: Invalid value: "go away": can only be set for deprecated versions',
@@ -230,7 +230,7 @@ test.each<[string, JsonObject, string[]]>([
     ['spec.validation.openAPIV3Schema.nullable: Forbidden: nullable cannot be true at the root'],
   ],
   [
-    'poor columns',
+    'incomplete columns',
     { additionalPrinterColumns: [{ name: '', type: 'text', format: 'int', jsonPath: 'spec.x' }] },
     [
       'spec.additionalPrinterColumns[0].name: Required value',
@@ -240,7 +240,7 @@ test.each<[string, JsonObject, string[]]>([
     ],
   ],
   [
-    'a scale that counts in the wrong places',
+    'a scale with paths outside spec and status',
     {
       subresources: {
         scale: {
@@ -257,7 +257,7 @@ test.each<[string, JsonObject, string[]]>([
     ],
   ],
   [
-    'selectable fields that are not there, no words, or said twice',
+    'selectable fields that are missing, not scalar or duplicate',
     {
       selectableFields: [
         { jsonPath: '.spec.size' },

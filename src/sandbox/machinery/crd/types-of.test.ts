@@ -127,11 +127,7 @@ test('a deprecated version recommends the best served version above it', () => {
 });
 
 test.each([
-  [
-    'a warning of its own',
-    { deprecated: true, deprecationWarning: 'use something else' },
-    'use something else',
-  ],
+  ['its own warning', { deprecated: true, deprecationWarning: 'use something else' }, 'use something else'],
   ['no better version', { deprecated: true }, 'infra.example.com/v1 Server is deprecated'],
 ])('a deprecated version with %s has a warning', (_what, version, warning) => {
   expect(firstType(established({ versions: [{ ...VERSION, ...version }] })).deprecationWarning).toBe(warning);

@@ -1,5 +1,5 @@
 import { plainStrategy, type PrinterColumn, type ResourceType, type Strategy } from '../resource-type.ts';
-import { object } from './schema-words.ts';
+import { object } from './schema-builders.ts';
 import type { Schema } from '../schema/schema.ts';
 
 /** The declaration of a built-in kind; `builtInKind` derives the rest. */

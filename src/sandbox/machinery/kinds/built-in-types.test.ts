@@ -11,7 +11,7 @@ import {
   TYPES,
   updated,
   updateProblems,
-} from '../../../../test/support/sandbox/written.ts';
+} from '../../../../test/support/sandbox/built-in-objects.ts';
 
 const NAMESPACE = 'v1 Namespace';
 const API_SERVICE = 'apiregistration.k8s.io/v1 APIService';
@@ -102,12 +102,12 @@ describe('an APIService', () => {
       ],
     ],
     [
-      'both checks and does not check a certificate',
+      'sets both caBundle and insecureSkipTLSVerify',
       { service, insecureSkipTLSVerify: true, caBundle: 'YWJj' },
       ['spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present'],
     ],
     [
-      'checks the certificate of nobody',
+      'has a caBundle but no service',
       { insecureSkipTLSVerify: true, caBundle: 'YWJj' },
       [
         'spec.caBundle: Invalid value: "3 bytes": local APIServices may not have a caBundle',
@@ -115,7 +115,7 @@ describe('an APIService', () => {
       ],
     ],
     [
-      'is of no service',
+      'has an empty service',
       { service: {} },
       ['spec.service.namespace: Required value', 'spec.service.name: Required value'],
     ],

@@ -294,7 +294,11 @@ describe('a configuration that cannot be merged', () => {
       ports({ name: 'x' }),
       '.spec.ports: element 0: associative list with keys has an element that omits key field "port" (and doesn\'t have default value)',
     ],
-    ['a text for a number', widget({ size: '1' }), '.spec.size: expected numeric (int or float), got string'],
+    [
+      'a string for a number',
+      widget({ size: '1' }),
+      '.spec.size: expected numeric (int or float), got string',
+    ],
     ['a list for a map', widget({ notes: [] }), '.spec.notes: expected map, got &{[]}'],
     ['a map for a list', widget({ steps: {} }), '.spec.steps: expected list, got &{{}}'],
     [

@@ -67,7 +67,7 @@ export function applyConfiguration(apply: Apply): { readonly object: ApiObject }
 }
 
 function merged({ live, applied, force, schema, reset = [], ...writer }: Apply): ApiObject {
-  const wanted = wish(toJson(applied), reset);
+  const wanted = requestedFields(toJson(applied), reset);
   const self = managerFor(writer, 'Apply', fieldsOf(wanted, schema));
   const managers = managersBefore(live, schema, reset, writer);
   const others = managersBeside(managers, self);
@@ -81,17 +81,17 @@ function merged({ live, applied, force, schema, reset = [], ...writer }: Apply):
 
   const next = managersWithout(others, union(comparison.changed, comparison.removed));
   const own = { ...self, fields: trackedOnly(self.fields) };
-  const isRepeated = object === base && previous !== undefined && isSameWish(previous, own);
+  const isRepeated = object === base && previous !== undefined && isSameConfiguration(previous, own);
   if (!isEmptySet(own.fields)) next.set(idOf(own), isRepeated ? previous : own);
   return withManagers(object, unlessSame(managers, next));
 }
 
 /** A configuration that is applied again unchanged keeps its time. */
-const isSameWish = (a: Manager, b: Manager): boolean =>
+const isSameConfiguration = (a: Manager, b: Manager): boolean =>
   a.apiVersion === b.apiVersion && isSameSet(a.fields, b.fields);
 
 /** Drops null timestamps, which tools that serialise whole structs send. */
-function wish(applied: JsonObject, reset: readonly string[]): JsonObject {
+function requestedFields(applied: JsonObject, reset: readonly string[]): JsonObject {
   const { metadata } = applied;
   const wanted =
     isJsonObject(metadata) && metadata.creationTimestamp === null

@@ -11,14 +11,14 @@ const SPEC = WIDGET.properties?.spec ?? ANYTHING;
 
 describe('merging', () => {
   const cases: readonly (readonly [string, JsonValue, JsonValue, JsonValue])[] = [
-    ['keeps what is not applied', { size: 1 }, { word: 'x' }, { size: 1, word: 'x' }],
+    ['keeps fields that are not applied', { size: 1 }, { word: 'x' }, { size: 1, word: 'x' }],
     ['goes into maps', { notes: { a: '1', b: '1' } }, { notes: { b: '2' } }, { notes: { a: '1', b: '2' } }],
     ['replaces atomic maps', { sealed: { a: '1' } }, { sealed: { b: '1' } }, { sealed: { b: '1' } }],
     ['replaces plain lists', { steps: ['x', 'y'] }, { steps: ['z'] }, { steps: ['z'] }],
-    ['unites sets', { tags: ['x', 'y'] }, { tags: ['y', 'z'] }, { tags: ['x', 'y', 'z'] }],
+    ['merges sets', { tags: ['x', 'y'] }, { tags: ['y', 'z'] }, { tags: ['x', 'y', 'z'] }],
     ['takes the applied order', { tags: ['x', 'y', 'z'] }, { tags: ['z', 'x'] }, { tags: ['y', 'z', 'x'] }],
     [
-      'keeps what stands behind a shared item',
+      'keeps items that follow a shared item',
       { tags: ['x', 'a', 'y'] },
       { tags: ['x', 'y', 'b'] },
       { tags: ['x', 'a', 'y', 'b'] },
@@ -39,7 +39,7 @@ describe('merging', () => {
         ],
       },
     ],
-    ['sees nothing to do in an empty map', { notes: { a: '1' } }, { notes: {} }, { notes: { a: '1' } }],
+    ['changes nothing for an empty map', { notes: { a: '1' } }, { notes: {} }, { notes: { a: '1' } }],
     ['clears a scalar with null', { word: 'x' }, { word: null }, { word: null }],
     [
       'puts a map where a scalar was',
@@ -91,7 +91,12 @@ describe('removing', () => {
       { 'f:ports': { 'k:{"port":80,"protocol":"TCP"}': { 'f:name': {} } } },
       { ports: [{ port: 80 }] },
     ],
-    ['leaves null of what it empties', { notes: { a: '1' } }, { 'f:notes': { 'f:a': {} } }, { notes: null }],
+    [
+      'leaves null in place of an emptied value',
+      { notes: { a: '1' } },
+      { 'f:notes': { 'f:a': {} } },
+      { notes: null },
+    ],
   ];
 
   test.each(cases)('%s', (_what, value, fields, rest) => {

@@ -11,13 +11,13 @@ const SPEC = WIDGET.properties?.spec ?? ANYTHING;
 
 describe('the fields of a configuration', () => {
   const cases: readonly (readonly [string, JsonValue, readonly string[]])[] = [
-    ['named fields, by what they hold', { size: 1, word: 'x' }, ['.size', '.word']],
+    ['named fields, through their content', { size: 1, word: 'x' }, ['.size', '.word']],
     ['every key of a map', { notes: { a: '1' } }, ['.notes.a']],
-    ['an atomic map as one', { sealed: { a: '1' } }, ['.sealed']],
-    ['a plain list as one', { steps: ['x'] }, ['.steps']],
+    ['an atomic map as a whole', { sealed: { a: '1' } }, ['.sealed']],
+    ['a plain list as a whole', { steps: ['x'] }, ['.steps']],
     ['items of a set', { tags: ['x', 'y'] }, ['.tags[="x"]', '.tags[="y"]']],
     [
-      'items of a list by their keys, a default included',
+      'items of a list by their keys, including a default',
       { ports: [{ port: 80, name: 'web' }] },
       [
         '.ports[port=80,protocol="TCP"]',
@@ -25,15 +25,11 @@ describe('the fields of a configuration', () => {
         '.ports[port=80,protocol="TCP"].port',
       ],
     ],
-    ['an empty map, as it says that there is to be one', { notes: {} }, ['.notes']],
-    ['nothing of an empty list', { tags: [] }, []],
+    ['an empty map, because it requests an empty map', { notes: {} }, ['.notes']],
+    ['no field for an empty list', { tags: [] }, []],
     ['null', { word: null, notes: null }, ['.notes', '.word']],
-    [
-      'maps of an unknown shape with all that is in them',
-      { free: { a: { b: [1] } } },
-      ['.free.a', '.free.a.b'],
-    ],
-    ['a scalar of no type', { anyValue: '50%' }, ['.anyValue']],
+    ['maps of unknown shape with all their content', { free: { a: { b: [1] } } }, ['.free.a', '.free.a.b']],
+    ['a scalar without a type', { anyValue: '50%' }, ['.anyValue']],
   ];
 
   test.each(cases)('are %s', (_what, value, paths) => {
@@ -53,18 +49,24 @@ describe('a comparison', () => {
   const cases: readonly (readonly [string, JsonValue, JsonValue, readonly string[], readonly string[]])[] = [
     ['finds nothing in equal values', { size: 1, tags: ['x'] }, { tags: ['x'], size: 1 }, [], []],
     ['names a changed leaf', { size: 1, word: 'x' }, { size: 2, word: 'x' }, ['.size'], []],
-    ['names what comes, with what holds it', {}, { notes: { a: '1' } }, ['.notes', '.notes.a'], []],
-    ['names what goes, with what holds it', { notes: { a: '1' } }, {}, [], ['.notes', '.notes.a']],
+    ['names added fields with their parents', {}, { notes: { a: '1' } }, ['.notes', '.notes.a'], []],
+    ['names removed fields with their parents', { notes: { a: '1' } }, {}, [], ['.notes', '.notes.a']],
     [
-      'names a key that comes and one that goes',
+      'names an added and a removed key',
       { notes: { a: '1' } },
       { notes: { b: '1' } },
       ['.notes.b'],
       ['.notes.a'],
     ],
-    ['sees an atomic map as one', { sealed: { a: '1', b: '1' } }, { sealed: { a: '1' } }, ['.sealed'], []],
-    ['sees a plain list as one', { steps: ['x', 'y'] }, { steps: ['y', 'x'] }, ['.steps'], []],
-    ['does not care for the order of a set', { tags: ['x', 'y'] }, { tags: ['y', 'x'] }, [], []],
+    [
+      'compares an atomic map as a whole',
+      { sealed: { a: '1', b: '1' } },
+      { sealed: { a: '1' } },
+      ['.sealed'],
+      [],
+    ],
+    ['compares a plain list as a whole', { steps: ['x', 'y'] }, { steps: ['y', 'x'] }, ['.steps'], []],
+    ['ignores the order of a set', { tags: ['x', 'y'] }, { tags: ['y', 'x'] }, [], []],
     ['names items of a set', { tags: ['x', 'y'] }, { tags: ['y', 'z'] }, ['.tags[="z"]'], ['.tags[="x"]']],
     [
       'names fields of items',
@@ -73,24 +75,24 @@ describe('a comparison', () => {
       ['.ports[port=80,protocol="TCP"].name', '.ports[port=80,protocol="TCP"].protocol'],
       [],
     ],
-    ['tells an empty map from none', {}, { notes: {} }, ['.notes'], []],
-    ['tells null from an empty map', { notes: null }, { notes: {} }, ['.notes'], []],
+    ['distinguishes an empty map from an absent one', {}, { notes: {} }, ['.notes'], []],
+    ['distinguishes null from an empty map', { notes: null }, { notes: {} }, ['.notes'], []],
     [
-      'finds a map where there was a scalar',
+      'compares a map with a scalar',
       { free: { a: 1 } },
       { free: { a: { b: 1 } } },
       ['.free.a', '.free.a.b'],
       [],
     ],
     [
-      'finds a scalar where there was a map',
+      'compares a scalar with a map',
       { free: { a: { b: 1 } } },
       { free: { a: 1 } },
       ['.free.a'],
       ['.free.a.b'],
     ],
     [
-      'takes items that it cannot tell apart as one',
+      'compares items with duplicate keys as a whole',
       { tags: ['x'] },
       { tags: ['x', 'x'] },
       ['.tags[="x"]'],

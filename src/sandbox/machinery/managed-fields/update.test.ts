@@ -162,11 +162,11 @@ describe('managedFields in a request', () => {
   });
 
   test.each([
-    ['left out', undefined],
+    ['absent', undefined],
     ['null', null],
-    ['of an unknown operation', [{ ...entry, operation: 'Steal' }]],
+    ['with an unknown operation', [{ ...entry, operation: 'Steal' }]],
     ['without a version', [{ ...entry, apiVersion: '' }]],
-    ['of another type', [{ ...entry, fieldsType: 'FieldsV2' }]],
+    ['with another fieldsType', [{ ...entry, fieldsType: 'FieldsV2' }]],
     ['no field set', [{ ...entry, fieldsV1: { x: {} } }]],
     ['no entries', ['x', {}]],
   ])('are ignored if they are %s', (_what, sent) => {

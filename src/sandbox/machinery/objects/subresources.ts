@@ -18,7 +18,7 @@ export function resetFields(type: ResourceType, subresource: string): readonly s
 }
 
 /** The live object with the changes that the endpoint of the object or subresource may make. */
-export function narrowed(
+export function restrictToEndpoint(
   wanted: ApiObject,
   live: ApiObject,
   type: ResourceType,

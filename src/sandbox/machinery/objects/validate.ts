@@ -64,14 +64,14 @@ export function withGeneration(
       : withMeta(object, { generation: old.metadata.generation });
   }
   const before = old?.metadata.generation ?? 0;
-  const generation = old === undefined ? 1 : before + (sameWishes(object, old, hasStatus) ? 0 : 1);
+  const generation = old === undefined ? 1 : before + (sameContent(object, old, hasStatus) ? 0 : 1);
   return withMeta(object, { generation });
 }
 
 /**
  * Whether both have the same content, apart from metadata. Without a status subresource, `status` counts as content.
  */
-function sameWishes(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
+function sameContent(a: ApiObject, b: ApiObject, hasStatus: boolean): boolean {
   const ignored = ['metadata', 'apiVersion', 'kind', ...(hasStatus ? ['status'] : [])];
   const rest = (object: ApiObject) =>
     Object.fromEntries(Object.entries(toJson(object)).filter(([key]) => !ignored.includes(key)));

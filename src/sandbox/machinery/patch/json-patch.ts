@@ -144,7 +144,7 @@ function childOf(container: JsonValue, key: string): JsonValue {
   return Object.hasOwn(container, key) ? (container[key] ?? null) : null;
 }
 
-/** The index that a part of a path stands for in a list of this length. */
+/** The index for a part of a path in a list of this length. */
 function indexOf(key: string, length: number): number {
   if (!/^[+-]?\d{1,9}$/.test(key)) throw doesNotApply();
   const index = Number(key) < 0 ? Number(key) + length : Number(key);

@@ -23,8 +23,8 @@ export interface ListRules {
 }
 
 /**
- * The list after a merge: what the patch names stands in the patch's order, the rest in its own, the two interleaved by where
- * they stood in the live list.
+ * The list after a merge: items of the patch in the patch's order, other items in their own order, interleaved by their
+ * positions in the live list.
  */
 export function mergeLists(live: List, patch: List, rules: ListRules): List {
   if (live.length === 0 && patch.length === 0) return live;

@@ -58,11 +58,11 @@ describe('objects', () => {
       '{"map":{"a":"1","b":"3","c":"4"}}',
     ],
     ['null deletes', '{"map":{"a":"1"},"x":1}', '{"map":{"a":null},"x":null,"y":null}', '{"map":{}}'],
-    ['null in what is new is left out', '{}', '{"map":{"a":null,"b":"1"}}', '{"map":{"b":"1"}}'],
+    ['null in a new value is dropped', '{}', '{"map":{"a":null,"b":"1"}}', '{"map":{"b":"1"}}'],
     ['another type replaces', '{"map":{"a":"1"}}', '{"map":[1]}', '{"map":[1]}'],
     ['$patch: replace', '{"map":{"a":"1"}}', '{"map":{"$patch":"replace","b":"2"}}', '{"map":{"b":"2"}}'],
     ['$patch: delete', '{"map":{"a":"1"}}', '{"map":{"$patch":"delete"}}', '{"map":{}}'],
-    ['a directive that meets nothing leaves nothing', '{}', '{"map":{"$patch":"replace","b":"2"}}', '{}'],
+    ['a directive without a target leaves nothing', '{}', '{"map":{"$patch":"replace","b":"2"}}', '{}'],
     ['the strategy replace', '{"replaced":{"a":1}}', '{"replaced":{"b":2}}', '{"replaced":{"b":2}}'],
     [
       '$retainKeys drops what it does not name',
@@ -72,7 +72,7 @@ describe('objects', () => {
     ],
     ['unknown fields are merged as objects', '{"u":{"a":1}}', '{"u":{"b":[1]}}', '{"u":{"a":1,"b":[1]}}'],
     [
-      'any key is data',
+      'every key is data',
       '{"map":{"constructor":"1"}}',
       '{"map":{"constructor":null,"__proto__":"x"}}',
       '{"map":{"__proto__":"x"}}',
@@ -92,21 +92,21 @@ describe('lists of values', () => {
       '{"values":["b","c","a"]}',
     ],
     [
-      'lose what is deleted',
+      'lose deleted items',
       '{"values":[1,2,3]}',
       '{"$deleteFromPrimitiveList/values":[2,9]}',
       '{"values":[1,3]}',
     ],
-    ['stay absent if only deletions come', '{}', '{"$deleteFromPrimitiveList/values":[2]}', '{}'],
+    ['stay absent if the patch only deletes', '{}', '{"$deleteFromPrimitiveList/values":[2]}', '{}'],
     [
-      'are deleted from, added to and ordered at once',
+      'support deletions, additions and order together',
       '{"values":["a","b","s"]}',
       '{"$setElementOrder/values":["n","a"],"$deleteFromPrimitiveList/values":["b"],"values":["n"]}',
       '{"values":["n","a","s"]}',
     ],
     ['are replaced without a strategy', '{"atomic":[1,2]}', '{"atomic":[3]}', '{"atomic":[3]}'],
     [
-      'have their rule from additionalProperties',
+      'take their strategy from additionalProperties',
       '{"lists":{"x":[1]}}',
       '{"lists":{"x":[2]}}',
       '{"lists":{"x":[2,1]}}',
@@ -125,7 +125,7 @@ describe('lists of objects', () => {
       '[{"name":"a","x":1},{"name":"s","x":2},{"name":"b","x":3,"y":1}]',
     ],
     [
-      'add what is new',
+      'add new items',
       '{"items":[{"name":"n","z":null,"m":{}}]}',
       '[{"name":"n","m":{}},{"name":"a","x":1},{"name":"s","x":2},{"name":"b","x":3}]',
     ],
@@ -137,16 +137,16 @@ describe('lists of objects', () => {
     ['are replaced as a whole', '{"items":[{"$patch":"replace"},{"name":"n"}]}', '[{"name":"n"}]'],
     ['replace one item', '{"items":[{"name":"a","$patch":"replace"}]}', '[]'],
     [
-      'take the order that is set, server-only items between as they were',
+      'take the given order, with server-only items in place',
       '{"$setElementOrder/items":[{"name":"b"},{"name":"a"}]}',
       '[{"name":"s","x":2},{"name":"b","x":3},{"name":"a","x":1}]',
     ],
     [
-      'take the order that is set with new and deleted items',
+      'take the given order with new and deleted items',
       '{"$setElementOrder/items":[{"name":"n"},{"name":"a"}],"items":[{"name":"n"},{"name":"b","$patch":"delete"}]}',
       '[{"name":"s","x":2},{"name":"n"},{"name":"a","x":1}]',
     ],
-    ['go when null', '{"items":null}', undefined],
+    ['are removed by null', '{"items":null}', undefined],
   ])('%s', (_what, patch, expected) => {
     const { items } = applyStrategicPatch(parsed(LIVE), parseJson(patch), SCHEMA);
     expect(items).toEqual(expected === undefined ? undefined : parseJson(expected));

@@ -4,7 +4,7 @@ import type { Cause } from '../failure.ts';
 // Messages follow k8s.io/apimachinery/pkg/util/validation/field as of Kubernetes 1.36. The path '' is the object
 // itself, which Go prints as <nil>.
 
-/** Stands for an object or list in a message, which would be too long to print. */
+/** The placeholder for an object or list, which would be too long to print. */
 export const OMITTED = Symbol('a value that is not shown');
 
 type Shown = JsonValue | typeof OMITTED;

@@ -15,7 +15,7 @@ const FIVE: Schema = { type: 'integer', default: 5 };
 test.each([
   ['an absent field gets its default', object({ a: FIVE }), {}, { a: 5 }],
   ['a present field keeps its value', object({ a: FIVE }), { a: 6 }, { a: 6 }],
-  ['an absent parent is not made for the defaults below it', object({ p: object({ a: FIVE }) }), {}, {}],
+  ['an absent parent is not created for the defaults below it', object({ p: object({ a: FIVE }) }), {}, {}],
   [
     'a default is completed by the defaults below it',
     object({ p: object({ a: FIVE }, { default: {} }) }),
@@ -34,11 +34,11 @@ test.each([
     { x: {} },
     { x: { a: 5 } },
   ],
-  ['a null gives way to the default', object({ a: FIVE }), { a: null }, { a: 5 }],
-  ['a null that may be stays', object({ a: { ...FIVE, nullable: true } }), { a: null }, { a: null }],
-  ['a null without a default goes', object({ a: { type: 'integer' } }), { a: null }, {}],
+  ['a null is replaced by the default', object({ a: FIVE }), { a: null }, { a: 5 }],
+  ['a nullable null stays', object({ a: { ...FIVE, nullable: true } }), { a: null }, { a: null }],
+  ['a null without a default is dropped', object({ a: { type: 'integer' } }), { a: null }, {}],
   [
-    'a null in a map goes',
+    'a null in a map is dropped',
     { type: 'object', additionalProperties: { type: 'string' } },
     { a: null, b: 'x' },
     { b: 'x' },
@@ -49,14 +49,19 @@ test.each([
     [null],
     [null],
   ],
-  ['a null in a list gives way to the default of items', { type: 'array', items: FIVE }, [null], [5]],
+  ['a null in a list is replaced by the default of items', { type: 'array', items: FIVE }, [null], [5]],
   [
-    'a null that no schema speaks of stays',
+    'a null without a schema stays',
     { 'x-kubernetes-preserve-unknown-fields': true },
     { a: null },
     { a: null },
   ],
-  ['a default of null is none', object({ a: { type: 'string', nullable: true, default: null } }), {}, {}],
+  [
+    'a default of null does not count',
+    object({ a: { type: 'string', nullable: true, default: null } }),
+    {},
+    {},
+  ],
 ] as const satisfies readonly (readonly [string, Schema, unknown, unknown])[])(
   '%s',
   (_, schema, value, expected) => {

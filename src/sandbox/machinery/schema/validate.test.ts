@@ -194,7 +194,7 @@ test.each<[string, Schema, JsonValue, readonly string[]]>([
     ],
   ],
   [
-    'the branch of anyOf that fits best',
+    'the best matching branch of anyOf',
     { anyOf: [{ required: ['a'] }, { properties: { b: { minimum: 5 } }, required: ['c'] }] },
     { b: 5 },
     [

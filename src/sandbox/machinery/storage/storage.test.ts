@@ -192,8 +192,8 @@ describe('lists', () => {
   });
 
   test.each([
-    ['no base64', '?'],
-    ['no JSON', Buffer.from('x').toString('base64url')],
+    ['invalid base64', '?'],
+    ['invalid JSON', Buffer.from('x').toString('base64url')],
     ['no version', Buffer.from('{"rv":2,"start":"a\\u0000"}').toString('base64url')],
     ['no revision', Buffer.from('{"v":"meta.k8s.io/v1","start":"a\\u0000"}').toString('base64url')],
     ['no start', Buffer.from('{"v":"meta.k8s.io/v1","rv":2}').toString('base64url')],

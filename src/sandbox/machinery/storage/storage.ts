@@ -107,19 +107,19 @@ interface Happening {
 }
 
 /** The objects of one place with their recent events and watchers. */
-interface Shelf {
+interface PlaceContent {
   readonly objects: SortedMap<ApiObject>;
   readonly history: History;
   readonly watchers: Watchers<StoredEvent>;
 }
 
-function createShelves(history: number, initial: StorageContent): (place: Place) => Shelf {
-  const shelves = new Map<string, Shelf>();
-  const shelfOf = (place: Place): Shelf => {
+function createShelves(history: number, initial: StorageContent): (place: Place) => PlaceContent {
+  const shelves = new Map<string, PlaceContent>();
+  const shelfOf = (place: Place): PlaceContent => {
     const id = `${place.group}/${place.resource}`;
     const known = shelves.get(id);
     if (known !== undefined) return known;
-    const shelf: Shelf = {
+    const shelf: PlaceContent = {
       objects: createSortedMap(),
       // A new place has had no events since the start.
       history: createHistory(history, initial.revision),

@@ -101,9 +101,9 @@ test.each([
     answer({ patch: PATCH, patchType: '' }),
     'webhook returned invalid response.patchType of ""',
   ],
-  ['a patch that may not be', false, answer(patch()), 'validating webhook may not return response.patch'],
+  ['a forbidden patch', false, answer(patch()), 'validating webhook may not return response.patch'],
   [
-    'a type that may not be',
+    'a forbidden patch type',
     false,
     answer({ patchType: 'JSONPatch' }),
     'validating webhook may not return response.patchType',
@@ -125,8 +125,8 @@ test.each([
   ['nothing', undefined, { code: 400, message: `${DENIED} without explanation` }],
   ['a message', { message: 'no' }, { code: 400, message: `${DENIED}: no` }],
   ['a reason alone', { reason: 'Because' }, { code: 400, reason: 'Because', message: `${DENIED}: Because` }],
-  ['a code of its own', { code: 418, message: 'no' }, { code: 418, message: `${DENIED}: no` }],
-  ['a code of success', { code: 200, message: 'no' }, { code: 400, message: `${DENIED}: no` }],
+  ['its own code', { code: 418, message: 'no' }, { code: 418, message: `${DENIED}: no` }],
+  ['a success code', { code: 200, message: 'no' }, { code: 400, message: `${DENIED}: no` }],
   [
     'details',
     { details: { name: 'a', retryAfterSeconds: 7 } },

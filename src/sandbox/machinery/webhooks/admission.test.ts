@@ -5,7 +5,7 @@ import { ofJson, withMeta, type ApiObject } from '../api-object.ts';
 import {
   attributes,
   configMap,
-  createCourt,
+  createWebhookAdmission,
   entry,
   patch,
   type Answer,
@@ -27,14 +27,14 @@ const label = (name: string): Answer => {
   };
 };
 
-const labelsSeen = ({ asked }: ReturnType<typeof createCourt>) =>
+const labelsSeen = ({ asked }: ReturnType<typeof createWebhookAdmission>) =>
   asked.map(({ path, request: { object } }) => {
     const { labels = {} } = object.metadata as { labels?: JsonObject };
     return `${path}: ${Object.keys(labels).join(',')}`;
   });
 
 test('without webhooks the object is unchanged', async () => {
-  const { admission, notes } = createCourt({});
+  const { admission, notes } = createWebhookAdmission({});
   const request = attributes();
   expect(await admission.mutate(request, echo, notes)).toBe(request.object);
   await admission.validate(request, notes);
@@ -52,7 +52,7 @@ const FAILURES: readonly (readonly [string, Answer, string])[] = [
 ];
 
 test.each(FAILURES)('a webhook that %s fails the request', async (_what, answer, message) => {
-  const { admission, notes, install } = createCourt({ hook: answer });
+  const { admission, notes, install } = createWebhookAdmission({ hook: answer });
   install('Validating', [entry()]);
   await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
     status: {
@@ -64,7 +64,7 @@ test.each(FAILURES)('a webhook that %s fails the request', async (_what, answer,
 });
 
 test.each(FAILURES)('a webhook that %s may be ignored, with an audit annotation', async (_what, answer) => {
-  const { admission, notes, install, annotations } = createCourt({ hook: answer, other: allowed });
+  const { admission, notes, install, annotations } = createWebhookAdmission({ hook: answer, other: allowed });
   install('Validating', [at('other'), entry({ failurePolicy: 'Ignore' })]);
   await admission.validate(attributes(), notes);
   expect(annotations).toEqual({
@@ -73,7 +73,9 @@ test.each(FAILURES)('a webhook that %s may be ignored, with an audit annotation'
 });
 
 test('a mutating webhook that is ignored changes nothing', async () => {
-  const { admission, notes, install, annotations } = createCourt({ hook: () => new Error('down') });
+  const { admission, notes, install, annotations } = createWebhookAdmission({
+    hook: () => new Error('down'),
+  });
   install('Mutating', [entry({ failurePolicy: 'Ignore' })]);
   const request = attributes();
   expect(await admission.mutate(request, echo, notes)).toBe(request.object);
@@ -85,7 +87,7 @@ test('a mutating webhook that is ignored changes nothing', async () => {
 });
 
 test('a refusal is not a failure and is never ignored', async () => {
-  const { admission, notes, install } = createCourt({ hook: () => ({ allowed: false }) });
+  const { admission, notes, install } = createWebhookAdmission({ hook: () => ({ allowed: false }) });
   install('Validating', [entry({ failurePolicy: 'Ignore' })]);
   await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
     status: { message: 'admission webhook "hook.example.com" denied the request without explanation' },
@@ -93,7 +95,7 @@ test('a refusal is not a failure and is never ignored', async () => {
 });
 
 test('a validating webhook that patches counts as failed', async () => {
-  const { admission, notes, install } = createCourt({ hook: () => patch() });
+  const { admission, notes, install } = createWebhookAdmission({ hook: () => patch() });
   install('Validating', [entry()]);
   await expect(admission.validate(attributes(), notes)).rejects.toThrow(
     'received invalid webhook response: validating webhook may not return response.patch',
@@ -101,14 +103,17 @@ test('a validating webhook that patches counts as failed', async () => {
 });
 
 test('all validating webhooks are called, whichever of them denies', async () => {
-  const { admission, notes, install, asked } = createCourt({ no: () => ({ allowed: false }), yes: allowed });
+  const { admission, notes, install, asked } = createWebhookAdmission({
+    no: () => ({ allowed: false }),
+    yes: allowed,
+  });
   install('Validating', [at('no'), at('yes')]);
   await expect(admission.validate(attributes(), notes)).rejects.toThrow('no.example.com');
   expect(asked.map(({ path }) => path)).toEqual(['no', 'yes']);
 });
 
 test('the warnings and annotations of a denied request reach the client and the audit log', async () => {
-  const { admission, notes, install, warnings, annotations } = createCourt({
+  const { admission, notes, install, warnings, annotations } = createWebhookAdmission({
     hook: () => ({ allowed: false, warnings: ['take care'], auditAnnotations: { seen: 'yes' } }),
   });
   install('Validating', [entry()]);
@@ -125,7 +130,7 @@ test.each([
 ])(
   'in a dry run, a webhook with side effects %s is called or fails the request',
   async (sideEffects, isAsked) => {
-    const { admission, notes, install, asked } = createCourt({ hook: allowed });
+    const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
     install('Validating', [entry({ sideEffects, failurePolicy: 'Ignore' })]);
     const request = attributes({ dryRun: true });
     const refusal = 'admission webhook "hook.example.com" does not support dry run';
@@ -136,7 +141,7 @@ test.each([
 );
 
 test('each mutating webhook sees the changes of earlier ones, in the order of configuration names', async () => {
-  const court = createCourt({ a1: label('a1'), a2: label('a2'), b1: label('b1') });
+  const court = createWebhookAdmission({ a1: label('a1'), a2: label('a2'), b1: label('b1') });
   court.install('Mutating', [at('b1')], 'b');
   court.install('Mutating', [at('a1'), at('a2')], 'a');
   const mutated = await court.admission.mutate(attributes(), echo, court.notes);
@@ -145,7 +150,7 @@ test('each mutating webhook sees the changes of earlier ones, in the order of co
 });
 
 test('a patched object is pruned and defaulted before any other webhook sees it', async () => {
-  const court = createCourt({ first: label('first'), second: allowed });
+  const court = createWebhookAdmission({ first: label('first'), second: allowed });
   court.install('Mutating', [at('first'), at('second')]);
   const complete = (object: ApiObject) => withMeta(object, { labels: { completed: 'yes' } });
   await court.admission.mutate(attributes(), complete, court.notes);
@@ -155,7 +160,7 @@ test('a patched object is pruned and defaulted before any other webhook sees it'
 const IF_NEEDED = { reinvocationPolicy: 'IfNeeded' };
 
 test('a webhook with a reinvocation policy is called again after another webhook changed the object', async () => {
-  const court = createCourt({ early: allowed, late: label('late') });
+  const court = createWebhookAdmission({ early: allowed, late: label('late') });
   court.install('Mutating', [at('early', IF_NEEDED), at('late', IF_NEEDED)]);
   await court.admission.mutate(attributes(), echo, court.notes);
   expect(labelsSeen(court)).toEqual(['early: ', 'late: ', 'early: late']);
@@ -165,7 +170,7 @@ test.each([
   ['Never', { early: allowed, late: label('late') }, { reinvocationPolicy: 'Never' }],
   ['IfNeeded, but nothing changed after it', { early: label('early'), late: allowed }, IF_NEEDED],
 ])('a webhook is called only once: %s', async (_what, answers, policy) => {
-  const court = createCourt(answers);
+  const court = createWebhookAdmission(answers);
   court.install('Mutating', [at('early', policy), at('late', policy)]);
   await court.admission.mutate(attributes(), echo, court.notes);
   expect(court.asked.map(({ path }) => path)).toEqual(['early', 'late']);
@@ -174,7 +179,7 @@ test.each([
 test('there are at most two rounds, which the audit log distinguishes', async () => {
   let count = 0;
   const restless: Answer = () => patch({ op: 'add', path: '/data/count', value: String(++count) });
-  const court = createCourt({ one: restless, two: restless });
+  const court = createWebhookAdmission({ one: restless, two: restless });
   court.install('Mutating', [at('one', IF_NEEDED), at('two', IF_NEEDED)]);
   const mutated = await court.admission.mutate(attributes(), echo, court.notes);
   expect(mutated).toMatchObject({ data: { count: '3' } });
@@ -186,7 +191,7 @@ test('there are at most two rounds, which the audit log distinguishes', async ()
 });
 
 test('a webhook whose selector first matches in the second round is not called', async () => {
-  const court = createCourt({ late: label('late'), early: allowed });
+  const court = createWebhookAdmission({ late: label('late'), early: allowed });
   const objectSelector = { matchLabels: { late: 'yes' } };
   court.install('Mutating', [at('early', { ...IF_NEEDED, objectSelector }), at('late')]);
   await court.admission.mutate(attributes(), echo, court.notes);
@@ -196,11 +201,11 @@ test('a webhook whose selector first matches in the second round is not called',
 const encoded = (text: string) => Buffer.from(text).toString('base64');
 
 test.each([
-  ['is no JSON', 'nonsense'],
-  ['is no list', '{}'],
+  ['is not JSON', 'nonsense'],
+  ['is not a list', '{}'],
 ])('a patch that %s is a failure of the webhook', async (_what, text) => {
   const answer: Answer = () => ({ allowed: true, patchType: 'JSONPatch', patch: encoded(text) });
-  const { admission, notes, install } = createCourt({ hook: answer });
+  const { admission, notes, install } = createWebhookAdmission({ hook: answer });
   install('Mutating', [entry()]);
   await expect(admission.mutate(attributes(), echo, notes)).rejects.toThrow(
     'failed calling webhook "hook.example.com": received undecodable patch in webhook response: ',
@@ -209,13 +214,13 @@ test.each([
 
 test('a patch of another type is a failure of the webhook', async () => {
   const answer: Answer = () => ({ ...patch({ op: 'add', path: '/data', value: {} }), patchType: 'Merge' });
-  const { admission, notes, install } = createCourt({ hook: answer });
+  const { admission, notes, install } = createWebhookAdmission({ hook: answer });
   install('Mutating', [entry()]);
   await expect(admission.mutate(attributes(), echo, notes)).rejects.toThrow('unsupported patch type "Merge"');
 });
 
 test('a patch that does not apply fails the request, even if failures are ignored', async () => {
-  const { admission, notes, install } = createCourt({
+  const { admission, notes, install } = createWebhookAdmission({
     hook: () => patch({ op: 'remove', path: '/data/missing' }),
   });
   install('Mutating', [entry({ failurePolicy: 'Ignore' })]);
@@ -228,11 +233,11 @@ test('a deletion cannot be patched, but an empty patch is accepted', async () =>
   const rules = [{ operations: ['DELETE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
   const { object: oldObject = configMap(), ...rest } = attributes();
   const deletion = { ...rest, operation: 'DELETE', oldObject } as const;
-  const harmless = createCourt({ hook: () => patch() });
+  const harmless = createWebhookAdmission({ hook: () => patch() });
   harmless.install('Mutating', [entry({ rules })]);
   expect(await harmless.admission.mutate(deletion, echo, harmless.notes)).toBeUndefined();
 
-  const court = createCourt({ hook: () => patch({ op: 'add', path: '/data', value: {} }) });
+  const court = createWebhookAdmission({ hook: () => patch({ op: 'add', path: '/data', value: {} }) });
   court.install('Mutating', [entry({ rules })]);
   await expect(court.admission.mutate(deletion, echo, court.notes)).rejects.toThrow(
     'admission webhook "hook.example.com" attempted to modify the object, which is not supported for this operation',
@@ -240,7 +245,7 @@ test('a deletion cannot be patched, but an empty patch is accepted', async () =>
 });
 
 test('a webhook for another version sees that version, and its patch is converted back', async () => {
-  const court = createCourt({ hook: label('seen') });
+  const court = createWebhookAdmission({ hook: label('seen') });
   const rules = [
     {
       operations: ['CREATE'],
@@ -271,7 +276,9 @@ test('a webhook for another version sees that version, and its patch is converte
 });
 
 test('a webhook must not change apiVersion or kind', async () => {
-  const court = createCourt({ hook: () => patch({ op: 'replace', path: '/kind', value: 'Secret' }) });
+  const court = createWebhookAdmission({
+    hook: () => patch({ op: 'replace', path: '/kind', value: 'Secret' }),
+  });
   court.install('Mutating', [entry()]);
   await expect(court.admission.mutate(attributes(), echo, court.notes)).rejects.toThrow(
     'may not change apiVersion or kind',
@@ -286,7 +293,7 @@ test.each([
   ['request', "request.operation == 'CREATE' && request.userInfo.username == 'alice'", true],
   ['the namespace of the request', "request.namespace != 'shop'", false],
 ])('a matchCondition about %s selects requests', async (_what, expression, isAsked) => {
-  const { admission, notes, install, asked } = createCourt({ hook: allowed });
+  const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
   install('Validating', [entry({ matchConditions: [condition(expression)] })]);
   await admission.validate(attributes(), notes);
   expect(asked.length === 1).toBe(isAsked);
@@ -296,7 +303,7 @@ const BROKEN = condition('object.spec.missing == 1');
 const WHY = "expression 'object.spec.missing == 1' resulted in error: no such key: spec";
 
 test('a matchCondition that fails to evaluate denies the request without calling the webhook', async () => {
-  const { admission, notes, install, asked } = createCourt({ hook: allowed });
+  const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
   install('Validating', [entry({ matchConditions: [condition('true'), BROKEN] })]);
   await expect(admission.validate(attributes(), notes)).rejects.toMatchObject({
     status: { code: 403, reason: 'Forbidden', message: `configmaps "a" is forbidden: ${WHY}` },
@@ -306,11 +313,11 @@ test('a matchCondition that fails to evaluate denies the request without calling
 
 test.each([
   ['failures are ignored', [BROKEN], 'Ignore'],
-  ['another one is false', [BROKEN, condition('false')], 'Fail'],
+  ['another condition is false', [BROKEN, condition('false')], 'Fail'],
 ])(
   'a matchCondition that fails to evaluate skips the webhook if %s',
   async (_when, matchConditions, failurePolicy) => {
-    const { admission, notes, install, asked } = createCourt({ hook: allowed });
+    const { admission, notes, install, asked } = createWebhookAdmission({ hook: allowed });
     install('Validating', [entry({ matchConditions, failurePolicy })]);
     await admission.validate(attributes(), notes);
     expect(asked).toEqual([]);

@@ -5,7 +5,7 @@ import { applyJsonPatch } from '../patch/json-patch.ts';
 import type { Notes } from '../request.ts';
 import { JSON_PATCH, type AdmissionAttributes, type Question, type Verdict } from './admission-review.ts';
 import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
-import { consult, converted, questionFor, type WebhookAdmission } from './consult.ts';
+import { callHook, converted, questionFor, type WebhookAdmission } from './call-hook.ts';
 import { isExempt } from './match.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
@@ -26,22 +26,22 @@ export interface Admission {
 /**
  * Calls the admission webhooks of the stored configurations as k8s.io/apiserver/pkg/admission/plugin/webhook does.
  */
-export function createAdmission(deps: WebhookAdmission): Admission {
+export function createAdmission(api: WebhookAdmission): Admission {
   const hooks = (resource: string): readonly Hook[] =>
-    deps.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
+    api.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
   return {
     mutate: async (given, complete, notes) => {
       if (isExempt(given.type)) return given.object;
       const all = hooks('mutatingwebhookconfigurations');
       const attributes = withNamespace(given);
-      const context = { deps, hooks: all, complete, notes };
+      const context = { api, hooks: all, complete, notes };
       const first = await mutatingRound(context, attributes, undefined);
       if (first.again.size === 0) return first.object;
       return (await mutatingRound(context, withObject(attributes, first.object), first.again)).object;
     },
     validate: async (given, notes) => {
       if (isExempt(given.type)) return;
-      await validatingRound(deps, hooks('validatingwebhookconfigurations'), withNamespace(given), notes);
+      await validatingRound(api, hooks('validatingwebhookconfigurations'), withNamespace(given), notes);
     },
   };
 }
@@ -59,19 +59,19 @@ const withObject = (attributes: AdmissionAttributes, object: ApiObject | undefin
 
 /** Calls all matching webhooks in parallel; the client receives the first refusal in order. */
 async function validatingRound(
-  deps: WebhookAdmission,
+  api: WebhookAdmission,
   hooks: readonly Hook[],
   attributes: AdmissionAttributes,
   notes: Notes,
 ): Promise<void> {
   const concerned: { readonly hook: Hook; readonly question: Question }[] = [];
   for (const hook of hooks) {
-    const question = await questionFor(deps, hook, attributes);
+    const question = await questionFor(api, hook, attributes);
     if (question !== undefined) concerned.push({ hook, question });
   }
   const asked = concerned.map(async ({ hook, question }, index) => {
     try {
-      await consult(deps, hook, question, 'validating', notes);
+      await callHook(api, hook, question, 'validating', notes);
     } catch (error) {
       failOpen(hook, error, notes, `failed-open.validating.webhook.admission.k8s.io/round_0_index_${index}`);
     }
@@ -82,7 +82,7 @@ async function validatingRound(
 }
 
 interface MutatingContext {
-  readonly deps: WebhookAdmission;
+  readonly api: WebhookAdmission;
   readonly hooks: readonly Hook[];
   readonly complete: (object: ApiObject) => ApiObject;
   readonly notes: Notes;
@@ -98,7 +98,7 @@ interface Round {
  * Calls webhooks in sequence, each with the changes of earlier ones. The second round calls only webhooks in `again`.
  */
 async function mutatingRound(
-  { deps, hooks, complete, notes }: MutatingContext,
+  { api, hooks, complete, notes }: MutatingContext,
   attributes: AdmissionAttributes,
   only: ReadonlySet<Hook> | undefined,
 ): Promise<Round> {
@@ -106,13 +106,13 @@ async function mutatingRound(
   const again = new Set<Hook>();
   const asked = new Set<Hook>();
   for (const [index, hook] of hooks.entries()) {
-    const question = await questionFor(deps, hook, withObject(attributes, object));
+    const question = await questionFor(api, hook, withObject(attributes, object));
     if (question === undefined || only?.has(hook) === false) continue;
     const place = `mutation.webhook.admission.k8s.io/round_${only === undefined ? 0 : 1}_index_${index}`;
     let mutated = false;
     try {
-      const verdict = await consult(deps, hook, question, 'mutating', notes);
-      const changed = await patched(deps, hook, attributes, question, verdict);
+      const verdict = await callHook(api, hook, question, 'mutating', notes);
+      const changed = await patched(api, hook, attributes, question, verdict);
       if (changed !== undefined) {
         const next = complete(changed);
         mutated = object === undefined || !isEqual(toJson(next), toJson(object));
@@ -150,7 +150,7 @@ function failOpen(hook: Hook, error: unknown, notes: Notes, annotation: string):
  * @throws ApiFailure 500 if the patch does not apply; the failure policy does not cover this
  */
 async function patched(
-  deps: WebhookAdmission,
+  api: WebhookAdmission,
   { name }: Hook,
   { type, shownAs }: AdmissionAttributes,
   { object: before }: Question,
@@ -168,7 +168,7 @@ async function patched(
     throw internalError(`webhook ${JSON.stringify(name)} may not change apiVersion or kind`);
   }
   if (shownAs !== undefined) return after;
-  const [back = after] = await converted(deps.convert([after], type));
+  const [back = after] = await converted(api.convert([after], type));
   return back;
 }
 

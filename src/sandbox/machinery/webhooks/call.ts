@@ -11,7 +11,7 @@ import {
 } from '../../../json/json.ts';
 import { field } from '../api-object.ts';
 import type { Storage } from '../storage/stored.ts';
-import { networkComplaint, parseAnswer, statusComplaint } from './complaints.ts';
+import { networkError, parseAnswer, statusError } from './call-errors.ts';
 import type { ClientConfig } from './hook.ts';
 
 const SERVICES = { group: '', resource: 'services' };
@@ -61,7 +61,7 @@ export function createWebhookCaller(storage: Storage): WebhookCaller {
         (signal) => post(target, agent, question, signal, userAgent),
         AbortSignal.timeout(timeoutMs),
       );
-      if (status < 200 || status > 206) throw new Error(statusComplaint(status, contentType, text));
+      if (status < 200 || status > 206) throw new Error(statusError(status, contentType, text));
       return parseAnswer(status, contentType, text);
     },
     close: () => {
@@ -179,7 +179,7 @@ function post(
         resolve(post(target, agent, body, signal, userAgent));
         return;
       }
-      const why = signal.aborted ? 'context deadline exceeded' : networkComplaint(error, target.serverName);
+      const why = signal.aborted ? 'context deadline exceeded' : networkError(error, target.serverName);
       reject(new Error(`Post ${JSON.stringify(target.shown)}: ${why}`, { cause: error }));
     };
     call.on('error', fail);

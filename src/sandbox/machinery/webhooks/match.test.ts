@@ -2,17 +2,17 @@ import type { AdmissionAttributes } from './admission-review.ts';
 import { expect, test } from 'vitest';
 
 import type { JsonObject } from '../../../json/json.ts';
-import { typeOf } from '../../../../test/support/sandbox/written.ts';
+import { typeOf } from '../../../../test/support/sandbox/built-in-objects.ts';
 import { isExempt, matchingType } from './match.ts';
 import {
   attributes,
   configMap,
   CONFIG_MAPS,
-  createWorld,
+  createWebhookStorage,
   hook,
 } from '../../../../test/support/sandbox/webhooks.ts';
 
-const world = createWorld();
+const world = createWebhookStorage();
 const NAMESPACES = typeOf('v1 Namespace');
 const NODES_LIKE = typeOf('rbac.authorization.k8s.io/v1 ClusterRole');
 
@@ -47,7 +47,7 @@ test.each([
   ['the resource of a subresource', { resources: ['configmaps'] }, { subresource: 'status' }, false],
   ['all resources for a subresource', { resources: ['*'] }, { subresource: 'status' }, false],
   ['the subresource', { resources: ['configmaps/status'] }, { subresource: 'status' }, true],
-  ['that subresource of all', { resources: ['*/status'] }, { subresource: 'status' }, true],
+  ['that subresource of every resource', { resources: ['*/status'] }, { subresource: 'status' }, true],
   ['another subresource', { resources: ['*/scale'] }, { subresource: 'status' }, false],
   ['everything and its subresources', { resources: ['*/*'] }, { subresource: 'status' }, true],
 ] as const)('a rule for %s: whether the webhook is called', (_what, rule, request, isAsked) => {
@@ -123,7 +123,7 @@ test.each([
   ['the new object', 'yes', undefined, true],
   ['the old object', undefined, 'yes', true],
   ['both', 'yes', 'yes', true],
-  ['one with another value', 'no', undefined, false],
+  ['an object with another value', 'no', undefined, false],
 ])('an objectSelector that matches %s: whether the webhook is called', (_what, now, before, isAsked) => {
   const objectSelector = { matchExpressions: [{ key: 'guarded', operator: 'In', values: ['yes'] }] };
   const labelled = (guarded: string | undefined) =>

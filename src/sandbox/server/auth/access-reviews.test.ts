@@ -20,7 +20,7 @@ function start() {
 const review = (kind: string, spec: JsonObject, metadata: JsonObject = {}) =>
   ofJson({ apiVersion: 'v1', kind, metadata, spec });
 const getSecrets = { namespace: 'shop', verb: 'get', resource: 'secrets' };
-const nobody = { username: 'nobody', groups: [] };
+const stranger = { username: 'stranger', groups: [] };
 const ALLOWED = {
   allowed: true,
   reason: 'RBAC: allowed by RoleBinding "readers/shop" of ClusterRole "reader" to User "alice"',
@@ -30,7 +30,7 @@ test('users can ask about their own permissions', () => {
   const { SelfSubjectAccessReview: ask } = start();
   const question = review('SelfSubjectAccessReview', { resourceAttributes: getSecrets });
   expect(ask(question, alice)).toEqual({ ...question, status: ALLOWED });
-  expect(ask(question, nobody).status).toEqual({ allowed: false });
+  expect(ask(question, stranger).status).toEqual({ allowed: false });
   const path = { nonResourceAttributes: { verb: 'get', path: '/metrics' } };
   expect(ask(review('SelfSubjectAccessReview', path), alice).status).toMatchObject({ allowed: true });
 });

@@ -10,7 +10,7 @@ import { RBAC_GROUP } from './rbac.ts';
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
 /** Values that all bootstrap objects share. `now` is RFC 3339 with second precision. */
-export interface Birth {
+export interface BootstrapOptions {
   readonly now: string;
   readonly newUid: () => string;
 }
@@ -19,21 +19,25 @@ export interface Birth {
  * The initial namespaces, ClusterRoles and ClusterRoleBindings of a cluster. The aggregation controller fills in the
  * rules of admin, edit and view.
  */
-export function bootstrapObjects(birth: Birth): readonly ApiObject[] {
+export function bootstrapObjects(options: BootstrapOptions): readonly ApiObject[] {
   return [
-    ...NAMESPACES.map((name) => namespaceObject(name, birth)),
-    ...BOOTSTRAP_ROLES.map((role) => roleObject(role, birth)),
-    ...BOOTSTRAP_BINDINGS.map((binding) => bindingObject(binding, birth)),
+    ...NAMESPACES.map((name) => namespaceObject(name, options)),
+    ...BOOTSTRAP_ROLES.map((role) => roleObject(role, options)),
+    ...BOOTSTRAP_BINDINGS.map((binding) => bindingObject(binding, options)),
   ];
 }
 
-const identity = (name: string, { now, newUid }: Birth) => ({ name, uid: newUid(), creationTimestamp: now });
+const identity = (name: string, { now, newUid }: BootstrapOptions) => ({
+  name,
+  uid: newUid(),
+  creationTimestamp: now,
+});
 
-function namespaceObject(name: string, birth: Birth): ApiObject {
+function namespaceObject(name: string, options: BootstrapOptions): ApiObject {
   return ofJson({
     apiVersion: 'v1',
     kind: 'Namespace',
-    metadata: { ...identity(name, birth), labels: { 'kubernetes.io/metadata.name': name } },
+    metadata: { ...identity(name, options), labels: { 'kubernetes.io/metadata.name': name } },
     spec: { finalizers: ['kubernetes'] },
     status: { phase: 'Active' },
   });
@@ -45,12 +49,15 @@ const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 
 const aggregateLabel = (to: string) => ({ [`${RBAC_GROUP}/aggregate-to-${to}`]: 'true' });
 
-function roleObject({ name, aggregates, aggregatedTo, rules }: BootstrapRole, birth: Birth): ApiObject {
+function roleObject(
+  { name, aggregates, aggregatedTo, rules }: BootstrapRole,
+  options: BootstrapOptions,
+): ApiObject {
   const labels = { ...BOOTSTRAPPED, ...(aggregatedTo === undefined ? {} : aggregateLabel(aggregatedTo)) };
   return ofJson({
     apiVersion: `${RBAC_GROUP}/v1`,
     kind: 'ClusterRole',
-    metadata: { ...identity(name, birth), labels, ...AUTO_UPDATE },
+    metadata: { ...identity(name, options), labels, ...AUTO_UPDATE },
     ...(aggregates === undefined
       ? {}
       : { aggregationRule: { clusterRoleSelectors: [{ matchLabels: aggregateLabel(aggregates) }] } }),
@@ -58,11 +65,11 @@ function roleObject({ name, aggregates, aggregatedTo, rules }: BootstrapRole, bi
   });
 }
 
-function bindingObject({ name, groups }: BootstrapBinding, birth: Birth): ApiObject {
+function bindingObject({ name, groups }: BootstrapBinding, options: BootstrapOptions): ApiObject {
   return ofJson({
     apiVersion: `${RBAC_GROUP}/v1`,
     kind: 'ClusterRoleBinding',
-    metadata: { ...identity(name, birth), labels: BOOTSTRAPPED, ...AUTO_UPDATE },
+    metadata: { ...identity(name, options), labels: BOOTSTRAPPED, ...AUTO_UPDATE },
     roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name },
     subjects: groups.map((group) => ({ apiGroup: RBAC_GROUP, kind: 'Group', name: group })),
   });

@@ -85,7 +85,7 @@ test('a ServiceAccount with explicit groups has only these, and counts as authen
 test.each([
   ['the anonymous user', ['system:anonymous'], [], ['system:unauthenticated']],
   [
-    'whoever is given the group of the unauthenticated',
+    'a user in the group of unauthenticated users',
     ['x'],
     ['system:unauthenticated'],
     ['system:unauthenticated'],

@@ -11,7 +11,7 @@ const status: Attributes = { ...getSecret, resource: 'pods', subresource: 'statu
 const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
 
 test.each<[string, Rule, Attributes, boolean]>([
-  ['the very same', secrets, getSecret, true],
+  ['the same request', secrets, getSecret, true],
   ['another verb', { ...secrets, verbs: ['list'] }, getSecret, false],
   ['every verb', { ...secrets, verbs: ['*'] }, getSecret, true],
   ['another group', { ...secrets, apiGroups: ['apps'] }, getSecret, false],
@@ -22,7 +22,7 @@ test.each<[string, Rule, Attributes, boolean]>([
   ['the subresource', { ...secrets, resources: ['pods/status'] }, status, true],
   ['the subresource of every resource', { ...secrets, resources: ['*/status'] }, status, true],
   ['another subresource of every resource', { ...secrets, resources: ['*/scale'] }, status, false],
-  ['all subresources, which RBAC has no word for', { ...secrets, resources: ['pods/*'] }, status, false],
+  ['all subresources, which RBAC does not support', { ...secrets, resources: ['pods/*'] }, status, false],
   ['a subresource, for the resource', { ...secrets, resources: ['secrets/status'] }, getSecret, false],
   ['the name', { ...secrets, resourceNames: ['other', 'password'] }, getSecret, true],
   ['another name', { ...secrets, resourceNames: ['other'] }, getSecret, false],

@@ -15,7 +15,7 @@ test.each<[string, readonly Rule[], readonly Rule[]]>([
   ['itself', [pods], [pods]],
   ['anything', [all], [pods]],
   [
-    'what several rules give together',
+    'permissions from several rules together',
     [
       { ...pods, verbs: ['get'] },
       { ...pods, verbs: ['list'] },

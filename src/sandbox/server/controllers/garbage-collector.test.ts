@@ -2,10 +2,15 @@ import { onTestFinished, test, expect } from 'vitest';
 
 import { conflict } from '../../machinery/failure.ts';
 import { startGarbageCollector, type GarbageCollectorOptions } from './garbage-collector.ts';
-import { createSmallWorld, kindOf, ownedBy, settled } from '../../../../test/support/sandbox/small-world.ts';
+import {
+  createTestStorage,
+  kindOf,
+  ownedBy,
+  settled,
+} from '../../../../test/support/sandbox/test-storage.ts';
 
 function start(overrides: Partial<GarbageCollectorOptions> = {}) {
-  const world = createSmallWorld();
+  const world = createTestStorage();
   const errors: unknown[] = [];
   const served = new Set(['ConfigMap', 'Secret', 'Server', 'Namespace', 'Event']);
   const run = () => {
@@ -66,9 +71,9 @@ test('a dependent with another owner loses only the reference to the deleted own
 });
 
 test.each([
-  ['nobody has its uid', ownedBy('Server', 'db', { uid: 'never-was' })],
-  ['its uid is that of an object of another name', ownedBy('Server', 'web', { uid: 'Server-db' })],
-  ['its uid is that of an object of another kind', ownedBy('Secret', 'db', { uid: 'Server-db' })],
+  ['no object has its uid', ownedBy('Server', 'db', { uid: 'never-was' })],
+  ['its uid belongs to an object with another name', ownedBy('Server', 'web', { uid: 'Server-db' })],
+  ['its uid belongs to an object of another kind', ownedBy('Secret', 'db', { uid: 'Server-db' })],
   ['it is in another namespace', ownedBy('Server', 'far', { uid: 'Server-far' })],
 ])('an object created with an owner is collected if %s', async (_when, reference) => {
   const { run, add, find } = start();

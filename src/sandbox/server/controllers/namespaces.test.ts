@@ -4,13 +4,13 @@ import { isJsonObject } from '../../../json/json.ts';
 import { ofJson, toJson, withMeta, type ApiObject } from '../../machinery/api-object.ts';
 import { forbidden } from '../../machinery/failure.ts';
 import { startNamespaceController, type NamespaceControllerOptions } from './namespaces.ts';
-import { createSmallWorld, kindOf, settled } from '../../../../test/support/sandbox/small-world.ts';
+import { createTestStorage, kindOf, settled } from '../../../../test/support/sandbox/test-storage.ts';
 
 const NAMESPACES = kindOf('Namespace').place;
 const PLACES = [kindOf('ConfigMap').place, kindOf('Server').place];
 
 function start(overrides: Partial<NamespaceControllerOptions> = {}) {
-  const world = createSmallWorld();
+  const world = createTestStorage();
   const errors: unknown[] = [];
   const options: NamespaceControllerOptions = {
     storage: world.storage,

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ofJson, toJson } from '../../machinery/api-object.ts';
 import { createStorage } from '../../machinery/storage/storage.ts';
 import { startRoleAggregation } from './role-aggregation.ts';
-import { settled } from '../../../../test/support/sandbox/small-world.ts';
+import { settled } from '../../../../test/support/sandbox/test-storage.ts';
 
 const PLACE = { group: 'rbac.authorization.k8s.io', resource: 'clusterroles' };
 const rule = (...resources: readonly string[]) => ({ apiGroups: [''], resources, verbs: ['get'] });

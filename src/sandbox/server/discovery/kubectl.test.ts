@@ -191,8 +191,8 @@ kubectlTest(
 );
 
 kubectlTest.each([
-  ['a schema that says all fields', SERVICE, { ports: [{ port: 80, targetPort: 8080 }] }],
-  ['a schema that leaves fields open', DEPLOYMENT, container('two')],
+  ['a complete schema', SERVICE, { ports: [{ port: 80, targetPort: 8080 }] }],
+  ['an incomplete schema', DEPLOYMENT, container('two')],
 ])(
   'with %s, kubectl computes a strategic merge patch without a warning',
   async (_which, { apiVersion, kind, metadata: { name } }, spec) => {

@@ -15,7 +15,7 @@ import { handle } from '../pipeline/handle.ts';
 import type { RequestInfo, UserInfo } from '../../machinery/request.ts';
 import { auditEventOf, type AuditEvent } from './audit.ts';
 import { requestInfoOf } from './request-info.ts';
-import { render, send, spelt, statusText } from './respond.ts';
+import { render, send, encoded, statusText } from './respond.ts';
 import { jsonText } from './serialise.ts';
 import { streamWatch } from './watch-stream.ts';
 
@@ -162,7 +162,7 @@ function answerPath(
   if (isResource || (found !== undefined && method !== 'GET' && method !== 'HEAD')) throw methodNotAllowed();
   if (found === undefined) throw new NoSuchPath();
   const { body, encoding, contentType } = found;
-  send(response, { code: 200, ...spelt(jsonText(body), encoding), contentType });
+  send(response, { code: 200, ...encoded(jsonText(body), encoding), contentType });
 }
 
 /** RFC 7234: code, agent and the text as a quoted string. Characters that headers do not allow are dropped. */
@@ -195,7 +195,7 @@ function refuse(
   warn(response, trail);
   const { retryAfterSeconds } = status.details ?? {};
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  send(response, { code: status.code, ...spelt(statusText(status), negotiateRefusal(accept)) });
+  send(response, { code: status.code, ...encoded(statusText(status), negotiateRefusal(accept)) });
 }
 
 /** The limit of kube-apiserver, in bytes. */

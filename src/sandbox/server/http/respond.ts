@@ -31,7 +31,7 @@ export function render(
 ): { readonly code: number; readonly contentType: string; readonly text: string } {
   if (answer.kind === 'status') {
     const encoding = negotiateRefusal(accept);
-    return { code: answer.status.code, ...spelt(statusText(answer.status), encoding) };
+    return { code: answer.status.code, ...encoded(statusText(answer.status), encoding) };
   }
   const accepted = negotiate(accept);
   const text =
@@ -39,11 +39,11 @@ export function render(
       ? objectText(answer.object, answer.type, accepted, query, now)
       : listText(answer.page, answer.type, accepted, query, now);
   const code = answer.kind === 'object' ? answer.code : 200;
-  return { code, ...spelt(text, accepted.encoding) };
+  return { code, ...encoded(text, accepted.encoding) };
 }
 
 /** JSON text in the encoding that the client wants. */
-export const spelt = (json: string, encoding: Encoding) => ({
+export const encoded = (json: string, encoding: Encoding) => ({
   contentType: mediaTypeOf(encoding),
   text: encoding === 'json' ? json : yamlOf(json),
 });

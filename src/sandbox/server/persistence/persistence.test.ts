@@ -54,7 +54,7 @@ const versionOf = ({ metadata }: ApiObject) => metadata.resourceVersion ?? '';
 describe('written objects', () => {
   test.each([
     [
-      'an orderly end',
+      'a clean end',
       (close: () => void) => {
         close();
       },
@@ -184,21 +184,21 @@ describe('a damaged file', () => {
       /log\.jsonl:1 cannot be read: it is not JSON\. Restore/,
     ],
     [
-      'a line of the log that is missing',
+      'a missing line in the log',
       () => {
         edit(log(), ([, ...rest]) => rest);
       },
       /log\.jsonl:1 cannot be read: revision 4 follows 2/,
     ],
     [
-      'an event of no known type',
+      'an event with an unknown type',
       () => {
         edit(log(), (lines) => lines.map((line) => line.replace('ADDED', 'EATEN')));
       },
       /log\.jsonl:1 .* type is unknown/,
     ],
     [
-      'an object that is none',
+      'an invalid object',
       () => {
         edit(log(), (lines) => lines.map((line) => line.replace('"kind"', '"kin"')));
       },
@@ -212,7 +212,7 @@ describe('a damaged file', () => {
       /snapshot\.jsonl:2 .* torn/,
     ],
     [
-      'a snapshot that lacks objects',
+      'a snapshot with missing objects',
       () => {
         edit(snapshot(), ([head = '']) => [head, '']);
       },
@@ -226,7 +226,7 @@ describe('a damaged file', () => {
       /snapshot\.jsonl:1 .* empty/,
     ],
     [
-      'a snapshot that is gone',
+      'a missing snapshot',
       () => {
         rmSync(snapshot());
       },
@@ -289,7 +289,7 @@ describe('the lock', () => {
   });
 
   test.each([
-    ['of a process that is gone', '4194999\n'],
+    ['of a dead process', '4194999\n'],
     ['with our own pid, as after a restart of a container', `${process.pid}\n`],
     ['that holds no pid', ''],
   ])('a lock %s is taken over', (_what, content) => {

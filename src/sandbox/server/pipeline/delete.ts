@@ -6,7 +6,7 @@ import type { ResourceType } from '../../machinery/resource-type.ts';
 import { type Key, type Place, placeOf } from '../../machinery/storage/stored.ts';
 import { deletedAnswer, objectAnswer, type Answer } from './answer.ts';
 import type { Api, ApiRequest } from './context.ts';
-import { refuseImmortal } from './namespace-lifecycle.ts';
+import { refuseProtectedNamespace } from './namespace-lifecycle.ts';
 import { deleteOptionsOf, type DeleteOptions } from './options.ts';
 import { acceptsOf } from './read.ts';
 
@@ -23,7 +23,7 @@ export async function deleteOne(
 ): Promise<Answer> {
   const options = deleteOptionsOf(request);
   const key = { namespace: info.namespace, name: info.name };
-  refuseImmortal(type, info.name);
+  refuseProtectedNamespace(type, info.name);
   const stored = api.storage.get(placeOf(type), key);
   if (stored === undefined) throw notFound(type, info.name);
   const [live = stored] = await api.convert([stored], type);

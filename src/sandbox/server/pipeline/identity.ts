@@ -7,7 +7,7 @@ import { invalidValue } from '../../machinery/schema/causes.ts';
  * @throws ApiFailure 409 if the uid of a PUT differs from that of the live object; `live` is undefined if there is
  *   none
  */
-export function refuseOtherLife(type: Subject, name: string, uid: string, live: ApiObject | undefined): void {
+export function refuseOtherUid(type: Subject, name: string, uid: string, live: ApiObject | undefined): void {
   const is = live?.metadata.uid ?? '';
   if (uid === '' || uid === is) return;
   throw conflict(type, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${is}`);

@@ -4,7 +4,7 @@ import type { ResourceType } from '../../machinery/resource-type.ts';
 import type { Api } from './context.ts';
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
-const IMMORTAL = new Set(['default', 'kube-system', 'kube-public']);
+const PROTECTED_NAMESPACES = new Set(['default', 'kube-system', 'kube-public']);
 
 /**
  * The admission plugin NamespaceLifecycle: objects cannot be created in a missing or terminating namespace.
@@ -35,8 +35,8 @@ export function refuseWithoutNamespace(
 }
 
 /** @throws ApiFailure 403 for namespaces that a cluster requires */
-export function refuseImmortal(type: ResourceType, name: string): void {
-  if (type.group === '' && type.resource === 'namespaces' && IMMORTAL.has(name)) {
+export function refuseProtectedNamespace(type: ResourceType, name: string): void {
+  if (type.group === '' && type.resource === 'namespaces' && PROTECTED_NAMESPACES.has(name)) {
     throw forbidden(NAMESPACES, name, 'this namespace may not be deleted');
   }
 }

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest';
 
 import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { ofJson, toJson, type ApiObject } from '../../machinery/api-object.ts';
-import { typeOf } from '../../../../test/support/sandbox/written.ts';
+import { typeOf } from '../../../../test/support/sandbox/built-in-objects.ts';
 import {
-  createCourt,
+  createWebhookAdmission,
   entry,
   patch as answerWith,
   type Answer,
@@ -49,7 +49,7 @@ const deployment = (spec: JsonObject): ApiObject =>
 
 /** A Deployment with a scale subresource, and a webhook for it. */
 function createScaled(spec: JsonObject = { replicas: 3 }, answer: Answer = () => ({ allowed: true })) {
-  const court = createCourt({ hook: answer });
+  const court = createWebhookAdmission({ hook: answer });
   const { storage, registry, admission, notes } = court;
   storage.create(placeOf(DEPLOYMENTS), deployment(spec));
   const api: Api = {
@@ -145,8 +145,8 @@ test('the client that scales becomes the manager of the replicas through the sub
 });
 
 test.each([
-  ['less than none', replicas(-1), 422, 'must be greater than or equal to 0'],
-  ['what somebody else has changed', { metadata: { resourceVersion: '1' } }, 409, 'has been modified'],
+  ['a negative number', replicas(-1), 422, 'must be greater than or equal to 0'],
+  ['an outdated version', { metadata: { resourceVersion: '1' } }, 409, 'has been modified'],
   ['another object', { metadata: { name: 'other' } }, 400, 'does not match the name on the URL'],
 ])('a patch to %s is rejected', async (_what, body, code, message) => {
   const { ask } = createScaled();

@@ -11,7 +11,7 @@ import {
 } from '../../machinery/failure.ts';
 import { builtInKind } from '../../machinery/kinds/built-in-kind.ts';
 import { section } from '../../machinery/fields.ts';
-import { INT32, object, STRING } from '../../machinery/kinds/schema-words.ts';
+import { INT32, object, STRING } from '../../machinery/kinds/schema-builders.ts';
 import { shownSelector } from '../../machinery/kinds/selector-text.ts';
 import { applyJsonPatch } from '../../machinery/patch/json-patch.ts';
 import { applyMergePatch } from '../../machinery/patch/merge-patch.ts';

@@ -20,9 +20,9 @@ import {
   storedType,
 } from './create.ts';
 import { isDone } from './delete.ts';
-import { refuseOtherLife, withIdentity, isCreatedByUpdate } from './identity.ts';
+import { refuseOtherUid, withIdentity, isCreatedByUpdate } from './identity.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
-import { narrowed, resetFields } from '../../machinery/objects/subresources.ts';
+import { restrictToEndpoint, resetFields } from '../../machinery/objects/subresources.ts';
 
 /** A change of one object, which is retried after conflicts. */
 export interface Change {
@@ -70,7 +70,7 @@ export async function update(
     isCreatedByUpdate(type) &&
     api.storage.get(placeOf(type), key) === undefined
   ) {
-    refuseOtherLife(type, info.name, uid, undefined);
+    refuseOtherUid(type, info.name, uid, undefined);
     const recorded = recordCreation(api, request, type, decoded, options);
     return objectAnswer(type, await createInstead(api, request, info, type, recorded, options), 201);
   }
@@ -110,7 +110,7 @@ export async function change(
     const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
     if (stored === undefined) throw notFound(type, info.name);
     const [live = stored] = await api.convert([stored], type);
-    refuseOtherLife(type, info.name, change.uid, live);
+    refuseOtherUid(type, info.name, change.uid, live);
     const admitted = await admit(api, request, info, type, change, live);
     const [next = admitted] = await api.convert([admitted], storedType(api, type));
     // Nothing to write: the resourceVersion stays. An object stored in another version, or under another schema, is
@@ -142,10 +142,10 @@ async function admit(
   request: ApiRequest,
   info: ResourceRequest,
   type: ResourceType,
-  { options, recorded, wanted: wish, view }: Change,
+  { options, recorded, wanted: computeWanted, view }: Change,
   live: ApiObject,
 ): Promise<ApiObject> {
-  const wanted = wish(live);
+  const wanted = computeWanted(live);
   const object = recorded
     ? wanted
     : recordUpdate({
@@ -178,7 +178,12 @@ async function admit(
       (next) => complete(next, view?.type ?? type),
       request.notes,
     )) ?? shown;
-  const kept = narrowed(withIdentity(put(object, mutated), live, type), live, type, info.subresource);
+  const kept = restrictToEndpoint(
+    withIdentity(put(object, mutated), live, type),
+    live,
+    type,
+    info.subresource,
+  );
   const prepared = withGeneration(
     info.subresource === '' ? type.strategy.prepareForUpdate(kept, live) : kept,
     live,

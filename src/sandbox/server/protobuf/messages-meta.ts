@@ -1,10 +1,10 @@
-import { BOOL, INT, TEXT, given, list, map, message, parsedText, spelt } from './wire.ts';
+import { BOOL, INT, TEXT, given, list, map, message, parsedText, representedAs } from './wire.ts';
 import { parseJson } from '../../../json/json.ts';
 
 // Messages that JSON represents as scalar values. Sources: k8s.io/apimachinery, pkg/apis/meta/v1 and pkg/util/intstr.
 
 /** RFC 3339 with second precision; an unset time is an empty message. */
-const TIME = spelt(
+const TIME = representedAs(
   message({ seconds: [1, INT], nanos: [2, INT] }),
   ({ seconds, nanos }) => {
     if (seconds === undefined && nanos === undefined) return null;
@@ -15,14 +15,14 @@ const TIME = spelt(
 
 const TYPE_TEXT = 1;
 
-export const INT_OR_STRING = spelt(
+export const INT_OR_STRING = representedAs(
   message({ type: [1, INT], intVal: [2, INT], strVal: [3, TEXT] }),
   ({ type, intVal = 0, strVal = '' }) => (type === TYPE_TEXT ? strVal : intVal),
   0,
 );
 
 /** FieldsV1: JSON text in bytes. */
-const RAW_JSON = spelt(message({ raw: [1, parsedText(parseJson)] }), ({ raw = null }) => raw, null);
+const RAW_JSON = representedAs(message({ raw: [1, parsedText(parseJson)] }), ({ raw = null }) => raw, null);
 
 /** Fields that no client sets: Go writes them anyway, with zero values. */
 export const NOTHING = message({});

@@ -100,8 +100,11 @@ export function message(fields: Fields): Message {
 }
 
 /** A message that JSON represents as another value. `zero`: Go's value if nothing was written. */
-export const spelt = (source: Message, spell: (message: JsonObject) => JsonValue, zero: JsonValue): How =>
-  scalar(BYTES_WITH_LENGTH, (reader, path) => spell(source.decode(bytesOf(reader), path)), zero);
+export const representedAs = (
+  source: Message,
+  spell: (message: JsonObject) => JsonValue,
+  zero: JsonValue,
+): How => scalar(BYTES_WITH_LENGTH, (reader, path) => spell(source.decode(bytesOf(reader), path)), zero);
 
 /** Text that holds another format: JSON in bytes. */
 export const parsedText = (parse: (text: string) => JsonValue): How =>

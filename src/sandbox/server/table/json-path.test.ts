@@ -54,13 +54,13 @@ test.each([
 });
 
 test.each([
-  ['an index beyond the end', '.spec.list[9]'],
+  ['an index after the end', '.spec.list[9]'],
   ['an index before the start', '.spec.list[-9]'],
   ['a slice beyond the end', '.spec.list[1:9]'],
-  ['an index of something that is no list', '.spec.text[0]'],
-  ['a comparison of a number with text', '.spec.conditions[?(@.n=="1")].type'],
+  ['an index of a value that is not a list', '.spec.text[0]'],
+  ['a comparison of a number with a string', '.spec.conditions[?(@.n=="1")].type'],
   ['a comparison of a fraction with an integer', '.spec.conditions[?(@.f==1)].type'],
-  ['a filter of something that is no list', '.spec.map[?(@.z==1)]'],
+  ['a filter of a value that is not a list', '.spec.map[?(@.z==1)]'],
 ])('%s finds nothing, not even earlier matches', (_what, path) => {
   expect(compileJsonPath(path)(object)).toEqual([]);
 });

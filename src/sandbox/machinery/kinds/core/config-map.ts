@@ -5,7 +5,7 @@ import type { ResourceType } from '../../resource-type.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { configKeyProblem } from '../name-problems.ts';
 import { stringMap, flag } from '../../fields.ts';
-import { BOOLEAN, BYTES, mapOf, STRINGS_BY_KEY } from '../schema-words.ts';
+import { BOOLEAN, BYTES, mapOf, STRINGS_BY_KEY } from '../schema-builders.ts';
 import { isEqual } from '../../../../json/json.ts';
 
 /** The limit for all values together in bytes, with binary values decoded. */

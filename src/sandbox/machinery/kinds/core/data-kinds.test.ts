@@ -6,7 +6,7 @@ import {
   createProblems,
   decoded,
   updateProblems,
-} from '../../../../../test/support/sandbox/written.ts';
+} from '../../../../../test/support/sandbox/built-in-objects.ts';
 
 const SECRET = 'v1 Secret';
 const CONFIG_MAP = 'v1 ConfigMap';
@@ -23,7 +23,7 @@ test('the type of a Secret defaults to Opaque', () => {
 
 test.each([
   [
-    'has a key that could be no file',
+    'has a key that is not a file name',
     { stringData: { 'a b': 'b' } },
     [
       "data[a b]: Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' " +
@@ -31,47 +31,43 @@ test.each([
     ],
   ],
   [
-    'has a key above it',
+    'has a key with the parent folder',
     { stringData: { '..a': '' } },
     ['data[..a]: Invalid value: "..a": must not start with \'..\''],
   ],
   [
-    'has a key that is its folder',
+    'has a key with the current folder',
     { stringData: { '.': '' } },
     ['data[.]: Invalid value: ".": must not be \'.\''],
   ],
   [
-    'is for TLS and holds nothing',
+    'is for TLS and is empty',
     { type: 'kubernetes.io/tls' },
     ['data[tls.crt]: Required value', 'data[tls.key]: Required value'],
   ],
   [
-    'is for TLS and has no key',
+    'is for TLS and has no private key',
     { type: 'kubernetes.io/tls', stringData: { 'tls.crt': '' } },
     ['data[tls.key]: Required value'],
   ],
   [
-    'is for a registry and holds nothing',
+    'is for a registry and is empty',
     { type: 'kubernetes.io/dockerconfigjson' },
     ['data[.dockerconfigjson]: Required value'],
   ],
   [
-    'is for a registry and is no JSON',
+    'is for a registry and is not JSON',
     { type: 'kubernetes.io/dockercfg', stringData: { '.dockercfg': '{' } },
     ['data[.dockercfg]: Invalid value: "<secret contents redacted>": invalid character in JSON input'],
   ],
   [
-    'is for a user and names none',
+    'is for basic auth and has no user name',
     { type: 'kubernetes.io/basic-auth' },
     ['data[username]: Required value', 'data[password]: Required value'],
   ],
+  ['is for SSH and has no key', { type: 'kubernetes.io/ssh-auth' }, ['data[ssh-privatekey]: Required value']],
   [
-    'is for SSH and holds no key',
-    { type: 'kubernetes.io/ssh-auth' },
-    ['data[ssh-privatekey]: Required value'],
-  ],
-  [
-    'is for an account and names none',
+    'is for a service account and names none',
     { type: 'kubernetes.io/service-account-token' },
     ['metadata.annotations[kubernetes.io/service-account.name]: Required value'],
   ],
@@ -99,8 +95,8 @@ test('the type of a Secret is immutable', () => {
 test.each([
   ['data changes', { immutable: true, stringData: { a: 'c' } }, ['data']],
   ['it becomes mutable', { stringData: { a: 'b' } }, ['immutable']],
-  ['both happen', { stringData: {} }, ['immutable', 'data']],
-  ['nothing happens', { immutable: true, data: { a: 'Yg==' } }, []],
+  ['both data and the flag change', { stringData: {} }, ['immutable', 'data']],
+  ['nothing changes', { immutable: true, data: { a: 'Yg==' } }, []],
 ])('an immutable Secret rejects an update when %s', (_when, after, fields) => {
   expect(updateProblems(SECRET, { immutable: true, stringData: { a: 'b' } }, after as never)).toEqual(
     fields.map((field) => `${field}: Forbidden: field is immutable when \`immutable\` is set`),
@@ -114,7 +110,7 @@ test.each([
     ['data[a]: Invalid value: "a": duplicate of key present in binaryData'],
   ],
   [
-    'has a key that is its folder',
+    'has a key with the current folder',
     { binaryData: { '..': '' } },
     ['binaryData[..]: Invalid value: "..": must not be \'..\''],
   ],

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { toJson } from '../../api-object.ts';
 import { eventAs } from './event-conversion.ts';
-import { cells, created, createProblems, typeOf } from '../../../../../test/support/sandbox/written.ts';
+import {
+  cells,
+  created,
+  createProblems,
+  typeOf,
+} from '../../../../../test/support/sandbox/built-in-objects.ts';
 
 const EVENT = 'v1 Event';
 const NEW_EVENT = 'events.k8s.io/v1 Event';
@@ -57,10 +62,10 @@ describe('an Event', () => {
 
   test.each([
     ['its own namespace', 'a', 'a', []],
-    ['the default one for what has none', '', 'default', []],
+    ['the default namespace for a cluster-scoped object', '', 'default', []],
     ['another', 'b', 'a', ['involvedObject.namespace: Invalid value: "b": does not match event.namespace']],
     [
-      'any other for what has none',
+      'any other namespace for a cluster-scoped object',
       '',
       'a',
       ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],

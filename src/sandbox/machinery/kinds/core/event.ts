@@ -7,7 +7,7 @@ import { invalidValue, requiredValue, unsupportedValue } from '../../schema/caus
 import { builtInKind, type BuiltInKind } from '../built-in-kind.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import { fromEventsGroup } from './event-conversion.ts';
-import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-words.ts';
+import { INT32, object, OBJECT_REFERENCE, STRING, TIME, withDefault } from '../schema-builders.ts';
 
 // One kind in two groups with different field names, stored in one place: see event-conversion.ts.
 

@@ -4,7 +4,7 @@ import { text, number, spec } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
-import { INT32, object, STRING, TIME, withDefault } from '../schema-words.ts';
+import { INT32, object, STRING, TIME, withDefault } from '../schema-builders.ts';
 
 /** coordination.k8s.io/v1 Lease. */
 export const LEASE: ResourceType = builtInKind({

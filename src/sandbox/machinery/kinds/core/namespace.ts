@@ -6,7 +6,7 @@ import { labelKeyProblems } from '../../selectors/label-syntax.ts';
 import type { ResourceType, Strategy } from '../../resource-type.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { labelProblem } from '../name-problems.ts';
-import { CONDITIONS, object, STRING, STRINGS } from '../schema-words.ts';
+import { CONDITIONS, object, STRING, STRINGS } from '../schema-builders.ts';
 
 /** Every Namespace has a label with its own name, so that selectors can match it. */
 const NAME_LABEL = 'kubernetes.io/metadata.name';

@@ -7,7 +7,7 @@ import type { ResourceType } from '../../resource-type.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { frozenProblems } from './config-map.ts';
 import { configKeyProblem } from '../name-problems.ts';
-import { BOOLEAN, BYTES, mapOf, STRING, STRINGS_BY_KEY, withDefault } from '../schema-words.ts';
+import { BOOLEAN, BYTES, mapOf, STRING, STRINGS_BY_KEY, withDefault } from '../schema-builders.ts';
 
 /** The limit for all decoded values together in bytes. */
 const MAX_DATA = 1024 * 1024;

@@ -12,7 +12,7 @@ import {
   keyedList,
   LOCAL_REFERENCE,
   OBJECT_REFERENCE,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 import { items } from '../../fields.ts';
 
 /** The function that answers each kind of review. Kinds without one are not served. */

@@ -7,7 +7,7 @@ import {
   SUBDOMAIN_PROBLEM,
   typeOf,
   updateProblems,
-} from '../../../../../test/support/sandbox/written.ts';
+} from '../../../../../test/support/sandbox/built-in-objects.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 const ROLE = `${GROUP}/v1 Role`;
@@ -41,7 +41,7 @@ test.each([
     ],
   ],
   [
-    'all that it needs',
+    'all required fields',
     [{ verbs: ['get'], apiGroups: [''], resources: ['a', 'b'], resourceNames: ['x'] }],
     [],
   ],
@@ -89,7 +89,7 @@ test.each([
     ],
   ],
   [
-    'a role of another group',
+    'a role in another group',
     BINDING,
     { roleRef: { apiGroup: 'a', kind: 'Foo', name: '..' } },
     [
@@ -99,7 +99,7 @@ test.each([
     ],
   ],
   [
-    'a Role for the cluster',
+    'a Role in a ClusterRoleBinding',
     CLUSTER_BINDING,
     { roleRef: { kind: 'Role', name: 'x' } },
     ['roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"'],
@@ -117,13 +117,13 @@ test.each([
     ['subjects[0].name: Required value'],
   ],
   [
-    'a service account of the RBAC group',
+    'a service account in the RBAC group',
     BINDING,
     { roleRef: VIEW, subjects: [{ kind: 'ServiceAccount', name: 'a', apiGroup: GROUP }] },
     [`subjects[0].apiGroup: Unsupported value: "${GROUP}": supported values: ""`],
   ],
   [
-    'a service account of no namespace',
+    'a service account without a namespace',
     CLUSTER_BINDING,
     { roleRef: VIEW, subjects: [{ kind: 'ServiceAccount', name: 'a' }] },
     ['subjects[0].namespace: Required value'],

@@ -10,7 +10,7 @@ import {
   clusterRoleProblems,
   roleProblems,
 } from './rbac-problems.ts';
-import { atomic, LABEL_SELECTOR, listOf, object, STRING, STRINGS } from '../schema-words.ts';
+import { atomic, LABEL_SELECTOR, listOf, object, STRING, STRINGS } from '../schema-builders.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 const API_VERSION = `${GROUP}/v1`;

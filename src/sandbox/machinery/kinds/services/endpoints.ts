@@ -17,7 +17,7 @@ import {
   STRINGS,
   STRINGS_BY_KEY,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 
 // The endpoints of a Service in the core and the discovery API. The sandbox does not compute them; clients write
 // them.

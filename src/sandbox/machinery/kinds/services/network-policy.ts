@@ -11,7 +11,7 @@ import {
   STRING,
   STRINGS,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 import { shownSelector } from '../selector-text.ts';
 
 const PORTS = listOf(object({ protocol: withDefault(STRING, 'TCP'), port: INT_OR_STRING, endPort: INT32 }));

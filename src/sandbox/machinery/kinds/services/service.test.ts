@@ -7,7 +7,7 @@ import {
   typeOf,
   updated,
   updateProblems,
-} from '../../../../../test/support/sandbox/written.ts';
+} from '../../../../../test/support/sandbox/built-in-objects.ts';
 
 const SERVICE = 'v1 Service';
 const create = (spec: object) => toJson(created(SERVICE, { spec: { ...spec } }));
@@ -95,7 +95,7 @@ test.each([
     ['spec.ports[0].name: Required value', 'spec.ports[1].name: Required value'],
   ],
   [
-    'has two ports of one name',
+    'has two ports with the same name',
     {
       ports: [
         { port: 80, name: 'a' },
@@ -105,7 +105,7 @@ test.each([
     ['spec.ports[1].name: Duplicate value: "a"'],
   ],
   [
-    'has one port twice',
+    'has a duplicate port',
     {
       ports: [
         { port: 80, name: 'a' },
@@ -117,7 +117,7 @@ test.each([
     ],
   ],
   [
-    'has a port beyond the range',
+    'has a port out of range',
     { ports: [{ port: 70_000 }] },
     [
       'spec.ports[0].port: Invalid value: 70000: must be between 1 and 65535, inclusive',
@@ -130,14 +130,14 @@ test.each([
     ['spec.ports[0].protocol: Unsupported value: "FOO": supported values: "SCTP", "TCP", "UDP"'],
   ],
   [
-    'names a target that is no port name',
+    'has a target that is not a port name',
     { ports: [{ port: 80, targetPort: 'A_b' }] },
     [
       'spec.ports[0].targetPort: Invalid value: "A_b": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
     ],
   ],
   [
-    'names a target too long for a port',
+    'has a target name that is too long',
     { ports: [{ port: 80, targetPort: 'abcdefghijklmnopqrstu' }] },
     ['spec.ports[0].targetPort: Invalid value: "abcdefghijklmnopqrstu": must be no more than 15 characters'],
   ],
@@ -154,19 +154,19 @@ test.each([
     ['spec.sessionAffinity: Unsupported value: "Foo": supported values: "ClientIP", "None"'],
   ],
   [
-    'asks for a node port that its type has not',
+    'asks for a node port that its type does not have',
     { ports: [{ port: 80, nodePort: 30_000 }] },
     ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
   ],
   [
-    'has an address that is none',
+    'has an invalid address',
     { ports: [port], clusterIP: 'foo' },
     [
       'spec.clusterIPs[0]: Invalid value: "foo": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
     ],
   ],
   [
-    'gives clients no time',
+    'has an affinity timeout of zero',
     {
       ports: [port],
       sessionAffinity: 'ClientIP',
@@ -177,7 +177,7 @@ test.each([
     ],
   ],
   [
-    'has a policy for traffic that it never gets',
+    'has a traffic policy without external traffic',
     { ports: [port], externalTrafficPolicy: 'Local' },
     [
       'spec.externalTrafficPolicy: Invalid value: "Local": may only be set for externally-accessible services',

@@ -17,7 +17,7 @@ import {
   STRINGS,
   STRINGS_BY_KEY,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 import { carryOver, type ServiceAllocators, withAllocations } from './service-allocation.ts';
 import { SERVICE_COLUMNS } from './service-columns.ts';
 import { serviceProblems, serviceUpdateProblems } from './service-problems.ts';

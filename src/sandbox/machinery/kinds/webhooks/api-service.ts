@@ -7,7 +7,7 @@ import type { ResourceType } from '../../resource-type.ts';
 import { invalidValue, requiredValue } from '../../schema/causes.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { pathSegmentProblem } from '../name-problems.ts';
-import { BOOLEAN, BYTES, CONDITIONS, INT32, object, STRING, withDefault } from '../schema-words.ts';
+import { BOOLEAN, BYTES, CONDITIONS, INT32, object, STRING, withDefault } from '../schema-builders.ts';
 
 /** apiregistration.k8s.io/v1 APIService: stored; the sandbox does not proxy to extension API servers. */
 export const API_SERVICE: ResourceType = builtInKind({

@@ -6,7 +6,7 @@ import {
   createProblems,
   SUBDOMAIN_PROBLEM,
   typeOf,
-} from '../../../../../test/support/sandbox/written.ts';
+} from '../../../../../test/support/sandbox/built-in-objects.ts';
 
 const MUTATING = 'admissionregistration.k8s.io/v1 MutatingWebhookConfiguration';
 const VALIDATING = 'admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration';
@@ -55,7 +55,7 @@ const FORM = 'desired format: https://host[/path]';
 
 test.each([
   [
-    'says nothing',
+    'is empty',
     { name: '', clientConfig: {}, sideEffects: null, admissionReviewVersions: [] },
     [
       'webhooks[0].name: Required value',
@@ -65,7 +65,7 @@ test.each([
     ],
   ],
   [
-    'has a name of two parts',
+    'has a name with two parts',
     { name: 'a.b' },
     [
       'webhooks[0].name: Invalid value: "a.b": should be a domain with at least three segments separated by dots',
@@ -77,17 +77,17 @@ test.each([
     ['webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"'],
   ],
   [
-    'takes too long',
+    'has a timeout that is too long',
     { timeoutSeconds: 31 },
     ['webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds'],
   ],
   [
-    'takes no time',
+    'has a timeout of zero',
     { timeoutSeconds: 0 },
     ['webhooks[0].timeoutSeconds: Invalid value: 0: the timeout value must be between 1 and 30 seconds'],
   ],
   [
-    'has policies that there are not',
+    'has unknown policies',
     { failurePolicy: 'x', matchPolicy: 'y', reinvocationPolicy: 'z' },
     [
       'webhooks[0].failurePolicy: Unsupported value: "x": supported values: "Fail", "Ignore"',
@@ -96,12 +96,12 @@ test.each([
     ],
   ],
   [
-    'is in two places',
+    'has both a URL and a service',
     { clientConfig: { url: 'https://a', service: { name: 'a', namespace: 'b' } } },
     [`${CC}: Required value: exactly one of url or service is required`],
   ],
   [
-    'has a URL with all that one may not have',
+    'has a URL with every forbidden part',
     { clientConfig: { url: 'http://u:p@/a?b#c' } },
     [
       `${CC}.url: Invalid value: "http": 'https' is the only allowed URL scheme; ${FORM}`,
@@ -132,7 +132,7 @@ test.each([
     ],
   ],
   [
-    'has a service that is none',
+    'has an invalid service',
     { clientConfig: { service: { name: '', namespace: '', path: '//', port: 0 } } },
     [
       `${CC}.service.name: Required value: service name is required`,
@@ -142,7 +142,7 @@ test.each([
     ],
   ],
   [
-    'has a path that is none',
+    'has an invalid path',
     { clientConfig: { service: { name: 'a', namespace: 'b', path: 'a//b' } } },
     [
       `${CC}.service.path: Invalid value: "a//b": must start with a '/'`,
@@ -151,7 +151,7 @@ test.each([
     ],
   ],
   [
-    'takes reviews that nobody writes',
+    'accepts only unknown review versions',
     { admissionReviewVersions: ['v2', 'v2'] },
     [
       'webhooks[0].admissionReviewVersions[1]: Invalid value: "v2": duplicate version',
@@ -166,7 +166,7 @@ test.each([
     ),
   ],
   [
-    'has a rule that says more than everything',
+    'has a rule with a star and other items',
     {
       rules: [
         { ...RULE, apiGroups: ['*', 'a'], apiVersions: ['*', ''], operations: ['*', 'FOO'], scope: 'x' },
@@ -182,7 +182,7 @@ test.each([
     ],
   ],
   [
-    'has resources that others hold already',
+    'has redundant resources',
     {
       rules: [
         { ...RULE, resources: ['*/*', 'a'] },
@@ -199,7 +199,7 @@ test.each([
     ],
   ],
   [
-    'selects by what cannot be',
+    'has an invalid selector',
     {
       namespaceSelector: {
         matchExpressions: [
@@ -229,7 +229,7 @@ test.each([
     ],
   ],
   [
-    'has more conditions than are checked',
+    'has too many conditions',
     {
       matchConditions: Array.from({ length: 65 }, (_, index) => ({ name: `c${index}`, expression: 'true' })),
     },

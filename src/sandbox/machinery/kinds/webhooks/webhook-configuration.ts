@@ -12,7 +12,7 @@ import {
   STRING,
   STRINGS,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 import { webhookProblems } from './webhook-problems.ts';
 
 const RULES = listOf(

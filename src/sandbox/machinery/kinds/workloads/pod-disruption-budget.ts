@@ -17,7 +17,7 @@ import {
   STRING,
   TIME,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 
 /** policy/v1 PodDisruptionBudget: stored; the sandbox does not evict pods. */
 export const POD_DISRUPTION_BUDGET: ResourceType = builtInKind({

@@ -9,7 +9,7 @@ import {
   STRINGS,
   STRINGS_BY_KEY,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 
 // The sandbox does not run pods and stores most fields unchanged. The schema only has the lists that merge by key,
 // because `kubectl apply` sends partial lists, and the defaults that every pod shows.

@@ -7,7 +7,7 @@ import { duplicateValue, invalidValue, requiredValue } from '../../schema/causes
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { labelProblem } from '../name-problems.ts';
 import { POD_SPEC } from './pod-spec.ts';
-import { CONDITIONS, openObject, STRING } from '../schema-words.ts';
+import { CONDITIONS, openObject, STRING } from '../schema-builders.ts';
 
 const POD_COLUMNS: readonly PrinterColumn[] = [
   {

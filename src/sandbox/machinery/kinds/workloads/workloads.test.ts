@@ -8,7 +8,7 @@ import {
   decoded,
   typeOf,
   updateProblems,
-} from '../../../../../test/support/sandbox/written.ts';
+} from '../../../../../test/support/sandbox/built-in-objects.ts';
 
 const DEPLOYMENT = 'apps/v1 Deployment';
 const BUDGET = 'policy/v1 PodDisruptionBudget';
@@ -74,12 +74,12 @@ describe('a Deployment', () => {
       ['spec.selector: Invalid value: {}: empty selector is invalid for deployment'],
     ],
     [
-      'wants less than nothing',
+      'has negative replicas',
       { replicas: -1 },
       ['spec.replicas: Invalid value: -1: must be greater than or equal to 0'],
     ],
     [
-      'says nothing',
+      'is empty',
       { selector: null, template: null },
       [
         'spec.selector: Required value',
@@ -99,9 +99,13 @@ describe('a Deployment', () => {
   });
 
   test.each<readonly [string, JsonObject, readonly string[]]>([
-    ['all is well', { replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 1 }, []],
     [
-      'more are ready than are there',
+      'the counters are consistent',
+      { replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 1 },
+      [],
+    ],
+    [
+      'more pods are ready than exist',
       { replicas: 1, readyReplicas: 2 },
       ['status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas'],
     ],
@@ -111,7 +115,7 @@ describe('a Deployment', () => {
       ['status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas'],
     ],
     [
-      'less than none are up to date',
+      'a counter is negative',
       { updatedReplicas: -1 },
       ['status.updatedReplicas: Invalid value: -1: must be greater than or equal to 0'],
     ],
@@ -175,19 +179,19 @@ describe('a Pod', () => {
 test.each([
   ['is healthy', { minAvailable: '50%' }, []],
   [
-    'is of a share that is none',
+    'has an invalid percentage',
     { minAvailable: 'x' },
     [
       "spec.minAvailable: Invalid value: \"x\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
     ],
   ],
   [
-    'is of more than all',
+    'has a percentage above 100',
     { minAvailable: '101%' },
     ['spec.minAvailable: Invalid value: "101%": must not be greater than 100%'],
   ],
   [
-    'is of less than none',
+    'has a negative number',
     { maxUnavailable: -1 },
     ['spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0'],
   ],

@@ -15,7 +15,7 @@ import {
   object,
   STRING,
   withDefault,
-} from '../schema-words.ts';
+} from '../schema-builders.ts';
 import { shownSelector } from '../selector-text.ts';
 import { workloadProblems, workloadUpdateProblems } from './workload-problems.ts';
 

@@ -33,7 +33,7 @@ export function kindOf(kind: string) {
 const GONE_SINCE = '2026-01-01T00:00:00Z';
 
 /** A storage with the API's rules of deletion, and nothing else of the API. */
-export function createSmallWorld() {
+export function createTestStorage() {
   const storage = createStorage();
 
   const apply = (place: Place, object: ApiObject): void => {

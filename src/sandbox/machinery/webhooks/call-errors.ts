@@ -5,7 +5,7 @@ import { isJsonObject, ownValue, parseJson, type JsonValue } from '../../../json
 
 const UNTRUSTED = 'tls: failed to verify certificate: x509: certificate signed by unknown authority';
 
-/** Messages for Node's error codes; `$` stands for the address if the error has one. */
+/** Messages for Node's error codes; `$` is replaced by the address if the error has one. */
 const NETWORK: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'dial tcp $: connect: connection refused',
   ECONNRESET: 'EOF',
@@ -22,11 +22,11 @@ const NETWORK: Readonly<Record<string, string>> = {
 };
 
 /** Why a connection failed. `serverName` is the name that the certificate must contain. */
-export function networkComplaint(error: NodeJS.ErrnoException, serverName: string): string {
+export function networkError(error: NodeJS.ErrnoException, serverName: string): string {
   // Happy eyeballs: every address of the name failed with its own error.
   if (error instanceof AggregateError) {
     const first: unknown = error.errors[0];
-    if (first instanceof Error) return networkComplaint(first, serverName);
+    if (first instanceof Error) return networkError(first, serverName);
   }
   const { code = '', message } = error;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
@@ -59,7 +59,7 @@ const STATUS: Readonly<Record<number, string>> = {
  * The error for a status code other than success. A Status in the body is more specific than the code.
  * @see NewGenericServerResponse of k8s.io/apimachinery/pkg/api/errors
  */
-export function statusComplaint(status: number, contentType: string, text: string): string {
+export function statusError(status: number, contentType: string, text: string): string {
   const said = messageOfStatus(text);
   if (said !== undefined) return said;
   const told = STATUS[status];

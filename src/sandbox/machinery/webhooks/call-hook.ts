@@ -68,7 +68,7 @@ export async function converted<Result>(conversion: Promise<Result>): Promise<Re
  * @throws CallFailure if there is no valid answer
  * @throws ApiFailure if the webhook denies the request, or does not support dry run
  */
-export async function consult(
+export async function callHook(
   { caller }: Pick<WebhookAdmission, 'caller'>,
   hook: Hook,
   question: Question,
