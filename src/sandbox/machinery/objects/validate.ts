@@ -3,7 +3,7 @@ import { field, toJson, withMeta, withoutField, type ApiObject } from '../api-ob
 import { invalid, type Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
 import { wholeSchema } from '../schema/object-meta.ts';
-import { checkRules, rulesSkipped } from '../schema/rules.ts';
+import { checkRules, rulesSkipped } from '../schema/rules/rules.ts';
 import { validateSchema } from '../schema/validate.ts';
 import { metadataProblems, metadataUpdateProblems } from './metadata.ts';
 

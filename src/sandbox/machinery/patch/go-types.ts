@@ -1,6 +1,6 @@
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 
-// Some messages of the API server show values and types in Go's words, and clients print them.
+// Some messages of the API server print values and types in Go syntax, and clients show them.
 
 /** A value as `%v` prints it: `map[name:a value:1]`, `[a b]`, `<nil>`. */
 export function showGo(value: JsonValue | undefined): string {
@@ -11,7 +11,7 @@ export function showGo(value: JsonValue | undefined): string {
   return `map[${entries.map(([key, item]) => `${key}:${showGo(item)}`).join(' ')}]`;
 }
 
-/** The type that a JSON value has once decoded: `map[string]interface {}`, `int64`. */
+/** The Go type of a decoded JSON value: `map[string]interface {}`, `int64`. */
 export function goTypeOf(value: JsonValue): string {
   if (value === null) return '%!s(<nil>)';
   if (isJsonArray(value)) return '[]interface {}';
@@ -21,7 +21,7 @@ export function goTypeOf(value: JsonValue): string {
   return typeof value === 'bigint' || Number.isInteger(value) ? 'int64' : 'float64';
 }
 
-/** What JSON itself calls the value, as errors of decoding have it. */
+/** The JSON type of the value, as decoding errors name it. */
 function jsonTypeOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (isJsonArray(value)) return 'array';
@@ -30,6 +30,6 @@ function jsonTypeOf(value: JsonValue): string {
   return typeof value === 'boolean' ? 'bool' : 'number';
 }
 
-/** What is said of a body that is JSON, but not of the type that is wanted. */
+/** The error for valid JSON of the wrong type. */
 export const cannotDecode = (value: JsonValue, into: string) =>
   `json: cannot unmarshal ${jsonTypeOf(value)} into Go ${into}`;

@@ -27,7 +27,7 @@ function statusOf(act: () => unknown): ApiFailure['status'] {
 
 const DOCUMENT = '{"a":{"b":1,"n":null},"list":[1,2,3],"objects":[{"x":1}],"text":"abc","x/y~z":0}';
 
-describe('what applies', () => {
+describe('patches that apply', () => {
   test.each<[operation: string, changed: string]>([
     ['{"op":"add","path":"/a/c","value":2}', '"a":{"b":1,"n":null,"c":2}'],
     ['{"op":"add","path":"/a/b","value":2}', '"a":{"b":2,"n":null}'],
@@ -59,7 +59,7 @@ describe('what applies', () => {
     expect(stringifyJson(document)).toBe(DOCUMENT);
   });
 
-  test('operations see what those before them did', () => {
+  test('operations see the results of earlier operations', () => {
     const patch = parseJson(
       '[{"op":"add","path":"/a","value":[]},{"op":"add","path":"/a/-","value":{}},{"op":"add","path":"/a/0/b","value":1}]',
     );
@@ -67,17 +67,17 @@ describe('what applies', () => {
     expect(applyJsonPatch({}, patch)).toEqual({ a: [{ b: 1 }] });
   });
 
-  test('an object may replace the whole', () => {
+  test('an object may replace the whole document', () => {
     expect(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '', value: { b: 2 } }])).toEqual({ b: 2 });
     expect(applyJsonPatch({ a: 1 }, [{ op: 'test', path: '', value: { a: 1 } }])).toEqual({ a: 1 });
   });
 
-  test('big integers survive', () => {
+  test('big integers are exact', () => {
     const big = 9_007_199_254_740_993n;
     expect(applyJsonPatch({ a: big }, [{ op: 'copy', from: '/a', path: '/b' }])).toEqual({ a: big, b: big });
   });
 
-  test('keys that JavaScript knows are data like any other', () => {
+  test('keys with a meaning in JavaScript are plain data', () => {
     for (const key of ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', 'toString']) {
       const before = parsed(`{"data":{"${key}":{"x":1}}}`);
       const after = (...operations: JsonValue[]) => JSON.stringify(applyJsonPatch(before, operations));
@@ -95,7 +95,7 @@ describe('what applies', () => {
   });
 });
 
-describe('what does not apply', () => {
+describe('patches that do not apply', () => {
   test.each([
     '{"op":"add","path":"/absent/c","value":2}',
     '{"op":"add","path":"/a/n/c","value":2}',
@@ -136,13 +136,13 @@ describe('what does not apply', () => {
     });
   });
 
-  test('copies may not blow the object up', () => {
+  test('copies must not inflate the object', () => {
     const copies = Array.from({ length: 40 }, () => ({ op: 'copy', from: '/a', path: '/a/-' }));
     expect(statusOf(() => applyJsonPatch({ a: ['x'.repeat(100)] }, copies)).code).toBe(422);
   });
 });
 
-describe('what is no patch', () => {
+describe('malformed patches', () => {
   test.each([
     [
       '{}',

@@ -13,12 +13,12 @@ import {
 
 type List = readonly JsonValue[];
 
-/** How the items of a list are told apart, and how two items of one key become one. */
+/** The identity of list items, and how two items with the same key are merged. */
 export interface ListRules {
-  /** Undefined for lists of plain values. */
+  /** Undefined for lists of scalar values. */
   readonly mergeKey: string | undefined;
   readonly mergeItem: (live: JsonObject, patch: JsonObject) => JsonObject;
-  /** An item of the patch that the live list lacks, without directives. */
+  /** A patch item that is missing in the live list, without directives. */
   readonly newItem: (patch: JsonObject) => JsonObject;
 }
 
@@ -37,14 +37,13 @@ export function mergeLists(live: List, patch: List, rules: ListRules): List {
   return inOrder(mergeItems(kept, changes, mergeKey, rules), changes, kept, mergeKey);
 }
 
-/** The live list without the values that a `$deleteFromPrimitiveList` names. */
+/** The live list without the values in a `$deleteFromPrimitiveList`. */
 export const withoutValues = (live: List, values: List): List =>
   live.filter((value) => !values.includes(value));
 
 /**
  * Whether the items are objects.
- *
- * @throws ApiFailure when they are lists, or not all of one type
+ * @throws ApiFailure if they are lists or have different types
  */
 function holdsObjects(lists: readonly List[]): boolean {
   const items = lists.flat();
@@ -55,7 +54,7 @@ function holdsObjects(lists: readonly List[]): boolean {
   return isJsonObject(first);
 }
 
-/** What `$patch` in the items of the patch leaves of the live list, and the other items of the patch. */
+/** Applies the `$patch` directives to the live list; returns the result and the other items of the patch. */
 function obeyDirectives(
   live: List,
   patch: List,
@@ -95,8 +94,8 @@ function mergeItems(live: List, patch: List, mergeKey: string, { mergeItem, newI
 }
 
 /**
- * The items in order: those that `order` names as it has them, the others as the live list has them, the two interleaved by where
- * both stood in the live list. Items of the patch come first where that says nothing.
+ * The items in order: items in `order` follow it, other items follow the live list, interleaved by their positions in
+ * the live list. If positions do not decide, items of the patch come first.
  */
 export function inOrder(items: List, order: List, live: List, mergeKey: string | undefined): List {
   const identify = (item: JsonValue) => (mergeKey === undefined ? item : keyOf(asObject(item), mergeKey));
@@ -115,8 +114,8 @@ export function inOrder(items: List, order: List, live: List, mergeKey: string |
 }
 
 /**
- * The live list as the API server has it in mind once it has merged: it deletes and appends in place, so as many new items as
- * items are gone count as if they had stood at its end. That decides how they are interleaved with server-only items.
+ * The live list as the API server sees it after merging. It deletes and appends in place, so new items take the place
+ * of deleted items at the end of the list. This decides how they are interleaved with server-only items.
  */
 export function fillGaps(live: List, merged: List, mergeKey: string | undefined): List {
   if (mergeKey === undefined) return live;
@@ -127,7 +126,9 @@ export function fillGaps(live: List, merged: List, mergeKey: string | undefined)
   return [...kept, ...added.slice(0, live.length - kept.length)];
 }
 
-/** Both keep their order; one of `left` goes first where the live list had it before the next of `right`. */
+/**
+ * Both lists keep their order; an item of `left` comes first if the live list had it before the next item of `right`.
+ */
 function interleave(left: List, right: List, placeInLive: (item: JsonValue) => number): List {
   const result: JsonValue[] = [];
   let taken = 0;
@@ -145,9 +146,8 @@ function interleave(left: List, right: List, placeInLive: (item: JsonValue) => n
 }
 
 /**
- * Checks that the items of a patch come in the order that its `$setElementOrder` says, and are all named there.
- *
- * @throws ApiFailure 500, as the API server has it
+ * Checks that `$setElementOrder` names all items of the patch, in their order.
+ * @throws ApiFailure 500, as in the API server
  */
 export function checkOrder(patch: List, order: List, mergeKey: string | undefined): void {
   if (order.length === 0) return;
@@ -162,7 +162,7 @@ export function checkOrder(patch: List, order: List, mergeKey: string | undefine
   if (next < wanted.length) throw orderMismatch(patch, order);
 }
 
-/** @throws ApiFailure when the item lacks it */
+/** @throws ApiFailure if the item lacks the key */
 function keyOf(item: JsonObject, mergeKey: string): JsonValue {
   const value = Object.hasOwn(item, mergeKey) ? item[mergeKey] : undefined;
   if (value === undefined) throw noMergeKey(item, mergeKey);

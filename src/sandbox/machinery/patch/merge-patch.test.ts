@@ -11,7 +11,7 @@ const parsed = (text: string): JsonObject => {
 };
 
 describe('the examples of RFC 7386', () => {
-  // Those whose document is an object; the API has no others. Nulls within lists are the API server's own way.
+  // The examples whose document is an object, as in the API. Nulls within lists follow the API server.
   test.each([
     ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
     ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],
@@ -35,7 +35,7 @@ test.each([
     'error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}',
   ],
   ['null', 'Invalid JSON Patch'],
-])('%s is refused as a bad request', (patch, message) => {
+])('%s is rejected as a bad request', (patch, message) => {
   expect(() => applyMergePatch({}, parseJson(patch))).toThrow(
     expect.objectContaining({
       message,
@@ -44,17 +44,17 @@ test.each([
   );
 });
 
-test('fields that are null are left out within lists too, items stay', () => {
+test('null fields within list items are dropped, and the items stay', () => {
   expect(applyMergePatch({ a: [1] }, parseJson('{"a":[null,{"b":null,"c":[{"d":null}]}]}'))).toEqual({
     a: [null, { c: [{}] }],
   });
 });
 
-test('a list that takes the place of an object keeps its nulls', () => {
+test('a list that replaces an object keeps its nulls', () => {
   expect(applyMergePatch({ a: {} }, { a: [{ b: null }] })).toEqual({ a: [{ b: null }] });
 });
 
-test('keys that JavaScript knows are data like any other', () => {
+test('keys with a meaning in JavaScript are plain data', () => {
   const keys = ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', 'toString', 'toJSON'];
   for (const key of keys) {
     const patched = applyMergePatch(
@@ -68,14 +68,14 @@ test('keys that JavaScript knows are data like any other', () => {
   }
 });
 
-test('big integers survive', () => {
+test('big integers are exact', () => {
   expect(applyMergePatch({ a: 9_007_199_254_740_993n }, { b: 9_007_199_254_740_995n })).toEqual({
     a: 9_007_199_254_740_993n,
     b: 9_007_199_254_740_995n,
   });
 });
 
-/** The RFC's own pseudo code, for objects with any keys. */
+/** The pseudocode of the RFC, for objects with any keys. */
 function reference(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch;
   const result = new Map(Object.entries(isJsonObject(target) ? target : {}));
@@ -86,7 +86,7 @@ function reference(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   return Object.fromEntries(result);
 }
 
-test('any patch gives what the RFC says, and leaves the object as it was', () => {
+test("every patch gives the RFC's result and does not mutate the object", () => {
   const key = fc.constantFrom('a', 'b', 'constructor', '__proto__', 'length');
   const { object } = fc.letrec<{ object: JsonObject; value: JsonValue }>((tie) => ({
     value: fc.oneof(

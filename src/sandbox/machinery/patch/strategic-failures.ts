@@ -2,8 +2,8 @@ import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { ApiFailure, badRequest } from '../failure.ts';
 import { goTypeOf, showGo } from './go-types.ts';
 
-// What k8s.io/apimachinery/pkg/util/mergepatch/errors.go says, and the status that kube-apiserver answers with: it knows the
-// malformed directives and lists of lists, and takes anything else for its own fault.
+// Messages of k8s.io/apimachinery/pkg/util/mergepatch/errors.go with kube-apiserver's status codes: it reports
+// malformed directives and lists of lists as client errors, and everything else as an internal error.
 
 const unforeseen = (message: string) => new ApiFailure(500, '', message);
 

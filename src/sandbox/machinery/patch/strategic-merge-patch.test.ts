@@ -162,7 +162,7 @@ describe('lists of objects', () => {
   });
 });
 
-describe('what cannot be applied', () => {
+describe('patches that cannot be applied', () => {
   test.each([
     ['[]', 400, 'json: cannot unmarshal array into Go value of type map[string]interface {}'],
     ['{"union":{"$retainKeys":"a"}}', 400, 'invalid patch format of retainKeys'],
@@ -193,7 +193,7 @@ describe('what cannot be applied', () => {
   });
 });
 
-test('a patch leaves the object as it was, and applied twice it is the same as once', () => {
+test('a patch does not mutate the object and is idempotent', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd');
   const names = fc.uniqueArray(name);
   const items = names.chain((keys) =>
@@ -211,7 +211,7 @@ test('a patch leaves the object as it was, and applied twice it is the same as o
       const once = applyStrategicPatch(object, patch, SCHEMA);
       expect(JSON.stringify(object)).toBe(before);
       expect(applyStrategicPatch(once, patch, SCHEMA)).toEqual(once);
-      // What the patch names comes in its order; what only the server has keeps its own.
+      // Items of the patch follow its order; server-only items keep theirs.
       const found = JSON.stringify(once.items);
       const order = (list: readonly { readonly name: string }[]) =>
         list.map((item) => found.indexOf(`"${item.name}"`));

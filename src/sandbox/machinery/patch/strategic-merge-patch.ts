@@ -37,7 +37,7 @@ function mergeObjects(live: JsonObject, patch: JsonObject, schema: Schema | unde
   const changes = new Map(Object.entries(patch));
   changes.delete(RETAIN_KEYS);
 
-  // First the lists with an order, as that takes the list in the patch along.
+  // Ordered lists first, because the order also covers the list in the patch.
   for (const [key, order] of Object.entries(patch)) {
     if (!key.startsWith(ORDER)) continue;
     changes.delete(key);
@@ -66,7 +66,7 @@ function obeyDirective(patch: JsonObject): JsonObject {
   throw unknownDirective(directive, patch);
 }
 
-/** What `$retainKeys` in the patch leaves of the live object: the union of volumes of a pod keeps one member so. */
+/** The fields of the live object that `$retainKeys` keeps, for unions such as the volumes of a pod. */
 function retained(live: JsonObject, patch: JsonObject): JsonObject {
   if (!Object.hasOwn(patch, RETAIN_KEYS)) return live;
   const keys = patch[RETAIN_KEYS];
@@ -84,7 +84,7 @@ function nameBehind(key: string, prefix: typeof ORDER | typeof DELETION): string
   throw prefix === ORDER ? malformedOrder() : malformedDeletion();
 }
 
-/** What a field becomes; undefined when it goes. */
+/** The merged field; undefined if it is removed. */
 function mergeField(
   live: JsonValue | undefined,
   patch: JsonValue,
@@ -111,7 +111,7 @@ function mergeListField(
   return mergeLists(live, patch, rulesOf(field));
 }
 
-/** The list in the order that the patch wants; undefined when neither side has it. */
+/** The list in the order of the patch; undefined if neither side has it. */
 function orderedList(
   live: JsonValue | undefined,
   patch: JsonValue | undefined,
@@ -133,7 +133,7 @@ function asList(value: JsonValue): readonly JsonValue[] {
   return value;
 }
 
-/** How a strategic merge treats a field. */
+/** How strategic merge patch treats a field. */
 interface Field {
   readonly schema: Schema | undefined;
   readonly strategy: 'merge' | 'replace' | undefined;
@@ -158,7 +158,10 @@ const rulesOf = ({ schema, mergeKey }: Field): ListRules => ({
   newItem: asNew,
 });
 
-/** A value of the patch that meets nothing to be merged with: without nulls and directives. Undefined when it is a directive itself. */
+/**
+ * A value of the patch without a live counterpart: nulls and directives are dropped. Undefined if it is a directive
+ * itself.
+ */
 function newValue(patch: JsonValue): JsonValue | undefined {
   if (isJsonArray(patch)) return patch.map(newValue).filter((item) => item !== undefined);
   if (!isJsonObject(patch)) return patch;

@@ -2,7 +2,7 @@ import { type JsonValue, isEqual } from '../../../json/json.ts';
 import type { Cause } from '../failure.ts';
 import { forbiddenValue, invalidValue, unsupportedValue } from './causes.ts';
 import { listTypeProblems, mapTypeProblems } from './list-type-problems.ts';
-import { ruleTextProblems } from './rule-problems.ts';
+import { ruleTextProblems } from './rules/rule-problems.ts';
 import { schemaToJson, type Schema, furtherSchema } from './schema.ts';
 import { prune } from './prune.ts';
 import { validateSchema } from './validate.ts';

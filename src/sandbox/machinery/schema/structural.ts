@@ -3,7 +3,7 @@ import { compilePattern } from '../../../cel/regular-expression.ts';
 import { isEqual } from '../../../json/json.ts';
 import { forbiddenValue, invalidValue, requiredValue } from './causes.ts';
 import { defaultProblems, keywordProblems } from './keyword-problems.ts';
-import { ruleProblems } from './rule-problems.ts';
+import { ruleProblems } from './rules/rule-problems.ts';
 import { schemaToJson, type Schema } from './schema.ts';
 
 /**

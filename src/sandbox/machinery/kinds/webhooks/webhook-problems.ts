@@ -5,7 +5,7 @@ import { label1035Problem, subdomainProblem } from '../../dns-names.ts';
 import { record, records, text, texts, has, number } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import { labelKeyProblems } from '../../selectors/label-syntax.ts';
-import { celProblem } from '../../schema/rule-problems.ts';
+import { celProblem } from '../../schema/rules/rule-problems.ts';
 import {
   duplicateValue,
   invalidValue,

@@ -30,7 +30,7 @@ const POD_COLUMNS: readonly PrinterColumn[] = [
   wide('Nominated Node', 'Where it may run once others have made room.', (pod) =>
     text(status(pod), 'nominatedNodeName'),
   ),
-  wide('Readiness Gates', 'Conditions that must be true beside its own.', shownGates),
+  wide('Readiness Gates', 'Additional conditions that must be true.', shownGates),
 ];
 
 function wide(name: string, description: string, read: (pod: ApiObject) => string): PrinterColumn {

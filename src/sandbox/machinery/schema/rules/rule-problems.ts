@@ -1,8 +1,8 @@
-import { CelError, type CelProgram } from '../../../cel/cel.ts';
-import type { Cause } from '../failure.ts';
-import { invalidValue, requiredValue, unsupportedValue } from './causes.ts';
+import { CelError, type CelProgram } from '../../../../cel/cel.ts';
+import type { Cause } from '../../failure.ts';
+import { invalidValue, requiredValue, unsupportedValue } from '../causes.ts';
 import { compileRule } from './rules.ts';
-import { type Schema, type ValidationRule, furtherSchema, property } from './schema.ts';
+import { type Schema, type ValidationRule, furtherSchema, property } from '../schema.ts';
 
 const RULES = 'x-kubernetes-validations';
 const REASONS = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { CelError, compileCel } from '../../../cel/cel.ts';
+import { CelError, compileCel } from '../../../../cel/cel.ts';
 import { celProblem } from './rule-problems.ts';
 
 /** The problem of an expression over `self`; undefined if it compiles. */

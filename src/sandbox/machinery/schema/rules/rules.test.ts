@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { JsonObject, JsonValue } from '../../../json/json.ts';
+import type { JsonObject, JsonValue } from '../../../../json/json.ts';
 import { checkRules, rulesSkipped } from './rules.ts';
-import type { Schema, ValidationRule } from './schema.ts';
+import type { Schema, ValidationRule } from '../schema.ts';
 
 const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
   type: 'object',

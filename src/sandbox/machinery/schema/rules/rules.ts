@@ -1,7 +1,13 @@
-import { CelError, celOptional, compileCel, type CelProgram } from '../../../cel/cel.ts';
-import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
-import type { Cause } from '../failure.ts';
-import { duplicateValue, forbiddenValue, invalidValue, OMITTED, requiredValue } from './causes.ts';
+import { CelError, celOptional, compileCel, type CelProgram } from '../../../../cel/cel.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '../../../../json/json.ts';
+import type { Cause } from '../../failure.ts';
+import { duplicateValue, forbiddenValue, invalidValue, OMITTED, requiredValue } from '../causes.ts';
 import { celSelf } from './cel-self.ts';
 import {
   oldField,
@@ -11,7 +17,7 @@ import {
   anywhere,
   furtherSchema,
   property,
-} from './schema.ts';
+} from '../schema.ts';
 
 /** A value in the object, its schema, and its old value. */
 interface Place {

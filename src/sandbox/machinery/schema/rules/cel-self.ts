@@ -1,8 +1,8 @@
-import { compileCel } from '../../../cel/cel.ts';
-import { celNumber, celValue } from '../../../cel/values/maps.ts';
-import { fieldName } from '../../../cel/types/schema-type.ts';
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
-import { type Schema, furtherSchema } from './schema.ts';
+import { compileCel } from '../../../../cel/cel.ts';
+import { fieldName } from '../../../../cel/types/schema-type.ts';
+import { celNumber, celValue } from '../../../../cel/values/maps.ts';
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../../json/json.ts';
+import { type Schema, furtherSchema } from '../schema.ts';
 
 const toDuration = compileCel('duration(text)', ['text']);
 const toTimestamp = compileCel('timestamp(text)', ['text']);
