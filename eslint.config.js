@@ -160,7 +160,7 @@ export default tseslint.config(
           patterns: [
             ...restrictions('cli').patterns,
             {
-              regex: '^(\\.\\./)+sandbox/(?!machinery/)',
+              regex: '^(\\.\\./)+sandbox/(server/|sandbox\\.ts$)',
               message: 'cli/review/ needs sandbox/machinery/ only: no server.',
             },
           ],

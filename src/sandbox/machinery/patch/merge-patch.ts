@@ -18,7 +18,7 @@ export function applyMergePatch(object: JsonObject, patch: JsonValue): JsonObjec
 
 function withoutNullsInLists(patch: JsonObject, live: JsonObject): JsonObject {
   return Object.fromEntries(
-    Object.entries(patch).map(([key, value]) => {
+    Object.entries(patch).map(([key, value]): readonly [string, JsonValue] => {
       const before = Object.hasOwn(live, key) ? live[key] : undefined;
       if (isJsonObject(value)) return [key, withoutNullsInLists(value, isJsonObject(before) ? before : {})];
       // The API server keeps nulls in a list that replaces an object.
