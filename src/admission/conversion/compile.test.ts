@@ -13,7 +13,7 @@ import {
   v2Schema,
 } from '../../../test/support/admission/conversion.ts';
 import { readDefinition, sameForConversion } from './definition.ts';
-import { invert } from './invert.ts';
+import { invert } from './step.ts';
 
 const TWO = [
   { name: 'v1', schema: v1Schema },

@@ -1,14 +1,19 @@
 /** ConversionPolicy → what converts. A policy that does not compile says everything that is wrong with it at once. */
-import type { ConversionPolicy, ConversionStep, VersionSteps } from '../../api/conversion-policy.ts';
+import type {
+  ConversionPolicy,
+  ConversionStep,
+  VersionSteps,
+  ConversionPolicySpec,
+} from '../../api/conversion-policy.ts';
 import { quote } from '../../json/printable.ts';
 import { compileSteps } from './compile-steps.ts';
-import { coverageProblems } from './coverage.ts';
 import type { Converter } from './converter.ts';
 import type { ConversionProblem } from './conversion-problem.ts';
 import type { Definition } from './definition.ts';
 import { fieldProblems } from './field-problems.ts';
-import { invert } from './invert.ts';
+import { invert } from './step.ts';
 import { convertByPlan, type Spoke } from './policy-converter.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 
 export interface CompiledConversion {
   /** Of the policy. */
@@ -108,4 +113,55 @@ function stepsOf(
       `(only move and default have one); [] says that nothing is to be done for version ${quote(version.name)}`,
   });
   return [];
+}
+
+/**
+ * Whether the policy and the CustomResourceDefinition have the same versions. These problems may mend themselves: whichever of
+ * the two is changed first, the other follows.
+ */
+export function coverageProblems(
+  { hub, versions }: ConversionPolicySpec,
+  definition: Definition,
+): readonly ConversionProblem[] {
+  const crd = groupResourceName(definition);
+  const has = new Set(definition.versions.map(({ name }) => name));
+  const known = [...has].map(quote).join(', ');
+  const problems: ConversionProblem[] = [];
+  if (!has.has(hub)) {
+    problems.push({
+      reason: 'UnknownVersion',
+      where: 'spec.hub',
+      message: `${crd} has no version ${quote(hub)}: choose one of ${known}, or add it there`,
+    });
+  }
+  for (const [index, { name }] of versions.entries()) {
+    const where = `spec.versions[${index}].name`;
+    if (name === hub) {
+      problems.push({
+        reason: 'InvalidPolicy',
+        where,
+        message: 'is the hub, which is converted by the steps of the others: leave it out',
+      });
+    } else if (!has.has(name)) {
+      problems.push({
+        reason: 'UnknownVersion',
+        where,
+        message: `${crd} has no version ${quote(name)}: it has ${known}; leave it out, or add it there`,
+      });
+    }
+  }
+  const covered = new Set([hub, ...versions.map(({ name }) => name)]);
+  const missing = definition.versions.filter(
+    ({ name, served, stored }) => (served || stored) && !covered.has(name),
+  );
+  for (const { name, served } of missing) {
+    problems.push({
+      reason: 'MissingVersion',
+      where: 'spec.versions',
+      message:
+        `${crd} ${served ? 'serves' : 'may have stored objects in'} version ${quote(name)}, which has no steps here: ` +
+        `add it ({name: ${name}} alone, if its fields are those of the hub)`,
+    });
+  }
+  return problems;
 }

@@ -5,9 +5,9 @@ import { quote } from '../../json/printable.ts';
 import { runSteps, type CompiledStep } from './compile-steps.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldAt, fieldIn, withField } from './edit.ts';
-import { keptKey, putKept, readKept, takeKept, writeKept } from './kept-annotation.ts';
-import { lostValues } from './lost-values.ts';
-import { putBack } from './put-back.ts';
+import { keptKey, putKept, readKept, takeKept, writeKept } from './preserved-annotation.ts';
+import { lostValues } from './find-lossy.ts';
+import { putBack } from './restore-preserved.ts';
 import { pruneObject } from './structural-schema.ts';
 
 /** The steps between one version and the hub. */

@@ -2,7 +2,7 @@
 import { InvalidPath, parsePath, type Segment } from '../../json/field-path.ts';
 import { isQualifiedName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
-import { isKeptKey } from './kept-annotation.ts';
+import { isKeptKey } from './preserved-annotation.ts';
 
 /** `spec.disks[*].size.bytes` is the list `spec.disks[*]` and below each element the fields `size`, `bytes`. */
 export interface StepPath {

@@ -9,6 +9,7 @@ import { quote } from '../../json/printable.ts';
 import { ConversionFailure } from './converter.ts';
 import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts';
 import type { StepPath } from './step-path.ts';
+import type { ConversionStep } from '../../api/conversion-policy.ts';
 
 /** Never changes the object it is given. @throws ConversionFailure with what to do; the caller says which step and object */
 export type RunStep = (object: JsonObject, budget: CelBudget) => JsonObject;
@@ -134,4 +135,23 @@ function checkMark({ segments, text }: StepPath, value: JsonValue): void {
       `${quote(value)} is no value that a label can have (63 letters, digits, -, _ or .): use an annotation for ${text}`,
     );
   }
+}
+
+export type Inversion =
+  | { readonly kind: 'inverse'; readonly steps: readonly ConversionStep[] }
+  /** A step whose inverse only the author can write. */
+  | { readonly kind: 'none'; readonly index: number; readonly verb: 'set' | 'remove' };
+
+/**
+ * The steps that undo `steps`: moves backwards, in the opposite order. A default needs no undoing: it fills what was absent,
+ * and that it was is kept like everything else that would not come back.
+ */
+export function invert(steps: readonly ConversionStep[]): Inversion {
+  const inverse: ConversionStep[] = [];
+  for (const [index, step] of steps.entries()) {
+    if (step.set !== undefined) return { kind: 'none', index, verb: 'set' };
+    if (step.remove !== undefined) return { kind: 'none', index, verb: 'remove' };
+    if (step.move !== undefined) inverse.unshift({ move: { from: step.move.to, to: step.move.from } });
+  }
+  return { kind: 'inverse', steps: inverse };
 }

@@ -8,7 +8,7 @@ import {
   type JsonValue,
 } from '../../json/json.ts';
 import { fieldAt, fieldIn } from './edit.ts';
-import { isKeptKey, LONGEST_KEPT_PATH, type KeptKey, type KeptValue } from './kept-annotation.ts';
+import { isKeptKey, LONGEST_KEPT_PATH, type KeptKey, type KeptValue } from './preserved-annotation.ts';
 import { fieldOf, itemOf, listKeysOf, type SchemaAt } from './structural-schema.ts';
 
 const OPEN: SchemaAt = { kind: 'open' };

@@ -2,8 +2,8 @@
 import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 import { fieldAt, fieldIn, withField, withFieldAt, withFields } from './edit.ts';
-import type { KeptValue } from './kept-annotation.ts';
-import { isSelected } from './lost-values.ts';
+import type { KeptValue } from './preserved-annotation.ts';
+import { isSelected } from './find-lossy.ts';
 import { fieldOf, fits, itemOf, prune, type SchemaAt } from './structural-schema.ts';
 
 const OPEN: SchemaAt = { kind: 'open' };
