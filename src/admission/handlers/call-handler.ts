@@ -5,11 +5,11 @@ import type { JsonObject } from '../../json/json.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
 import { quote } from '../../json/printable.ts';
 import { shapeProblem, copyJson, InvalidDraft } from './draft.ts';
-import { createNotes, type Notes, type Said } from './notes.ts';
+import { createNotes, type Notes } from './notes.ts';
 import { Denial, HandlerFailure, readFailureOf, toError, type FailureReason } from './errors.ts';
-import { type HandlerContext, type HandlerLog, type HandlerRequest } from './handler.ts';
+import { type HandlerContext, type HandlerRequest } from './handler.ts';
 import { deepFreeze } from '../../json/objects.ts';
-import type { CompiledHandler, HandlerFunction } from './compile-handler.ts';
+import type { HandlerFunction } from './compile-handler.ts';
 import {
   toHandlerDecision,
   type HandlerCall,
@@ -17,7 +17,6 @@ import {
   type HandlerPhase,
   type Run,
 } from './handler-decision.ts';
-import type { HandlerWorld } from './handler-world.ts';
 import { createReader, type Reader } from './reader.ts';
 
 /** Runs the handler and never throws: whatever it does becomes a decision or a failure. */

@@ -2,7 +2,7 @@ import { InvalidUrl, parseRequestUrl } from './go-url.ts';
 import { parseTimestamp } from '../values/time.ts';
 import { succeeds } from './text.ts';
 import { matching } from '../frame.ts';
-import { CEL_TYPE, type CelOpaque, NONE, optional } from '../values/values.ts';
+import { CEL_TYPE, NONE, optional } from '../values/values.ts';
 import { define, type CelFunction } from './define.ts';
 import type { CelFormat, Format } from './opaque-values.ts';
 

@@ -1,6 +1,6 @@
 import { CelError } from '../cel-error.ts';
 import { parsing } from '../frame.ts';
-import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
+import { CEL_TYPE } from '../values/values.ts';
 import { define } from './define.ts';
 import { succeeds } from './text.ts';
 import type { CelCidr, CelIp } from './opaque-values.ts';

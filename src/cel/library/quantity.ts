@@ -2,7 +2,7 @@ import { CelError } from '../cel-error.ts';
 import { parsing } from '../frame.ts';
 import { define } from './define.ts';
 import { succeeds } from './text.ts';
-import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
+import { CEL_TYPE } from '../values/values.ts';
 import type { CelQuantity } from './opaque-values.ts';
 
 const NANO = -9;

@@ -1,8 +1,8 @@
 import { CelError } from '../cel-error.ts';
 import { parsing, traversal } from '../frame.ts';
-import { CEL_TYPE, type CelMap, type CelOpaque } from '../values/values.ts';
+import { CEL_TYPE, type CelMap } from '../values/values.ts';
 import { define } from './define.ts';
-import { escapedPath, type GoUrl, InvalidUrl, parseRequestUrl, queryPairs } from './go-url.ts';
+import { escapedPath, InvalidUrl, parseRequestUrl, queryPairs } from './go-url.ts';
 import { succeeds } from './text.ts';
 import type { CelUrl } from './opaque-values.ts';
 
