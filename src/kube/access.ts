@@ -8,7 +8,7 @@ export interface AccessQuestion {
   readonly group: string;
   readonly resource: string;
   readonly subresource?: string;
-  /** Without it: in all namespaces, or cluster-scoped. */
+  /** Default: all namespaces, or cluster-scoped. */
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
 }
@@ -18,7 +18,7 @@ interface SelfSubjectAccessReview extends KubeObject {
   readonly status?: { readonly allowed: boolean };
 }
 
-/** Whether the API server would let this client do that. */
+/** Whether this client has the permission. */
 export async function canI(
   client: Pick<KubeClient, 'create'>,
   question: AccessQuestion,
@@ -32,7 +32,7 @@ export async function canI(
   return review.status?.allowed === true;
 }
 
-/** Who is asked about: as an API server knows them. */
+/** A user, as the API server authenticates them. */
 export interface AccessSubject {
   readonly username: string;
   readonly uid: string;
@@ -40,7 +40,7 @@ export interface AccessSubject {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A path that is no resource, e.g. `/metrics`. */
+/** A non-resource URL, e.g. `/metrics`. */
 export interface PathQuestion {
   readonly verb: string;
   readonly path: string;
@@ -55,13 +55,12 @@ interface SubjectAccessReview extends KubeObject {
   } & Asked;
   readonly status?: {
     readonly allowed: boolean;
-    /** Explicitly no, where `allowed: false` alone may mean that nothing says yes. */
+    /** An explicit denial; `allowed: false` alone may mean that no rule matches. */
     readonly denied?: boolean;
     readonly evaluationError?: string;
   };
 }
 
-/** Either of them. */
 interface Asked {
   readonly resourceAttributes?: AccessQuestion;
   readonly nonResourceAttributes?: PathQuestion;
@@ -82,7 +81,7 @@ async function review(
   return answer.status;
 }
 
-/** Whether the API server would let this user do that. That nothing says yes is a no: a binding to a role that is gone is an error, too. */
+/** Whether this user has the permission. An evaluation error counts as no: a binding to a deleted role causes one. */
 export async function mayUser(
   client: Pick<KubeClient, 'create'>,
   subject: AccessSubject,
@@ -94,8 +93,8 @@ export async function mayUser(
 }
 
 /**
- * Whether the API server would let this user visit that path.
- * @throws as the client does, and when the authorizer could not decide: that nothing says yes is no answer then
+ * Whether this user may access that path.
+ * @throws as the client does, and when the authorizer could not decide
  */
 export async function mayUserVisit(
   client: Pick<KubeClient, 'create'>,
@@ -121,10 +120,10 @@ interface TokenReview extends KubeObject {
 }
 
 /**
- * Whose bearer token this is, as the API server says; undefined when it is nobody's, or not for this audience.
+ * The user that a bearer token authenticates; undefined when the token is not valid, or not for this audience.
  *
- * @param audience whom the token is to be made for. Undefined: the API server itself
- * @throws as the client does, and when the answer decides nothing
+ * @param audience the intended audience of the token. Undefined: the API server
+ * @throws as the client does, and when the response has no status
  */
 export async function reviewToken(
   client: Pick<KubeClient, 'create'>,
@@ -136,7 +135,7 @@ export async function reviewToken(
   const { status } = await client.create<TokenReview>(tokenReviews, { metadata: {}, spec }, options);
   if (status === undefined) throw new Error('the API server answered a TokenReview without a status');
   const { authenticated = false, user = {}, audiences = [] } = status;
-  // An authenticator that knows nothing of audiences takes every token: that it has looked, it says by naming them.
+  // An authenticator that ignores audiences accepts every token and returns no audiences.
   if (!authenticated || (audience !== undefined && !audiences.includes(audience))) return undefined;
   const { username = '', uid = '', groups = [], extra = {} } = user;
   return username === '' ? undefined : { username, uid, groups, extra };

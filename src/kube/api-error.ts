@@ -13,14 +13,14 @@ export interface StatusDetails {
   readonly causes: readonly StatusCause[];
 }
 
-/** Which request failed. The path carries no query: selectors and tokens do not belong in logs. */
+/** The request that failed. The path has no query: selectors and tokens do not belong in logs. */
 export interface RequestLine {
   readonly method: string;
   readonly path: string;
 }
 
 /**
- * The API server answered, and the answer is no.
+ * The API server answered with an error status.
  * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
  */
 export class ApiError extends Error {
@@ -28,10 +28,10 @@ export class ApiError extends Error {
   readonly request: RequestLine;
   /** The HTTP status. */
   readonly code: number;
-  /** One CamelCase word, e.g. `AlreadyExists`; empty when what answered was no API server. */
+  /** One CamelCase word, e.g. `AlreadyExists`; empty when the response did not come from an API server. */
   readonly reason: string;
   readonly details: StatusDetails;
-  /** From the header `Retry-After`: whoever answered wants the same request again, whatever its verb. */
+  /** From the header `Retry-After`: the server asks for a retry, whatever the verb. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -54,7 +54,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A page of a list expired while its successor was asked for: the list has to start again. `isGone` holds for it. */
+/** A list expired between two pages: start it again. `isGone` is true for it. */
 export class ListExpiredError extends ApiError {
   override readonly name = 'ListExpiredError';
 
@@ -66,7 +66,7 @@ export class ListExpiredError extends ApiError {
   }
 }
 
-/** No answer: the connection failed, broke, or the deadline passed. Whether a write took place is unknown. */
+/** No response: the connection failed or broke, or the deadline passed. A write may or may not have happened. */
 export class NetworkError extends Error {
   override readonly name = 'NetworkError';
   readonly request: RequestLine;
@@ -88,13 +88,13 @@ export const isNotFound = (error: unknown): error is ApiError => hasCode(error, 
 /** 409 because the name is taken. */
 export const isAlreadyExists = (error: unknown): error is ApiError =>
   hasCode(error, 409) && error.reason === 'AlreadyExists';
-/** 409 because the object is no longer the one that was read: read it again, decide again. */
+/** 409 because the object changed after it was read: read it again and decide again. */
 export const isConflict = (error: unknown): error is ApiError =>
   hasCode(error, 409) && error.reason !== 'AlreadyExists';
-/** 410: the resourceVersion or page asked for is too old. */
+/** 410: the requested resourceVersion or page is too old. */
 export const isGone = (error: unknown): error is ApiError => hasCode(error, 410);
 
-/** Invalid, too large, or forbidden by a permission, a quota or an admission policy: whoever asks again is told the same. */
+/** Invalid, too large, or forbidden by RBAC, a quota or an admission policy: a retry gets the same response. */
 export const isRefused = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 413, 422].includes(error.code);
 

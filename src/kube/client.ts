@@ -8,11 +8,11 @@ export interface CallOptions {
 }
 
 export interface WriteOptions extends CallOptions {
-  /** Everything happens but the write itself. */
+  /** The API server does everything except the write. */
   readonly dryRun?: boolean | undefined;
-  /** Who owns the fields written. Default: the API server takes the user agent. */
+  /** The owner of the written fields. Default: the API server uses the user agent. */
   readonly fieldManager?: string | undefined;
-  /** Called right before each attempt; what it throws is the result. */
+  /** Called right before each attempt. An error that it throws becomes the result. */
   readonly beforeSend?: (() => void) | undefined;
 }
 
@@ -32,14 +32,14 @@ export interface DeleteOptions extends WriteOptions {
 }
 
 export interface ListOptions extends CallOptions {
-  /** Without it: all namespaces. */
+  /** Default: all namespaces. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   /** Objects per page. Default: 500 when reading all pages, otherwise no limit. */
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
-  /** Without it the list is read from etcd (quorum); `0` takes what the API server has in its cache. */
+  /** Default: a quorum read from etcd. `0` reads from the cache of the API server. */
   readonly resourceVersion?: string | undefined;
   /** Only apiVersion, kind and metadata of each object. */
   readonly metadataOnly?: boolean | undefined;
@@ -57,17 +57,17 @@ export interface ObjectMetadata extends KubeObject {
 }
 
 /**
- * Reads and writes of any resource. Objects go over the wire as plain JSON: nothing unknown is dropped.
- * Every function throws {ApiError} when the API server refuses, {NetworkError} when there is no answer.
+ * Reads and writes any resource. Objects are plain JSON on the wire: unknown fields survive.
+ * Every function throws {ApiError} when the API server refuses, {NetworkError} when there is no response.
  */
 export interface KubeClient {
-  /** Undefined when there is no such object. */
+  /** Undefined when the object does not exist. */
   readonly get: <T extends KubeObject>(
     resource: Resource,
     ref: NamedRef,
     options?: CallOptions,
   ) => Promise<T | undefined>;
-  /** As `get`, but the API server sends no more than the metadata. */
+  /** Like `get`, but the API server sends only the metadata. */
   readonly getMetadata: (
     resource: Resource,
     ref: NamedRef,
@@ -75,7 +75,7 @@ export interface KubeClient {
   ) => Promise<ObjectMetadata | undefined>;
   /** One page. */
   readonly list: <T extends KubeObject>(resource: Resource, options?: ListOptions) => Promise<KubeList<T>>;
-  /** Page by page, all of one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
+  /** Page by page, all at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
   readonly pages: <T extends KubeObject>(
     resource: Resource,
     options?: ListOptions,
@@ -88,7 +88,7 @@ export interface KubeClient {
     object: T,
     options?: WriteOptions,
   ) => Promise<T>;
-  /** PUT. @throws when the object has no resourceVersion: nothing is overwritten that has not been read */
+  /** PUT. @throws when the object has no resourceVersion: read an object before you overwrite it */
   readonly replace: <T extends KubeObject>(
     resource: Resource,
     object: T,
@@ -139,7 +139,7 @@ export interface KubeClient {
 }
 
 /**
- * The operations, valid only for the object as it was read: a `test` on its resourceVersion goes first, so a JSON patch
+ * The operations, preceded by a `test` on the resourceVersion of the object, so a JSON patch
  * computed from a stale copy fails (422 Invalid) instead of hitting the wrong list element.
  * @throws when the object has no resourceVersion
  */

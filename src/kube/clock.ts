@@ -1,14 +1,14 @@
-/** Time as kube/ sees it. A parameter, so that tests can hold it still. */
+/** The source of time, passed in so that tests can control it. */
 export interface Clock {
-  /** Milliseconds since 1970; may jump when somebody sets the clock. */
+  /** Milliseconds since 1970; jumps when the system clock is set. */
   readonly now: () => number;
   /** Milliseconds since some start; never goes backwards. */
   readonly monotonic: () => number;
-  /** Calls `run` after `ms`, however long that is. Returns how to take it back. */
+  /** Calls `run` after `ms`, which may exceed the limit of setTimeout. Returns a function that cancels. */
   readonly after: (ms: number, run: () => void) => () => void;
 }
 
-/** setTimeout turns any longer delay into 1 ms, so longer ones are cut into pieces. */
+/** setTimeout turns any longer delay into 1 ms, so longer delays use several timers. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -58,7 +58,7 @@ export function abortError(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error('stopped', { cause: reason });
 }
 
-/** What `promise` gives. @throws the reason of `signal` as soon as it aborts; the promise goes on unheard */
+/** The result of `promise`. @throws the reason of `signal` as soon as it aborts; the result of the promise is then ignored */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
@@ -72,7 +72,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** A signal that also aborts with `parent`, and can be aborted by itself. `release` it, or `parent` keeps it for ever. */
+/** A signal that aborts with `parent` or by `abort`. Call `release`, otherwise `parent` holds a reference to it. */
 export function linkedController(parent: AbortSignal | undefined): {
   readonly signal: AbortSignal;
   readonly abort: (reason: Error) => void;
@@ -101,8 +101,8 @@ export interface BackoffOptions {
 }
 
 /**
- * How long to wait after the nth failure in a row (1 = the first), in milliseconds: doubling from `baseMs` to `maxMs`.
- * Spread over the upper half, so that replicas that failed together do not come back together.
+ * The backoff after the nth consecutive failure (1 = the first), in milliseconds: doubles from `baseMs` to `maxMs`.
+ * Jitter covers the upper half, so that replicas that failed together do not retry together.
  * @param random in [0, 1)
  */
 export function backoffMs(failures: number, { baseMs, maxMs }: BackoffOptions, random: () => number): number {
@@ -111,22 +111,22 @@ export function backoffMs(failures: number, { baseMs, maxMs }: BackoffOptions, r
   return full * (0.5 + random() / 2);
 }
 
-/** The time of the API server, told by the Date header of its answers. */
+/** The time of the API server, from the Date header of its responses. */
 export interface ServerClock {
-  /** Takes the header Date of an answer that is just beginning. */
+  /** Takes the Date header as soon as a response begins. */
   readonly observe: (date: string) => void;
   /** By how much our clock is ahead of the API server's, in milliseconds; undefined before the first answer. */
   readonly skewMs: () => number | undefined;
-  /** The time that every replica agrees on, whatever its own clock says; our own before the first answer. */
+  /** The time of the API server, on which all replicas agree; the local time before the first response. */
   readonly now: () => Date;
 }
 
-/** The header has whole seconds, and the answer was on its way: a smaller difference is none. */
+/** The header has whole seconds and ages in transit: ignore smaller differences. */
 const RESOLUTION_MS = 2_000;
 
 export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = systemClock): ServerClock {
   let seen: { readonly at: number; readonly server: number } | undefined;
-  // Since the last answer time is counted monotonically: a step of our own clock must not reach those who ask.
+  // Counts from the last response with the monotonic clock, so a step of the system clock has no effect.
   const server = (): number | undefined =>
     seen === undefined ? undefined : seen.server + clock.monotonic() - seen.at;
   const skewMs = () => {

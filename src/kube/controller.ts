@@ -6,17 +6,17 @@ import type { Workqueue } from './workqueue.ts';
 
 /** How a reconcile ends when it does not throw. */
 export type ReconcileResult =
-  /** Nothing more to do until a watch says so. */
+  /** Nothing to do until a watch event arrives. */
   | { readonly kind: 'await-change' }
-  /** The same, and what was to be looked at later need not be: there is no such object any more. */
+  /** The object no longer exists: a scheduled requeue is cancelled. */
   | { readonly kind: 'gone' }
-  /** Look again at that time. */
+  /** Reconcile again at that time. */
   | { readonly kind: 'requeue'; readonly at: Date };
 
-/** Brings one object towards what it should be; doing it twice is the same as doing it once. */
+/** Brings one object towards its desired state. Idempotent. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
 
-/** A failure that trying again cannot mend: the key rests until its object changes. */
+/** A failure that a retry cannot fix: the key waits until its object changes. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError';
 }
@@ -25,7 +25,7 @@ export interface ControllerOptions {
   /** For logs. */
   readonly name: string;
   readonly queue: Workqueue;
-  /** How many keys at once. Default: 1. */
+  /** How many keys at a time. Default: 1. */
   readonly concurrency?: number;
   readonly reconcile: Reconcile;
   readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
@@ -36,12 +36,12 @@ export interface ControllerOptions {
 
 /** Four requests that each meet their deadline. */
 const TIMEOUT_MS = 120_000;
-/** A reconcile that ignores its signal loses its worker after this long; its key stays taken until it ends. */
+/** A reconcile that ignores its signal loses its worker after this time; its key stays in flight until it ends. */
 const GRACE_MS = 5_000;
-/** `requeue` at a time that has passed must not become a loop without a pause. */
+/** A `requeue` in the past must not become a busy loop. */
 const MIN_REQUEUE_MS = 1_000;
 
-/** Works until `signal` aborts, then waits for what is in flight, which is aborted too. */
+/** Works until `signal` aborts, then aborts the reconciles in flight and waits for them. */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
   const { queue, concurrency = 1, clock = systemClock } = options;
   const stopped = Promise.withResolvers<undefined>();
@@ -66,7 +66,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   await stopped.promise;
 }
 
-/** Resolves when the key is done, or when its worker has waited long enough for a reconcile that ignores its signal. */
+/** Resolves when the key is done, or when the grace period of a reconcile that ignores its signal is over. */
 async function work(options: ControllerOptions, key: string, parent: AbortSignal): Promise<void> {
   const { name, queue, log, timeoutMs = TIMEOUT_MS, clock = systemClock } = options;
   const { signal, abort, release } = linkedController(parent);
@@ -99,7 +99,7 @@ async function reconcileOnce(
 ): Promise<void> {
   try {
     const result = await reconcile(key, signal);
-    // Not a success: work that was cut short may have returned early.
+    // An aborted reconcile may have returned early: not a success.
     signal.throwIfAborted();
     switch (result.kind) {
       case 'await-change':
@@ -122,7 +122,7 @@ async function reconcileOnce(
       log.error(fields, 'reconcile failed for good: it waits for a change');
     } else {
       const retryInMs = Math.round(queue.retry(key));
-      // Somebody else was faster, or leads now: the ordinary course of things, and the retry sorts it out.
+      // Another writer was faster, or another replica leads now: expected, and the retry resolves it.
       const level = isConflict(error) || error instanceof NotLeaderError ? 'debug' : 'warn';
       log[level]({ ...fields, retryInMs }, 'reconcile failed');
     }

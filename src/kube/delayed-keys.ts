@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts';
 
-/** Keys that have a date each, and one timer for all of them: of those that wait there may be thousands. */
+/** Keys with a due time each, and one timer for all of them: there may be thousands. */
 export interface DelayedKeys {
-  /** Has the key come at `at`, by `Clock.monotonic`. An earlier date that it has stays. */
+  /** Schedules the key at `at`, by `Clock.monotonic`. An earlier schedule wins. */
   readonly set: (key: string, at: number) => void;
-  /** It has no date any more. */
+  /** Removes the schedule of the key. */
   readonly delete: (key: string) => void;
   readonly clear: () => void;
 }
@@ -14,13 +14,13 @@ interface Entry {
   readonly at: number;
 }
 
-/** @param onDue called with each key when its date has come */
+/** @param onDue called with each key when it is due */
 export function createDelayedKeys(
   clock: Pick<Clock, 'monotonic' | 'after'>,
   onDue: (key: string) => void,
 ): DelayedKeys {
   const dates = new Map<string, number>();
-  /** The latest first. */
+  /** Latest first. */
   let entries: Entry[] = [];
   let armed: { readonly at: number; readonly cancel: () => void } | undefined;
 
@@ -73,7 +73,7 @@ export function createDelayedKeys(
   };
 }
 
-/** Where a date belongs; of two that are equal the one that came first is nearer to the end, and so comes first. */
+/** The index for a due time. Of equal times, the key that was scheduled first is due first. */
 function placeOf(at: number, entries: readonly Entry[]): number {
   let [low, high] = [0, entries.length];
   while (low < high) {

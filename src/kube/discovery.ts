@@ -13,29 +13,29 @@ export interface ServerVersion {
 
 export interface Discovery {
   /**
-   * How the API server serves a resource, in its preferred version; undefined when it does not.
-   * @throws when the API server does not say, e.g. because an aggregated API is down: absence must be known, not assumed
+   * How the API server serves a resource, in its preferred version; undefined when it does not serve it.
+   * @throws when discovery fails, e.g. because an aggregated API is down: never assume that a resource is absent
    */
   readonly resolve: (
     wanted: Pick<Resource, 'group' | 'resource'>,
     signal?: AbortSignal,
   ) => Promise<Resource | undefined>;
   /**
-   * How the API server serves a kind: in this version if it can, otherwise in the preferred one that has it.
+   * How the API server serves a kind: in this version if available, otherwise in the first served version that has it.
    * @throws as `resolve`
    */
   readonly resolveKind: (
     wanted: Pick<Resource, 'group' | 'version' | 'kind'>,
     signal?: AbortSignal,
   ) => Promise<Resource | undefined>;
-  /** What was learnt of a resource no longer holds, e.g. because a request to it met a 404 or its CRD changed. */
+  /** Drops what is cached about a resource, e.g. after a 404 or a change of its CRD. */
   readonly forget: (resource: Pick<Resource, 'group' | 'resource'>) => void;
   readonly serverVersion: (signal?: AbortSignal) => Promise<ServerVersion>;
 }
 
-/** A CRD may change its preferred version or scope at any time, but few ever do. */
+/** CRDs rarely change their preferred version or scope. */
 const FOUND_MS = 10 * 60_000;
-/** A CRD is often created a moment before its first use, and a flood of unknown names must not become a flood of requests. */
+/** Short, because a CRD is often created right before its first use. Not zero, because each unknown name costs requests. */
 const ABSENT_MS = 5_000;
 
 export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discovery {
@@ -52,7 +52,7 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
     signal?.throwIfAborted();
     const known = answers.get(name);
     if (known !== undefined && now() < known.until) return known.answer;
-    // Not with the signal of the first caller: others may wait for the same answer.
+    // Without the signal of the first caller: others may wait for the same result.
     const answer = lookUp();
     const entry = { until: now() + FOUND_MS, answer };
     answers.set(name, entry);
@@ -87,7 +87,7 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
   };
 }
 
-/** No resource has a name that begins so: it is no part of a URL. */
+/** Cannot collide with a resource name, which has no spaces. */
 const kindsOf = ({ group }: Pick<Resource, 'group'>): string => `kind ${group}/`;
 const kindName = ({ group, version, kind }: Pick<Resource, 'group' | 'version' | 'kind'>): string =>
   `${kindsOf({ group })}${version}/${kind}`;
@@ -117,7 +117,7 @@ async function lookUpKind(
   return undefined;
 }
 
-/** Subresources too. */
+/** Includes subresources. */
 async function servedIn(rest: Rest, group: string, version: string): Promise<readonly Resource[]> {
   const path = group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
   return listIn(await getIfThere(rest, path), 'resources').flatMap((entry) =>

@@ -1,6 +1,6 @@
 import type { KubeClient, WriteOptions } from '../client.ts';
 
-/** The lease has run out or may have: another replica may lead already, so this write was not sent. */
+/** The lease has expired or may have: another replica may lead already, so the write was not sent. */
 export class NotLeaderError extends Error {
   override readonly name = 'NotLeaderError';
 
@@ -10,8 +10,8 @@ export class NotLeaderError extends Error {
 }
 
 /**
- * A client that writes only while `isLeader` holds, asked again right before each attempt: a process that was suspended
- * between decision and write, or a retry after a long wait, must not write as a leader of the past.
+ * A client that writes only while `isLeader` holds, checked right before each attempt: neither a process that was
+ * suspended between decision and write nor a late retry may write as a former leader.
  * Every mutating verb rejects with {NotLeaderError} otherwise. Reads pass.
  */
 export function fenced(client: KubeClient, isLeader: () => boolean): KubeClient {
@@ -28,7 +28,7 @@ export function fenced(client: KubeClient, isLeader: () => boolean): KubeClient 
     };
   };
   return {
-    // Named one by one, so that the compiler asks about a verb that is new.
+    // Listed one by one, so that the compiler reports a new verb.
     get: client.get,
     getMetadata: client.getMetadata,
     list: client.list,

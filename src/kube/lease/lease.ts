@@ -5,21 +5,21 @@ import { createLeaseRecord, type LeaseNotes } from './lease-record.ts';
 import type { Log } from '../../log.ts';
 
 export interface ElectionOptions {
-  /** Best with a connection of its own (`createRest({ urgent: true })`). */
+  /** Should have a dedicated connection (`createRest({ urgent: true })`). */
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly name: string;
-  /** Unique per process: two with the same name wait for each other. */
+  /** Unique per process. */
   readonly identity: string;
-  /** Set on the Lease, also on one that is there already. */
+  /** Set on the Lease, also if it exists already. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Annotations of the Lease that tell a copy from what was there. Default: none. */
   readonly notes?: LeaseNotes;
-  /** How long others wait after the last sign of life, in milliseconds; whole seconds. Default: 15 s. */
+  /** How long an unrenewed lease stays valid, in milliseconds; whole seconds. Default: 15 s. */
   readonly durationMs?: number;
-  /** How long the leader may act without having renewed, in milliseconds. Below `durationMs`. Default: 10 s. */
+  /** How long the leader may act without a renewal, in milliseconds. Less than `durationMs`. Default: 10 s. */
   readonly renewDeadlineMs?: number;
-  /** Between two looks at the Lease, in milliseconds. Default: 2 s. */
+  /** Interval between reads of the Lease, in milliseconds. Default: 2 s. */
   readonly retryMs?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -28,21 +28,21 @@ export interface ElectionOptions {
 
 export interface ElectionCallbacks {
   /**
-   * Leads until `signal` aborts, which it does the moment leadership is lost or may be. Then it has `durationMs` to return.
-   * When it returns by itself the election is over.
+   * Leads until `signal` aborts, which happens as soon as leadership is lost or may be lost. It then has `durationMs` to return.
+   * If it returns earlier, the election ends.
    */
   readonly onStart: (signal: AbortSignal) => Promise<void>;
-  /** Told the identity of each new leader, ourselves included. */
+  /** Called with the identity of each new leader, including this process. */
   readonly onNewLeader?: (identity: string) => void;
 }
 
 export interface Election {
   /**
-   * Runs for office again and again until `signal` aborts, then gives the Lease back.
+   * Campaigns repeatedly until `signal` aborts, then releases the Lease.
    * @throws what `onStart` throws; also when `onStart` does not return after its signal aborted: end the process then
    */
   readonly run: (callbacks: ElectionCallbacks, signal: AbortSignal) => Promise<void>;
-  /** Judged by the clock at this moment: holds even if the process was suspended since the last look at the Lease. */
+  /** Computed from the current time: correct even if the process was suspended since the last renewal. */
   readonly isLeader: () => boolean;
 }
 
@@ -51,13 +51,13 @@ export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
 }
 
-/** What came of one try to get or keep the Lease: the wait is that until the next. */
+/** The result of one attempt to acquire or renew the Lease; `waitMs`: until the next attempt. */
 type Tried = 'held' | { readonly waitMs: number };
 
-/** Between two looks at a Lease that was not as we left it, in milliseconds. */
+/** Retry interval after another writer changed our Lease, in milliseconds. */
 const AGAIN_MS = 100;
 
-/** Two instants, because neither clock is good alone: one stops while a virtual machine sleeps, the other can be set. */
+/** Two clocks: the monotonic one stops while a virtual machine is suspended, and the wall clock can be set. */
 interface Instant {
   readonly wall: number;
   readonly monotonic: number;
@@ -75,7 +75,7 @@ export function createElection(options: ElectionOptions): Election {
     onNewLeader(leader);
   });
 
-  /** When the request that last renewed our lease was about to be sent; undefined while somebody else leads. */
+  /** When the request that last renewed our lease was sent; undefined while another replica leads. */
   let renewedAt: Instant | undefined;
   const instant = (): Instant => ({ wall: clock.now(), monotonic: clock.monotonic() });
   const leftMs = (): number => {
@@ -85,12 +85,12 @@ export function createElection(options: ElectionOptions): Election {
   };
   const isLeader = (): boolean => leftMs() > 0;
 
-  /** One try to get or keep the Lease. The wait is that until somebody else's Lease runs out, if that is known. */
+  /** One attempt to acquire or renew the Lease. `waitMs` is the time until the other holder's Lease expires. */
   const tryOnce = async (signal: AbortSignal): Promise<Tried> => {
     const leading = isLeader();
-    // Half the deadline, so that one request that hangs leaves time for another.
+    // Half the deadline, so that a hanging request leaves time for a retry.
     const timeoutMs = Math.min(renewDeadlineMs / 2, leading ? Math.max(1, leftMs()) : Infinity);
-    // While we lead, what we wrote last is very likely what is there: one request instead of two.
+    // While leading, reuse what was written last: one request instead of two.
     const observed = (leading ? record.last() : undefined) ?? (await record.read({ signal, timeoutMs }));
     const judged = record.judge(observed, leading);
     if (judged.kind === 'taken') {
@@ -106,16 +106,16 @@ export function createElection(options: ElectionOptions): Election {
     return 'held';
   };
 
-  /** As `tryOnce`, with failures as what they are here: not held, try again soon. */
+  /** As `tryOnce`, but failures count as not held. */
   const tryQuietly = async (signal: AbortSignal): Promise<Tried> => {
     try {
       return await tryOnce(signal);
     } catch (error) {
-      signal.throwIfAborted(); // a request that failed in the same moment is no reason of its own
+      signal.throwIfAborted(); // the abort explains the failure
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
         log.debug({ ...fields, err: error }, 'the lease was written by somebody else');
-        // A leader whose lease was overwritten looks at once: followers may be about to believe the copy.
+        // A leader whose lease was overwritten retries at once: followers may be about to trust the copy.
         return { waitMs: isLeader() ? AGAIN_MS : retryMs };
       }
       log.warn({ ...fields, err: error }, 'could not reach the lease');
@@ -124,7 +124,7 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   const pause = (waitMs: number, signal: AbortSignal): Promise<void> =>
-    // Never later than the moment it may be free: a crash is then noticed after duration + retry at the latest.
+    // At most until the lease may be free: the takeover after a crash takes at most duration + retry.
     sleep(clock, Math.max(1, Math.min(waitMs, retryMs * (0.8 + random() * 0.2))), signal);
 
   const acquire = async (signal: AbortSignal): Promise<void> => {
@@ -133,7 +133,7 @@ export function createElection(options: ElectionOptions): Election {
     }
   };
 
-  /** Until the lease is lost or may be. */
+  /** Renews until the lease is lost or may be lost. */
   const keep = async (signal: AbortSignal): Promise<void> => {
     let tried: Tried = 'held';
     while (isLeader()) {
@@ -201,7 +201,7 @@ export function createElection(options: ElectionOptions): Election {
   };
 }
 
-/** Calls `lose` when no time is left. Looks again when it wakes: renewals move the end. */
+/** Calls `lose` when no time is left. Checks again on wake-up, because renewals extend the time. */
 function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => void {
   let cancel: () => void = () => undefined;
   const arm = (): void => {

@@ -1,31 +1,31 @@
-/** The memory for large bodies. */
+/** The memory budget for large request bodies. */
 import { createFairShare } from './fair-share.ts';
 
 export interface BodyBudget {
   /**
-   * Room for a body of this length, from its announcement on. Undefined when there is none.
-   * @param cutOff ends the connection; called if it sends so slowly that others must not wait for it
+   * Reserves memory for a body of this length, as soon as its length is known. Undefined when there is not enough.
+   * @param cutOff closes the connection; called when a slow sender blocks others
    */
   readonly reserve: (entry: string, bytes: number, cutOff: () => void) => Reservation | undefined;
 }
 
 export interface Reservation {
-  /** All of the body is there: whose fault it is if it stays for long is no longer its sender's. */
+  /** The whole body has arrived: the sender can no longer be too slow. */
   readonly received: () => void;
-  /** More than once does no harm. */
+  /** Idempotent. */
   readonly release: () => void;
 }
 
 /**
- * In this time 8 MiB come through the slowest network that a cluster has. Whoever takes longer may, as long as nobody needs the
- * room: otherwise a few connections that announce large bodies and send none would keep everyone else's out.
+ * Enough for 8 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
+ * otherwise a few connections that announce large bodies and send nothing would block all others.
  */
 const PATIENCE_MS = 1_000;
 
 /** @param now in milliseconds */
 export function createBodyBudget(limitBytes: number, now: () => number): BodyBudget {
   const share = createFairShare(limitBytes);
-  /** The oldest first. */
+  /** Oldest first. */
   const receiving = new Set<{ readonly since: number; readonly cutOff: () => void }>();
 
   const makeWay = (): boolean => {

@@ -1,19 +1,19 @@
 export type Lack = 'over-share' | 'full';
 
-/** Room for so much at once, of which nobody takes all. */
+/** A budget that no single client can exhaust. */
 export interface FairShare {
-  /** Why there is no room for `amount`; undefined when there is. `over-share`: not for this one, but for others. */
+  /** Why `amount` is not available; undefined when it is. `over-share`: available to other clients only. */
   readonly lack: (who: string, amount: number) => Lack | undefined;
-  /** Takes `amount` unless there is a lack of it. What was taken is to be given back, once. */
+  /** Takes `amount` if it is available. The caller gives it back once. */
   readonly take: (who: string, amount: number) => Lack | undefined;
   readonly giveBack: (who: string, amount: number) => void;
-  /** By all together. */
+  /** The total of all clients. */
   readonly taken: () => number;
 }
 
 /**
- * Shares out `limit` among whoever comes, without knowing who will: each may hold no more than it leaves to all others. Alone
- * that is half, and whoever comes new finds room, however slow the others are.
+ * Shares `limit` among clients that are not known in advance: each may hold at most what it leaves for all others. A single
+ * client gets at most half, so a new client finds room however slow the others are.
  *
  * @see Choudhury, Hahne: Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, IEEE/ACM ToN 6 (2), 1998
  */
@@ -36,7 +36,7 @@ export function createFairShare(limit: number): FairShare {
     },
     giveBack: (who, amount) => {
       const own = (held.get(who) ?? 0) - amount;
-      // Names come from clients: those that hold nothing are forgotten.
+      // Clients choose the names: drop entries that hold nothing.
       if (own > 0) held.set(who, own);
       else held.delete(who);
       taken -= amount;

@@ -1,4 +1,4 @@
-/** Work that would keep the event loop for long, cut into slices: one slice, then everybody else's turn. */
+/** Splits long work into slices, so that the event loop can serve other work in between. */
 import type { Breathe } from '../../admission/conversion/review-text.ts';
 
 export interface TimeSlicesDeps {
@@ -9,8 +9,8 @@ export interface TimeSlicesDeps {
 }
 
 /**
- * All work that breathes by the same function shares one slice of `sliceMs` in a turn of the event loop, in the order in which it
- * comes: were each to take a slice of its own, a turn would be as long as all of them together.
+ * All work that calls the same function shares one slice of `sliceMs` per turn of the event loop, first come, first served.
+ * With a slice each, a turn would take as long as all slices together.
  */
 export function createTimeSlices(
   sliceMs: number,
