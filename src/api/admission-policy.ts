@@ -93,7 +93,7 @@ const exception = object(
     reason: string({ description: 'Why there is one, for those who read the policy later.', minLength: 1 }),
     expiresAt: optional(string({ description: 'When it ends. Absent: never.', format: 'date-time' })),
     users: optional(
-      array(string({ description: 'A user name; a * at the end stands for anything.' }), {
+      array(string({ description: 'A user name; a trailing * matches any suffix.' }), {
         description: 'Whose requests.',
       }),
     ),
@@ -101,13 +101,13 @@ const exception = object(
       array(string({ description: 'A group.' }), { description: 'Whose requests, by group.' }),
     ),
     namespaces: optional(
-      array(string({ description: 'A namespace; a * at the end stands for anything.' }), {
+      array(string({ description: 'A namespace; a trailing * matches any suffix.' }), {
         description: 'Objects in which namespaces.',
       }),
     ),
     names: optional(
-      array(string({ description: 'A name; a * at the end stands for anything.' }), {
-        description: 'Objects of which names.',
+      array(string({ description: 'A name; a trailing * matches any suffix.' }), {
+        description: 'The names of the objects.',
       }),
     ),
     objectSelector: optional(

@@ -11,7 +11,7 @@ export function isAmong(principals: readonly Principal[], requester: Requester):
   return principals.some((principal) => isNamedBy(principal, requester));
 }
 
-/** Exactly one of user and group counts; a principal with both or neither names nobody. */
+/** Exactly one of user and group counts; a principal with both or neither matches no user. */
 function isNamedBy({ user, group }: Principal, requester: Requester): boolean {
   if (user !== undefined && group !== undefined) return false;
   if (user !== undefined) return user === requester.username;

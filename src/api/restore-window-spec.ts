@@ -106,7 +106,7 @@ export const restoreWindowSpec = object(
     match: optional(match),
     namespaceMapping: optional(
       textMap({
-        description: 'Which namespace of the backup was restored as which other one.',
+        description: 'Maps a namespace of the backup to the namespace that it was restored as.',
         maxProperties: 256,
       }),
     ),
@@ -114,17 +114,17 @@ export const restoreWindowSpec = object(
       object(
         {
           references: optional(
-            oneOf(['Enforce'], { description: 'Enforce: references are checked all the same.' }),
+            oneOf(['Enforce'], { description: 'Enforce: references are checked even while the window is open.' }),
           ),
           unique: optional(
-            oneOf(['Enforce'], { description: 'Enforce: unique values are checked all the same.' }),
+            oneOf(['Enforce'], { description: 'Enforce: unique values are checked even while the window is open.' }),
           ),
         },
         { description: 'Checks that are not deferred although their policies would defer them.' },
       ),
     ),
     expiresAt: string({
-      description: 'When the window ends by itself: at most 24 h after it opened. RFC 3339.',
+      description: 'When the window expires: at most 24 h after it opened. RFC 3339.',
       format: 'date-time',
     }),
     closeWithSource: optional(

@@ -95,6 +95,6 @@ export const countMap = (options: { readonly description: string; readonly maxPr
 export const anything = (options: { readonly description: string }) =>
   Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, ...options });
 
-/** An object of which we know only that it is one, kept as it is. */
+/** An object with any fields, all of which are preserved. */
 export const anyObject = <T extends object>(options: { readonly description: string }) =>
   Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, ...options });

@@ -10,7 +10,7 @@ const holder = object(
   },
   {
     description:
-      'The object that may have the values. It may be deleted and created anew: its uid does not count.',
+      'The object that may have the values. It may be deleted and recreated: its uid is not compared.',
   },
 );
 
@@ -22,9 +22,9 @@ const admitted = object(
         description: 'Of an update: the version of the object that it changes. Absent for a creation.',
       }),
     ),
-    at: string({ description: 'When the request was let in.', format: 'date-time' }),
+    at: string({ description: 'When the request was admitted.', format: 'date-time' }),
   },
-  { description: 'A write that was let in.' },
+  { description: 'An admitted write.' },
 );
 
 /** More would say nothing that the time of the last one does not. */
@@ -42,7 +42,7 @@ const spec = object(
     holder,
     claimedAt: string({
       description:
-        'When a write of the holder with these values was last let in, by the clock of the API server.',
+        'When the last write of the holder with these values was admitted, by the clock of the API server.',
       format: 'date-time',
     }),
     requests: optional(

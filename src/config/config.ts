@@ -16,7 +16,7 @@ export interface Config {
   readonly connectionTimeoutMs: number;
   readonly maxConnections: number;
   readonly clients: {
-    /** A file; undefined: whoever reaches the webhook port may send reviews. */
+    /** A file; undefined: any client that reaches the webhook port may send reviews. */
     readonly ca: string | undefined;
     readonly names: readonly string[];
     readonly scope: Value<'client-ca-for'>;
@@ -36,7 +36,7 @@ export interface Config {
   };
   /** Durations in milliseconds. */
   readonly ca: {
-    /** Secret with a CA that somebody else makes; undefined: Gatehouse makes its own. */
+    /** Secret with an external CA; undefined: Gatehouse creates its own. */
     readonly secret: string | undefined;
     readonly lifetimeMs: number;
     readonly propagationWaitMs: number;
@@ -51,7 +51,7 @@ export interface Config {
 
 export type Source = Readonly<Partial<Record<SettingName, string>>>;
 
-/** Every problem at once, so that a broken deployment is mended in one go. */
+/** All problems at once, so that the operator can fix them together. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }

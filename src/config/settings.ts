@@ -22,7 +22,7 @@ interface Setting<T> {
   readonly description: string;
   /** As it would be written on the command line; undefined: absent. */
   readonly default: string | undefined;
-  /** What the flag alone, without a value, stands for. Absent: it needs one. */
+  /** The value of the flag when none is given. Absent: the flag requires a value. */
   readonly bare: string | undefined;
   /** @throws with a sentence when the text is no such value. */
   readonly parse: (text: string) => T;
@@ -57,7 +57,7 @@ export const SETTINGS = {
     'true',
   ),
   exemplars: setting(
-    'name a trace beside the numbers of the admission histogram, for scrapers that ask for OpenMetrics',
+    'add trace exemplars to the admission histogram, for scrapers that request OpenMetrics',
     'false',
     yesOrNo,
     'true',
@@ -88,7 +88,7 @@ export const SETTINGS = {
     choice(['admission', 'all']),
   ),
   'max-admission-reviews': setting(
-    'admission reviews under way at a time, of which one webhook has half at most; more are to be sent again',
+    'maximum number of concurrent admission reviews; one webhook gets at most half, and the API server retries the rest',
     '1000',
     count,
   ),
@@ -98,7 +98,7 @@ export const SETTINGS = {
     bodyLimit,
   ),
   'drain-delay': setting('how long to go on serving after SIGTERM', '10s', parseDuration),
-  'lease-duration': setting('how long a lease holds that nobody renews', '15s', parseDuration),
+  'lease-duration': setting('how long an unrenewed lease stays valid', '15s', parseDuration),
   'renew-deadline': setting('how long a leader tries to renew before it steps down', '10s', parseDuration),
   'retry-period': setting('how often a lease is looked at', '2s', parseDuration),
   'restore-settle': setting(
@@ -107,7 +107,7 @@ export const SETTINGS = {
     parseDuration,
   ),
   'unique-settle': setting(
-    'how long a write that was let in may take to be stored: 10s more than --request-timeout of the API server',
+    'how long the API server may take to store an admitted write: its --request-timeout plus 10s',
     '70s',
     limit,
   ),
@@ -117,7 +117,7 @@ export const SETTINGS = {
     dnsName,
   ),
   compat: setting(
-    'whose annotations are honoured beside our own: openshift, cert-manager, or both with a comma',
+    'additional annotations to honour: openshift, cert-manager, or both, separated by a comma',
     '',
     choices(['openshift', 'cert-manager']),
   ),

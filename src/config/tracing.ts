@@ -26,7 +26,7 @@ export interface TracingConfig {
   };
 }
 
-/** That of a collector beside us. */
+/** The default endpoint of a local collector. */
 const DEFAULT_ENDPOINT = 'http://localhost:4318';
 /** Half of what the standard has: the process must not wait longer for its last spans when it ends. */
 const DEFAULT_TIMEOUT_MS = 5_000;

@@ -11,7 +11,7 @@ export function port(value: string): number {
   return number;
 }
 
-/** A duration that ends something: of none, servers make none at all. */
+/** A timeout: zero would disable it. */
 export function limit(value: string): number {
   const ms = parseDuration(value);
   if (ms < 1) throw new Error(`"${value}" is too short: give clients a millisecond at least`);

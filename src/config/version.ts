@@ -1,2 +1,2 @@
-/** That of package.json, which a test compares: the file itself is not beside every build. */
+/** The version in package.json. A test compares them: the file is not part of every build. */
 export const VERSION = '0.1.0';

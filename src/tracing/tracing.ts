@@ -9,7 +9,7 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 export interface Span {
   /** What `work` begins, at once or later, lies within this span. */
   readonly run: <T>(work: () => T) => T;
-  /** `traceparent`, `tracestate`: for a request by which somebody else goes on with this trace. */
+  /** `traceparent`, `tracestate`: for a request to a service that continues this trace. */
   readonly headers: Readonly<Record<string, string>>;
   /** @param failure the type of what went wrong, one word: a status, or the name of an error */
   readonly end: (attributes?: Attributes, failure?: string) => void;
@@ -18,7 +18,7 @@ export interface Span {
 export interface Tracing {
   /** Work that a request asked for. It goes on with the trace that the headers name. */
   readonly server: (name: string, headers: IncomingHeaders, attributes: Attributes) => Span;
-  /** A request to somebody else. Undefined outside of other spans: a watch or a lease tells nothing by itself. */
+  /** A request to another service. Undefined outside of other spans: watches and lease renewals are not traced on their own. */
   readonly client: (name: string, attributes: Attributes) => Span | undefined;
   /** Work of our own: within the span in whose course it is begun, or a trace of its own. What it throws is noted and thrown. */
   readonly work: <T>(name: string, attributes: Attributes, work: () => Promise<T>) => Promise<T>;
