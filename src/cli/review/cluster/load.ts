@@ -19,7 +19,6 @@ import { hasMatchConditions } from '../../../runtime/context.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';
 import { createKinds } from '../kinds.ts';
 import { compileNamed, readPolicies, type NamedPolicy } from '../policies.ts';
-import type { Cluster } from '../../sandbox/tour.ts';
 import type { World } from '../../../admission/policy/world.ts';
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';

@@ -8,17 +8,7 @@ import type {
   LiveService,
 } from '../../read-cluster/read-installation.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
-import {
-  judgeReading,
-  logsOf,
-  ok,
-  orElse,
-  podsOf,
-  problem,
-  someOf,
-  warning,
-  type Finding,
-} from '../finding.ts';
+import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Finding } from '../finding.ts';
 
 const CONFIGURATIONS = 'webhook-configurations';
 const ENDPOINTS = 'endpoints';

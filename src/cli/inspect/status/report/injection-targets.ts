@@ -1,15 +1,6 @@
 /** Objects into which Gatehouse injects a CA bundle, and whether the bundle is current. */
-import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import { objectKey, type KubeObject } from '../../../../json/kube-object.ts';
-import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../../pki/annotations.ts';
-import {
-  injectionRequest,
-  sourceName,
-  type BundleSource,
-  type InjectionRequest,
-  type SourceRef,
-} from '../../../../pki/injection/request.ts';
-import { bundleOfSource, type BundleState, type SourceObject } from '../../../../pki/injection/source.ts';
+import { sourceName, type BundleSource, type InjectionRequest } from '../../../../pki/injection/request.ts';
+import { bundleOfSource, type BundleState } from '../../../../pki/injection/source.ts';
 import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
 import {
@@ -18,7 +9,7 @@ import {
   type SourceReadings,
   type TargetsReading,
 } from '../../read-cluster/injection-targets.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
+import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
 import type { Attention, Judged } from './attention.ts';
 
 export interface InjectionTargetsPart {
