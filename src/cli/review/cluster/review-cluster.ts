@@ -16,7 +16,6 @@ import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies, loadWorld } from './load.ts';
 import { connectToCluster, type UserCluster } from '../../connect.ts';
 import { parseJson } from '../../../json/json.ts';
-import { type Cluster } from '../../sandbox/tour.ts';
 import { collectDuplicates, type Duplicates } from './duplicates.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
 
