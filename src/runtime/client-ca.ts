@@ -1,4 +1,4 @@
-/** `--client-ca`: the file whose CAs vouch for clients of the webhooks, read again when it changes. */
+/** `--client-ca`: the file with the CAs of webhook clients, read again when it changes. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -8,11 +8,11 @@ import type { Listener } from '../server/listener/listener.ts';
 import { sentenceOf } from '../json/error-message.ts';
 import type { Context } from './context.ts';
 
-/** As often as controller-runtime looks at certificates: volumes are swapped by links, which not every watch sees. In milliseconds. */
+/** The interval that controller-runtime uses for certificates. File watches miss volume updates, which swap symbolic links. In milliseconds. */
 const LOOK_EVERY_MS = 10_000;
 
 /**
- * Undefined: whoever reaches the port may send reviews.
+ * Undefined: any client that reaches the port may send reviews.
  * @throws Error with a sentence when the file cannot be read, or is no bundle of CAs
  */
 export async function readClientTrust({ clients }: Config): Promise<ClientTrust | undefined> {
@@ -25,7 +25,7 @@ export async function readClientTrust({ clients }: Config): Promise<ClientTrust 
   }
 }
 
-/** What cannot be used changes nothing: those who were let in before still are. Resolves when `signal` aborts. */
+/** An unusable file changes nothing: the previous CAs stay trusted. Resolves when `signal` aborts. */
 export async function followClientCa(
   { config, metrics, log }: Pick<Context, 'config' | 'metrics' | 'log'>,
   first: ClientTrust,

@@ -1,4 +1,4 @@
-/** Every replica: whether its clock and that of the API server agree. Windows open and end by the latter, the log says the former. */
+/** Compares the clock of this replica with that of the API server. Windows open and end by the latter, log lines carry the former. */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
 
 export interface ClockSkewParts {
@@ -7,11 +7,11 @@ export interface ClockSkewParts {
   readonly log: Record<'info' | 'warn', (fields: object, message: string) => void>;
 }
 
-/** The clocks of a cluster are kept within a second or two: more than this is a fault, and a window would seem to end too early or late. */
+/** Synchronised clocks differ by a second or two. Above this limit, windows would appear to end too early or too late. */
 const MOST_MS = 30_000;
 const LOOK_EVERY_MS = 30_000;
 
-/** Says so when they part, and when they agree again. */
+/** Logs when the clocks diverge, and when they agree again. */
 export function watchClockSkew(
   { serverClock, metrics, log }: ClockSkewParts,
   signal: AbortSignal,

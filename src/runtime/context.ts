@@ -1,4 +1,4 @@
-/** What the parts of a running replica share. */
+/** The parts that everything in a running replica shares, and how it connects to the API server. */
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { type Listeners, createListeners } from './listeners.ts';
@@ -19,41 +19,40 @@ export interface Context {
   readonly config: Config;
   /** The name of this replica in the lease. */
   readonly identity: string;
-  /** For watches, and for what the leader does: what can wait while the API server comes back. */
+  /** For watches and controllers, which can wait while the API server restarts. */
   readonly rest: Rest;
-  /** For what somebody waits for. */
+  /** For admission reviews and other callers that wait for an answer. */
   readonly client: KubeClient;
-  /** As these two, for reading what is compared: integers beyond 2^53 come as bigint. What it has read must not be written. */
+  /** As `rest` and `client`, for values that are compared: integers beyond 2^53 are bigint. Objects read this way must not be written. */
   readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
   readonly capabilities: Capabilities;
   readonly serverClock: ServerClock;
-  /** Told when the cluster went back in time: what was read before is to be read again. */
+  /** Called when the cluster was rolled back: everything must be read again. */
   readonly rollbacks: Listeners<[]>;
   readonly metrics: Metrics;
-  /** Undefined: nobody asked for traces. */
+  /** Undefined when tracing is off. */
   readonly tracing: Tracing | undefined;
   readonly log: Logger;
 }
 
-/** What this API server can do; found out once, at start. */
+/** Features of the API server, detected once at start. */
 export interface Capabilities {
   readonly matchConditions: boolean;
 }
 
-/** The API server: reached, asked for its version, and wrapped in clients. */
 export interface Connected {
   readonly context: Context;
   /** For the lease: never waits behind other requests. */
   readonly urgent: KubeClient;
-  /** Whether the API server has been silent for longer than a moment. */
+  /** Whether the API server has not answered for longer than a moment. */
   readonly isAway: () => boolean;
   readonly close: () => Promise<void>;
 }
 
 /** The release of Kubernetes 1.x that has `matchConditions` without a feature gate. */
 const MATCH_CONDITIONS_SINCE = 28;
-/** An API server that restarts is back within a minute; waiting here is quicker than being restarted with a back-off. */
+/** A restarting API server is back within a minute. Waiting here is quicker than a container restart with backoff. */
 const RETRY_MS = 2_000;
 /**
  * The API server waits ten seconds for a review by default. One that cannot be decided here because an answer does not come leaves
@@ -82,7 +81,7 @@ export async function connect(
     trace: tracing === undefined ? undefined : traceRequests(tracing, connection.server),
     onDate: serverClock.observe,
   };
-  // Reviews wait for what admission reads and for what is discovered of the API server; watches and controllers have time.
+  // Admission reviews wait for live reads and discovery. Watches and controllers can wait longer.
   const prompt = createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS });
   const rest = createRest({ ...options, background: true });
   const discovery = createDiscovery(prompt, systemClock);

@@ -1,4 +1,4 @@
-/** Functions to call when something has changed, each until its signal aborts. */
+/** Functions that are called on a change, each until its signal aborts. */
 export interface Listeners<Args extends readonly unknown[]> {
   readonly add: (listener: (...args: Args) => void, signal?: AbortSignal) => void;
   readonly tell: (...args: Args) => void;

@@ -2,7 +2,7 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 
 import { escapeControls } from '../json/printable.ts';
 
-/** Names of fields that hold something to keep to oneself, on the top level and one below. */
+/** Names of fields with secret values, on the top level and one below. */
 const SECRETS: ReadonlySet<string> = new Set([
   'data',
   'stringData',
@@ -14,13 +14,13 @@ const SECRETS: ReadonlySet<string> = new Set([
 const CENSORED = '[redacted]';
 
 /**
- * Lines are written together, as many as come within this time or are so long together: a write for each would cost more than all
- * else that an admission review needs of the log. Whatever ends the process writes them first; only SIGKILL loses them.
+ * Lines are written in batches, by time or by size: a write per line would dominate the cost of logging a review. Every exit of the
+ * process flushes them first; only SIGKILL loses lines.
  */
 const FLUSH_MS = 100;
 const FLUSH_BYTES = 32 * 1024;
 
-/** One JSON line an event, on stdout unless a file is named. What a Secret holds never gets into it. */
+/** Writes one JSON line per event, to stdout unless a file is named. Values of Secrets are redacted. */
 export function createLog(level: string, identity: string, file?: string): Logger {
   return pino(
     {
@@ -34,7 +34,7 @@ export function createLog(level: string, identity: string, file?: string): Logge
   );
 }
 
-/** Its `debug` is there only where somebody listens, so that nobody gathers what is not written. */
+/** `debug` is undefined when the level is off, so that callers do not collect fields that are not written. */
 export function withDebugIfHeard(log: Logger): Pick<Logger, 'info' | 'warn' | 'error'> & {
   readonly debug: ((fields: object, message: string) => void) | undefined;
 } {
@@ -49,7 +49,7 @@ export function withDebugIfHeard(log: Logger): Pick<Logger, 'info' | 'warn' | 'e
   };
 }
 
-/** Lines are kept as bytes: of text the destination would count all that it holds again for each line. */
+/** Buffers bytes: with text, the destination would measure its whole buffer again for each line. */
 function createDestination(
   file: string | undefined,
 ): DestinationStream & Pick<ReturnType<typeof pino.destination>, 'flush'> {
@@ -78,7 +78,7 @@ function harmless(line: string): Buffer {
 
 const DELETE = 0x7f;
 
-/** RFC 3339 with milliseconds, as part of a line. All but the milliseconds is the same for many lines. */
+/** RFC 3339 with milliseconds, as part of a line. Consecutive lines share all but the milliseconds. */
 export function createTimestamp(now: () => number): () => string {
   let second = NaN;
   let start = '';
@@ -92,7 +92,7 @@ export function createTimestamp(now: () => number): () => string {
   };
 }
 
-/** The same object where there is nothing to hide, which pino's own `redact` would take longer to find out than to write the line. */
+/** Returns the same object if nothing is secret. Finding that out with pino's own `redact` costs more than writing the line. */
 function withoutSecrets(fields: object): Record<string, unknown> {
   const all = fields as Record<string, unknown>; // of an object one may ask for any key
   let changed: Record<string, unknown> | undefined;
@@ -111,6 +111,6 @@ function withoutSecretValues(fields: object): object {
     : { ...fields, ...Object.fromEntries(secret.map((key) => [key, CENSORED])) };
 }
 
-/** Errors have a serializer of their own. */
+/** Errors have their own serializer. */
 const isPlain = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Error);

@@ -1,4 +1,4 @@
-/** One replica against a cluster: the composition root. */
+/** Runs the webhook process and the controller process in one replica. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -63,11 +63,11 @@ export interface ServeOptions {
   readonly connection?: () => Connection;
   /** Where the log goes. Default: stdout. */
   readonly logFile?: string;
-  /** Aborted when the replica is to end. Default: on SIGTERM or SIGINT. */
+  /** Aborts to stop the replica. Default: on SIGTERM or SIGINT. */
   readonly draining?: AbortSignal;
 }
 
-/** Runs until it is told to end. Rejects when it cannot start, or cannot go on. */
+/** Runs until it is stopped. Rejects when it cannot start or continue. */
 export async function serve(config: Config, options: ServeOptions): Promise<void> {
   const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
   const log = createLog(config.logLevel, identity, options.logFile);
@@ -75,7 +75,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   const tracing = await openTracing(process.env, { namespace: config.namespace, identity, log });
   const clients = await readClientTrust(config);
   const metrics = createMetrics(config.exemplars ? { exemplar: () => tracing?.exemplar() } : {});
-  // Health and metrics first: they have something to say also while the API server cannot be reached.
+  // Health and metrics first: probes need answers while the API server is unreachable too.
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
   const statusPage = config.statusPage ? options.statusPage(config, log) : undefined;
   const operations = buildOperationsServer({
@@ -134,7 +134,7 @@ async function run(
     deps: {
       ...admission,
       conversion: conversions.serving,
-      // What the API server does not answer here, it may answer to another replica.
+      // Another replica may still reach the API server.
       turnsAway: () => draining.aborted || isAway(),
       ...{ pressure, metrics, tracing, log: withDebugIfHeard(log) },
     },
@@ -158,7 +158,7 @@ async function run(
   if (config.devUrl === undefined) {
     followServingSecret(context, listener, shutdown.signal);
     leading = campaign(context, urgent, { replica, conversions }, shutdown.signal);
-    // An election that fails ends the process: nobody would notice a replica that can never lead.
+    // A failed election ends the process: a replica that can never lead would go unnoticed.
     await Promise.race([aborted(draining).then(() => sleep(config.drainDelayMs)), leading]);
   } else {
     // On a developer's machine: the cluster has its leader, and this process never becomes one.
@@ -170,7 +170,7 @@ async function run(
   await close();
 }
 
-/** Stands for leader, and leads whenever it wins, until the signal aborts. */
+/** Takes part in the leader election, and leads when it wins, until the signal aborts. */
 function campaign(
   context: Connected['context'],
   client: Connected['urgent'],
@@ -221,7 +221,6 @@ function aborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Whether anybody has asked this process yet. */
 type Admission = Pick<WebhookDeps, 'mutate' | 'validate'>;
 
 export interface Visited extends Admission {

@@ -1,4 +1,4 @@
-/** Traces of this process, if the environment asks for them. Nothing of OpenTelemetry is loaded unless it does. */
+/** Traces of this process, if the environment turns them on. OpenTelemetry is loaded only then. */
 import type { Logger } from 'pino';
 import { resolveTracing } from '../config/tracing.ts';
 import type { RequestLine } from '../kube/api-error.ts';
@@ -20,7 +20,7 @@ export async function openTracing(
   const config = resolveTracing(environment);
   if (config === undefined) return undefined;
   const { createTracing } = await import('../tracing/open-telemetry.ts');
-  const { host, pathname } = new URL(config.url); // a user and a password in it are nobody's business
+  const { host, pathname } = new URL(config.url); // without credentials
   log.info({ collector: `${host}${pathname}`, sampler: config.sampler }, 'sending traces');
   return createTracing({
     ...config,
@@ -35,8 +35,8 @@ export async function openTracing(
 }
 
 /**
- * Spans of requests to the API server, within whatever asked for them. Of a path they have the form alone: a name in it may come out
- * of an object that is reviewed.
+ * Spans of requests to the API server, as children of the current span. They carry the path template only: a name in the path may
+ * come from an object under review.
  * @param server its URL
  * @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  */
@@ -67,10 +67,10 @@ export function traceRequests(
   };
 }
 
-/** That there is no such object is an answer. */
+/** 404 is an answer, not a failure. */
 const isFailure = (status: number): boolean => status >= 400 && status !== 404;
 
-/** `work` as it is, or in a span of its own where there are traces. */
+/** Runs `work` in a span of its own if tracing is on. */
 export async function traced<T>(
   tracing: Tracing | undefined,
   name: string,
@@ -80,7 +80,7 @@ export async function traced<T>(
   return tracing === undefined ? work() : tracing.work(name, attributes, work);
 }
 
-/** `/api/v1/namespaces/shop/secrets/tls` → `/api/v1/namespaces/{namespace}/secrets/{name}`: of these there are few. */
+/** `/api/v1/namespaces/shop/secrets/tls` → `/api/v1/namespaces/{namespace}/secrets/{name}`, to limit the number of span names. */
 export function pathTemplate(path: string): string {
   const match = /^(\/api\/[^/]+|\/apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path);
   if (match === null) return path;

@@ -1,4 +1,4 @@
-/** A store and the reflector that fills it, running until the signal aborts. */
+/** A store, and the reflector that fills it until the signal aborts. */
 import type { Listeners } from './listeners.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Log } from '../log.ts';

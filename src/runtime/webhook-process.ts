@@ -1,4 +1,4 @@
-/** What every replica runs: it sees policies and windows, and decides on admissions. It writes nothing but UniqueClaims. */
+/** The composition root of every replica: watches policies and windows, and decides admission requests. Writes only UniqueClaims. */
 import type { WebhookDeps } from '../server/webhook-server.ts';
 import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 import { windowState } from '../restore/window.ts';
@@ -44,12 +44,12 @@ export interface ReplicaParts {
   readonly onDetectorChange: Listeners<[name: string]>['add'];
 }
 
-/** One policy that waits for a list must not hold up the others: at start each of the first ones waits for a list of its own. */
+/** A policy that waits for a list must not delay the others: at start, each of the first policies waits for a list of its own. */
 const POLICY_WORKERS = 16;
 
 export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
   const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
-  // A version of a policy that is not judged yet leaves the one before it in force: that can wait.
+  // Compiling a policy can wait: the previous version stays in force meanwhile.
   const patient = createClient(context.rest);
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
@@ -100,7 +100,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   );
   policyListeners.add(controller.add);
   registry.subscribe(() => {
-    // Also what policies name that are not in force yet: one of them may be waiting for just that list.
+    // Also the kinds of policies that are not in force yet: they may be waiting for these lists.
     targets.keepOnly([
       ...registry.inForce().flatMap((policy) => policy.targets),
       ...policies.store.list().flatMap(({ spec }) => namedKinds(spec)),

@@ -1,27 +1,27 @@
 import { isRefused } from '../kube/api-error.ts';
 
-/** Writes that the API server will not have. */
+/** Writes that the API server refuses. */
 
 /**
- * Asked again, it says the same until a person changes the object, a permission or a policy, and of the last two no watch tells.
- * The message says what to do, and what the API server said.
+ * A retry fails until a user changes the object, a permission or a policy; no watch reports the last two. The message contains the
+ * answer of the API server and what to do.
  */
 export class WriteRefused extends Error {
   override readonly name = 'WriteRefused';
 }
 
-/** How often such a write is tried again, in milliseconds. */
+/** How often such a write is retried, in milliseconds. */
 export const REFUSED_RECHECK_MS = 60_000;
-/** Long enough for a store to learn what has changed. */
+/** Long enough for a store to receive a change. */
 const CONFIRMED_MS = 2_000;
 
 export interface RefusedWrites {
   /**
-   * Whether people are to know of it. At first they are not, and it is a failure like any other: it may be about an object that
-   * has changed meanwhile, or whose entry is gone. What is refused for some seconds is about what is there.
+   * Whether to report the refusal to users. The first refusals count as ordinary failures: the object may have changed in the
+   * meantime. A write that is refused for some seconds concerns the current object.
    */
   readonly isConfirmed: (key: string, error: unknown) => error is WriteRefused;
-  /** A write went well, or none is needed. */
+  /** The write succeeded, or is no longer needed. */
   readonly over: (key: string) => void;
 }
 
