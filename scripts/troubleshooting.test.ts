@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 const ROOT = join(import.meta.dirname, '..');
 const PAGE = readFileSync(join(ROOT, 'docs', 'troubleshooting.md'), 'utf8');
 /** The words of others: they are not in our source. */
-const FOREIGN = '## From the API server';
+const FOREIGN = '## Errors of the API server';
 
 const [ours = '', theirs] = PAGE.split(`\n${FOREIGN}\n`);
 const quoted = [...ours.matchAll(/^### `(?<message>.+)`$/gm)].map(({ groups }) => groups?.message ?? '');

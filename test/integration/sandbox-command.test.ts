@@ -150,9 +150,9 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     }
   });
 
-  test('a port that is none is refused', async () => {
+  test('an invalid port is a usage error', async () => {
     const program = start('--port', '70000');
-    expect((await program.exited).code).toBe(1);
+    expect((await program.exited).code).toBe(2);
     expect(output(program)).toContain('"70000" is not a port (0 to 65535).');
   });
 });

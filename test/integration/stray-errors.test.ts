@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
 const run = promisify(execFile);
-const MODULE = join(import.meta.dirname, '..', '..', 'src', 'runtime', 'stray-errors.ts');
+const MODULE = join(import.meta.dirname, '..', '..', 'src', 'runtime', 'handlers', 'stray-errors.ts');
 
 /** Runs `body` in a process that survives the stray errors of handlers in the folder `/handlers`; prints each as JSON. */
 async function processWith(body: string): Promise<{ out: string; code: number; error: string }> {

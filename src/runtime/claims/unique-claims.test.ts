@@ -1,3 +1,4 @@
+import type { KubeClient } from '../../kube/client.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import { newClaim } from '../../admission/policy/unique/claim-state.ts';
@@ -10,7 +11,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summarise } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
-import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
+import type { AdmittedRequest } from '../../api/unique-claim.ts';
 import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 
@@ -91,12 +92,11 @@ const governedWith = (change: Partial<UniqueClaimsOptions['governed']>): UniqueC
 const options = (change: Partial<UniqueClaimsOptions> = {}): UniqueClaimsOptions => ({
   policies: () => policies,
   client: {
-    get: <T extends KubeObject>() =>
-      Promise.resolve(hasRule ? ({ spec: policies[0]?.spec ?? ONE_RULE } as unknown as T) : undefined), // a policy
-    pages: async function* <T extends KubeObject>() {
-      const items = [...claims.stored.values()] as unknown as T[]; // the kind that is asked for
-      yield await Promise.resolve({ metadata: {}, items });
-    },
+    get: (() =>
+      Promise.resolve(hasRule ? { spec: policies[0]?.spec ?? ONE_RULE } : undefined)) as KubeClient['get'], // a policy
+    pages: async function* () {
+      yield await Promise.resolve({ metadata: {}, items: [...claims.stored.values()] });
+    } as KubeClient['pages'], // only UniqueClaims are listed
   },
   claims,
   governed: governedWith({}),

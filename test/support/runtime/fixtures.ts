@@ -126,10 +126,9 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
     kinds.set(name, known);
     return known as unknown as Objects<T>; // each test knows the type of the kinds that it stores
   };
-  const read = <T extends KubeObject>(kind: Resource, ref: NamedRef): T | undefined =>
-    objects<T>(kind).read(objectKey(ref));
+  const read = (kind: Resource, ref: NamedRef): KubeObject | undefined => objects(kind).read(objectKey(ref));
   const merge = async <T extends KubeObject>(kind: Resource, ref: NamedRef, patch: object): Promise<T> => {
-    const before = read<T>(kind, ref);
+    const before = read(kind, ref);
     if (before === undefined) throw new ApiError(404, 'not found');
     const { resourceVersion } = (patch as KubeObject).metadata ?? before.metadata ?? {};
     const merged = mergeInto(before as unknown as JsonObject, copyOf(patch) as JsonObject) as unknown as T;
@@ -149,7 +148,8 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
       ),
   });
   const client: MemoryClient = {
-    get: async (kind, ref) => await Promise.resolve(read(kind, ref)),
+    get: (async (kind: Resource, ref: NamedRef) =>
+      await Promise.resolve(read(kind, ref))) as MemoryClient['get'], // as in `objects`
     getMetadata: async (kind, ref) => {
       const { metadata } = (await Promise.resolve(read(kind, ref))) ?? {};
       return metadata === undefined ? undefined : { metadata };

@@ -2,6 +2,7 @@
  * An API server, replicas and leaders in memory, whose every step waits to be called up: in whatever order, with whatever time in
  * between. What is simulated of the API server is what UniqueClaims rely on: see `admission/policy/unique/claim-state.ts`.
  */
+import type { KubeClient } from '../../../src/kube/client.ts';
 import type { CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
@@ -204,11 +205,11 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
   const reconcile: Reconcile = createUniqueClaimsReconciler({
     policies: () => [policy],
     client: {
-      get: <T extends KubeObject>() => Promise.resolve({ spec: policy.spec } as unknown as T), // the only policy
-      pages: async function* <T extends KubeObject>() {
+      get: (() => Promise.resolve({ spec: policy.spec })) as KubeClient['get'], // the only policy
+      pages: async function* () {
         await step();
-        yield { metadata: {}, items: [...claims.values()] as unknown as T[] }; // the only kind that is listed
-      },
+        yield { metadata: {}, items: [...claims.values()] };
+      } as KubeClient['pages'], // only UniqueClaims are listed
     },
     claims: claimsDoor,
     governed: {
