@@ -114,10 +114,14 @@ export const restoreWindowSpec = object(
       object(
         {
           references: optional(
-            oneOf(['Enforce'], { description: 'Enforce: references are checked even while the window is open.' }),
+            oneOf(['Enforce'], {
+              description: 'Enforce: references are checked even while the window is open.',
+            }),
           ),
           unique: optional(
-            oneOf(['Enforce'], { description: 'Enforce: unique values are checked even while the window is open.' }),
+            oneOf(['Enforce'], {
+              description: 'Enforce: unique values are checked even while the window is open.',
+            }),
           ),
         },
         { description: 'Checks that are not deferred although their policies would defer them.' },

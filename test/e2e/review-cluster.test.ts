@@ -108,9 +108,7 @@ test('a policy is tried on what is stored before it is installed, with the value
 
   writeFiles(folder, { 'lenient.yaml': policy('lenient', 'rules: [{ expression: "true" }]') });
   const lenient = await reviewCluster('-p', 'lenient.yaml', '-o', 'junit');
-  expect(lenient.stdout).toContain(
-    '<testcase name="26 objects without violations" classname="lenient"/>',
-  );
+  expect(lenient.stdout).toContain('<testcase name="26 objects without violations" classname="lenient"/>');
   expect(lenient.code).toBe(0);
 });
 

@@ -5,7 +5,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
-import { createClientAuthenticator, type ClientTrust } from '../../src/server/listener/client-certificates.ts';
+import {
+  createClientAuthenticator,
+  type ClientTrust,
+} from '../../src/server/listener/client-certificates.ts';
 import { createListener, type Listener } from '../../src/server/listener/listener.ts';
 import { createClientCa } from '../support/client-certificates.ts';
 import { eventually, freePort } from '../support/processes.ts';

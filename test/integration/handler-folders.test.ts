@@ -146,7 +146,9 @@ describe('gatehouse manifests', () => {
       }),
     );
     const { out } = await manifests(folder);
-    expect(out).toContain('#   racks: racks.infra.example.com (the kinds that it governs, because it has no reads)\n');
+    expect(out).toContain(
+      '#   racks: racks.infra.example.com (the kinds that it governs, because it has no reads)\n',
+    );
     expect(out).not.toContain('pods');
     expect(parseDocument(out).toJS()).toEqual({
       apiVersion: 'rbac.authorization.k8s.io/v1',

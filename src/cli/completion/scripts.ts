@@ -193,9 +193,7 @@ export function fishCompletion(program: CommandTree): string {
 }
 
 function flagRule({ names, takesValue, choices }: Flag): string {
-  const flags = names.map((name) =>
-    name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,
-  );
+  const flags = names.map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
   // -r: a value follows, possibly a file name; -x: one of the listed values follows.
   const value = choices.length > 0 ? [`-x -a ${quoteFish(choices.join(' '))}`] : takesValue ? ['-r'] : [];
   return [...flags, ...value].join(' ');

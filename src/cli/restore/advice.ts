@@ -16,10 +16,14 @@ export function adviceFor(window: RestoreWindow): readonly string[] {
   return [
     ...whileOpen(window, name),
     ...(status.phase === 'Settling'
-      ? ['all checks are enforced again; the final sweep starts when no admitted write can be in flight any more']
+      ? [
+          'all checks are enforced again; the final sweep starts when no admitted write can be in flight any more',
+        ]
       : []),
     ...(status.closeReason === 'Expired'
-      ? [`the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`]
+      ? [
+          `the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`,
+        ]
       : []),
     ...(unread === undefined
       ? []

@@ -52,7 +52,9 @@ const isOpen = ({ status }: RestoreWindow): boolean => status?.phase === 'Open';
 function whyNotOpen({ status }: RestoreWindow): string | undefined {
   const condition = status?.conditions?.find(({ type }) => type === 'Open');
   if (condition?.status === 'False') return condition.message;
-  return status?.closedAt === undefined ? undefined : `it is already closed (${status.closeReason ?? 'Manual'})`;
+  return status?.closedAt === undefined
+    ? undefined
+    : `it is already closed (${status.closeReason ?? 'Manual'})`;
 }
 
 function describeOpening({ metadata, spec }: RestoreWindow, what: string): string {
@@ -99,11 +101,7 @@ export function describeClosing({ metadata, spec, status }: RestoreWindow): stri
 }
 
 /** @throws when the window needs no approval, or the API server refuses */
-export async function approveWindow(
-  cluster: UserCluster,
-  name: string,
-  printer: Printer,
-): Promise<ExitCode> {
+export async function approveWindow(cluster: UserCluster, name: string, printer: Printer): Promise<ExitCode> {
   const window = await readWindow(cluster, name);
   const obstacle = whyNothingToApprove(window);
   if (obstacle !== undefined) throw new Error(`RestoreWindow "${name}" needs no approval: ${obstacle}`);

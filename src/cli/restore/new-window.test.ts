@@ -65,7 +65,11 @@ test('repeated flags are deduplicated', () => {
 
 test.each([
   ['no principal is given', { user: [] }, ['name the user that restores: --user system:serviceaccount:']],
-  ['the group includes all users', { group: ['system:authenticated'] }, ['--group: system:authenticated is not one']],
+  [
+    'the group includes all users',
+    { group: ['system:authenticated'] },
+    ['--group: system:authenticated is not one'],
+  ],
   ['an operation cannot be deferred', { operation: ['create'] }, ['--operation create: only CREATE, UPDATE']],
   ['the duration is invalid', { for: 'soon' }, ['--for soon: must be a duration']],
   ['the duration is zero', { for: '0s' }, ['--for 0s: must be a duration']],

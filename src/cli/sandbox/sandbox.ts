@@ -197,17 +197,17 @@ function sayWhatToTry(
     ? `
    kubectl get admissionpolicies,restorewindows,servers -A
    kubectl -n shop patch server web --type merge -p '{"spec":{"datacenter":"muc1"}}'      # refused: immutable
-   kubectl create -f deploy/examples/objects/muc1.yaml && kubectl get restorewindows -w     # the violation heals`
+   kubectl create -f deploy/examples/objects/muc1.yaml && kubectl get restorewindows -w     # the violation disappears`
     : `
    kubectl apply -k deploy/examples
    kubectl get admissionpolicies -w
    kubectl explain server.spec`;
   say(`
-It stays up until Ctrl-C. In another terminal:
+Press Ctrl-C to stop. In another terminal:
 
    export KUBECONFIG=${api.kubeconfig}${tries}
 
-   log of Gatehouse:  ${join(folder, 'gatehouse.log')}
+   Gatehouse's log:   ${join(folder, 'gatehouse.log')}
    metrics:           http://127.0.0.1:${operationsPort}/metrics`);
 }
 

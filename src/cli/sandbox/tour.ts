@@ -90,9 +90,9 @@ async function certificates(cluster: Cluster, tell: Tell): Promise<void> {
   );
   const leaf = new X509Certificate(text(secret, 'tls.crt'));
   tell(
-    'The Service shop/api asks for a certificate by annotation, and has it in the Secret shop/api-tls',
+    'The Service shop/api requests a certificate by annotation; Gatehouse stores it in the Secret shop/api-tls',
     `names: ${leaf.subjectAltName ?? ''}`,
-    `valid until ${leaf.validTo}, renewed long before`,
+    `valid until ${leaf.validTo}, renewed before that`,
   );
   await client.create(validatingWebhookConfigurations, SHOP_WEBHOOK);
   const injected = await see<typeof SHOP_WEBHOOK>(
@@ -102,7 +102,7 @@ async function certificates(cluster: Cluster, tell: Tell): Promise<void> {
     ({ webhooks }) => bundleOf(webhooks) !== '',
   );
   tell(
-    'The webhook configuration shop-api asks for the CA bundle, and has it',
+    'The webhook configuration shop-api requests the CA bundle; Gatehouse injects it',
     `caBundle: ${bundleOf(injected.webhooks).slice(0, 60)}…`,
   );
 }
@@ -135,17 +135,17 @@ async function admission(cluster: Cluster, tell: Tell): Promise<void> {
   await cluster.apply(readManifests(cluster.examples));
   await see<Conditioned>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
   tell(
-    'The policy "servers" is in force: a Server names a Datacenter that exists, and gets a tier if it names none',
+    'The policy "servers" is in force: a Server must reference an existing Datacenter, and its tier defaults to standard',
   );
 
   const web = server('shop', 'web', 'fra1');
   const refusal = await firstRefusal(() => client.create(SERVERS, web, { dryRun: true }));
-  tell('The Server shop/web names the Datacenter fra1, which there is not. It is refused:', refusal);
+  tell('The Server shop/web references the Datacenter fra1, which does not exist. Gatehouse refuses it:', refusal);
 
   await client.create(DATACENTERS, datacenter('fra1'));
   const created = await client.create<Server>(SERVERS, web);
   tell(
-    'The Datacenter fra1 is created, and right after it the Server. It is admitted and defaulted:',
+    'A user creates the Datacenter fra1, then the Server. Gatehouse admits the Server and applies the default:',
     `spec: ${JSON.stringify(created.spec)}`,
   );
 }
@@ -178,12 +178,12 @@ async function restore(cluster: Cluster, tell: Tell): Promise<void> {
     spec: { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' },
   };
   await client.create(RESTORE_WINDOWS, window);
-  tell('A restore window is opened for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
+  tell('A user opens a restore window for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
 
   await velero.create(SERVERS, server('shop', 'restored', 'muc1'));
   const refusal = await firstRefusal(() => client.create(SERVERS, server('shop', 'sneaky', 'muc1')));
   tell(
-    'Velero restores the Server shop/restored before its Datacenter muc1: deferred. Everybody else is still refused:',
+    'Velero restores the Server shop/restored before its Datacenter muc1: deferred. Other users are still refused:',
     refusal,
   );
 
@@ -195,7 +195,7 @@ async function restore(cluster: Cluster, tell: Tell): Promise<void> {
     ({ status }) => status?.phase === 'CompletedWithViolations',
   );
   tell(
-    'The window is closed, and everything stored is swept. The report:',
+    'The window closes, and Gatehouse sweeps all governed objects. The report:',
     JSON.stringify(report.status?.violations),
   );
 }

@@ -23,10 +23,7 @@ interface Entry {
 }
 
 /** @param monotonic milliseconds, unaffected by changes of the clock */
-export function createTargetStates(
-  kinds: readonly TargetKindName[],
-  monotonic: () => number,
-): TargetStates {
+export function createTargetStates(kinds: readonly TargetKindName[], monotonic: () => number): TargetStates {
   const entries = new Map<string, Entry>();
   return {
     report: (kind, key, state) => {

@@ -5,7 +5,10 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { carries, isOfHandler, type LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import { webhookConfigurations, WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import {
+  webhookConfigurations,
+  WEBHOOK_CONFIGURATION_NAME,
+} from '../../admission/webhooks/webhook-configurations.ts';
 import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
