@@ -1,4 +1,4 @@
-/** The RestoreWindow for a restore that a detector sees. Deterministic: every replica builds the same window. */
+/** Builds the RestoreWindow for a restore that a detector sees. Deterministic: every replica builds the same window. */
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
@@ -6,7 +6,7 @@ import { timesOf, type RestoreSource } from './detector.ts';
 import { isAmong, type Requester } from '../api/principals.ts';
 import { reaches, type Place } from './window.ts';
 
-/** Which RestoreDetector a window comes from. */
+/** Names the RestoreDetector that created a window. */
 export const SOURCE_LABEL = 'gatehouse.dev/source';
 
 /** @param digest hexadecimal SHA-256 */

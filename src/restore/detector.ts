@@ -4,7 +4,7 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import { principalProblems } from '../api/principals.ts';
 import { LONGEST_WINDOW_MS } from './window.ts';
 
-/** How far the restore of a source is. `unknown`: it has a phase that the detector does not name. */
+/** The progress of the restore of a source. `unknown`: the detector does not list the phase. */
 export type SourceActivity = 'new' | 'active' | 'settling' | 'over' | 'unknown';
 
 /** An object of a backup tool as its detector reads it. */
@@ -15,27 +15,27 @@ export interface RestoreSource {
   readonly apiVersion: string;
   readonly kind: string;
   readonly activity: SourceActivity;
-  /** What stands at the phase path; empty when nothing does. */
+  /** The value at the phase path; empty if it is missing. */
   readonly phase: string;
   readonly startedAt: Date;
-  /** Whether it says that all objects are written, though it may be busy with other things. */
+  /** Whether the source reports that all objects are written. It may still be busy, for example with volumes. */
   readonly allWritten: boolean;
   readonly namespaceMapping: Readonly<Record<string, string>>;
-  /** The namespace that it restores into, if it says so. */
+  /** The namespace into which the source restores, if it reports one. */
   readonly targetNamespace: string | undefined;
 }
 
 /** The times of a detector's windows, in milliseconds. */
 export interface DetectorTimes {
   readonly maxDurationMs: number;
-  /** Undefined: as for all windows. */
+  /** Undefined: the default for all windows. */
   readonly settleMs: number | undefined;
   readonly idleMs: number;
 }
 
 const DEFAULTS = { maxDuration: '6h', idle: '30s' } as const;
 
-/** @throws RangeError for a text that `detectorProblems` complains about */
+/** @throws RangeError if a duration is invalid; `detectorProblems` reports such durations */
 export function timesOf({ spec }: RestoreDetector): DetectorTimes {
   const ms = (key: keyof typeof DEFAULTS): number => toMs(spec.window?.[key] ?? DEFAULTS[key]);
   const settle = spec.window?.settle;
@@ -57,9 +57,10 @@ export function isEnabled(detector: RestoreDetector): boolean {
   return detector.spec.namespaces.length > 0 && detectorProblems(detector).length === 0;
 }
 
-/** Whether objects in this namespace come from the backup tool; other users could create objects elsewhere. */
+/** Whether the detector trusts sources in this namespace: in other namespaces, other users could create them. */
 export function isTrusted({ spec }: RestoreDetector, namespace: string | undefined): boolean {
-  if (namespace === undefined) return spec.namespaces.length > 0; // who may write cluster-scoped ones is trusted anyway
+  // users who may write cluster-scoped objects are trusted anyway
+  if (namespace === undefined) return spec.namespaces.length > 0;
   return spec.namespaces.includes(namespace) || spec.namespaces.includes('*');
 }
 
@@ -91,7 +92,7 @@ function activityOf(spec: RestoreDetector['spec'], phase: string): SourceActivit
   if (spec.settlingValues?.includes(phase) === true) return 'settling';
   if (spec.terminalValues?.includes(phase) === true) return 'over';
   if (phase === '' || phase === 'New') return 'new';
-  // Some tools write the time of their end instead of a phase.
+  // Some tools write the time of completion instead of a phase.
   return spec.terminalValues === undefined ? 'over' : 'unknown';
 }
 
@@ -102,7 +103,7 @@ function isAllWritten({ progress }: RestoreDetector['spec'], object: object): bo
   return total > 0 && done >= total;
 }
 
-/** A number, or text that holds one; NaN otherwise. */
+/** A number, or a text that contains one; otherwise NaN. */
 function countOf(value: unknown): number {
   return typeof value === 'number' || typeof value === 'string' || typeof value === 'bigint'
     ? Number(value)
@@ -120,7 +121,7 @@ function mappingOf(
   );
 }
 
-/** What is wrong with a detector beyond its schema; empty when it can be used. */
+/** The problems of a detector that its schema cannot express; empty if the detector is valid. */
 export function detectorProblems({ spec }: RestoreDetector): readonly string[] {
   const paths: readonly (readonly [string, string | undefined])[] = [
     ['spec.phasePath', spec.phasePath],
@@ -160,18 +161,19 @@ function durationProblems(window: NonNullable<RestoreDetector['spec']['window']>
   });
 }
 
-/** The value at a path such as `status.phase` or `metadata.annotations["a.b/c"]`; undefined where there is none. */
+/** The value at a path such as `status.phase` or `metadata.annotations["a.b/c"]`; undefined if it is missing. */
 export function fieldAt(object: unknown, path: string): unknown {
   let value: unknown = object;
   for (const [, plain, quoted] of path.matchAll(/(?:^|\.)([^.[\]"]+)|\["([^"]*)"\]/g)) {
     const name = plain ?? quoted ?? '';
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Readonly<Record<string, unknown>>)[name]; // an object with that own property
+    // the check above shows that it is an object with that own property
+    value = (value as Readonly<Record<string, unknown>>)[name];
   }
   return value;
 }
 
-/** Whether `fieldAt` understands all of it. */
+/** Whether `fieldAt` can parse the whole path. */
 export function isFieldPath(path: string): boolean {
   return /^[^.[\]"]+(?:\.[^.[\]"]+|\["[^"]*"\])*$/.test(path);
 }

@@ -22,7 +22,7 @@ export function evidenceOfWindows(
   return window === undefined ? undefined : toEvidence(window);
 }
 
-/** The detectors whose backup tool this requester may be. */
+/** The enabled detectors that list the requester as a principal. */
 export function detectorsOf(
   detectors: Iterable<RestoreDetector>,
   requester: Requester,
@@ -33,9 +33,9 @@ export function detectorsOf(
 }
 
 /**
- * @param objects of the detector's kind, in any namespace
- * @param isClosed whether the source's window is known to be over: such a source is no evidence, and the
- *   next source is tried
+ * @param objects the objects of the detector's kind, in any namespace
+ * @param isClosed whether the window of the source is known to be closed: such a source is no evidence, and the next
+ *   source is tried
  */
 export function evidenceOfSources(
   detector: RestoreDetector,

@@ -1,4 +1,6 @@
-/** Which recorded owners of a restored object are linked again: judged from the object and from its owners as they are now. */
+/**
+ * Plans which recorded owners of a restored object to link again, from the object and the current state of its owners.
+ */
 import type { GroupResource, KubeObject, OwnerReference } from '../json/kube-object.ts';
 import { mayOwnAgain } from '../api/owner-kinds.ts';
 import {
@@ -10,25 +12,25 @@ import {
 } from '../api/owner-record.ts';
 import type { RelinkItem } from '../api/restore-findings.ts';
 
-/** The object that has the name of a recorded owner now. */
+/** The state of the object that now has the name of a recorded owner. */
 export type OwnerState =
   | {
       readonly kind: 'found';
       readonly uid: string;
       readonly apiVersion: string;
       readonly isTerminating: boolean;
-      /** Created after the object, and not by a restore: it may be another object of the same name. */
+      /** Created after the dependent, and not by a restore: it may be a different object with the same name. */
       readonly isDoubtful: boolean;
     }
   | { readonly kind: 'missing' }
-  /** It could not be read, or changes too often; the message is a sentence for people. */
+  /** The owner could not be read, or changes too often. The message is a sentence for users. */
   | { readonly kind: 'unknown'; readonly message: string };
 
-/** What earlier writes have shown. */
+/** What earlier attempts to write have shown. */
 export interface LinkLimits {
-  /** Uids of references that we have written ourselves and that have turned out to be wrong: they do not count. */
+  /** Uids of references that Gatehouse wrote and that turned out to be wrong. They do not count as owners. */
   readonly stale: ReadonlySet<string>;
-  /** Whether the API server lets us say that an owner may not go before the object. */
+  /** Whether the API server allows Gatehouse to set blockOwnerDeletion. */
   readonly mayBlock: boolean;
 }
 
@@ -42,13 +44,13 @@ export interface OwnerLinkResult {
 }
 
 export interface LinkPlan {
-  /** One for each recorded owner that is not referred to. */
+  /** One result for each recorded owner that the object does not refer to. */
   readonly verdicts: readonly OwnerLinkResult[];
-  /** All references of the object afterwards. */
+  /** All owner references of the object after the plan. */
   readonly ownerReferences: readonly OwnerReference[];
-  /** The annotation afterwards; undefined: none. */
+  /** The annotation after the plan; undefined: remove it. */
   readonly record: string | undefined;
-  /** Whether the object is to be written for it. */
+  /** Whether the plan changes the object. */
   readonly changes: boolean;
 }
 
@@ -58,12 +60,12 @@ export function lostOwners(
   { stale }: Pick<LinkLimits, 'stale'> = NO_LIMITS,
 ): readonly OwnerReference[] {
   const record = parseOwnerRecord(object.metadata?.annotations?.[OWNER_RECORD_ANNOTATION]);
-  // A copy under another name brings a record that was not made for it.
+  // A copy under another name has the record of the original.
   if (record === undefined || !isRecordOf(record, object.metadata?.name ?? '')) return [];
   return lackingOwners(record.refs, standing(object, stale));
 }
 
-/** @param stateOf of each of {@link lostOwners} */
+/** @param stateOf the state of each of {@link lostOwners} */
 export function planLinks(
   resource: GroupResource,
   object: KubeObject,
@@ -80,7 +82,7 @@ export function planLinks(
       if (!owners.some(({ uid }) => uid === linked.uid)) owners.push(linked);
       return { ref, result: 'Linked' };
     }
-    // Another controller stays in control; every other owner may become linkable.
+    // An owner that lost to another controller is dropped; every other owner may become linkable.
     if (verdict.result !== 'AlreadyControlled') waiting.push(ref);
     return { ref, ...verdict };
   });
@@ -143,7 +145,7 @@ export type LinkOperation =
   | { readonly op: 'test' | 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** The plan as a JSON patch that fails unless the object is still the one that was judged. */
+/** The plan as a JSON patch. It fails if the object has changed since the plan was made. */
 export function linkPatch(
   { metadata = {} }: KubeObject,
   { ownerReferences, record }: Pick<LinkPlan, 'ownerReferences' | 'record'>,

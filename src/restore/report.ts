@@ -1,10 +1,13 @@
-/** The report of a sweep as it stands in a RestoreWindow's status. */
+/** Converts the result of a sweep to the status of a RestoreWindow. */
 import type { RelinkItem } from '../api/restore-findings.ts';
 import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
 
-/** An object in etcd is limited to 1.5 MiB, and a person reads the first page: the rest is a number. */
+/**
+ * Maximum number of items in the status: etcd limits an object to 1.5 MiB, and users read only the first page. The
+ * status counts the rest.
+ */
 export const LISTED = 50;
 
 export interface SweepResult {
@@ -13,13 +16,13 @@ export interface SweepResult {
   readonly interim: boolean;
   readonly objectsScanned: number;
   readonly violations: readonly Violation[];
-  /** Kinds that could not be read, each with the reason. A sweep with any of them is never clean. */
+  /** Kinds that could not be read, each with the reason. A sweep with unreadable kinds is never clean. */
   readonly unreadable: readonly string[];
 }
 
 /**
- * @param open whether the window was still open when the sweep was made
- * @param before what the sweep before it found, as far as that is known
+ * @param open whether the window was still open during the sweep
+ * @param before the findings of the previous sweep, if known
  */
 export function toSweepStatus(
   result: SweepResult,
@@ -45,7 +48,7 @@ export function toSweepStatus(
   };
 }
 
-/** In the order of their places, each with the time since which it is known. */
+/** Sorts the violations by place, and adds the time when each was first seen. */
 export function dated(
   { violations, finishedAt }: Pick<SweepResult, 'violations' | 'finishedAt'>,
   before: readonly Violation[],
@@ -57,7 +60,10 @@ export function dated(
     .map((one) => ({ ...one, firstSeen: known.get(placeOf(one)) ?? now, lastSeen: now }));
 }
 
-/** What the status has no room for, in parts that an object can hold. Empty when the status holds all. */
+/**
+ * The reports for what does not fit into the status, each small enough for one object. Empty if the status holds
+ * everything.
+ */
 export function toReports(
   window: string,
   violations: readonly Violation[],
@@ -90,10 +96,10 @@ function placeOf({ policy, object, field, reason }: Violation): string {
   return [policy, object.kind, object.namespace ?? '', object.name, field, reason].join('\u0000');
 }
 
-/** What became of lost owners, as it stands in a RestoreWindow's status. */
+/** The results for lost owners, in the status of a RestoreWindow. */
 type RelinkStatus = NonNullable<RestoreWindowStatus['relink']>;
 
-/** @param before of earlier sweeps: what they linked is not found again */
+/** @param before the status after earlier sweeps: later sweeps do not find the owners again that they linked */
 export function toRelinkStatus(
   before: Pick<RelinkStatus, 'linked' | 'items'> | undefined,
   items: readonly RelinkItem[],
@@ -101,7 +107,7 @@ export function toRelinkStatus(
   const open = items.filter(({ result }) => result !== 'Linked');
   const linked = (before?.linked ?? 0) + items.length - open.length;
   const failed = open.filter(({ result }) => result === 'Failed').length;
-  // A link that lacks something says so in its message.
+  // A message on a link means that the link is incomplete.
   const remarkable = [...(before?.items ?? []), ...items].filter(
     ({ result, message }) => result === 'Linked' && message !== undefined,
   );
@@ -114,7 +120,7 @@ export function toRelinkStatus(
   };
 }
 
-/** The condition `OwnersRelinked`. True also where nothing was lost, or the backup tool has linked everything itself. */
+/** The condition `OwnersRelinked`. It is also true if no owners were lost, or if the backup tool linked all of them. */
 export function relinkCondition({
   found,
   linked,

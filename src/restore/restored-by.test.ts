@@ -17,7 +17,7 @@ const velero: RestoreDetector = {
   metadata: { name: 'velero' },
   spec: {
     attributionLabel: { key: 'velero.io/restore-name', value: 'VeleroName' },
-  } as RestoreDetector['spec'], // all that is looked at
+  } as RestoreDetector['spec'], // the only fields that the function reads
 };
 const created = (time: string) => ({ creationTimestamp: `2026-11-21T${time}Z` });
 

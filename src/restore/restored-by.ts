@@ -1,22 +1,22 @@
-/** Which objects a restore has made, as far as that shows in the objects themselves. */
+/** Determines which objects a restore created, from the objects themselves. */
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { ObjectMeta } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 
-/** What shows when an object was made, and by which restore it says it was. */
+/** The metadata that shows when an object was created, and which restore its labels name. */
 export interface Made {
   readonly creationTimestamp?: string | undefined;
   readonly labels?: ObjectMeta['labels'] | undefined;
 }
 
-/** How long the value of a label may be. */
+/** Maximum length of a label value. */
 const LONGEST_LABEL = 63;
 
 /**
- * Whether an object was created while one of the windows was open, or carries the label of its restore. That is attribution, not
- * proof: everybody can set a label, and other users create objects in a window too.
+ * Whether an object was created while one of the windows was open, or has the label of its restore. This is
+ * attribution, not proof: any user can set a label, and other users also create objects during a window.
  *
- * @param settleMs how long after it was let in a write may still be stored
+ * @param settleMs how long after admission the API server may still store a write
  * @param digest hexadecimal SHA-256
  */
 export function restoredBy(
@@ -44,7 +44,7 @@ function spanOf(
     .map((time) => Date.parse(time ?? ''))
     .filter((time) => !Number.isNaN(time));
   const closed = Date.parse(status?.closedAt ?? '');
-  // Times of creation have whole seconds.
+  // Creation timestamps have whole seconds.
   const from = Math.floor(Math.min(...starts) / 1_000) * 1_000;
   return { from, until: Number.isNaN(closed) ? Infinity : closed + settleMs };
 }
@@ -61,7 +61,9 @@ function labelOf(
   return { key: label.key, value: label.value === 'VeleroName' ? veleroName(name, digest) : name };
 }
 
-/** Velero cuts a name that is too long for a label, and puts the first of its digest behind it (pkg/label GetValidName). */
+/**
+ * Velero truncates a name that is too long for a label and appends the start of its digest (pkg/label GetValidName).
+ */
 export function veleroName(name: string, digest: (text: string) => string): string {
   return name.length <= LONGEST_LABEL
     ? name

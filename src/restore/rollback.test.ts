@@ -17,7 +17,7 @@ const sight = (epoch?: number, version?: number, rollback?: string): LeaseObserv
   rollback,
 });
 
-/** What each look says, one after the other. */
+/** The assessments of successive observations. */
 function look(...sights: readonly LeaseObservation[]): readonly LeaseAssessment[] {
   let memory: LeaseHistory | undefined;
   return sights.map((one) => {

@@ -1,42 +1,47 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 
-/** Whether the cluster went back in time, or was without us: told from the Lease of the leader, which is written all the time. */
+/**
+ * Detects from the Lease of the leader whether the cluster went back in time, or had no leader for a while. The leader
+ * renews the Lease all the time.
+ */
 
-/** Raised with each write of the Lease. */
+/** Each write of the Lease increases it. */
 export const EPOCH = 'gatehouse.dev/epoch';
-/** The epoch in which a leader last said that the cluster went back in time; replicas that see a new one list everything anew. */
+/** The epoch in which a leader last announced a rollback. Replicas that see a new value list everything again. */
 export const ROLLBACK = 'gatehouse.dev/rollback';
 
-/** The Lease as one look saw it. Numbers are undefined where there is none, or something else: that is no sign of anything. */
+/**
+ * One observation of the Lease. A number is undefined if it is missing or malformed: that is no evidence of a rollback.
+ */
 export interface LeaseObservation {
   readonly epoch: bigint | undefined;
-  /** Opaque by convention, but a number that only grows wherever etcd is behind it. */
+  /** Opaque by convention, but with etcd as the storage it is a number that only grows. */
   readonly resourceVersion: bigint | undefined;
   readonly rollback: string | undefined;
 }
 
 /** What a replica remembers of the Lease. */
 export interface LeaseHistory {
-  /** The last look. */
+  /** The last observation. */
   readonly sight: LeaseObservation;
-  /** The highest epoch ever seen: the next write is above it, also after a rollback. */
+  /** The highest epoch ever seen. The next write exceeds it, also after a rollback. */
   readonly highest: bigint;
-  /** A rollback that this replica saw itself, and that no leader has announced since. */
+  /** Whether this replica saw a rollback that no leader has announced since. */
   readonly unannounced: boolean;
 }
 
 export interface Rollback {
   /** `Told`: another replica saw it. */
   readonly evidence: 'Epoch' | 'ResourceVersion' | 'Told';
-  /** For people. */
+  /** For humans. */
   readonly message: string;
 }
 
 export interface LeaseAssessment {
-  /** Against all that was ever seen: a copy from the past stays one, however often it is looked at. */
+  /** Compared with the highest epoch ever seen: an old copy of the Lease remains `back`, however often it is read. */
   readonly course: 'onward' | 'standing' | 'back';
-  /** Undefined: nothing to be done about it. */
+  /** Undefined: no action is necessary. */
   readonly rollback: Rollback | undefined;
   readonly memory: LeaseHistory;
 }
@@ -47,12 +52,12 @@ const NOTHING_KNOWN: LeaseHistory = {
   unannounced: false,
 };
 
-/** @param memory undefined at the first look */
+/** @param memory undefined for the first observation */
 export function assessLease(memory: LeaseHistory | undefined, sight: LeaseObservation): LeaseAssessment {
   const before = memory ?? NOTHING_KNOWN;
   const seen = evidenceOf(before.sight, sight);
   const announced = sight.rollback !== undefined && sight.rollback !== before.sight.rollback;
-  // The first look compares with nothing, and what one has seen oneself need not be told.
+  // The first observation has no predecessor. An announcement of a rollback that this replica saw itself is not news.
   const told = announced && seen === undefined && memory !== undefined && !before.unannounced;
   return {
     course: seen === undefined ? courseOf(before.highest, sight.epoch) : 'back',
@@ -60,7 +65,7 @@ export function assessLease(memory: LeaseHistory | undefined, sight: LeaseObserv
       ? { evidence: 'Told', message: 'another replica saw that the cluster went back in time' }
       : seen,
     memory: {
-      // After a rollback the numbers of the copy are where time goes on from: the same copy is not reported twice.
+      // After a rollback, the numbers of the old copy become the baseline, so that the same copy is not reported twice.
       sight: { ...sight, epoch: sight.epoch ?? before.sight.epoch },
       highest: max(before.highest, sight.epoch),
       unannounced: seen !== undefined || (before.unannounced && !announced),
@@ -100,32 +105,39 @@ export function toNumber(text: string | undefined): bigint | undefined {
   return text !== undefined && NUMBER.test(text) ? BigInt(text) : undefined;
 }
 
-/** A RestoreWindow that defers nothing: Gatehouse itself asks for everything to be checked once. */
-/** On the Lease: the name of the window that a leader has still to make, so that a crash before that loses nothing. */
+/**
+ * Annotation on the Lease: the name of the sweep window that the leader still has to create. After a crash, the next
+ * leader creates it.
+ */
 export const SWEEP_DUE = 'gatehouse.dev/sweep-due';
 
-/** After this time without a leader, in milliseconds, everything is checked again. */
+/** In milliseconds. After a longer time without a leader, Gatehouse checks everything again. */
 export const MAX_LEADERLESS_MS = 10 * 60_000;
 
-/** It is closed from the beginning; the API wants an end all the same. */
+/** The window is closed from the start, but the API requires an expiry. */
 const EXPIRES_AFTER_MS = 3_600_000;
 
 const NAME = /^(?:(rollback)-(\d{1,30})|(startup)-(\d{1,11}))$/;
 
-/** @param epoch in which the rollback is announced: no two rollbacks share one */
+/** @param epoch the epoch in which a leader announces the rollback: no two rollbacks share an epoch */
 export const rollbackSweep = (epoch: bigint): string => `rollback-${epoch}`;
 
 /**
- * The sweep that is due after a long time without a leader; undefined otherwise. Its name comes of the end of
- * the last reign, so whoever finds out gives it the same.
- * @param renewTime of the Lease as it was found, RFC 3339
+ * The name of the sweep that is due after a long time without a leader; otherwise undefined. The name contains the last
+ * renewal of the Lease, so every replica chooses the same name.
+ *
+ * @param renewTime the `renewTime` of the Lease before this replica renewed it, RFC 3339
  */
 export function startupSweep(renewTime: string | undefined, now: Date): string | undefined {
   const renewed = new Date(renewTime ?? NaN).getTime();
   return now.getTime() - renewed > MAX_LEADERLESS_MS ? `startup-${Math.floor(renewed / 1_000)}` : undefined;
 }
 
-/** @returns undefined for a name that is none of ours */
+/**
+ * The window for a sweep that Gatehouse itself requests. It defers nothing.
+ *
+ * @returns undefined if the name is not that of such a window
+ */
 export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefined {
   const [, , epoch, , endOfReign] = NAME.exec(name) ?? [];
   if (epoch === undefined && endOfReign === undefined) return undefined;

@@ -24,7 +24,7 @@ const window = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}): R
   spec: { ...SPEC, ...spec },
 });
 
-/** What is asked of the cluster, and the answer: whether the user has the verb `open`. */
+/** Records the permission checks, and answers each with `mayOpen`: whether the user has the verb `open`. */
 const worldOf = (mayOpen: boolean, asked: string[] = []): OwnKindContext => ({
   restorers: [{ group: 'system:serviceaccounts:velero' }],
   isOurs: ({ username }) => username === OURS.username,
@@ -184,7 +184,8 @@ describe('a window is stored', () => {
   });
 
   test('with the same signature for good', () => {
-    const opened = completeWindow(creation(window()), NOW) as RestoreWindow; // of a window comes a window
+    // completeWindow returns a window for a window
+    const opened = completeWindow(creation(window()), NOW) as RestoreWindow;
     const stripped = { ...opened, metadata: { name: 'drill' } };
     expect(completeWindow(change(opened, stripped, VELERO), NOW)?.metadata).toEqual(opened.metadata);
     expect(completeWindow(change(opened, opened, VELERO), NOW)).toBe(opened);

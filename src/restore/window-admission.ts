@@ -1,4 +1,4 @@
-/** Who may open a RestoreWindow, and which changes to one are allowed. No window defers these checks. */
+/** Decides who may open a RestoreWindow, and which changes to it are allowed. No window defers these checks. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
@@ -10,10 +10,10 @@ import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts'
 import { detectorProblems } from './detector.ts';
 import { LONGEST_WINDOW_MS, windowProblems } from './window.ts';
 
-/** Who opened a window: the user name, by the webhook that saw the request. */
+/** The name of the user who opened a window. The mutating webhook sets it from the request. */
 export const OPENED_BY = 'gatehouse.dev/opened-by';
 
-/** A request about one of our own kinds. */
+/** A request for one of Gatehouse's own kinds. */
 export interface OwnKindRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   /** Plural. */
@@ -27,20 +27,28 @@ export interface OwnKindRequest {
 export interface OwnKindContext {
   /** The principals of detectors and open windows. */
   readonly restorers: readonly Principal[];
-  /** Whether this is Gatehouse itself. */
+  /** Whether the user is Gatehouse itself. */
   readonly isOurs: (user: Requester) => boolean;
-  /** Whether the requester has the verb `open`, for all of the cluster or in each of these namespaces. Throws if the check fails. */
+  /**
+   * Whether the requester has the verb `open`, for the whole cluster or in each of these namespaces.
+   *
+   * @throws if the permission check fails
+   */
   readonly mayOpen: (window: string | undefined, namespaces: readonly string[]) => Promise<boolean>;
   readonly now: Date;
 }
 
 export interface Objection {
-  /** Empty: the request as such. */
+  /** Empty: the objection is to the request as a whole. */
   readonly field: string;
   readonly message: string;
 }
 
-/** The objections to the request; empty: none. Throws if the permission check fails. */
+/**
+ * The objections to the request; empty: it is allowed.
+ *
+ * @throws if the permission check fails
+ */
 export async function objectionsTo(
   request: OwnKindRequest,
   world: OwnKindContext,
@@ -69,7 +77,7 @@ function restored({ resource }: OwnKindRequest): Objection {
 }
 
 async function toWindow(request: OwnKindRequest, world: OwnKindContext): Promise<readonly Objection[]> {
-  const window = request.object as RestoreWindow | undefined; // the API server has held it to its schema
+  const window = request.object as RestoreWindow | undefined; // the API server has validated it against its schema
   if (window === undefined) return [];
   const before = request.oldObject as RestoreWindow | undefined; // as above
   if (request.operation === 'UPDATE' && before !== undefined) {
@@ -103,7 +111,7 @@ async function toDetector(
   { object, oldObject }: OwnKindRequest,
   { mayOpen }: OwnKindContext,
 ): Promise<readonly Objection[]> {
-  const detector = object as RestoreDetector | undefined; // the API server has held it to its schema
+  const detector = object as RestoreDetector | undefined; // the API server has validated it against its schema
   if (detector === undefined) return [];
   const problems = detectorProblems(detector).map(toObjection);
   if (problems.length > 0) return problems;
@@ -128,13 +136,13 @@ function timeProblems({ expiresAt, close }: RestoreWindowSpec, now: Date): reado
     return [
       { field, message: `${expiresAt} is in the past; a window of yesterday stays closed: create a new one` },
     ];
-  // A minute for clocks that differ.
+  // Allow one minute of clock skew.
   return left > LONGEST_WINDOW_MS + 60_000
     ? [{ field, message: 'no window is open for more than 24 hours: name an earlier time' }]
     : [];
 }
 
-/** A window may be closed or ended earlier, and its owner links approved. Everything else is immutable. */
+/** A user may close a window, end it earlier, and approve its owner links. Everything else is immutable. */
 function changesOf(before: RestoreWindowSpec, after: RestoreWindowSpec): readonly Objection[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...fields].flatMap((key): readonly Objection[] => {
@@ -165,10 +173,13 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
   return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
 }
 
-/** A restorer may end its own window earlier. An update that changes nothing is a restore of the window, and its labels would close it. */
+/**
+ * A restorer may end its own window earlier. An update that changes nothing comes from a restore of the window itself,
+ * and the labels of that restore would close it.
+ */
 function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
-  const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // see toWindow
+  const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // validated, as in toWindow
   if (before === undefined || after === undefined || !isAmong(before.spec.principals, user)) return false;
   if (isDeepStrictEqual(before.spec, after.spec)) return false;
   const { close, expiresAt } = after.spec;
@@ -177,9 +188,10 @@ function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindReque
 }
 
 /**
- * Completes a window before it is stored: sets its end, its label that excludes it from backups, and the user who opened it.
+ * Completes a window before the API server stores it: sets its end, the label that excludes it from backups, and the
+ * user who opened it.
  *
- * @returns the same if nothing is to change
+ * @returns the same object if nothing changes
  */
 export function completeWindow(request: OwnKindRequest, now: Date): KubeObject | undefined {
   const { object, operation } = request;
@@ -191,7 +203,7 @@ export function completeWindow(request: OwnKindRequest, now: Date): KubeObject |
 const DEFAULT_WINDOW_MS = 2 * 3_600_000;
 
 function withEnd(object: KubeObject, now: Date): KubeObject {
-  const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet held to its schema
+  const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet validated
   if (typeof spec !== 'object' || spec === null) return object;
   const { expiresAt } = spec;
   const latest = now.getTime() + LONGEST_WINDOW_MS;

@@ -1,33 +1,38 @@
-/** What comes next for a RestoreWindow: Open → Settling (interim sweep) → Completed or CompletedWithViolations (final sweep). */
+/**
+ * Plans the next step of a RestoreWindow: Open → Settling (interim sweep) → Completed or CompletedWithViolations (final
+ * sweep).
+ */
 import type { RestoreWindow } from '../api/restore-window.ts';
 import type { SourceActivity } from './detector.ts';
 import { windowProblems, windowState, type CloseReason } from './window.ts';
 
 export interface SweepTimes {
   /**
-   * How long after the close an admitted write may still arrive, in milliseconds: the API server stores a request up to
-   * its own timeout after admission allowed it.
+   * How long after the close the API server may still store an admitted write, in milliseconds. The limit is the
+   * request timeout of the API server.
    */
   readonly settleMs: number;
-  /** How often an unclean result is looked at again when no watch said that something changed, in milliseconds. */
+  /** How often a sweep with violations is repeated if no watch reports a change, in milliseconds. */
   readonly recheckMs: number;
 }
 
-/** What the source of a window is doing. Undefined for windows without a source, and while it is unknown. */
+/** The state of the source of a window. Undefined for windows without a source, and while the state is unknown. */
 export type SourceState =
   | {
       readonly kind: 'known';
       readonly activity: SourceActivity;
-      /** As it says itself. */
+      /** The phase that the source reports. */
       readonly phase: string;
-      /** Since when it has not changed, or has said that all is written; undefined while it is busy. */
+      /**
+       * Since when the source has not changed, or has reported that everything is written; undefined while it is busy.
+       */
       readonly quietSince: Date | undefined;
     }
   | { readonly kind: 'gone'; readonly since: Date };
 
 /** Observations besides the window itself. */
 export interface Seen {
-  /** Whether something that the last report depends on has changed since: a target appeared, say. */
+  /** Whether something has changed on which the last report depends, for example a target was created. */
   readonly changed: boolean;
   readonly source?: SourceState | undefined;
 }
@@ -39,7 +44,7 @@ export type WindowPlan =
   | { readonly kind: 'refuse'; readonly problems: readonly string[] }
   | { readonly kind: 'open'; readonly until: Date }
   | { readonly kind: 'close'; readonly at: Date; readonly reason: CloseReason }
-  /** A sweep that began before `notBefore` tells nothing. */
+  /** The result of a sweep that began before `notBefore` does not count. */
   | { readonly kind: 'sweep'; readonly interim: boolean; readonly notBefore: Date }
   | { readonly kind: 'wait'; readonly until: Date }
   | { readonly kind: 'done' };
@@ -52,11 +57,12 @@ export function planWindow(window: RestoreWindow, now: Date, seen: Seen, times: 
 
   const state = windowState(window, now);
   if (state.kind === 'open') {
-    // Spoilt by an edit while it was open: what it has let in by then is swept all the same.
+    // An edit made the open window invalid. Close it, so that the sweep checks the writes that it admitted.
     if (problems.length > 0) return { kind: 'close', at: now, reason: 'Manual' };
     return planOpen(window, now, state.until, seen.source);
   }
-  // Not the time in its spec: that may have been moved into the past just now, and what was let in until then is under way.
+  // Close now, not at the time in the spec: an edit may have moved that into the past, and recently admitted writes are
+  // still pending.
   if (closedAt === undefined) return { kind: 'close', at: now, reason: state.reason };
   return planSweep(window, new Date(closedAt), now, seen.changed, times);
 }
@@ -79,7 +85,7 @@ function planOpen(
   const { activity, quietSince } = source;
   if (closes && (activity === 'settling' || activity === 'over'))
     return { kind: 'close', at: now, reason: 'SourceInactive' };
-  // It may be busy with volumes for hours after the last object: what is there by then can be looked at.
+  // The source may be busy with volumes for hours after the last object. An interim sweep checks the existing objects.
   if (status?.openedAt === undefined || quietSince === undefined) return { kind: 'open', until };
   const last = status.lastSweep;
   if (last !== undefined && new Date(last.startedAt) >= quietSince) return { kind: 'open', until };
@@ -92,7 +98,7 @@ const earlier = (a: Date, b: Date): Date => (a < b ? a : b);
 
 const MOST_RECHECK_MS = 3_600_000;
 
-/** Whether owners may have come since, or a person has approved what was only shown. */
+/** Whether missing owners may exist by now, or a user has approved the proposed links. */
 function hasLinksToMake({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>): boolean {
   const items = status?.relink?.items ?? [];
   return items.some(

@@ -1,8 +1,8 @@
-/** The life of a RestoreWindow, judged from the object and the time alone. */
+/** The life cycle of a RestoreWindow, determined only from the object and the time. */
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import { isAmong, principalProblems, type Requester } from '../api/principals.ts';
 
-/** The kind and namespace of a write: a window covers some places and not others. */
+/** The kind and namespace of a write. A window covers only some places. */
 export interface Place {
   /** Empty for the core group. */
   readonly group: string;
@@ -16,15 +16,15 @@ export type WindowState =
 
 export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
 
-/** No window defers longer than this, in milliseconds, whatever it says. */
+/** In milliseconds. No window stays open longer, even if its spec says so. */
 export const LONGEST_WINDOW_MS = 24 * 3_600_000;
 
-/** Labels that backup tools put on what they restore: a window with one of them comes from a backup. */
+/** Labels that backup tools set on restored objects: a window with such a label comes from a backup. */
 const RESTORED_LABELS = ['velero.io/restore-name', 'velero.io/backup-name'];
 
 /**
- * Open from its creation until it is closed by hand or expires, whichever comes first; once closed it stays closed, so a
- * window with a `closedAt` in its status cannot be opened again by moving `expiresAt`.
+ * A window is open from its creation until a user closes it or it expires. A closed window stays closed: if the status
+ * has a `closedAt`, moving `expiresAt` does not open it again.
  */
 export function windowState(window: RestoreWindow, now: Date): WindowState {
   const { spec, status } = window;
@@ -37,7 +37,7 @@ export function windowState(window: RestoreWindow, now: Date): WindowState {
   return { kind: 'open', until };
 }
 
-/** A restore that was over before its detector saw it gets a window that was closed from the beginning. */
+/** If a restore ended before its detector saw it, the detector creates a window that is closed from the start. */
 function closedBy({ spec, status }: RestoreWindow): CloseReason {
   return spec.source?.type === 'Detector' && status?.openedAt === undefined ? 'SourceInactive' : 'Manual';
 }
@@ -48,7 +48,10 @@ function endOf({ metadata, spec }: RestoreWindow): Date {
   return new Date(Number.isNaN(latest) ? end : Math.min(end, latest));
 }
 
-/** The open window in which the requester restores what is at this place: besides live evidence, the only reason to defer a check. */
+/**
+ * The open window in which the requester restores objects at this place. Apart from live evidence, it is the only
+ * reason to defer a check.
+ */
 export function openWindowFor(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
@@ -74,7 +77,7 @@ export function reaches({ match }: RestoreWindowSpec, { group, resource, namespa
   return namespace === undefined || !exclude.includes(namespace);
 }
 
-/** What is wrong with a window beyond its schema; empty when it may open. */
+/** The problems of a window that its schema cannot express; empty if it may open. */
 export function windowProblems({ metadata, spec }: RestoreWindow): readonly string[] {
   const { source, principals, expiresAt } = spec;
   const defersNothing = source?.type === 'Rollback' || source?.type === 'Startup';

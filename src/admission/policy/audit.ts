@@ -30,14 +30,15 @@ export function forAudit(policy: CompiledPolicy): CompiledPolicy {
   };
 }
 
-/** Whether an audit by this policy could find anything. */
+/** Whether an audit of this policy can find anything. */
 export const hasAudit = ({ audit, references, unique, rules, schema }: CompiledPolicy): boolean =>
   audit && (references.length > 0 || unique.length > 0 || rules.length > 0 || schema !== undefined);
 
 /**
- * Checks a stored object as if it were created now. A cache may clear an object; only a live read may report a violation.
+ * Checks a stored object as if a user created it now. A cached read may clear an object; only a live read may report a
+ * violation.
  *
- * @param policy one of {@link forAudit}
+ * @param policy the result of {@link forAudit}
  */
 export async function auditObject(
   policy: CompiledPolicy,
@@ -85,10 +86,10 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
 }
 
 /**
- * Finds unique values of a stored object that another object holds and has claimed. If several objects share a value, all but the
- * owner of the claim are violations. The stores supply the candidates; each is read live.
+ * Finds unique values of a stored object that another object holds and has claimed. If several objects share a value,
+ * all except the owner of the claim are violations. The stores supply the candidates. Each candidate is read live.
  *
- * @throws when the API server does not say, and while the stores are not filled
+ * @throws if a live read fails, or before the stores are synced
  */
 export async function auditUnique(
   policy: CompiledPolicy,

@@ -27,10 +27,10 @@ export type { CompiledPolicy } from './compiled-policy.ts';
 export interface CompileEnvironment {
   /** The namespace in which Gatehouse runs. */
   readonly ownNamespace: string;
-  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
+  /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
   readonly matchConditions: boolean;
   readonly resolve: Resolve;
-  /** The structural schemas of the governed kinds; empty where one of them is not known. */
+  /** The structural schemas of the governed kinds; empty if any of them is unknown. */
   readonly schemas?: readonly JsonObject[];
 }
 
@@ -88,7 +88,7 @@ function reject(problems: readonly Problem[]): CompileResult {
   };
 }
 
-/** The kinds that references name and expressions read, each once. */
+/** The kinds that references name or expressions read, without duplicates. */
 export function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
   const { references, params } = policy;
   const read = readsOf(policy);

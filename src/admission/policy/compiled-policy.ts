@@ -14,11 +14,14 @@ export interface MatchCondition {
   readonly expression: string;
 }
 
-/** What a webhook entry can hold only once. Policies with the same scope share an entry, and so one call for each request. */
+/**
+ * The settings that a webhook entry has only once. Policies with the same scope share an entry, so the API server sends
+ * one call per request for all of them.
+ */
 export interface Scope {
   /**
-   * With `matchPolicy: Equivalent` the API server calls an entry once for each request, in the first version that one of its rules
-   * names. Policies for different versions therefore need different entries.
+   * With `matchPolicy: Equivalent`, the API server calls an entry once for each request. It sends the first version
+   * that one of the entry's rules names. Policies for different versions therefore need different entries.
    */
   readonly apiVersions: readonly string[];
   readonly namespaceSelector: NormalSelector;
@@ -32,7 +35,7 @@ export interface Scope {
 /** Which requests a policy governs: the author's `spec.match`, normalised, with the API's defaults. */
 export interface CompiledMatch extends Scope {
   readonly apiGroups: readonly string[];
-  /** e.g. `servers`, `servers/status`, `servers/*`; none is covered by another. */
+  /** e.g. `servers`, `servers/status`, `servers/*`; no pattern covers another. */
   readonly resources: readonly string[];
   readonly operations: readonly Operation[];
 }
@@ -58,7 +61,7 @@ export interface CompiledImmutable {
 export interface CompiledParams {
   readonly target: GroupResource;
   readonly name: string;
-  /** Undefined for a namespaced kind: the namespace of the object that is checked. */
+  /** Undefined for a namespaced kind: use the namespace of the checked object. */
   readonly namespace: string | undefined;
   readonly namespaced: boolean;
   readonly whenMissing: 'Deny' | 'Allow';
@@ -77,7 +80,7 @@ export interface CompiledRule {
   readonly message: string | undefined;
   readonly messageExpression: CompiledExpression | undefined;
   readonly reason: ValidationRule['reason'];
-  /** The field to blame. */
+  /** The field that the violation names. */
   readonly field: string | undefined;
 }
 
@@ -124,7 +127,7 @@ export interface CompiledTarget extends GroupResource {
 export interface CompiledReference {
   readonly name: string;
   readonly path: FieldPath;
-  /** Only for namespaced targets; undefined: the namespace of the object itself. */
+  /** Only for namespaced targets. Undefined: the target is in the namespace of the object. */
   readonly namespacePath: FieldPath | undefined;
   readonly target: GroupResource;
   /** For messages, e.g. `Datacenter`. */
@@ -156,15 +159,15 @@ export interface CompiledPolicy {
   readonly warnings: readonly CompiledWarning[];
   readonly auditAnnotations: readonly CompiledAuditAnnotation[];
   readonly exceptions: readonly CompiledException[];
-  /** Whether existing objects are checked too. */
+  /** Whether the audit checks existing objects. */
   readonly audit: boolean;
-  /** Whether the owners of its objects are recorded, and linked again after a restore. */
+  /** Whether Gatehouse records the owners of the governed objects and links them again after a restore. */
   readonly preservesOwners: boolean;
   /** Which checks a restore defers or skips. */
   readonly restore: CompiledRestore;
   /** The principals that may create objects before their targets, also outside a restore. */
   readonly initiallyDeferred: CompiledInitialDeferral | undefined;
-  /** The kinds that references name and expressions read, each once. */
+  /** The kinds that references name or expressions read, without duplicates. */
   readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;
 }
@@ -177,9 +180,9 @@ export interface CompiledRestore {
     readonly schema: boolean;
     readonly rules: boolean;
   };
-  /** Deletions of targets that objects still name; undefined: if the window includes deletions. */
+  /** Whether a restore may delete targets that objects still name. Undefined: only if the window includes deletions. */
   readonly defersTargetDelete: boolean | undefined;
-  /** Immutable fields may change. A sweep cannot check that later. */
+  /** Whether a restore may change immutable fields. A sweep cannot check that later. */
   readonly skipsImmutable: boolean;
   readonly skipsMutations: boolean;
 }

@@ -30,7 +30,7 @@ export interface Undecided {
   readonly policy: CompiledPolicy;
   /** e.g. `could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names` */
   readonly message: string;
-  /** The same for programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
+  /** Machine-readable, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
   readonly auditRef: string;
 }
 
@@ -38,12 +38,13 @@ export interface Undecided {
 const MOST_LISTED = 16;
 const LONGEST_MESSAGE = 8192;
 const LONGEST_ANNOTATION = 1024;
-/** Live reads fail for short times: an API server restarts, or a leader is elected. */
+/** Failures of live reads are short: an API server restarts, or etcd elects a leader. */
 const RETRY_SECONDS = 1;
 
 /**
- * 403 Forbidden, as from any other admission control. Not 422 Invalid: `kubectl apply --force` and other tools take that for a field
- * that cannot be updated, delete the object and create it again, and this policy would then reject the creation.
+ * 403 Forbidden, as in other admission controllers. Not 422 Invalid: `kubectl apply --force` and other tools then
+ * assume that a field cannot be updated. They delete the object and create it again, and this policy would reject the
+ * creation.
  */
 const REFUSAL = { code: 403, reason: 'Forbidden' } as const;
 
@@ -93,7 +94,7 @@ export function deferredReference(
   return { message, auditRef: spell(unseen), again };
 }
 
-/** Users do not see causes, so the message contains everything. */
+/** Users do not see causes, so the message contains the field, the problem and the policy. */
 function describe({ policy, field, message }: Violation): string {
   return `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${policy.name})`;
 }

@@ -8,15 +8,21 @@ import { referencesOf, restrictingReferences } from './references/read-reference
 import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 
-/** What replicas keep of a governed object: whom it holds on to, and which keys it holds. */
+/**
+ * What replicas cache about a governed object: the targets whose deletion it blocks, and the unique keys that it holds.
+ */
 export interface GovernedSummary {
-  /** As `targetKey` spells targets, each once. */
+  /** Results of `targetKey`, without duplicates. */
   readonly targets: readonly string[];
-  /** The names of UniqueClaims, each once. */
+  /** Names of UniqueClaims, without duplicates. */
   readonly claims: readonly string[];
 }
 
-/** The sketch of a stored object, by those of the policies that govern its kind. */
+/**
+ * Summarises a stored object.
+ *
+ * @param policies those that govern its kind; the function evaluates their object selectors
+ */
 export function summarise(
   policies: readonly CompiledPolicy[],
   { group, resource }: GroupResource,
@@ -36,14 +42,14 @@ export function summarise(
   return { targets: [...new Set(targets)], claims: [...new Set(claims)] };
 }
 
-/** Whether it has to be known what the objects of this policy name or hold. */
+/** Whether replicas need summaries of the objects that this policy governs. */
 export const needsSummary = ({
   unique,
   references,
 }: Pick<CompiledPolicy, 'unique' | 'references'>): boolean =>
   unique.length > 0 || restrictingReferences(references).length > 0;
 
-/** All of a policy that decides how sketches look: where it is the same, so are they. */
+/** The parts of a policy that determine its summaries. While the key is unchanged, existing summaries stay valid. */
 export function summaryKey(policy: CompiledPolicy): string {
   const before = known.get(policy);
   if (before !== undefined) return before;

@@ -56,7 +56,7 @@ export function judge(
   return judgeInCluster(policy, reads, request, circumstances, { finish, unreadable });
 }
 
-/** Cached objects may allow; before a denial everything is read live. */
+/** Cached objects may allow. Before a denial, everything is read live. */
 async function judgeInCluster(
   policy: CompiledPolicy,
   reads: ClusterReads,

@@ -1,4 +1,4 @@
-/** Defaults and mutations by expressions. */
+/** Defaults and mutations with expressions. */
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';

@@ -15,14 +15,14 @@ import { gather, NO_BINDINGS, readsCluster, type Bindings } from './expressions/
 import { describeRef } from './object-ref.ts';
 import type { AdmissionContext } from './world.ts';
 
-/** Live reads fail for short times only. */
+/** Failures of live reads are short. */
 const RETRY_SECONDS = 1;
 
 /**
  * Applies the defaults and mutations of all policies in order. The patch is empty if nothing changes.
  *
- * Mutations must be idempotent, because the API server may call the webhook twice: changes by an expression are applied a second
- * time to verify that. Synchronous unless an expression reads the cluster.
+ * Mutations must be idempotent, because the API server may call the webhook twice. To verify that, changes by an
+ * expression are applied a second time. Synchronous unless an expression reads the cluster.
  */
 export function mutate(
   request: AdmissionRequest,
@@ -39,7 +39,7 @@ export function mutate(
     : mutateObject(request, object, policies, circumstances);
 }
 
-/** Whether the policy skips its mutations for restorers: the objects in a backup have been mutated before. */
+/** Whether the policy skips its mutations for restorers: objects in a backup have already been mutated. */
 const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
   mutations.length > 0 && restore.skipsMutations;
 
@@ -169,7 +169,7 @@ function change(
 const UNSTABLE =
   'its mutations change their own result again, and the API server may ask twice: add a condition, or set values instead of adding to them';
 
-/** All changes or none: a partly changed object would break what the policies promise. */
+/** Applies all changes or none: a partly changed object would break what the policies guarantee. */
 function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 'allow' }> {
   return {
     kind: 'deny',

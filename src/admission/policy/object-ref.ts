@@ -4,7 +4,7 @@ import type { AdmissionRequest } from '../review/request.ts';
 
 export const NAMESPACES: GroupResource = { group: '', resource: 'namespaces' };
 
-/** One text for each object: references to the same target have the same key. */
+/** References to the same target have the same key. */
 export function targetKey(target: ObjectRef): string {
   return `${groupResourceName(target)}/${target.namespace ?? ''}/${target.name}`;
 }
@@ -15,7 +15,7 @@ export function describeRef(ref: ObjectRef): string {
   return `${groupResourceName(ref)} ${quote(ref.name)}${where}`;
 }
 
-/** The object of a request, as claims and references name it. */
+/** The object of a request, in the form that claims and references use. */
 export function requestedObject({ resource, namespace, name = '' }: AdmissionRequest): ObjectRef {
   return { group: resource.group, resource: resource.resource, namespace, name };
 }

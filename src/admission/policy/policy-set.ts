@@ -5,13 +5,16 @@ import type { AdmissionRequest } from '../review/request.ts';
 
 type Selection =
   | { readonly kind: 'governed'; readonly policies: readonly CompiledPolicy[] }
-  /** A webhook entry that no policy here has: a newer configuration than this replica knows, or an older one. */
+  /** No policy here has this webhook entry: the webhook configuration is newer or older than this replica. */
   | { readonly kind: 'unknown-entry' }
-  /** The entry is known, but none of its policies is about such a request. */
+  /** The entry is known, but none of its policies governs the request. */
   | { readonly kind: 'ungoverned' };
 
 export interface PolicySet {
-  /** The policies that govern a request which came in by this entry, by name. Costs the same however many policies there are. */
+  /**
+   * The policies, sorted by name, that govern a request from this entry. The cost does not depend on the number of
+   * policies.
+   */
   readonly select: (
     entryId: string,
     request: Pick<AdmissionRequest, 'resource' | 'subResource' | 'operation'>,
@@ -21,11 +24,14 @@ export interface PolicySet {
 /** The policies of one entry for one group and operation. */
 interface ByPattern {
   readonly lists: Map<string, CompiledPolicy[]>;
-  /** Whether a pattern has a wildcard. Most patterns have none, and one lookup is enough. */
+  /** Whether any pattern has a wildcard. Without wildcards, one lookup is enough. */
   hasWildcards: boolean;
 }
 
-/** Group → operation → resource pattern → policies. Nested, because a combined key would be built for each request. */
+/**
+ * Group → operation → resource pattern → policies. Nested, because a combined key would allocate a string for each
+ * request.
+ */
 type Index = Map<string, Map<string, ByPattern>>;
 
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
@@ -45,7 +51,8 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
       if (index === undefined) return UNKNOWN_ENTRY;
       const byPattern = index.get(group)?.get(operation);
       const found = byPattern === undefined ? [] : find(byPattern, resource, subResource);
-      // Targets are deleted in any version: the versions of the policy select the objects that hold the references.
+      // A target can be deleted through any version: the versions of the policy select the objects that hold the
+      // references.
       const governing =
         isDeletionEntry(entryId) || found.every((policy) => namesVersion(policy, version))
           ? found

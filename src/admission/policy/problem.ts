@@ -1,6 +1,6 @@
 import { InvalidPath, parsePath, type FieldPath } from '../../json/field-path.ts';
 
-/** Why a policy is not enforced, in one word for its `Ready` condition; the most severe first. */
+/** The reasons for which a policy is not enforced, as in its `Ready` condition. The most severe comes first. */
 export const REJECTION_REASONS = [
   'LockoutScope',
   'InvalidPath',
@@ -8,7 +8,9 @@ export const REJECTION_REASONS = [
   'InvalidSchema',
   'InvalidPolicy',
   'Unsupported',
-  /** May resolve itself: the CustomResourceDefinition of the target may not be installed yet. */
+  /**
+   * Can resolve without a change to the policy: the CustomResourceDefinition of the target may not be installed yet.
+   */
   'UnknownTarget',
 ] as const;
 
@@ -19,11 +21,11 @@ export interface Problem {
   readonly reason: RejectionReason;
   /** e.g. `spec.defaults[0].path` */
   readonly where: string;
-  /** What is wrong, and what to write instead. */
+  /** What is wrong, and what the policy author has to write instead. */
   readonly message: string;
 }
 
-/** The path, or undefined and one more problem. */
+/** Parses a path. If the text is invalid, adds a problem and returns undefined. */
 export function tryPath(text: string, where: string, problems: Problem[]): FieldPath | undefined {
   try {
     return parsePath(text);

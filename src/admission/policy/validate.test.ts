@@ -81,7 +81,7 @@ interface Cluster {
   readonly evidence?: 'open' | 'broken';
 }
 
-/** Targets by name; `reads` and `asks` record what was looked up beyond the store. */
+/** A world with these targets, by name. `reads` and `asks` record the live reads and the restore lookups. */
 function worldOf({ stored = [], live = [], broken = [], evidence }: Cluster = {}) {
   const reads: string[] = [];
   const asks: string[] = [];

@@ -33,10 +33,10 @@ import {
 import type { AdmissionContext } from './world.ts';
 
 /**
- * Whether the policies accept the request.
+ * Decides whether the policies accept the request.
  *
- * A cache may allow; only a live read, or the request itself, may deny. A policy that only warns or audits neither denies a request
- * nor makes the client retry. Synchronous if no live read is needed.
+ * A cached read may allow; only a live read, or the request itself, may deny. A policy that only warns or audits
+ * neither denies a request nor makes the client retry. Synchronous if no live read is needed.
  */
 export function validate(
   request: AdmissionRequest,
@@ -75,7 +75,7 @@ async function decide(
     unseen.length === 0 ? NOTHING_UNSEEN : await lookAll(unseen, request, circumstances, mayWait);
   const isAnyWaiting = judgements.some(({ violations }) => violations.some(isWaiting));
   const asks = isAnyWaiting || doubtful(looked.deferrable).length > 0;
-  // If the known restore has saved live reads, it stays valid for this request, even if the window closes meanwhile.
+  // If the known restore has saved live reads, it applies to this request even if the window closes meanwhile.
   const restore = !asks ? NO_RESTORE : mayWait ? known : await restoring();
   const findings = findingsOf(request, judgements, looked, restore);
   const decision = toDecision(findings);

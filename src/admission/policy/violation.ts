@@ -13,15 +13,15 @@ export interface Violation {
   readonly message: string;
   /** The name of the reference, unique value or rule that it violates, if it has one. */
   readonly check?: string;
-  /** Whether the cluster had a say in it: then only a live read may refuse. */
+  /** Whether the check read the cluster: then only a live read may deny. */
   readonly readsCluster?: boolean;
-  /** What kind of check it is, if one that may wait for the end of a restore. */
+  /** The kind of check, if a restore can defer it. */
   readonly deferrable?: DeferrableCheck;
-  /** How the refusal is to be answered, if not as every other: see `verdict.ts`. */
+  /** The reason and code of the denial, if they differ from the default in `findings.ts`. */
   readonly refusal?: {
     readonly reason: string;
     readonly code: number;
-    /** Clients of the API wait so long and ask again by themselves. */
+    /** API clients wait this long, then retry. */
     readonly retryAfterSeconds?: number;
   };
 }

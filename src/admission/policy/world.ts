@@ -6,13 +6,18 @@ import type { AdmissionRequest, Operation } from '../review/request.ts';
 
 /** The only access to the cluster in this folder. A cached object may allow; only a live read may deny. */
 export interface World {
-  /** From the store: fast, and possibly out of date. */
+  /** Reads the store: fast, but possibly stale. */
   readonly find: (ref: ObjectRef) => KubeObject | undefined;
-  /** Live, from the API server; undefined only when there certainly is none. Throws when it cannot tell. */
+  /**
+   * Reads live; undefined if the object certainly does not exist.
+   *
+   * @throws if the API server gives no definite answer
+   */
   readonly confirm: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   /**
-   * The same, and all of the object instead of its metadata.
-   * @param versions of the API whose fields are meant; absent or `*`: any
+   * Reads live, like `confirm`, but the whole object instead of its metadata.
+   *
+   * @param versions the API versions whose fields the caller reads; absent or `*`: any
    */
   readonly read: (
     ref: ObjectRef,
@@ -20,31 +25,39 @@ export interface World {
     versions?: readonly string[],
   ) => Promise<KubeObject | undefined>;
   /**
-   * From the stores: whether this user may be one who restores, so that it is worth while to ask. Absent: nobody is. A window that is
-   * not known yet is no reason.
+   * Whether this user may be a restorer, from the stores; if not, a live lookup is unnecessary. Absent: no user is. A
+   * window that the stores do not know yet does not count.
    */
   readonly mayRestore?: (user: Requester) => boolean;
-  /** What lets this user restore there, as far as the stores know; they may be behind. Absent: they know of nothing. */
+  /**
+   * What lets this user restore at this place, from the stores, which may be stale. Absent: the stores know no restore.
+   */
   readonly knownRestore?: (request: RestoreQuery) => RestoreEvidence | undefined;
-  /** What lets this user restore there; undefined when there certainly is nothing. Throws when it cannot tell. */
+  /**
+   * What lets this user restore at this place; undefined if nothing does.
+   *
+   * @throws if a live read fails
+   */
   readonly restoreEvidence: (
     request: RestoreQuery,
     signal: AbortSignal,
   ) => Promise<RestoreEvidence | undefined>;
-  /** Absent where objects are only looked at (audits, reviews of files): unique values are not checked then. */
+  /** Absent in audits and reviews of files: they do not check unique values. */
   readonly claims?: Claims;
-  /** From the stores: what governed objects are known to name and to hold. Absent as `claims` is. */
+  /** What governed objects name and hold, from the stores. Absent under the same conditions as `claims`. */
   readonly governed?: GovernedIndex;
-  /** Absent as `claims` is: owners are recorded then, and not looked for. */
+  /** Absent under the same conditions as `claims`: owners are then recorded but not looked up. */
   readonly owners?: Owners;
 }
 
 export interface Owners {
   /**
-   * Live: who has the name of that owner now, in any version of its group that is served; undefined only when there certainly is
-   * nobody. Throws when it cannot tell.
+   * Reads live the object with the name of that owner, in any served version of its group; undefined if it certainly
+   * does not exist.
    *
-   * @param namespace of the object that it owns; undefined for cluster-scoped ones, which nothing in a namespace can own
+   * @param namespace the namespace of the dependent; undefined for cluster-scoped dependents, which a namespaced object
+   *   cannot own
+   * @throws if the API server gives no definite answer
    */
   readonly read: (
     owner: Pick<OwnerReference, 'apiVersion' | 'kind' | 'name'>,
@@ -60,53 +73,56 @@ export interface LiveOwner {
   readonly creationTimestamp: string | undefined;
   readonly deletionTimestamp: string | undefined;
   readonly labels: ObjectMeta['labels'] | undefined;
-  /** The version of the reference if it is served, or the preferred one: the garbage collector has to find it. */
+  /**
+   * The version of the reference if the API server serves it, otherwise the preferred version: the garbage collector
+   * has to find it.
+   */
   readonly apiVersion: string;
 }
 
 export type RestoreQuery = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace'>;
 
-/** An open RestoreWindow, or a restore that a detector sees and for which there is no window yet. */
+/** An open RestoreWindow, or a restore that a detector sees and that has no window yet. */
 export interface RestoreEvidence {
   readonly window: string;
-  /** Which requests may be deferred. */
+  /** The operations whose checks may be deferred. */
   readonly operations: readonly Operation[];
-  /** Checks that it does not defer though their policies would. */
+  /** Checks that the window enforces even if the policies would defer them. */
   readonly enforced: readonly ('references' | 'unique')[];
 }
 
-/** The UniqueClaims in the API server. Everything throws when the API server does not say. */
+/** The UniqueClaims in the API server. Every function throws if the API server does not answer. */
 export interface Claims {
   /** Live. */
   readonly read: (name: string, signal: AbortSignal) => Promise<UniqueClaim | undefined>;
-  /** `taken`: there is one of that name, and it stays as it is. */
+  /** `taken`: a claim with that name exists, and stays unchanged. */
   readonly create: (claim: UniqueClaim, signal: AbortSignal) => Promise<UniqueClaim | 'taken'>;
-  /** `changed`: it is no longer the one that was read, and stays as it is. */
+  /** `changed`: the claim is not the version that the caller read, and stays unchanged. */
   readonly replace: (claim: UniqueClaim, signal: AbortSignal) => Promise<UniqueClaim | 'changed'>;
-  /** `changed` as with `replace`, also when it has gone. */
+  /** `changed` as in `replace`, and also if the claim no longer exists. */
   readonly remove: (claim: UniqueClaim, signal: AbortSignal) => Promise<'removed' | 'changed'>;
-  /** How long after it was let in a write may still be stored, in milliseconds. */
+  /** How long after admission the API server may still store a write, in milliseconds. */
   readonly settleMs: number;
 }
 
-/** What stores know, which may be out of date. */
+/** Lookups in the stores, which may be stale. */
 export interface GovernedIndex {
   /**
-   * The objects that seem to name this target by a reference of these policies that restricts its deletion; undefined: not all are
-   * known yet.
+   * The objects that seem to name this target through a reference of these policies that restricts its deletion;
+   * undefined until the stores are synced.
    */
   readonly referrers: (
     target: ObjectRef,
     policies: readonly CompiledPolicy[],
   ) => readonly ObjectRef[] | undefined;
-  /** The objects that seem to hold the key of this claim; undefined: not all are known yet, but soon. */
+  /** The objects that seem to hold the key of this claim; undefined until the stores are synced. */
   readonly holders: (claim: string, policy: CompiledPolicy) => readonly ObjectRef[] | undefined;
 }
 
-/** What a request is judged with. */
+/** What the checks of a request need besides the request. */
 export interface AdmissionContext {
   readonly world: World;
-  /** Ends live reads when the time to answer is over; what they have not said by then is a retry. */
+  /** Aborts live reads when the time to answer is over. A check that still waits for a read ends in a retry. */
   readonly signal: AbortSignal;
   /** In milliseconds since 1970, by the clock of the API server. */
   readonly now: number;

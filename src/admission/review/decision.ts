@@ -1,6 +1,6 @@
 import type { PatchOperation } from '../../json/json-patch.ts';
 
-/** Why a field is refused, in the words of the API (`CauseType` of meta/v1). */
+/** Why a field is denied, as a `CauseType` of meta/v1. */
 export type CauseType =
   | 'FieldValueNotFound'
   | 'FieldValueRequired'
@@ -11,7 +11,7 @@ export type CauseType =
   | 'FieldValueTooLong'
   | 'FieldValueTypeInvalid';
 
-/** For programs: `kubectl` shows the message of the denial alone. */
+/** A machine-readable reason: `kubectl` shows only the message of the denial. */
 export interface Cause {
   /** e.g. `spec.disks[1].class` */
   readonly field: string;
@@ -30,14 +30,14 @@ export const RESERVED_AUDIT_KEYS = [
   'expression-errors',
 ] as const;
 
-/** By a name as `isSimpleName` has it: the API server puts the name of the webhook in front of it. */
+/** Keys satisfy `isSimpleName`: the API server prefixes them with the name of the webhook. */
 export type AuditAnnotations = Readonly<Record<string, string>>;
 
-/** What Gatehouse says about a request. */
+/** The decision of Gatehouse about a request. */
 export type Decision =
   | {
       readonly kind: 'allow';
-      /** Empty: the object stays as it is. */
+      /** Empty: the object stays unchanged. */
       readonly patch: readonly PatchOperation[];
       readonly warnings: readonly string[];
       readonly auditAnnotations: AuditAnnotations;
@@ -50,17 +50,17 @@ export type Decision =
       readonly reason: string;
       readonly message: string;
       readonly causes: readonly Cause[];
-      /** Has clients of the API ask again by themselves, a few times. Absent: the answer would be the same. */
+      /** Makes API clients retry a few times. Absent: a retry would get the same answer. */
       readonly retryAfterSeconds?: number;
       readonly warnings: readonly string[];
       readonly auditAnnotations: AuditAnnotations;
     }
-  /** Gatehouse cannot tell at the moment; clients of the API wait and ask again by themselves. */
+  /** Gatehouse cannot decide at the moment; API clients wait and retry. */
   | {
       readonly kind: 'retry';
       readonly message: string;
       readonly afterSeconds: number;
-      /** For the log; it never leaves the service. */
+      /** For the log only. The response never contains it. */
       readonly cause?: unknown;
     };
 

@@ -2,12 +2,12 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
 
-/** Whether there is an object afterwards which was not there, or was another. */
+/** Whether the operation creates or changes an object. */
 export function writes(operation: Operation): boolean {
   return operation === 'CREATE' || operation === 'UPDATE';
 }
 
-/** Who asks, as in authentication.k8s.io/v1 UserInfo. */
+/** The requester, as in authentication.k8s.io/v1 UserInfo. */
 export interface UserInfo {
   readonly username: string;
   readonly uid: string;
@@ -27,38 +27,41 @@ interface GroupVersionResource {
   readonly resource: string;
 }
 
-/** An AdmissionRequest of v1 or v1beta1, with the differences between operations evened out. */
+/** An AdmissionRequest of v1 or v1beta1, normalised across operations. */
 export interface AdmissionRequest {
   readonly uid: string;
-  /** What the webhook is registered for; the object is in this version. */
+  /** The kind for which the webhook is registered. The object is in this version. */
   readonly kind: GroupVersionKind;
   readonly resource: GroupVersionResource;
-  /** e.g. `status`; empty when there is none. */
+  /** e.g. `status`; empty for the main resource. */
   readonly subResource: string;
-  /** What the client sent, possibly in another version (`matchPolicy: Equivalent`). */
+  /** The kind that the client sent, possibly in another version (`matchPolicy: Equivalent`). */
   readonly requestKind: GroupVersionKind;
   readonly requestResource: GroupVersionResource;
-  /** The API server leaves it out on deletecollection, where the old object has it; undefined only before a generated name is made. */
+  /**
+   * The API server omits the name on deletecollection; then it comes from the old object. Undefined only before the API
+   * server has generated a name.
+   */
   readonly name: string | undefined;
-  /** Undefined for cluster-scoped objects, also for Namespaces. */
+  /** Undefined for cluster-scoped objects, including Namespaces. */
   readonly namespace: string | undefined;
   readonly operation: Operation;
   readonly userInfo: UserInfo;
-  /** As it will be; always there on CREATE and UPDATE. */
+  /** The new object; always present on CREATE and UPDATE. */
   readonly object: JsonObject | undefined;
-  /** As it is; always there on UPDATE, and on DELETE since Kubernetes 1.15. */
+  /** The existing object; always present on UPDATE, and on DELETE since Kubernetes 1.15. */
   readonly oldObject: JsonObject | undefined;
   readonly dryRun: boolean;
   readonly options: JsonObject | undefined;
 }
 
-/** The body is not a review that can be answered; the message says what is wrong with it. */
+/** The body is not an AdmissionReview that Gatehouse can answer. The message says what is wrong. */
 export class InvalidReview extends Error {
   override name = 'InvalidReview';
 }
 
 /**
- * The `request` of an AdmissionReview.
+ * Parses the `request` of an AdmissionReview.
  *
  * @throws InvalidReview
  */
@@ -95,8 +98,8 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
 }
 
 /**
- * Whatever it holds, under names that no prototype has. Read by name and not by {@link ownValue}, which takes several times as
- * long: this is done for every review.
+ * An object with unknown values, under names that no prototype defines. Plain property access is therefore safe. It is
+ * several times as fast as {@link ownValue}, and every review needs it.
  */
 type Fields<Name extends string> = Readonly<Partial<Record<Name, JsonValue>>>;
 
@@ -149,14 +152,16 @@ function resourceOf(value: JsonValue | undefined, field: string): GroupVersionRe
 const lacks = (field: string, what: string) =>
   new InvalidReview(`request.${field}: absent or without ${what}`);
 
-/** The API server writes null where there is no object. */
+/** The API server sends null for a missing object. */
 function objectOf(value: JsonValue | undefined, field: string): JsonObject | undefined {
   if (!isPresent(value)) return undefined;
   if (!isJsonObject(value)) throw new InvalidReview(`request.${field}: not an object`);
   return value;
 }
 
-/** Namespaces are cluster-scoped, yet the API server sends their name as their namespace, except on server-side apply. */
+/**
+ * Namespaces are cluster-scoped. Yet, except on server-side apply, the API server sends their name as their namespace.
+ */
 function isNamespace({ group, resource }: GroupVersionResource): boolean {
   return group === '' && resource === 'namespaces';
 }

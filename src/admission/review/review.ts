@@ -9,7 +9,7 @@ export { InvalidReview } from './request.ts';
 
 export type ReviewVersion = 'v1' | 'v1beta1';
 
-/** An AdmissionReview that carries an answer (k8s.io/api/admission). */
+/** An AdmissionReview with a response (k8s.io/api/admission). */
 export interface AdmissionReview {
   readonly apiVersion: `admission.k8s.io/${ReviewVersion}`;
   readonly kind: 'AdmissionReview';
@@ -19,9 +19,9 @@ export interface AdmissionReview {
 interface AdmissionResponse {
   readonly uid: string;
   readonly allowed: boolean;
-  /** The Go field is called Result, the JSON key is this. */
+  /** The Go field is `Result`; the JSON key is `status`. */
   readonly status?: Status;
-  /** Base64 of a JSON Patch; there if and only if patchType is. */
+  /** Base64 of a JSON Patch; present if and only if patchType is present. */
   readonly patch?: string;
   readonly patchType?: 'JSONPatch';
   readonly warnings?: readonly string[];
@@ -42,13 +42,13 @@ interface Status {
   };
 }
 
-/** What an answer says about its request. */
+/** The parts of a request that the response needs. */
 export type Answered = Pick<AdmissionRequest, 'uid' | 'kind' | 'name' | 'operation'>;
 
 /**
- * The request in the body of an admission webhook, in either version of the API.
+ * Parses the body of an admission webhook call, in either version of the API.
  *
- * @throws InvalidReview when it is none that could be answered.
+ * @throws InvalidReview if Gatehouse cannot answer the review
  */
 export function parseReview(value: unknown): {
   readonly version: ReviewVersion;
@@ -60,7 +60,7 @@ export function parseReview(value: unknown): {
   const version = versionOf(ownValue(value, 'apiVersion'));
   const request = ownValue(value, 'request');
   if (!isJsonObject(request)) throw new InvalidReview('request: absent or not an object');
-  uidOf(request); // first: without a uid there is no answer to anything else that may be wrong
+  uidOf(request); // first: a response needs the uid, whatever else is wrong
   return { version, request: toAdmissionRequest(request) };
 }
 
@@ -77,7 +77,7 @@ function versionOf(apiVersion: unknown): ReviewVersion {
   }
 }
 
-/** The answer of a mutating webhook, in the version of the question. */
+/** The response of a mutating webhook, in the version of the request. */
 export function toMutatingReview(
   version: ReviewVersion,
   request: Answered,
@@ -86,7 +86,7 @@ export function toMutatingReview(
   return toReview(version, response(request, decision, patchOf(request, decision)));
 }
 
-/** The answer of a validating webhook: without a patch, which would be an error there. */
+/** The response of a validating webhook. It has no patch, because the API server rejects one there. */
 export function toValidatingReview(
   version: ReviewVersion,
   request: Answered,
@@ -99,7 +99,7 @@ function toReview(version: ReviewVersion, answer: AdmissionResponse): AdmissionR
   return { apiVersion: `admission.k8s.io/${version}`, kind: 'AdmissionReview', response: answer };
 }
 
-/** A patch to a deletion fails the request whatever the failurePolicy: there is no object to apply it to. */
+/** A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy. */
 function patchOf(
   { operation }: Answered,
   decision: Decision,
@@ -146,7 +146,7 @@ function response(
         status: {
           status: 'Failure',
           code: 429,
-          reason: 'TooManyRequests', // clients of the API wait as long as they are told and send the request again
+          reason: 'TooManyRequests', // API clients wait for retryAfterSeconds, then retry
           message: decision.message,
           details: { ...identity(request), retryAfterSeconds: decision.afterSeconds },
         },
@@ -169,7 +169,7 @@ function notices(decision: {
   const warnings = sanitiseWarnings(decision.warnings);
   const keys = Object.keys(decision.auditAnnotations);
   const wrong = keys.find((key) => !isSimpleName(key));
-  // The API server would drop it with no more than a line in its log.
+  // The API server would drop the annotation and only log it.
   if (wrong !== undefined) throw new Error(`"${wrong}" cannot be the key of an audit annotation`);
   return {
     ...(warnings.length > 0 ? { warnings } : {}),
@@ -177,16 +177,20 @@ function notices(decision: {
   };
 }
 
-/** The API server cuts a warning here once it holds too many; cut by us, it ends where we say. In characters. */
+/**
+ * In characters. Once all warnings exceed the limit below, the API server truncates each warning to this length.
+ * Gatehouse truncates first, and marks the cut.
+ */
 const LONGEST_WARNING = 256;
-/** What the API server keeps of all warnings to one request, from all webhooks together. In bytes. */
+/** In bytes. The limit of the API server for all warnings of one request, from all webhooks together. */
 const MOST_BYTES = 4096;
 
-/** Control characters have the API server drop the whole warning; the invisible ones could make it say something else. */
+/** The API server drops a warning with control characters. Invisible characters could change how a warning reads. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Warnings as the API server passes them on: single lines of printable characters, each once, none too long.
+ * Converts warnings to what the API server passes on: single lines of printable characters, without duplicates, within
+ * the limits.
  *
  * @see k8s.io/apimachinery/pkg/util/net NewWarningHeader, k8s.io/apiserver/pkg/endpoints/filters/warning.go
  */

@@ -18,7 +18,7 @@ const eva = { id: 'a1', holder: 'eva@laptop', url: 'https://eva:8443' };
 const olaf = { id: 'b2', holder: 'olaf@desk', url: 'https://olaf:8443' };
 const target = { url: eva.url, caBundle: 'REVW', serviceBundle: undefined, scope: 'all' } as const;
 
-/** Entries of Gatehouse's own kinds, and these. */
+/** A configuration with the entries of Gatehouse's own kinds and the given entries. */
 function configuration(...entries: readonly string[]): WebhookConfiguration {
   const { validating } = webhookConfigurations([], {
     service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },

@@ -1,4 +1,4 @@
-/** What becomes of the entries of a webhook configuration while a laptop serves them, and after it. */
+/** The entries of a webhook configuration during a dev session, while a laptop serves them, and after it. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -13,7 +13,7 @@ import { handlerOfEntry } from '../handlers/compile-handler.ts';
 import { isOwnEntry } from './protect-own-kinds.ts';
 import type { Webhook, WebhookConfiguration } from './webhook.ts';
 
-/** An entry as it may stand in a cluster. */
+/** An entry as read from a cluster: it can lead to a Service or to a URL. */
 export type LiveWebhook = Omit<Webhook, 'clientConfig'> & {
   readonly clientConfig: {
     readonly service?: Webhook['clientConfig']['service'];
@@ -29,17 +29,20 @@ export interface LiveWebhookConfiguration extends KubeObject {
 export interface DevTarget {
   /** `https://host:port` */
   readonly url: string;
-  /** Of the laptop; base64 of PEM. */
+  /** CA bundle of the laptop, as base64 of PEM. */
   readonly caBundle: string;
-  /** Of the cluster; undefined: there is none, or it cannot be read. */
+  /** CA bundle of the Service; undefined if there is none or it cannot be read. */
   readonly serviceBundle: string | undefined;
-  /** `own`: until the API server is known to reach the laptop, only what concerns Gatehouse's own kinds leads there. */
+  /**
+   * `own`: only the entries for Gatehouse's own kinds lead to the laptop. This applies until the API server is known to
+   * reach it.
+   */
   readonly scope: 'own' | 'all';
 }
 
 /**
- * Entries that lead to the laptop: all that `desired` has. An entry of a handler that only the cluster has stays with the cluster,
- * and is asked there: nothing becomes unguarded because a laptop does not know it.
+ * Builds the entries of a dev session: every entry in `desired` leads to the laptop. Handler entries that only the
+ * cluster has still lead to the Service, so a laptop without that handler leaves nothing unguarded.
  */
 export function devWebhooks(
   live: readonly LiveWebhook[],
@@ -59,7 +62,7 @@ export function devWebhooks(
   return inOrder([...mine, ...renewed(kept, serviceBundle)]);
 }
 
-/** What this laptop wanted, as it would lead to the Service. */
+/** The entries that this laptop wanted, with the Service as their destination. */
 export interface DesiredWebhooks {
   /** When the session began. */
   readonly first: readonly Webhook[];
@@ -67,15 +70,16 @@ export interface DesiredWebhooks {
 }
 
 /**
- * Entries that lead to the Service again, and trust what is trusted there by now. What policies ask for since the session began is
- * in it: the leader would add it a moment later, and nothing is to be unguarded for that moment.
+ * Builds the entries after a dev session: they lead to the Service again and trust its current CA bundle. They include
+ * entries that policies have required since the session began. The leader would add those a moment later, and nothing
+ * must be unguarded until then.
  */
 export function servedWebhooks(
   before: readonly LiveWebhook[],
   wanted: DesiredWebhooks,
   serviceBundle: string | undefined,
 ): readonly LiveWebhook[] {
-  // Someone else's session had crashed: nobody knows what was there, but the leader, which looks in a moment.
+  // An earlier session crashed, so the original entries are unknown. The leader restores them in a moment.
   const isKnown = before.every(isServed);
   const news = isKnown ? newsOf(wanted) : wanted.now;
   if (news.length === 0) return renewed(before, serviceBundle);
@@ -84,7 +88,10 @@ export function servedWebhooks(
   return renewed(inOrder([...news, ...kept]), serviceBundle);
 }
 
-/** Handlers of a laptop stay with it. */
+/**
+ * The entries that changed during the session, except those of handlers: handlers of a laptop do not outlive its
+ * session.
+ */
 function newsOf({ first, now }: DesiredWebhooks): readonly Webhook[] {
   const known = new Map(first.map((webhook) => [webhook.name, asked(webhook)]));
   return now.filter(
@@ -92,7 +99,7 @@ function newsOf({ first, now }: DesiredWebhooks): readonly Webhook[] {
   );
 }
 
-/** Whether `live` asks all that `desired` asks, of whomever. */
+/** Whether `live` has all entries of `desired`, regardless of where they lead. */
 export function carries(live: readonly LiveWebhook[], desired: readonly Webhook[]): boolean {
   const byName = new Map(live.map((webhook) => [webhook.name, webhook]));
   return desired.every((webhook) => {
@@ -101,7 +108,7 @@ export function carries(live: readonly LiveWebhook[], desired: readonly Webhook[
   });
 }
 
-/** An entry without whom it asks. */
+/** An entry without its destination. */
 const asked = (webhook: LiveWebhook) => ({ ...webhook, clientConfig: undefined });
 
 const isServed = ({ clientConfig }: LiveWebhook): boolean => clientConfig.service !== undefined;
@@ -116,7 +123,7 @@ function renewed(webhooks: readonly LiveWebhook[], caBundle: string | undefined)
   );
 }
 
-/** Handlers behind policies and by name, wherever they are: mutating webhooks are asked in this order. */
+/** Sorts handler entries by name, after the policy entries: the API server calls mutating webhooks in this order. */
 function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
   const handlers = webhooks.filter(isOfHandler);
   const byEntry = Map.groupBy(handlers, entryOf);
@@ -128,16 +135,20 @@ function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
 }
 
 export type AcquirePlan =
-  /** Somebody else serves. */
+  /** Another dev session is active. */
   | { readonly kind: 'refused'; readonly by: DevSession }
   | { readonly kind: 'keep' }
   | { readonly kind: 'create'; readonly object: LiveWebhookConfiguration }
   | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration };
 
-/** A note with less than this left is renewed, in milliseconds: a third of its life is spent. */
+/** In milliseconds. A session note with less time left is renewed: about a third of its lifetime has passed. */
 const RENEW_BELOW_MS = (DEV_SESSION_MS * 2) / 3 + 5_000;
 
-/** What to write so that this laptop serves, or goes on serving. `now` by the clock of the API server. */
+/**
+ * Plans the write that starts or continues the dev session of this laptop.
+ *
+ * @param now by the clock of the API server
+ */
 export function planAcquire(
   live: LiveWebhookConfiguration | undefined,
   desired: WebhookConfiguration,
@@ -164,17 +175,24 @@ export function planAcquire(
   return { kind: 'replace', object: { ...live, metadata, webhooks } };
 }
 
-/** The same person at the same place has restarted after a crash: two processes could not listen there. */
+/**
+ * Whether the session belongs to another process. The same holder and URL mean a restart after a crash: two processes
+ * cannot listen on the same address.
+ */
 const isElse = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
   session.id !== own.id && !(session.holder === own.holder && session.url === own.url);
 
 export type ReleasePlan =
-  /** It is not ours, or not any more. */
+  /** The session is not, or no longer, this one. */
   | { readonly kind: 'none' }
   | { readonly kind: 'delete' }
   | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration };
 
-/** What to write when the session `id` ends. `webhooks` are those for the time after it. */
+/**
+ * Plans the write that ends the session `id`.
+ *
+ * @param webhooks the entries after the session
+ */
 export function planRelease(
   live: LiveWebhookConfiguration | undefined,
   id: string,

@@ -1,32 +1,37 @@
-/** A laptop borrows the webhook configurations of a cluster for a while: the note that says so, and what is read out of it. */
+/**
+ * A dev session: a laptop serves the webhook configurations of a cluster for a while. An annotation records the
+ * session.
+ */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { isJsonObject } from '../../json/json.ts';
 
-/** On the two configurations named `gatehouse`, and of no meaning anywhere else. */
+/** Only valid on the two configurations named `gatehouse`. */
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
 
 /** How long an unrenewed note stays valid, in milliseconds. A crashed laptop can block writes for this long. */
 export const DEV_SESSION_MS = 60_000;
 
-/** Notes that expire later than this are invalid, so that a note cannot disable the leader for long. In milliseconds. */
+/**
+ * In milliseconds. Notes that expire later than this are invalid, so that a note cannot disable the leader for long.
+ */
 const MOST_MS = 5 * DEV_SESSION_MS;
 
 export interface DevSession {
-  /** Random: by it a process knows its own note. */
+  /** Random; a process recognises its own note by it. */
   readonly id: string;
-  /** For people: who, and on which machine. */
+  /** For humans: the user and the machine. */
   readonly holder: string;
   readonly url: string;
   /** By the clock of the API server. */
   readonly expiresAt: Date;
-  /** There was no configuration before the session, and is to be none after it. */
+  /** Whether the session created the configuration. Its end then deletes the configuration. */
   readonly created: boolean;
 }
 
 export type DevSessionState =
   | { readonly kind: 'none' }
   | { readonly kind: 'valid'; readonly session: DevSession }
-  /** Expired, or invalid; then the session is undefined. */
+  /** Expired, expiring too late, or invalid. `session` is undefined only if the note cannot be parsed. */
   | { readonly kind: 'over'; readonly session: DevSession | undefined };
 
 /** @param now by the clock of the API server */

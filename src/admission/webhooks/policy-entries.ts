@@ -9,7 +9,7 @@ import { restrictingReferences } from '../policy/references/read-references.ts';
 /** Ten hex digits (40 bits): a collision would merge two scopes, and becomes likely only with a million scopes. */
 const HASH_LENGTH = 10;
 
-/** A DNS label such as `fail-5s-3fa9c2e07b`: part of the webhook's name and of its path. Equal scopes have equal ids. */
+/** A DNS label such as `fail-5s-3fa9c2e07b`: part of the webhook's name and path. Equal scopes have equal ids. */
 export function entryIdOf(scope: Scope): string {
   const { apiVersions, namespaceSelector, objectSelector, matchConditions, failurePolicy, timeoutSeconds } =
     scope;
@@ -43,7 +43,10 @@ const DELETION_PREFIX = 'restrict-';
 /** Whether the entry is for deletions of targets. Its policies are those that restrict the deletion. */
 export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
-/** One entry for each target kind. It has no selectors: those of the policy select the objects that hold the references. */
+/**
+ * One entry for each target kind. It has no selectors: the selectors of the policy apply to the objects that hold the
+ * references.
+ */
 export function deletionEntriesOf({
   match: { failurePolicy, timeoutSeconds },
   references,

@@ -28,8 +28,9 @@ const ENDS_WINDOW =
   'timestamp(object.spec.expiresAt) <= timestamp(oldObject.spec.expiresAt)';
 
 /**
- * Protects Gatehouse's own kinds from restorers, also while Gatehouse is down: the API server evaluates the policy itself. Sets every
- * field that the API server would default, so that a comparison with the live objects finds no difference.
+ * Protects Gatehouse's own kinds from restorers. The API server evaluates the policy, so it also applies while
+ * Gatehouse is down. Sets every field that the API server would default, so that a comparison with the live objects
+ * finds no difference.
  *
  * @param restorers at least one
  */
@@ -77,12 +78,12 @@ export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy 
   };
 }
 
-/** The webhook entries for Gatehouse's own kinds, which are there whatever the policies. */
 /** Fails closed: while Gatehouse is down, windows can neither be opened nor have an effect. */
 export const WINDOW_ENTRY = 'own-opening';
 /** Fails open: users must be able to correct policies, and to uninstall Gatehouse, while it is down. */
 export const STATE_ENTRY = 'own-state';
 
+/** A webhook entry for Gatehouse's own kinds. It exists regardless of the policies. */
 export interface OwnKindEntry {
   readonly entryId: string;
   readonly phase: 'mutate' | 'validate';

@@ -20,9 +20,11 @@ import {
 export const WEBHOOK_CONFIGURATION_NAME = 'gatehouse';
 
 /**
- * What the API server has to know so that it asks Gatehouse about what policies and handlers govern, and about nothing else.
+ * Builds the webhook configurations. They make the API server send exactly the requests that policies and handlers
+ * govern.
  *
- * It asks mutating webhooks one after the other, in this order: handlers see what policies have made of an object.
+ * The API server calls mutating webhooks one after the other, in this order: handlers see the changes that policies
+ * have made.
  */
 export function webhookConfigurations(
   policies: readonly CompiledPolicy[],
@@ -47,7 +49,7 @@ export function webhookConfigurations(
   };
 }
 
-/** The operations of a policy on which it may change the object. */
+/** The operations on which a policy may change the object. */
 function mutatedOperations({
   defaults,
   mutations,
@@ -58,7 +60,7 @@ function mutatedOperations({
   return match.operations.filter((operation) => changes && writes(operation));
 }
 
-/** The operations of a policy at which one of its checks looks. */
+/** The operations on which a policy checks the object. */
 function validatedOperations(policy: CompiledPolicy): readonly Operation[] {
   const { immutable, references, unique, schema, rules, warnings, auditAnnotations, match } = policy;
   const always = rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
@@ -81,11 +83,11 @@ function configuration(kind: string, entries: readonly Webhook[]): WebhookConfig
   };
 }
 
-/** A policy or a handler, as far as the API server has to know of it. */
+/** The parts of a policy or a handler that a webhook entry needs. */
 interface Governing {
   readonly entryId: string;
   readonly match: CompiledMatch;
-  /** Values that are claimed when an object is validated, except on a dry run. */
+  /** Unique values: validation claims them, except on a dry run. */
   readonly unique?: readonly unknown[];
 }
 
@@ -134,7 +136,7 @@ function ownWebhooks(
   );
 }
 
-/** All policies of an entry have the same scope: any of them speaks for it. */
+/** All policies of an entry have the same scope, so the first one is used. */
 function webhook(
   phase: 'mutate' | 'validate',
   { entryId, match }: Governing,

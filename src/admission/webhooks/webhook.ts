@@ -5,16 +5,16 @@ import type { NormalSelector } from '../../json/label-selector.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Operation } from '../review/request.ts';
 
-/** Where the API server finds Gatehouse. */
+/** How the API server reaches Gatehouse, and what the entries depend on. */
 export interface WebhookTarget {
   readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
   /** Base64 of PEM. */
   readonly caBundle: string;
-  /** The only namespace that every webhook excludes: Gatehouse must be able to start while it is down. */
+  /** The only namespace that every webhook excludes: Gatehouse has to be able to start while it is down. */
   readonly ownNamespace: string;
   /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
   readonly matchConditions: boolean;
-  /** The principals of all detectors: backup tools that restore. */
+  /** The principals of all detectors: the backup tools that restore. */
   readonly restorers?: readonly Principal[];
   /** Whether to register the entries for Gatehouse's own kinds. */
   readonly protectsOwnKinds?: boolean;
@@ -28,7 +28,9 @@ export interface WebhookRule {
   readonly scope: '*';
 }
 
-/** Sets every field that the API server would default, so that a comparison with the live object finds no difference. */
+/**
+ * Sets every field that the API server would default, so that a comparison with the live object finds no difference.
+ */
 export interface Webhook {
   readonly name: string;
   readonly clientConfig: {
@@ -54,11 +56,12 @@ export interface WebhookConfiguration extends KubeObject {
 }
 
 /**
- * Splits an entry that fails closed in two: the entry for restorers fails open, the entry for all other users fails closed. A backup
- * tool does not retry, so its writes pass while Gatehouse is down, and the sweep checks them later. This trusts only principals that
- * already administer the cluster. Without `matchConditions` there is one entry, and it fails closed.
+ * Splits an entry that fails closed in two: the entry for restorers fails open, the entry for all other users fails
+ * closed. A backup tool does not retry, so the API server admits its writes while Gatehouse is down, and the sweep
+ * checks them later. Only principals that already administer the cluster get this trust. Without `matchConditions`
+ * there is one entry, and it fails closed.
  *
- * @param name of the entry for restorers
+ * @param name the name of the entry for restorers
  */
 export function splitForRestorers(
   webhook: Webhook,
@@ -79,7 +82,11 @@ export function splitForRestorers(
   ];
 }
 
-/** CEL that is true for requests of one of the principals. @param principals at least one */
+/**
+ * A CEL expression that is true for requests of one of the principals.
+ *
+ * @param principals at least one
+ */
 export function principalExpression(principals: readonly Principal[]): string {
   return principals
     .map(({ user, group }) =>

@@ -13,7 +13,7 @@ import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
 import { MutationError } from '../mutations/mutations.ts';
 
-/** The defaults with their paths parsed, and what is wrong with them. */
+/** Compiles the defaults and reports their problems. */
 export function compileDefaults(
   { defaults = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -89,7 +89,7 @@ function targetProblems(
   }
 }
 
-/** A label that the API server refuses would have every request fail. */
+/** An invalid label or annotation would make the API server reject every request. */
 function metadataProblems(path: FieldPath, value: unknown, where: string): readonly Problem[] {
   const [, map, key, more] = path.segments;
   if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined) {
@@ -111,7 +111,10 @@ function metadataProblems(path: FieldPath, value: unknown, where: string): reado
   ];
 }
 
-/** Policies are read as plain JSON, where a larger integer has already lost its last digits. Null is what "absent" looks like. */
+/**
+ * Policies are read as plain JSON, so an integer beyond 2^53 has already lost digits. Null counts as absent, so it
+ * cannot be set.
+ */
 export function isKeptExactly(value: unknown): value is JsonValue {
   const pending = [value];
   while (pending.length > 0) {
@@ -128,12 +131,12 @@ export function isKeptExactly(value: unknown): value is JsonValue {
 }
 
 /**
- * The object with the policy's defaults wherever they are absent. Twice is the same as once; the object itself never changes.
+ * Sets the policy's defaults where the object lacks the field. Idempotent; never changes `object` itself.
  *
  * An expression that yields null leaves its field absent.
  *
- * @param evaluateOn expressions that see this object
- * @throws MutationError when an expression fails
+ * @param evaluateOn evaluates expressions against the given object
+ * @throws MutationError if an expression fails
  */
 export function fillDefaults(
   { name, defaults }: CompiledPolicy,
@@ -142,7 +145,7 @@ export function fillDefaults(
 ): JsonObject {
   return defaults.reduce((filled, rule) => {
     if (rule.kind === 'value') return fill(filled, rule.path, rule.value);
-    // Asked first: an expression that is not needed must not be able to fail the request.
+    // Check first whether the field is absent: the expression of an unused default must not fail the request.
     if (fill(filled, rule.path, true) === filled) return filled;
     try {
       const value = celToJson(evaluateOn(filled)(rule.expression));

@@ -34,7 +34,7 @@ const TALL = createRequest({ ...GOOD, height: 99 });
 const ORPHAN = createRequest({ ...GOOD, dc: 'gone' });
 const CHANGED = updateRequest({ ...GOOD, serial: 'a' }, { ...GOOD, serial: 'b' });
 
-/** @param evidence `none`: nobody restores; `unknown`: the API server does not say */
+/** @param evidence `none`: no user restores; `unknown`: the API server does not answer */
 async function decide(
   request: AdmissionRequest,
   spec: Partial<AdmissionPolicySpec>,
@@ -113,7 +113,7 @@ describe('in a restore', () => {
     expect(await judge(() => ({ ...NIGHTLY, enforced: ['references'] }))).toMatchObject({ kind: 'deny' });
     expect(confirm).toHaveBeenCalledOnce();
     confirm.mockClear();
-    // Also if it has closed when it is asked for again.
+    // Also if the window has closed by the time of a live read.
     expect(await judge(() => NIGHTLY)).toMatchObject({
       kind: 'allow',
       auditAnnotations: { 'restore-window': 'nightly' },

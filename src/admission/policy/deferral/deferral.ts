@@ -1,4 +1,4 @@
-/** Which checks wait until after a restore, and what users are told about it. */
+/** Which checks a restore defers, and what Gatehouse reports about them. */
 import { isAmong, principalProblems } from '../../../api/principals.ts';
 import type { Violation, DeferrableCheck } from '../violation.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
@@ -13,9 +13,9 @@ import type { AdmissionContext, RestoreEvidence, RestoreQuery } from '../world.t
 export interface Deferral {
   /** e.g. `spec.datacenter: datacenters.infra.example.com "fra1" is not there yet` */
   readonly message: string;
-  /** For programs, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
+  /** Machine-readable, e.g. `servers/datacenter=datacenters.infra.example.com/fra1`. */
   readonly auditRef: string;
-  /** When it is checked again: after the restore, a grace period after the creation of the object, or never. */
+  /** When Gatehouse checks again: after the restore, a grace period after the creation of the object, or never. */
   readonly again: { readonly kind: 'restore' | 'never' } | { readonly kind: 'grace'; readonly ms: number };
 }
 

@@ -6,7 +6,7 @@ import type { Problem } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
-/** Names that stand for a whole group of checks. */
+/** Names that select a whole group of checks. */
 export const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
 
 /** Compiles the exceptions and reports their problems. */

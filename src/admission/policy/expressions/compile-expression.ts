@@ -23,7 +23,7 @@ export interface ExpressionCompiler {
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
 
 /**
- * @param schemas of the governed kinds, as far as they are known: an expression must type-check against at least one of them
+ * @param schemas the known schemas of the governed kinds: an expression must type-check against at least one of them
  */
 export function createExpressionCompiler(
   given: { readonly variables?: readonly PolicyVariable[]; readonly params?: PolicyParams },
@@ -60,7 +60,7 @@ export function createExpressionCompiler(
   return { compile, variables };
 }
 
-/** @throws CelError when the expression fits none of the schemas */
+/** @throws CelError if the expression type-checks against none of the schemas */
 function checkTypes(text: string, names: readonly string[], schemas: readonly JsonObject[]): void {
   let first: CelError | undefined;
   for (const schema of schemas) {
@@ -79,7 +79,7 @@ function checkTypes(text: string, names: readonly string[], schemas: readonly Js
   if (first !== undefined) throw first;
 }
 
-/** Includes everything that earlier variables read: which variables it uses is known only at run time. */
+/** Includes everything that earlier variables read: which of them the expression uses is known only at run time. */
 function readsOf({ names }: CelProgram, variables: readonly CompiledVariable[]): Reads {
   const inherited = names.has('variables') ? variables.map(({ expression }) => expression.reads) : [];
   const reads = (name: keyof Reads) => names.has(name) || inherited.some((one) => one[name]);

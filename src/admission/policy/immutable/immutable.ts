@@ -8,10 +8,10 @@ import { quote } from '../../../json/printable.ts';
 import type { Violation } from '../violation.ts';
 
 /**
- * A field that is set keeps its value. To set one that is absent or null is allowed, once.
+ * A field that is set keeps its value. A `first-value` field may be set once if it is absent or null.
  *
- * Also while the object is being deleted: what its finalizers clean up is found by such fields, and removing a finalizer changes
- * none of them.
+ * This also applies while the object is being deleted: finalizers find what to clean up through such fields. Removing a
+ * finalizer does not change them.
  */
 export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest): readonly Violation[] {
   const { operation, object, oldObject } = request;
@@ -35,17 +35,17 @@ export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest
 
 const KEEP = 'keep the value it has, or delete the object and create it again';
 
-/** Null is how the API writes a field that is not set. */
+/** The API uses null for a field that is not set. */
 function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {
   return valuesAt(object, path)[0]?.value ?? undefined;
 }
 
-/** Messages end up in logs and events, where the data of a Secret has no place. */
+/** Messages end up in logs and Events, which must not contain the data of a Secret. */
 function isSecret({ resource }: AdmissionRequest): boolean {
   return resource.group === '' && resource.resource === 'secrets';
 }
 
-/** The immutable fields with their paths parsed, and what is wrong with them. */
+/** Compiles the immutable fields and reports their problems. */
 export function compileImmutable(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,

@@ -16,10 +16,10 @@ interface MatchEnvironment {
 }
 
 /**
- * `spec.match` in one spelling, with the API's defaults, and what is wrong with it.
+ * Normalises `spec.match`, adds the defaults of the API, and reports problems.
  *
- * Stricter than the schema: one rule that the API server refuses would keep the webhooks of all policies from being installed
- * (k8s.io/kubernetes pkg/apis/admissionregistration/validation).
+ * Stricter than the schema: one rule that the API server rejects would block the installation of the webhooks of all
+ * policies (k8s.io/kubernetes pkg/apis/admissionregistration/validation).
  */
 export function compileMatch(
   spec: AdmissionPolicySpec,
@@ -110,12 +110,12 @@ function conditionProblems(
   });
 }
 
-/** What discovery knows of a resource; undefined when the API server does not serve it. */
+/** What API discovery reports about a resource; undefined if the API server does not serve it. */
 export type Resolve = (
   target: GroupResource,
 ) => { readonly kind: string; readonly namespaced: boolean } | undefined;
 
-/** A governed resource that is known to have no namespace. One that the API server does not serve yet is no mistake. */
+/** A governed resource that is cluster-scoped. Resources that the API server does not serve yet are ignored. */
 export function clusterScoped(
   { apiGroups, resources }: CompiledMatch,
   resolve: Resolve,

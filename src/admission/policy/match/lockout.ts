@@ -5,12 +5,12 @@ import { NAMESPACE_NAME_LABEL } from '../../../json/label-selector.ts';
 import type { Problem } from '../problem.ts';
 import { covers } from './resource-pattern.ts';
 
-/** A kind that self-healing of the cluster, or repairing Gatehouse, depends on. */
+/** A kind that the cluster needs to heal itself, or that users need to repair Gatehouse. */
 interface Protected {
   readonly group: string;
-  /** Undefined: everything in the group. */
+  /** Undefined: all resources of the group. */
   readonly resources: readonly string[] | undefined;
-  /** `Fail`: refused only with that failurePolicy; a policy that ignores failures may govern it. */
+  /** `Fail`: rejected only with that failurePolicy; a policy that ignores failures may govern the kind. */
   readonly refused: 'always' | 'Fail';
   readonly because: string;
 }
@@ -73,7 +73,7 @@ const PROTECTED: readonly Protected[] = [
   },
 ];
 
-/** Deletions that the cluster needs for self-healing, in addition to the protected kinds. */
+/** Deletions that the cluster needs to heal itself, in addition to those of the protected kinds. */
 const PROTECTED_DELETIONS: readonly Protected[] = [
   ...PROTECTED,
   {
@@ -103,7 +103,7 @@ const PROTECTED_DELETIONS: readonly Protected[] = [
   },
 ];
 
-/** Rejects restricting deletions that the cluster or Gatehouse depends on. */
+/** Rejects policies that restrict deletions on which the cluster or Gatehouse depends. */
 export function deletionLockoutProblems(
   { group, resource }: GroupResource,
   failurePolicy: CompiledMatch['failurePolicy'],
@@ -121,7 +121,9 @@ export function deletionLockoutProblems(
   });
 }
 
-/** Rejects scopes that could lock out the cluster or Gatehouse, by a policy or while Gatehouse is down. */
+/**
+ * Rejects scopes that could lock out the cluster or Gatehouse, either through a policy or because Gatehouse is down.
+ */
 export function scopeLockoutProblems(match: CompiledMatch, ownNamespace: string): readonly Problem[] {
   return [...guardGroups(match), ...guardResources(match), ...guardNamespaces(match, ownNamespace)];
 }

@@ -6,11 +6,11 @@ import { isJsonObject } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
 import type { World } from '../world.ts';
 
-/** The labels of each namespace, by its name. */
+/** Maps the name of each namespace to its labels. */
 export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;
 
 /**
- * Whether a stored object is one of those that the policy selects, as the API server would at a request.
+ * Whether the policy selects a stored object, by the same rules as the API server for a request.
  *
  * Does not evaluate `matchConditions`: objects that they exclude from admission count as in scope.
  */
@@ -23,12 +23,16 @@ export function isInScope(
     metadata?.namespace === undefined ? undefined : (namespaces.get(metadata.namespace) ?? {});
   return (
     matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
-    // A namespaceSelector never leaves out cluster-scoped objects, as in the API server.
+    // As in the API server, a namespaceSelector never excludes cluster-scoped objects.
     (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels))
   );
 }
 
-/** Whether the policy selects a stored object as it is now. Throws if a live read fails. */
+/**
+ * Whether the policy selects the current version of a stored object.
+ *
+ * @throws if a live read fails
+ */
 export async function isGovernedNow(
   policy: Pick<CompiledPolicy, 'match'>,
   object: KubeObject,
@@ -43,7 +47,11 @@ export async function isGovernedNow(
   return isInScope(policy, object, new Map([[namespace, found?.metadata?.labels ?? {}]]));
 }
 
-/** Whether a stored object holds the key of this claim by a rule of the policy. Throws as {@link isGovernedNow}. */
+/**
+ * Whether a stored object holds the key of this claim under a rule of the policy.
+ *
+ * @throws as {@link isGovernedNow}
+ */
 export async function holdsNow(
   policy: Pick<CompiledPolicy, 'name' | 'unique' | 'match'>,
   claim: string,

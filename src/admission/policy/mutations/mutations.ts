@@ -11,7 +11,7 @@ import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 import { quote } from '../../../json/printable.ts';
 
-/** The mutations, and what is wrong with them. */
+/** Compiles the mutations and reports their problems. */
 export function compileMutations(
   { mutations = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
@@ -39,8 +39,8 @@ export function compileMutations(
 /**
  * Applies the mutations of the policy in order; each sees the result of the previous one.
  *
- * @param evaluateOn expressions that see this object
- * @throws MutationError when an expression fails, or what it yields cannot be applied
+ * @param evaluateOn evaluates expressions against the given object
+ * @throws MutationError if an expression fails or its result cannot be applied
  */
 export function applyMutations(
   { name, mutations }: CompiledPolicy,
@@ -120,7 +120,7 @@ function operationOf(item: JsonValue, index: number): PatchOperation {
   );
 }
 
-/** What a policy would change cannot be computed, or cannot be done. The message is for users. */
+/** A change by a policy cannot be computed or applied. Users see the message. */
 export class MutationError extends Error {
   override name = 'MutationError';
   /** The name of the policy. */

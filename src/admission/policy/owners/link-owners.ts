@@ -1,4 +1,4 @@
-/** A restored object that brings the record of its owners gets them back at once, where all of them are there. */
+/** Links the recorded owners of a restored object at its creation, if all of them exist. */
 import type { OwnerReference } from '../../../json/kube-object.ts';
 import { mayOwnAgain } from '../../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.ts';
@@ -9,12 +9,12 @@ import type { AdmissionContext, LiveOwner, Owners } from '../world.ts';
 import { dropped, type KeptOwners } from './preserve-owners.ts';
 import { selfOf, withOwners, withRecord } from './owner-annotation.ts';
 
-/** More owners than this are left to the sweep: each is a live read while a user waits. */
+/** Leave objects with more owners to the sweep: each owner is a live read while a user waits. */
 const MOST_READS = 8;
 
 /**
- * All or nothing, so that no object is owned by halves until the sweep. What cannot be read stays recorded: a backup tool does
- * not ask again, and the sweep after the restore does.
+ * Links all owners or none, so that no object has only some of its owners until the sweep. If a read fails, the record
+ * stays: a backup tool does not retry, but the sweep after the restore does.
  */
 export async function linkOwners(
   request: AdmissionRequest,
@@ -24,7 +24,7 @@ export async function linkOwners(
 ): Promise<Extract<KeptOwners, { kind: 'kept' }>> {
   const restore = await createRestoreLookup(request, { world, signal })();
   const waiting = { kind: 'kept', object, warnings: [] } as const;
-  // Whether this is a restore cannot be told now. The record stays, and the sweep links only what was restored.
+  // Whether this is a restore is unknown. Keep the record: the sweep links only restored objects.
   if (restore.kind === 'unknown') return waiting;
   if (restore.kind === 'none' || !restore.operations.includes('CREATE')) return dropped(object);
   if (world.owners === undefined || refs.length > MOST_READS) return waiting;
@@ -35,7 +35,7 @@ export async function linkOwners(
   return { ...waiting, object: withRecord(withOwners(object, linked), text) };
 }
 
-/** The references with the uids of today; undefined unless each of them is there to stay. */
+/** The references with the current uids; undefined if an owner is missing, is being deleted or cannot be read. */
 async function findAll(
   refs: readonly OwnerReference[],
   namespace: string | undefined,
@@ -47,13 +47,13 @@ async function findAll(
       try {
         return toLinked(ref, await read(ref, namespace, signal));
       } catch {
-        return undefined; // the sweep asks again, and says why it cannot
+        return undefined; // the sweep reads again and reports the failure
       }
     }),
   );
   const linked = answers.filter((ref) => ref !== undefined);
   if (linked.length !== refs.length) return undefined;
-  // The API server takes one controller; which of two it is to be, the sweep finds out.
+  // The API server accepts one controller. The sweep decides between several.
   if (linked.filter(({ controller }) => controller === true).length > 1) return undefined;
   return [...new Map(linked.map((ref) => [ref.uid, ref])).values()];
 }

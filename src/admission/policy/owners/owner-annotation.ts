@@ -1,31 +1,34 @@
-/** Where an object keeps its owners, and the copy of them that outlives a backup. */
+/** Reads and writes an object's owner references, and the annotation that records them in backups. */
 import type { OwnerReference } from '../../../json/kube-object.ts';
 import { OWNER_RECORD_ANNOTATION, toOwnerReferences } from '../../../api/owner-record.ts';
 import { isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
 
-/** What the API server takes in all annotations of an object together, keys and values, in bytes. */
+/** The API server's limit for all annotations of an object together, keys and values, in bytes. */
 const MOST_ANNOTATION_BYTES = 256 * 1024;
 
-/** Undefined when they are not what the API has: then the API server refuses the object, and nothing is to be kept of it. */
+/**
+ * Undefined if the owner references are malformed: the API server then rejects the object, so there is nothing to
+ * record.
+ */
 export function ownersOf(object: JsonObject): readonly OwnerReference[] | undefined {
   return toOwnerReferences(ownValue(metadataOf(object), 'ownerReferences'));
 }
 
-/** The annotation as it stands, whatever it says. */
+/** The raw value of the annotation, unparsed. */
 export function recordTextOf(object: JsonObject): unknown {
   return ownValue(annotationsOf(object), OWNER_RECORD_ANNOTATION);
 }
 
-/** What a record of this object calls it. */
+/** The name by which a record identifies this object. */
 export function selfOf(object: JsonObject): string {
   const metadata = metadataOf(object);
   const name = ownValue(metadata, 'name');
   if (typeof name === 'string' && name !== '') return name;
   const start = ownValue(metadata, 'generateName');
-  return `${typeof start === 'string' ? start : ''}*`; // the API server makes the name after it has asked us
+  return `${typeof start === 'string' ? start : ''}*`; // the API server generates the name after admission
 }
 
-/** The object with this annotation, or without any; the same object when that changes nothing. */
+/** Sets the annotation, or removes it if `text` is undefined. Returns the same object if nothing changes. */
 export function withRecord(object: JsonObject, text: string | undefined): JsonObject {
   if (recordTextOf(object) === text) return object;
   const annotations: Record<string, JsonValue> = { ...annotationsOf(object) };

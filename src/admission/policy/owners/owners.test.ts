@@ -1,4 +1,4 @@
-/** What becomes of the record of an object's owners, by what is written and by whom. */
+/** The record of an object's owners, by operation and user. */
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
@@ -34,9 +34,9 @@ const live = (uid: string, rest: Partial<LiveOwner> = {}): LiveOwner => ({
 });
 
 interface Scene {
-  /** Whether the requester restores; a string: nobody can tell. */
+  /** Whether the requester restores; a string: the lookup fails with this message. */
   readonly restores?: boolean | string;
-  /** By the name of the owner; a string: it cannot be read. */
+  /** By the name of the owner; a string: the read fails with this message. */
   readonly owners?: Readonly<Record<string, LiveOwner | string>>;
   readonly spec?: Partial<AdmissionPolicySpec>;
 }
@@ -74,7 +74,7 @@ async function written(request: AdmissionRequest, { restores = false, owners = {
 }
 
 const create = (metadata: JsonObject) => createRequest({}, metadata);
-/** @param before the metadata of the object as it was */
+/** @param before the metadata of the old object */
 const update = (before: JsonObject, after: JsonObject): AdmissionRequest => ({
   ...updateRequest({}, {}, after),
   oldObject: createRequest({}, before).object,

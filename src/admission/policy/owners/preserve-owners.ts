@@ -1,6 +1,6 @@
 /**
- * The record of an object's owners as it should be after a write. It is ours alone: users, and backup tools that patch what they
- * have restored, neither lose nor forge it.
+ * Computes the record of an object's owners after a write. Only Gatehouse writes the record: users, and backup tools
+ * that patch restored objects, can neither remove nor forge it.
  */
 import {
   encodeOwnerRecord,
@@ -27,8 +27,8 @@ export type KeptOwners =
   | { readonly kind: 'brought'; readonly record: OwnerRecord };
 
 /**
- * @param object what is made of the request's so far
- * @param isOurs whether Gatehouse itself writes: the sweep, which knows what it links
+ * @param object the request's object with all earlier changes applied
+ * @param isOurs whether Gatehouse itself writes: its sweep knows what it links
  */
 export function keepOwners(
   { operation, oldObject }: Pick<AdmissionRequest, 'operation' | 'oldObject'>,
@@ -48,13 +48,13 @@ export function keepOwners(
     : { kind: 'brought', record: read };
 }
 
-/** Outside a restore, a new object with a record is a copied manifest, and the copy has no owners. */
+/** Outside a restore, a new object with a record comes from a copied manifest. The copy has no owners. */
 export function dropped(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
   const message = `${ANNOTATION}: dropped, because it speaks of owners that a new object does not have; leave it out of manifests`;
   return kept(withRecord(object, undefined), [message]);
 }
 
-/** What was recorded and has not been linked yet stays, until it is linked or the sweep gives it up. */
+/** Recorded owners that are not linked yet stay recorded until the sweep links them or gives up. */
 function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: JsonObject): KeptOwners {
   const before = recordTextOf(old);
   const had = ownersOf(old) ?? [];
@@ -81,7 +81,7 @@ function record(object: JsonObject, refs: readonly OwnerReference[]): KeptOwners
 const kept = (object: JsonObject, warnings: readonly string[] = []) =>
   ({ kind: 'kept', object, warnings }) as const;
 
-/** Whether owners are preserved, and what keeps them from being. */
+/** Whether the policy preserves owners. Reports the problems that prevent it. */
 export function compileOwners(
   { owners }: AdmissionPolicySpec,
   { apiGroups, resources, operations }: CompiledMatch,

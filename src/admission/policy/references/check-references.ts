@@ -19,16 +19,16 @@ export interface UnresolvedReference extends FoundReference {
 }
 
 export interface ReferenceFindings {
-  /** Wrong whatever there is in the cluster. */
+  /** Violations that do not depend on the cluster. */
   readonly violations: readonly Violation[];
   readonly unseen: readonly UnresolvedReference[];
 }
 
 /**
- * Every target that the object names newly has to exist. From the store alone: nothing here waits.
+ * Every target that the object newly names has to exist. Reads only the store, so it is synchronous.
  *
- * Targets that the old object named are not checked again, and none while the object is being deleted: otherwise an object with a
- * dangling reference could not be labelled or lose its finalizers.
+ * Targets that the old object named are not checked again, and nothing is checked while the object is being deleted.
+ * Otherwise users could not label an object with a dangling reference, and controllers could not remove its finalizers.
  */
 export function checkReferences(
   policy: CompiledPolicy,
@@ -61,13 +61,13 @@ export function checkReferences(
   };
 }
 
-/** The violation that an unseen reference is once its target is known to be missing. */
+/** The violation for an unresolved reference whose target is confirmed to be missing. */
 export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
   const message = `${quote(target.name)} names no ${reference.targetKind}: there is no ${describeRef(target)}; create it first, or correct the name (reference ${reference.name})`;
   return { policy, check: reference.name, field, reason: 'FieldValueNotFound', message };
 }
 
-/** Required references that are missing and were not missing before. */
+/** Required references that are missing now and were not missing before. */
 function missingFields(
   policy: CompiledPolicy,
   now: ReadReferences,

@@ -10,10 +10,10 @@ import type { AdmissionRequest } from '../../review/request.ts';
 import { checkTargetDeletion } from './check-target-deletion.ts';
 import type { RestoreEvidence, World } from '../world.ts';
 
-/** Servers and namespaces, live; by name. */
+/** Servers and namespaces in the API server, by name. */
 let servers: Map<string, KubeObject | 'broken'>;
 let namespaces: Map<string, ObjectMeta>;
-/** Whom the stores know to name the target; undefined while they are filled. */
+/** The objects that name the target according to the stores; undefined until the stores are synced. */
 let known: readonly ObjectRef[] | undefined;
 let reads: string[];
 let operations: RestoreEvidence['operations'];
@@ -34,7 +34,7 @@ const ref = (name: string, namespace = 'store'): ObjectRef => ({
   name,
 });
 
-/** A Server that names a datacenter, and that the stores know of. */
+/** Adds a Server that names a datacenter, to the API server and to the stores. */
 function put(name: string, datacenter: string, metadata: ObjectMeta = {}): void {
   const { namespace = 'store' } = metadata;
   known = [...(known ?? []), ref(name, namespace)];

@@ -32,20 +32,22 @@ interface Objection {
   readonly referrals: readonly Referral[];
   /** Known referrers that were not read. */
   readonly unread: number;
-  /** Exceptions that spared a referrer. */
+  /** The exceptions that exempt a referrer. */
   readonly exceptions: readonly string[];
 }
 
-/** A message names so many referrers. */
+/** Maximum number of referrers that a message names. */
 const MOST_NAMED = 5;
-/** Live reads at a time for one request. */
+/** Concurrent live reads for one request. */
 const AT_ONCE = 8;
 
 /**
- * Whether a target may be deleted: not while an object that stays names it by a reference of these policies which restricts that.
+ * Whether a target may be deleted: not while a remaining object names it through a restricting reference of these
+ * policies.
  *
- * The stores supply candidates; only objects that still name the target in a live read count. Objects that go anyway do not count:
- * those being deleted, those in a namespace that is being deleted with the target, and those that only the target owns.
+ * The stores supply candidates. Only objects that still name the target in a live read count. Objects that disappear
+ * anyway do not count: those that are being deleted, those in a namespace that is being deleted with the target, and
+ * those that only the target owns.
  */
 export async function checkTargetDeletion(
   request: AdmissionRequest,
@@ -96,7 +98,7 @@ async function decide(
     policy.enforcement === 'Deny' && policy.restore.defersTargetDelete !== false;
   const doubtful = [...standing, ...unknown].some(isDeferrable);
   const restore = doubtful ? await createRestoreLookup(request, circumstances)() : undefined;
-  // The sweep after the restore finds every reference whose target has not come back.
+  // The sweep after the restore finds every reference whose target is still missing.
   const restoring = restore?.kind === 'restoring';
   const isDeferred = ({ policy }: { readonly policy: CompiledPolicy }) =>
     restoring &&
@@ -162,7 +164,7 @@ interface Looked {
 
 const NOTHING: Looked = { referral: undefined, exceptions: [] };
 
-/** Whether a live read of the candidate still names the target. */
+/** Checks in a live read whether the candidate still names the target. */
 async function referralOf(
   policy: CompiledPolicy,
   target: ObjectRef,
@@ -179,7 +181,7 @@ async function referralOf(
     suspect.namespace,
   ).filter((found) => targetKey(found.target) === targetKey(target));
   if (naming.length === 0 || goesWith(live, request)) return NOTHING;
-  // Exceptions are for users, and for objects that refer: what they spare may lose its target.
+  // Exceptions can match the user or the referring object. Exempt objects may lose their target.
   const { spares, names } = exemptionOf(
     policy,
     { ...request, object: live, oldObject: undefined, name: suspect.name, namespace: suspect.namespace },
@@ -196,7 +198,7 @@ async function referralOf(
   };
 }
 
-/** The garbage collector deletes it after its only owner, unless the deletion orphans dependents. */
+/** The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. */
 function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
   const uid = metadataField(oldObject, 'uid');
   const owners = metadata?.ownerReferences ?? [];
@@ -211,7 +213,10 @@ function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionReq
   return !orphans;
 }
 
-/** The namespace controller deletes what is in a namespace in an order of its own. */
+/**
+ * The namespace controller deletes the objects of a namespace in any order, so a reference between them must not block
+ * it.
+ */
 async function sharesDoomedNamespace(
   { namespace }: ObjectRef,
   target: ObjectRef,

@@ -8,7 +8,7 @@ import { liesBeside, type FieldPath } from '../../../json/field-path.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
 import { deletionLockoutProblems } from '../match/lockout.ts';
 
-/** The references with their paths parsed and their targets resolved, and what is wrong with them. */
+/** Compiles the references and reports their problems. */
 export function compileReferences(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,

@@ -2,26 +2,28 @@ import type { UnresolvedReference } from './check-references.ts';
 import { targetKey } from '../object-ref.ts';
 import type { World } from '../world.ts';
 
-/** Live reads at a time for one request. */
+/** Concurrent live reads for one request. */
 const AT_ONCE = 16;
-/** Once so many targets are known to be missing, the rest need not be read: an object can name thousands. */
+/** Once this many targets are known to be missing, the others are not read: an object can name thousands. */
 const ENOUGH_MISSING = 16;
 
-/** What live reads say about references that the store could not vouch for. */
+/** The results of live reads for references whose target is not in the store. */
 export interface ConfirmedTargets {
-  /** The target certainly does not exist. */
+  /** The target does not exist. */
   readonly missing: readonly UnresolvedReference[];
-  /** The API server could not be asked. */
+  /** The live read failed. */
   readonly unknown: readonly UnresolvedReference[];
-  /** Left out, because enough others are missing. */
+  /** Not read, because enough other targets are missing or a read failed. */
   readonly unread: readonly UnresolvedReference[];
-  /** Why `unknown` is, for the log. */
+  /** Why a live read failed, for the log. */
   readonly cause: unknown;
 }
 
 type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown'; readonly cause: unknown };
 
-/** Reads targets from the API server, each once a request, however many fields and policies name it. */
+/**
+ * Reads targets from the API server: each target once per request, regardless of how many fields and policies name it.
+ */
 export type ConfirmTargets = (references: readonly UnresolvedReference[]) => Promise<ConfirmedTargets>;
 
 export function createTargetConfirmer(
@@ -69,7 +71,7 @@ async function answerOf(read: () => Promise<unknown>): Promise<Answer> {
   }
 }
 
-/** Answers arrive in any order; messages keep that of the policies and fields. */
+/** Reads finish in any order; messages keep the order of the policies and fields. */
 function inOrder(
   some: readonly UnresolvedReference[],
   all: readonly UnresolvedReference[],

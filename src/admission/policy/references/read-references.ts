@@ -36,7 +36,8 @@ export interface ReadReferences {
 }
 
 /**
- * Every target that `object` names through the references of the policy. An absent field, null and an empty string name no target.
+ * All targets that `object` names through the references of the policy. An absent field, null and an empty string name
+ * no target.
  *
  * The namespace of a namespaced target comes from the field at `namespacePath`, or else from the object itself.
  */
@@ -104,7 +105,7 @@ function readReference(
   return { reference, field, value, flaw };
 }
 
-/** Each `[*]` in the path of the namespace stands for the list element that holds the name. */
+/** In the namespace path, each `[*]` selects the same list element as in the path of the name. */
 function namespaceFor(
   path: FieldPath | undefined,
   keys: ConcretePath,

@@ -10,14 +10,14 @@ import type { Violation } from '../violation.ts';
 
 export interface RuleFindings {
   readonly violations: readonly Violation[];
-  /** Rules that failed to say anything, and that the failurePolicy lets pass. */
+  /** Rules whose evaluation failed and that the failurePolicy ignores. */
   readonly errors: readonly string[];
 }
 
-/** As ValidatingAdmissionPolicy answers for each reason. */
+/** The HTTP status for each reason, as in ValidatingAdmissionPolicy. */
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
 
-/** The conditions of a policy, each for itself: users see all that is wrong at once. */
+/** Evaluates all rules of a policy independently, so that users see all violations at once. */
 export function checkRules(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -30,7 +30,7 @@ export function checkRules(
   for (const rule of policy.rules) {
     const { reads } = rule.expression;
     if (exemption.spares('rules', rule.name) || judgesTheLeaving(request, rule)) continue;
-    // Who names a target that is not there is told so by the reference itself.
+    // The check of the reference itself reports a missing target.
     if (reads.refs && missing.refs) continue;
     if (reads.params && missing.params !== undefined) {
       if (policy.params?.whenMissing === 'Allow') continue;
@@ -50,12 +50,12 @@ export function checkRules(
   return { violations, errors };
 }
 
-/** An object on its way out only loses finalizers: a rule about its state would keep it for ever. */
+/** An object that is being deleted only loses finalizers: a rule about its state would block that forever. */
 function judgesTheLeaving({ operation, object }: AdmissionRequest, rule: CompiledRule): boolean {
   return operation === 'UPDATE' && object !== undefined && isBeingDeleted(object) && isAboutState(rule);
 }
 
-/** Whether what is stored is all that the rule asks for: it can be looked at again at any time. */
+/** Whether the rule reads only the stored state. Gatehouse can check such a rule again at any time. */
 function isAboutState({ expression: { reads } }: CompiledRule): boolean {
   return !reads.oldObject && !reads.request;
 }
@@ -86,7 +86,7 @@ function messageOf({ expression, message, messageExpression }: CompiledRule, eva
 export type Attempt =
   { readonly kind: 'value'; readonly value: unknown } | { readonly kind: 'failed'; readonly message: string };
 
-/** What the expression yields, or why it yields nothing. */
+/** The value of the expression, or why its evaluation failed. */
 export function attempt(evaluate: Evaluate, expression: CompiledExpression): Attempt {
   try {
     return { kind: 'value', value: evaluate(expression) };

@@ -6,7 +6,7 @@ import { RESERVED_AUDIT_KEYS } from '../../review/decision.ts';
 
 const WITH_REFS = { refs: true } as const;
 
-/** The conditions, and what is wrong with them. */
+/** Compiles the rules and reports their problems. */
 export function compileRules(
   { validate }: AdmissionPolicySpec,
   { compile }: ExpressionCompiler,
@@ -27,7 +27,7 @@ export function compileRules(
   });
 }
 
-/** The warnings, and what is wrong with them. */
+/** Compiles the warnings and reports their problems. */
 export function compileWarnings(
   { warnings = [] }: AdmissionPolicySpec,
   { compile }: ExpressionCompiler,
@@ -52,7 +52,7 @@ export function compileWarnings(
   });
 }
 
-/** The notes in the audit log, and what is wrong with them. */
+/** Compiles the audit annotations and reports their problems. */
 export function compileAuditAnnotations(
   { auditAnnotations = [] }: AdmissionPolicySpec,
   { compile }: ExpressionCompiler,

@@ -23,7 +23,7 @@ export const hasNoNotices = ({ warnings, auditAnnotations, errors }: Notices): b
 
 const LONGEST_VALUE = 10 * 1024;
 
-/** The warnings and the notes in the audit log. */
+/** Evaluates the warnings and the audit annotations. */
 export function evaluateNotices(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,

@@ -1,4 +1,4 @@
-/** Conditions, schemas, warnings, notes and exceptions, as a request meets them. */
+/** Rules, schemas, warnings, audit annotations and exceptions, tested through requests. */
 import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';

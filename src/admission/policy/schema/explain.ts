@@ -6,14 +6,16 @@ import { formatPath } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
 
-/** An object that is wrong in many places is told of so many. */
+/** Maximum number of errors that are reported for one object. */
 const MOST_FLAWS = 32;
-/** Of alternatives that all fail, so many reasons. */
+/** Maximum number of reasons that are reported if all alternatives fail. */
 const MOST_HINTS = 3;
 
 type Error = Pick<ErrorObject, 'instancePath' | 'schemaPath' | 'keyword' | 'params' | 'message'>;
 
-/** Ajv's errors in the words of the API, field by field. Values are left out: they may be secret. */
+/**
+ * Translates Ajv's errors into the terms of the Kubernetes API, field by field. Leaves out values: they may be secret.
+ */
 export function explainErrors(errors: readonly Error[], value: JsonValue): readonly SchemaFlaw[] {
   const choices = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
   const isBranch = (error: Error) =>
@@ -101,7 +103,7 @@ function valuesOf(allowed: unknown): string {
   return `${shown.join(', ')}${allowed.length > shown.length ? ', …' : ''}`;
 }
 
-/** A JSON Pointer as a path: what is an index shows only in the value. */
+/** Converts a JSON Pointer to a path. Only the value shows whether a segment is an index. */
 function fieldOf(pointer: string, value: JsonValue, key?: string): string {
   let here: JsonValue | undefined = value;
   const keys = pointer

@@ -4,7 +4,7 @@ import { isSafeWithBigints, compileJsonSchema } from './json-schema.ts';
 
 const BIG = 2n ** 60n;
 
-/** Of an object with this value in `a`, whether the schema of `a` accepts it. */
+/** Whether `schema`, as the schema of the field `a`, accepts this value. */
 const accepts = (schema: object, a: unknown) =>
   compileJsonSchema({ properties: { a: schema } })({ a }).length === 0;
 

@@ -1,4 +1,4 @@
-/** JSON Schema 2020-12 for objects of users, by Ajv: see `compileJsonSchema`. */
+/** JSON Schema 2020-12 for objects of users, compiled by Ajv. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import { compilePattern } from '../../../cel/regular-expression.ts';
@@ -13,21 +13,22 @@ import {
 } from '../../../json/json.ts';
 import { explainErrors } from './explain.ts';
 
-/** A schema that cannot be used; the message says what is wrong with it and where. */
+/** The schema is not valid. The message says what is wrong and where. */
 export class InvalidSchema extends Error {
   override name = 'InvalidSchema';
 }
 
-/** Users' patterns run in linear time, and mean what they mean in the API server. */
+/** RE2, as in the API server: patterns of users run in linear time and have the same meaning. */
 const re2 = Object.assign((pattern: string) => compilePattern(pattern), { code: 're2' });
 
-/** Beyond so many values in an object, only the first thing that is wrong is told: an object can be wrong a million times. */
+/** In an object with more values, only the first error is reported: an object can have a million errors. */
 const MOST_VALUES_TOLD_IN_FULL = 20_000;
 
 /**
  * Compiles a JSON Schema.
  *
- * @throws InvalidSchema when it is none: an unknown keyword or format, a pattern that is not RE2, a $ref that leads nowhere
+ * @throws InvalidSchema if the schema is invalid: an unknown keyword or format, a pattern that is not RE2, a dangling
+ *   $ref
  */
 export function compileJsonSchema(schema: object): SchemaCheck {
   const first = compileWith(schema, false);
@@ -43,7 +44,8 @@ export function compileJsonSchema(schema: object): SchemaCheck {
       all ??= compileWith(schema, true);
       return all(value) ? [] : explainErrors(all.errors ?? [], value);
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error; // the schema recurses, and the object is nested as deeply as the stack
+      // the stack overflowed: the schema recurses and the object is deeply nested
+      if (!(error instanceof RangeError)) throw error;
       return [
         { field: '', reason: 'FieldValueInvalid', message: 'is nested too deeply to be checked: flatten it' },
       ];
@@ -51,10 +53,10 @@ export function compileJsonSchema(schema: object): SchemaCheck {
   };
 }
 
-/** Every object inherits them: `constructor` in a schema means the key that the user wrote, and that alone. */
+/** Every object inherits these members. A schema that names `constructor` means only a key in the user's object. */
 const INHERITED: ReadonlySet<unknown> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
-/** Whether one stands anywhere in the schema, as a key or as a value. */
+/** Whether the schema contains an inherited name as a key or as a value. */
 function namesInheritedMember(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null) return INHERITED.has(schema);
   return Object.entries(schema).some(([key, value]) => INHERITED.has(key) || namesInheritedMember(value));
@@ -63,21 +65,25 @@ function namesInheritedMember(schema: unknown): boolean {
 function compileWith(schema: object, allErrors: boolean): ValidateFunction {
   try {
     dialect ??= createAjv({ ownProperties: true });
-    void dialect.validateSchema(schema, true); // throws; a promise it is for asynchronous meta-schemas alone
-    // Asking for each key whose it is takes as long as all other checks.
+    // throws if invalid; returns a promise only for asynchronous meta-schemas
+    void dialect.validateSchema(schema, true);
+    // Checking each key for inheritance doubles the validation time, so only schemas that need it do so.
     return createAjv({ allErrors, ownProperties: namesInheritedMember(schema) }).compile(schema);
   } catch (error) {
     throw new InvalidSchema(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 
-/** Knows what a schema is. To make that of the meta-schema takes milliseconds, most of what it takes to compile a policy: once is enough. */
+/**
+ * Validates schemas. Compiling the meta-schema takes milliseconds, most of the time to compile a policy, so this
+ * instance is shared.
+ */
 let dialect: Ajv2020 | undefined;
 
 function createAjv(options: { readonly allErrors?: boolean; readonly ownProperties: boolean }): Ajv2020 {
   const ajv = new Ajv2020({
     ...options,
-    validateSchema: false, // `dialect` has done it
+    validateSchema: false, // `dialect` has validated the schema
     strict: true,
     strictTypes: false, // "properties" without "type" is valid
     strictRequired: false,
@@ -97,7 +103,7 @@ function createAjv(options: { readonly allErrors?: boolean; readonly ownProperti
   return ajv;
 }
 
-/** By their spelling: Ajv compares each with each, which a list of 100,000 objects makes a matter of minutes. */
+/** Compares canonical JSON text: Ajv compares all pairs, which takes minutes for a list of 100,000 objects. */
 function areUnique(items: readonly JsonValue[]): boolean {
   return new Set(items.map((item) => stringifyJson(sorted(item)))).size === items.length;
 }
@@ -112,12 +118,12 @@ function sorted(value: JsonValue): JsonValue {
   );
 }
 
-/** Ajv takes a bigint for no number: it sees a double in its place, with which the API server compares bounds too. */
+/** Ajv does not accept a bigint as a number, so it gets a double. The API server also compares bounds with doubles. */
 function withDoubles(value: JsonValue): JsonValue {
   return holdsBigint(value) ? toDoubles(value) : value;
 }
 
-/** Every value of every object passes here, so only containers are kept for later. */
+/** This loop visits every value of every object, so it queues only containers. */
 function holdsBigint(root: JsonValue): boolean {
   const pending: (JsonArray | JsonObject)[] = [[root]];
   for (let container = pending.pop(); container !== undefined; container = pending.pop()) {
@@ -146,16 +152,17 @@ function countUpTo(value: JsonValue, most: number): number {
   return Math.min(count, most);
 }
 
-/** With one of these a schema can accept what another part of it refuses. */
+/** With one of these keywords, a schema can accept what a nested schema rejects. */
 const CONTRARY = ['not', 'if', 'oneOf', 'maxContains', 'unevaluatedItems', 'unevaluatedProperties'];
-/** Ajv asks these of numbers alone, and to it a bigint is none. */
+/** Ajv applies these keywords only to numbers, and it does not count a bigint as a number. */
 const NUMERIC = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
 
 /**
- * Whether Ajv is right to accept an object with bigints in it: whatever they have to satisfy has Ajv refuse them, because to it they
- * are of no type at all. Then only what it refuses needs a second look, with numbers in their place.
+ * Whether Ajv can be trusted when it accepts an object with bigints. In Ajv a bigint has no type, so every keyword that
+ * constrains it rejects it. A rejected object is checked again with doubles instead of bigints.
  *
- * Everything that is called like a keyword counts as one, also the name of a property: to be wrong costs time and nothing else.
+ * Every key that has the name of a keyword counts as a keyword, even if it is the name of a property. A false match
+ * costs only time.
  */
 export function isSafeWithBigints(schema: unknown): boolean {
   if (isJsonArray(schema)) return schema.every(isSafeWithBigints);

@@ -6,7 +6,7 @@ import type { Problem } from '../problem.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { compileJsonSchema, InvalidSchema } from './json-schema.ts';
 
-/** The check of `spec.validate.schema`, and what is wrong with it. */
+/** Compiles `spec.validate.schema` and reports its problems. */
 export function compileSchema(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,

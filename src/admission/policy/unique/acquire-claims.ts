@@ -7,27 +7,27 @@ import type { AdmissionRequest } from '../../review/request.ts';
 import type { AdmissionContext, Claims, World } from '../world.ts';
 
 /**
- * Claims keys for the object of a request: all of them, or none where another object is in the way of one. A dry run only looks.
+ * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
  *
- * Who wins is decided by the API server alone: a claim is created once, and replaced only by who has seen it last. Everything that
- * somebody else does meanwhile has us look again.
+ * The API server alone decides who wins: it creates a claim once, and replaces it only if the caller has seen the
+ * latest version. After any concurrent change, Gatehouse reads the claim again.
  */
 export type AcquireClaims = (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]>;
 
-/** Calls at a time for one request. */
+/** Concurrent calls for one request. */
 const AT_ONCE = 16;
-/** Losing the race this often is not chance. */
+/** Losing this many races is not chance: give up. */
 const MOST_ATTEMPTS = 8;
 
 /** The state of a claim for a wanted key. */
 type State =
   | { readonly kind: 'free' }
   | { readonly kind: 'ours'; readonly claim: UniqueClaim }
-  /** Its holder does not have the key, and nothing that is under way will give it to it. */
+  /** The holder does not have the key, and no pending write can give it the key. */
   | { readonly kind: 'abandoned'; readonly claim: UniqueClaim };
 
 type Taken =
-  /** The claim was free: it is released if the request fails. */
+  /** The claim was free or abandoned. It is released if another object holds another key of the request. */
   { readonly kind: 'made'; readonly claim: UniqueClaim } | { readonly kind: 'kept' };
 
 export function createClaimAcquirer(
@@ -78,19 +78,19 @@ export function createClaimAcquirer(
     return { kind: 'unknown', key, cause: new Error(`the claim ${key.claim} changes all the time`) };
   };
 
-  /** Best effort: a claim that is not released expires by itself. */
+  /** Best effort: a claim that is not released expires. */
   const giveBack = async (taken: readonly (Taken | Obstacle)[]): Promise<void> => {
     const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
     await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
   };
 
   return async (keys) => {
-    // Look first: if one of several keys is held, claiming the others would be in vain.
+    // Read first: if another object holds one of several keys, claiming the others is useless.
     if (request.dryRun || keys.length > 1) {
       const obstacles = (await inBatches(keys, orUnknown(look))).filter(isObstacle);
       if (request.dryRun || obstacles.length > 0) return obstacles;
     }
-    // A fixed order: of two requests for the same keys, the winner of the first key gets them all.
+    // A fixed order: of two requests for the same keys, the one that wins the first key gets all of them.
     const ordered = [...keys].sort((a, b) => (a.claim < b.claim ? -1 : 1));
     const taken: (Taken | Obstacle)[] = [];
     while (taken.length < ordered.length && !taken.some(isObstacle)) {
@@ -103,7 +103,10 @@ export function createClaimAcquirer(
   };
 }
 
-/** An object that holds the key and has no claim: one that is older than the policy, for example. Only a live read convicts it. */
+/**
+ * Finds an object that holds the key without a claim, for example because it is older than the policy. Only a live read
+ * counts.
+ */
 async function rivalOf(key: WantedKey, world: World, signal: AbortSignal): Promise<Obstacle | undefined> {
   const { policy, claim, self } = key;
   const known = world.governed === undefined ? [] : world.governed.holders(claim, policy);

@@ -15,13 +15,13 @@ export interface WantedKey extends HeldKey {
   readonly self: ObjectRef;
 }
 
-/** Why a key cannot be had. */
+/** Why a key cannot be claimed. */
 export type Obstacle =
   | {
       readonly kind: 'held';
       readonly key: WantedKey;
       readonly holder: ObjectRef;
-      /** Whether the holder waits for its finalizers: the key is free when it has gone. */
+      /** Whether the holder waits for its finalizers: the key becomes free when the API server removes the holder. */
       readonly beingDeleted: boolean;
     }
   /** A write of another object with this key was admitted and may still be stored. */
@@ -34,7 +34,7 @@ export type Obstacle =
     }
   | { readonly kind: 'unknown'; readonly key: WantedKey; readonly cause: unknown };
 
-/** Those that a request would make new; an object that is being deleted wants none. */
+/** The keys that a request adds. An object that is being deleted adds none. */
 export function wantedKeys(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -53,7 +53,7 @@ export function wantedKeys(
     .map((key) => ({ ...key, policy, self }));
 }
 
-/** Lists with too many elements to claim. Lists that were too long before are allowed. */
+/** Reports lists with too many elements to claim. Lists that were already too long are allowed. */
 export function checkUniqueLimits(
   policy: CompiledPolicy,
   { operation, object, oldObject, subResource }: AdmissionRequest,
@@ -92,8 +92,8 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
 }
 
 /**
- * Whether the other write is stored shows within a moment, nearly always. Clients of the API wait that long and ask again by
- * themselves, ten times; one that fails is waited for longer, and people should read why.
+ * The API server nearly always stores the other write within a second. API clients wait that long and retry, up to ten
+ * times. If the other write failed, the claim stays pending for longer, and the message tells the user why.
  */
 const RETRY_AFTER_SECONDS = 1;
 const TRY_AGAIN = { reason: 'TooManyRequests', code: 429 } as const;
@@ -105,7 +105,7 @@ function describeHeld({ key, holder, beingDeleted }: Extract<Obstacle, { kind: '
     : `${values} is held by ${describeRef(holder)}: choose another value, or change or delete that object first`;
 }
 
-/** The values of a key in a message. Those of a Secret have no place in logs and events. */
+/** The values of a key, for messages. Logs and Events must not contain the values of a Secret. */
 export function shownValues({ self, values }: Pick<WantedKey, 'self' | 'values'>): string {
   if (isSecret(self)) return 'the value';
   const shown = values.map(quote);

@@ -7,7 +7,7 @@ import { shorten } from '../../../json/printable.ts';
 import type { Findings, Undecided } from '../findings.ts';
 import type { AdmissionContext } from '../world.ts';
 
-/** What came of claiming the unique values of a request. */
+/** The findings from claiming the unique values of a request. */
 export type ClaimFindings = Pick<
   Findings,
   'violations' | 'undecided' | 'unchecked' | 'deferred' | 'window' | 'cause'
@@ -23,9 +23,9 @@ const NONE: ClaimFindings = {
 };
 
 /**
- * Claims the keys for the object of the request; on a dry run they are only compared.
+ * Claims the keys for the object of the request. A dry run only compares them.
  *
- * Keys of policies that only warn or audit are claimed too, as far as they are free, so that later requests can be compared.
+ * Free keys of policies that only warn or audit are claimed too, so that later requests can be compared with them.
  */
 export async function claimKeys(
   keys: readonly WantedKey[],
@@ -70,7 +70,7 @@ async function judged(
   return { ...NONE, deferred: obstacles.map(toDeferral), window: restore.window };
 }
 
-/** What is certain first: it decides how the refusal looks. */
+/** Certain violations come first: the first violation determines the code and reason of the denial. */
 function violationsOf(obstacles: readonly Obstacle[]): readonly Violation[] {
   const certain = obstacles.filter(({ kind }) => kind === 'held');
   return [...certain, ...obstacles.filter(({ kind }) => kind !== 'held')].flatMap(

@@ -1,13 +1,15 @@
 /**
- * What a UniqueClaim says, and what becomes of it.
+ * The content and the life cycle of a UniqueClaim.
  *
- * A claim is made while a write is judged, before that write is stored, and Gatehouse never learns whether it is. So a claim whose
- * holder does not have the values may be that of a write under way. It is free once that cannot be any more:
+ * Gatehouse creates a claim during admission, before the API server stores the write. Gatehouse never learns whether
+ * the write was stored. If the holder does not have the values, the claim may therefore belong to a pending write. The
+ * claim is free once the write can no longer be stored:
  *
- * - A creation is stored once at most, with the uid that it was judged with. When an object of that uid has been seen, it is over.
- * - An update is stored only if the object still has the resourceVersion with which it was judged: the API server compares, and
- *   asks again otherwise. When the object has another one, or has gone, it is over.
- * - Whatever it was, it is over when the API server must have given up on it.
+ * - The API server stores a creation at most once, with the uid that admission saw. Once an object with that uid has
+ *   existed, the creation is over.
+ * - The API server stores an update only if the object still has the resourceVersion that admission saw; otherwise it
+ *   calls the webhook again. Once the object has another resourceVersion, or is gone, the update is over.
+ * - Any write is over once its request must have timed out in the API server.
  */
 import { metadataText } from '../object-metadata.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
@@ -24,7 +26,11 @@ export const CLAIM_POLICY_LABEL = 'gatehouse.dev/policy';
 const LONGEST_LABEL = 63;
 const LONGEST_VALUE = 64;
 
-/** A new claim. `admitted`: the write for which it is made; none when the values are stored already. */
+/**
+ * Creates a claim.
+ *
+ * @param admitted the write that needs the claim; undefined if the values are already stored
+ */
 export function newClaim(
   policy: string,
   key: HeldKey,
@@ -52,7 +58,7 @@ export function newClaim(
   };
 }
 
-/** The claim after one more write of its holder was admitted. */
+/** The claim after admission of another write of its holder. */
 export function renewed(
   claim: UniqueClaim,
   admitted: AdmittedRequest,
@@ -67,7 +73,7 @@ export function renewed(
   return { ...claim, spec: { ...claim.spec, claimedAt: new Date(now).toISOString(), requests } };
 }
 
-/** The claim after another object has got it. */
+/** The claim after it passes to another object. */
 export function passedOn(
   claim: UniqueClaim,
   self: ObjectRef,
@@ -88,7 +94,7 @@ export function passedOn(
   };
 }
 
-/** A write as a claim remembers it: with what tells later whether it is over. */
+/** The record of an admitted write, with what later shows whether the write is over. */
 export function admittedRequest(
   { operation, object, oldObject }: Pick<AdmissionRequest, 'operation' | 'object' | 'oldObject'>,
   now: number,
@@ -100,7 +106,7 @@ export function admittedRequest(
   return uid === undefined || resourceVersion === undefined ? { at } : { uid, resourceVersion, at };
 }
 
-/** The object that has a claim. */
+/** The object that holds a claim. */
 export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
   return {
     group: holder.group ?? '',
@@ -110,12 +116,12 @@ export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
   };
 }
 
-/** When a write with this claim was last admitted, in milliseconds since 1970. */
+/** When admission last allowed a write with this claim, in milliseconds since 1970. */
 export function claimedAtMs({ spec: { claimedAt } }: UniqueClaim): number {
   return timeOf({ at: claimedAt });
 }
 
-/** By name, not by uid: a creation that failed and is tried again has another uid. */
+/** Compares by name, not by uid: a creation that fails and is retried gets another uid. */
 export function isHeldBy(claim: UniqueClaim, self: ObjectRef): boolean {
   const holder = holderRef(claim);
   return (
@@ -127,10 +133,10 @@ export function isHeldBy(claim: UniqueClaim, self: ObjectRef): boolean {
 }
 
 /**
- * For how long a claim may still be that of a write under way, in milliseconds; 0: it is free.
+ * How long a claim may still belong to a pending write, in milliseconds; 0: the claim is free.
  *
- * @param live the object of the holder's name, which does not hold the key; undefined: there is none
- * @param wasStored whether an object of this uid is known to have been stored
+ * @param live the object with the name of the holder, which does not hold the key; undefined if it does not exist
+ * @param wasStored whether an object with this uid is known to have been stored
  */
 export function busyMs(
   { spec: { requests = [] } }: UniqueClaim,

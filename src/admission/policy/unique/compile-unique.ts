@@ -6,7 +6,7 @@ import { writes } from '../../review/request.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
 import { deepest } from './unique-key.ts';
 
-/** The unique values with their paths parsed, and what is wrong with them. */
+/** Compiles the unique values and reports their problems. */
 export function compileUnique(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,

@@ -116,7 +116,8 @@ describe('the name of a claim', () => {
     const json = fc.jsonValue({ maxDepth: 3 }).filter((value) => value !== null);
     fc.assert(
       fc.property(json, json, (a, b) => {
-        const [left, right] = [a, b].map((value) => nameOf({ serial: value as JsonValue })); // fast-check makes JSON
+        // fast-check generates JSON
+        const [left, right] = [a, b].map((value) => nameOf({ serial: value as JsonValue }));
         expect(left === right).toBe(isEqual(a, b));
       }),
     );

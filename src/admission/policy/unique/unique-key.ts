@@ -8,27 +8,28 @@ import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 
-/** What an object holds by a unique rule: one key, which no second object may hold. */
+/** A key that an object holds under a unique rule. No second object may hold the same key. */
 export interface HeldKey {
   readonly rule: CompiledUnique;
-  /** The name of the UniqueClaim: two keys have the same if and only if they are the same. */
+  /** The name of the UniqueClaim: equal keys have equal names, and different keys have different names. */
   readonly claim: string;
   /** e.g. `spec.ports[1].number` */
   readonly field: string;
-  /** As many as the rule has paths. */
+  /** One value for each path of the rule. */
   readonly values: readonly JsonValue[];
 }
 
-/** Each costs an object in the API server; lists of users have no end. */
+/** Each key costs an object in the API server, and the lists of users are unbounded. */
 export const MAX_KEYS = 256;
-/** 160 bits: nobody finds two keys with the same name, not even on purpose. */
+/** In hex digits, 160 bits: too long for a collision, even a deliberate one. */
 const HASH_LENGTH = 40;
 
 /**
- * Every key that the object holds by the rules of the policy, each once. One of whose fields any is absent or null is none, and an
- * object that the policy does not select holds none. Of more than {@link MAX_KEYS} by one rule the rest is left out.
+ * The keys that the object holds under the rules of the policy, without duplicates. A key with an absent or null field
+ * does not count. An object that the policy does not select holds no keys. Each rule yields at most {@link MAX_KEYS}
+ * keys; the function leaves out the rest.
  *
- * @param self where the object is: its own metadata may not say it yet
+ * @param self the identity of the object: its own metadata may lack it
  */
 export function heldKeys(
   policy: Pick<CompiledPolicy, 'name' | 'unique' | 'match'>,
@@ -47,7 +48,7 @@ export function heldKeys(
   return [...keys.values()];
 }
 
-/** The path whose `[*]` reach deepest: the others have one value beside each of its. */
+/** The path with the deepest `[*]`: each of its values pairs with one value of every other path. */
 export function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   const depthOf = ({ segments }: FieldPath) => segments.findLastIndex(({ kind }) => kind === 'each');
   return paths.reduce<FieldPath | undefined>(
@@ -56,7 +57,7 @@ export function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   );
 }
 
-/** The rules by which the object would hold more keys than there may be. */
+/** The rules under which the object would hold more than {@link MAX_KEYS} keys. */
 export function rulesOverLimit(
   { unique }: Pick<CompiledPolicy, 'unique'>,
   object: JsonObject,

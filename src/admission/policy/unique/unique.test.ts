@@ -26,9 +26,9 @@ import type { World } from '../world.ts';
 const START = Date.parse('2026-11-21T12:00:00Z');
 let now: number;
 let claims: ClaimsInMemory;
-/** What is stored, by name. */
+/** The stored objects, by name. */
 let stored: Map<string, KubeObject>;
-/** Names that the stores say hold whatever one asks for. */
+/** Names that the stores return as holders of any key. */
 let rumoured: string[] | undefined;
 let reads: string[];
 let restoring: 'no' | 'yes' | 'unknown';
@@ -300,7 +300,7 @@ describe('several values', () => {
     const [theirs] = claims.stored.values();
     claims.stored.clear();
     claims.before('create', (name) => {
-      if (theirs?.metadata.name === name) claims.stored.set(name, theirs); // after we have looked
+      if (theirs?.metadata.name === name) claims.stored.set(name, theirs); // after the first read
     });
     const decision = await judge(create('b', { ips: ['1', '2'] }), [ips]);
     expect(decision).toMatchObject({ kind: 'deny', code: 429 });
