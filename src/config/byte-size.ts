@@ -1,8 +1,8 @@
-/** Sizes as people write them in flags: `512KiB`, `64MiB`, `64Mi`, `1GiB`, `1048576`. */
+/** Sizes in flags: `512KiB`, `64MiB`, `64Mi`, `1GiB`, `1048576`. */
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 };
 
-/** Bytes. @throws when the text is no size. */
+/** The size in bytes. @throws when the text is not a size */
 export function parseBytes(text: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*(?:([kmg])i?b?)?$/i.exec(text.trim());
   const unit = UNITS[(match?.[2] ?? '').toLowerCase()];

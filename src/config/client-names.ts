@@ -1,4 +1,4 @@
-/** Names of client certificates, with commas between them: compared as they are, so none may hold what a pattern would. */
+/** Parses comma-separated names of client certificates. Rejects patterns, because names are compared literally. */
 export function parseClientNames(value: string): readonly string[] {
   const names = value
     .split(',')

@@ -6,7 +6,7 @@ test('without anything the defaults hold', () => {
   expect(resolveConfig({}, {})).toMatchObject({
     namespace: 'gatehouse-system',
     port: 8443,
-    connectionTimeoutMs: 120_000, // longer than the 90 s for which the API server keeps idle connections
+    connectionTimeoutMs: 120_000, // longer than the API server keeps idle connections (90 s)
     maxAdmissionReviews: 1_000,
     drainDelayMs: 10_000,
     lease: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
@@ -36,7 +36,7 @@ test('a lease that ends before it is renewed is refused', () => {
 
 test('a client always has a time limit, and it may be short', () => {
   expect(resolveConfig({ 'connection-timeout': '5s' }, {}).connectionTimeoutMs).toBe(5_000);
-  // To Node 0 means for ever.
+  // Node treats 0 as no timeout.
   expect(() => resolveConfig({ 'connection-timeout': '0s' }, {})).toThrow(
     '--connection-timeout: "0s" is too short',
   );

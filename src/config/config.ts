@@ -1,4 +1,4 @@
-/** Flags, environment and file become one frozen, validated Config: in this order of precedence, then the default. */
+/** Merges flags, environment, file and defaults, in this order of precedence, into one frozen, validated Config. */
 import { SETTINGS, type SettingName, type Value } from './settings.ts';
 
 export interface Config {
@@ -16,7 +16,7 @@ export interface Config {
   readonly connectionTimeoutMs: number;
   readonly maxConnections: number;
   readonly clients: {
-    /** A file; undefined: any client that reaches the webhook port may send reviews. */
+    /** Path of a file; undefined: any client that reaches the webhook port may send reviews. */
     readonly ca: string | undefined;
     readonly names: readonly string[];
     readonly scope: Value<'client-ca-for'>;
@@ -42,7 +42,7 @@ export interface Config {
     readonly propagationWaitMs: number;
     readonly graceMs: number;
   };
-  /** Where the cluster reaches this process, on a developer's machine; undefined: it runs in the cluster. */
+  /** The URL of this process on a developer's machine; undefined: the process runs in the cluster. */
   readonly devUrl: Value<'dev-url'> | undefined;
   /** A folder or a package; undefined: there are no handlers. */
   readonly handlers: string | undefined;
@@ -56,7 +56,7 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** @throws ConfigError that names every setting that cannot be used. */
+/** @throws ConfigError that names every invalid setting */
 export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, file: Source = {}): Config {
   const problems: string[] = [];
   const writtenAs = (name: SettingName) => flags[name] ?? environment[environmentName(name)] ?? file[name];
@@ -65,7 +65,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     const written = writtenAs(name) ?? forDevelopment[name] ?? SETTINGS[name].default;
     if (written === undefined) return undefined;
     try {
-      return SETTINGS[name].parse(written) as Value<Name>; // the table gives each name the parser of its type
+      return SETTINGS[name].parse(written) as Value<Name>; // SETTINGS pairs each name with the parser of its type
     } catch (error) {
       problems.push(`--${name}: ${error instanceof Error ? error.message : String(error)}`);
       return undefined;

@@ -1,10 +1,10 @@
-/** Where a cluster finds the `gatehouse serve` of a developer. */
+/** The URL at which a cluster reaches `gatehouse serve` on the machine of a developer. */
 import { isIP } from 'node:net';
 
 export interface DevUrl {
   /** `https://host:port`, without a path. */
   readonly origin: string;
-  /** A DNS name or an IP address, without the brackets that IPv6 has in a URL. */
+  /** A DNS name or an IP address. An IPv6 address has no brackets here. */
   readonly host: string;
   readonly port: number;
 }
@@ -13,15 +13,16 @@ const FORM = 'write https://host:port, as the API server reaches this machine';
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
 
 /**
- * What the API server allows as `clientConfig.url` of a webhook, less the path: webhook entries add their own.
- * @throws with a sentence when it is something else
+ * Parses a URL that the API server allows as `clientConfig.url` of a webhook. It has no path: each webhook entry adds
+ * its own.
+ * @throws an error whose message is a full sentence, when the text is anything else
  */
 export function parseDevUrl(text: string): DevUrl {
   const url = URL.parse(text.trim());
   if (url === null) throw new Error(`"${text}" is not a URL; ${FORM}`);
   if (url.username !== '' || url.password !== '')
     throw new Error('a webhook may not be reached with a user or a password in its URL; leave them out');
-  // From here on the text holds no secret that would be repeated.
+  // From here on, the text contains no password, so messages may repeat it.
   if (url.protocol !== 'https:')
     throw new Error(`"${text}" is not https, and webhooks are nothing else; ${FORM}`);
   if (/[?#]/.test(text))

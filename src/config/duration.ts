@@ -1,4 +1,4 @@
-/** Durations as people write them in flags: `10s`, `5m`, `1.5h`, `90d`, `500ms`. */
+/** Durations in flags: `10s`, `5m`, `1.5h`, `90d`, `500ms`. */
 
 const UNITS_MS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -8,7 +8,7 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Milliseconds. @throws when the text is no duration. */
+/** The duration in milliseconds. @throws when the text is not a duration */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
   const unit = UNITS_MS[match?.[2] ?? ''];

@@ -1,4 +1,4 @@
-/** Each setting with its description, its default and what it may say. */
+/** All settings, each with its description, default and parser. */
 import { parseClientNames } from './client-names.ts';
 import { parseDevUrl } from './dev-url.ts';
 import { parseDuration } from './duration.ts';
@@ -20,11 +20,11 @@ import {
 /** One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file. */
 interface Setting<T> {
   readonly description: string;
-  /** As it would be written on the command line; undefined: absent. */
+  /** As written on the command line; undefined: the setting is absent by default. */
   readonly default: string | undefined;
-  /** The value of the flag when none is given. Absent: the flag requires a value. */
+  /** The value of a flag without a value; undefined: the flag requires a value. */
   readonly bare: string | undefined;
-  /** @throws with a sentence when the text is no such value. */
+  /** @throws an error whose message is a full sentence, when the text is not a valid value */
   readonly parse: (text: string) => T;
 }
 
@@ -166,5 +166,5 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** What the text of a setting becomes. */
+/** The type of a parsed setting. */
 export type Value<Name extends SettingName> = ReturnType<(typeof SETTINGS)[Name]['parse']>;

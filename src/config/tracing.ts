@@ -1,5 +1,5 @@
 /**
- * Whether traces are sent, and where: by the variables that OpenTelemetry has for it and nothing of our own.
+ * Reads the standard variables of OpenTelemetry, which say whether and where to send traces. Gatehouse adds none.
  * @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  * @see https://opentelemetry.io/docs/specs/otel/protocol/exporter/
  */
@@ -7,20 +7,20 @@ import { ConfigError } from './config.ts';
 
 type SamplerConfig =
   | { readonly kind: 'always-on' | 'always-off' }
-  /** The share of traces that is kept, 0 to 1. */
+  /** The share of traces to keep, from 0 to 1. */
   | { readonly kind: 'ratio'; readonly ratio: number };
 
 export interface TracingConfig {
-  /** Where spans are posted to. */
+  /** The exporter posts spans to this URL. */
   readonly url: string;
-  /** For one attempt to post a batch and all that follow it, in milliseconds. */
+  /** For all attempts to post one batch together, in milliseconds. */
   readonly timeoutMs: number;
-  /** What is decided of a trace that begins here; `parentBased`: one that was begun elsewhere is kept if it is kept there. */
+  /** Applies to traces that begin here. `parentBased`: a trace that began elsewhere is kept if its parent is kept. */
   readonly sampler: SamplerConfig & { readonly parentBased: boolean };
   readonly batch: {
     readonly delayMs: number;
     readonly timeoutMs: number;
-    /** Spans that wait; what comes beyond is thrown away. */
+    /** Maximum number of waiting spans; further spans are dropped. */
     readonly queueSize: number;
     readonly batchSize: number;
   };
@@ -28,17 +28,17 @@ export interface TracingConfig {
 
 /** The default endpoint of a local collector. */
 const DEFAULT_ENDPOINT = 'http://localhost:4318';
-/** Half of what the standard has: the process must not wait longer for its last spans when it ends. */
+/** Half the default of the standard: at its end, the process must not wait longer for its last spans. */
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Undefined: nothing asks for traces.
- * @throws ConfigError when they are asked for in a way that cannot be met; each variable that is wrong is named
+ * Undefined when tracing is off.
+ * @throws ConfigError that names every variable with an unsupported value
  */
 export function resolveTracing(environment: Environment): TracingConfig | undefined {
-  // To the standard an empty variable is none.
+  // The standard treats an empty variable as unset.
   const read = (name: string) => {
     const text = environment[name]?.trim();
     return text === '' ? undefined : text;
@@ -103,7 +103,7 @@ function endpointOf(named: (...names: readonly string[]) => Named | undefined): 
   return shared === undefined ? undefined : { ...shared, isWhole: false };
 }
 
-/** The endpoint for traces is taken as it is; the one for all signals gets their path. */
+/** Uses the endpoint for traces unchanged, and appends `/v1/traces` to the endpoint for all signals. */
 function urlOf(endpoint: Endpoint | undefined): string {
   const { name, text, isWhole } = endpoint ?? { name: '', text: DEFAULT_ENDPOINT, isWhole: false };
   const url = URL.canParse(text) ? new URL(text) : undefined;

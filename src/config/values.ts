@@ -1,4 +1,4 @@
-/** What a setting may say, as text of the command line: each function gives its value, or throws a sentence that says what is wrong. */
+/** Parsers for the text of settings. Each returns the value, or throws an error whose message is a full sentence. */
 import { parseBytes } from './byte-size.ts';
 import { parseDuration } from './duration.ts';
 
@@ -23,7 +23,10 @@ export function count(value: string): number {
   return Number(value);
 }
 
-/** A list holds one object at least, and the API server takes objects of up to 3 MiB; a JavaScript string ends before 512 MiB. */
+/**
+ * Lower limit: a list has at least one object, and the API server accepts objects of up to 3 MiB.
+ * Upper limit: a JavaScript string is shorter than 512 MiB.
+ */
 export function bodyLimit(value: string): number {
   const bytes = parseBytes(value);
   if (bytes < 8 * 1024 ** 2) throw new Error(`"${value}" is too small: a single object may need 8MiB`);
@@ -45,7 +48,7 @@ export function yesOrNo(value: string): boolean {
   return choice(['true', 'false'])(value) === 'true';
 }
 
-/** Names out of a list, with commas between them. */
+/** Comma-separated names, each from the given list. */
 export function choices<const Choices extends readonly string[]>(
   names: Choices,
 ): (value: string) => readonly Choices[number][] {
@@ -56,14 +59,14 @@ export function choices<const Choices extends readonly string[]>(
   };
 }
 
-/** RFC 1123 labels, which names of namespaces and Services are. */
+/** An RFC 1123 label, such as the name of a namespace or a Service. */
 export function dnsLabel(value: string): string {
   if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value))
     throw new Error(`"${value}" is not a DNS label (RFC 1123)`);
   return value;
 }
 
-/** Domains of two labels or more: a single one would let a Service take the short name of another, `<service>.<namespace>`. */
+/** At least two labels each: with one, a Service could take the short name `<service>.<namespace>` of another. */
 export function dnsSuffixes(value: string): readonly string[] {
   const suffixes = value
     .split(',')
@@ -75,7 +78,7 @@ export function dnsSuffixes(value: string): readonly string[] {
   return suffixes;
 }
 
-/** A serving cert ends an hour before its CA, and both begin before they are made. */
+/** A serving cert expires an hour before its CA, and both have a notBefore in the past. */
 export function caLifetime(value: string): number {
   const ms = parseDuration(value);
   if (ms < 2 * 3_600_000) throw new Error(`"${value}" is too short: a CA needs 2h at least to sign anything`);

@@ -1,2 +1,2 @@
-/** The version in package.json. A test compares them: the file is not part of every build. */
+/** The version in package.json, repeated here because not every build contains that file. A test compares the two. */
 export const VERSION = '0.1.0';

@@ -9,7 +9,7 @@ function answering(status: object | undefined) {
   const create = ((_resource: unknown, object: object) => {
     asked.push(object);
     return Promise.resolve({ ...object, ...(status === undefined ? {} : { status }) });
-  }) as KubeClient['create']; // gives back what it is given, as the type says
+  }) as KubeClient['create']; // returns the type of its argument, as `create` does
   return { client: { create }, asked };
 }
 

@@ -32,7 +32,7 @@ export async function canI(
   return review.status?.allowed === true;
 }
 
-/** A user, as the API server authenticates them. */
+/** A user, as authenticated by the API server. */
 export interface AccessSubject {
   readonly username: string;
   readonly uid: string;
@@ -55,7 +55,7 @@ interface SubjectAccessReview extends KubeObject {
   } & Asked;
   readonly status?: {
     readonly allowed: boolean;
-    /** An explicit denial; `allowed: false` alone may mean that no rule matches. */
+    /** An explicit denial. `allowed: false` alone may also mean that no rule matches. */
     readonly denied?: boolean;
     readonly evaluationError?: string;
   };

@@ -31,7 +31,7 @@ export class ApiError extends Error {
   /** One CamelCase word, e.g. `AlreadyExists`; empty when the response did not come from an API server. */
   readonly reason: string;
   readonly details: StatusDetails;
-  /** From the header `Retry-After`: the server asks for a retry, whatever the verb. */
+  /** From the header `Retry-After`: the server requests a retry, for any verb. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -54,7 +54,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A list expired between two pages: start it again. `isGone` is true for it. */
+/** A list expired between two pages: start it again. `isGone` returns true for this error. */
 export class ListExpiredError extends ApiError {
   override readonly name = 'ListExpiredError';
 

@@ -138,7 +138,7 @@ test('a delete carries its preconditions; what is gone already is an answer', as
   expect(await client.delete(secrets, ref)).toBe('absent');
   expect(sent(server)).toMatchObject({
     method: 'DELETE',
-    url: '/api/v1/namespaces/prod/secrets/db', // the API server looks at either the query or the body
+    url: '/api/v1/namespaces/prod/secrets/db', // no query: the API server reads either the query or the body
     body: { kind: 'DeleteOptions', preconditions: { uid: 'u', resourceVersion: '7' }, dryRun: ['All'] },
   });
 });

@@ -8,7 +8,7 @@ export interface CallOptions {
 }
 
 export interface WriteOptions extends CallOptions {
-  /** The API server does everything except the write. */
+  /** The API server does everything except store the object. */
   readonly dryRun?: boolean | undefined;
   /** The owner of the written fields. Default: the API server uses the user agent. */
   readonly fieldManager?: string | undefined;
@@ -23,7 +23,7 @@ export interface ApplyOptions extends WriteOptions {
 }
 
 export interface DeleteOptions extends WriteOptions {
-  /** The delete fails with a conflict when they do not hold. */
+  /** If they do not hold, the delete fails with a conflict. */
   readonly preconditions?: {
     readonly uid?: string | undefined;
     readonly resourceVersion?: string | undefined;
@@ -75,7 +75,7 @@ export interface KubeClient {
   ) => Promise<ObjectMetadata | undefined>;
   /** One page. */
   readonly list: <T extends KubeObject>(resource: Resource, options?: ListOptions) => Promise<KubeList<T>>;
-  /** Page by page, all at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
+  /** All pages, at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
   readonly pages: <T extends KubeObject>(
     resource: Resource,
     options?: ListOptions,
@@ -105,21 +105,21 @@ export interface KubeClient {
     operations: readonly JsonPatchOperation[],
     options?: WriteOptions,
   ) => Promise<T>;
-  /** RFC 7386: null removes, lists are replaced as a whole. */
+  /** RFC 7386: null removes a field, and a list is replaced as a whole. */
   readonly patchMerge: <T extends KubeObject>(
     resource: Resource,
     ref: NamedRef,
     patch: object,
     options?: WriteOptions,
   ) => Promise<T>;
-  /** As `patchMerge`, of the subresource status. */
+  /** Like `patchMerge`, for the subresource `status`. */
   readonly patchStatus: <T extends KubeObject>(
     resource: Resource,
     ref: NamedRef,
     patch: object,
     options?: WriteOptions,
   ) => Promise<T>;
-  /** Server-side apply: after it, this manager owns exactly the fields that `object` has. */
+  /** Server-side apply: afterwards, the field manager owns exactly the fields of `object`. */
   readonly apply: <T extends KubeObject>(
     resource: Resource,
     object: KubeObject,
@@ -139,8 +139,8 @@ export interface KubeClient {
 }
 
 /**
- * The operations, preceded by a `test` on the resourceVersion of the object, so a JSON patch
- * computed from a stale copy fails (422 Invalid) instead of hitting the wrong list element.
+ * The operations, preceded by a `test` of the resourceVersion: a JSON patch that was computed
+ * from a stale copy fails (422 Invalid) instead of changing the wrong list element.
  * @throws when the object has no resourceVersion
  */
 export function guardedJsonPatch(

@@ -1,6 +1,6 @@
 /** The source of time, passed in so that tests can control it. */
 export interface Clock {
-  /** Milliseconds since 1970; jumps when the system clock is set. */
+  /** Milliseconds since 1970; jumps when the system clock is changed. */
   readonly now: () => number;
   /** Milliseconds since some start; never goes backwards. */
   readonly monotonic: () => number;
@@ -58,7 +58,7 @@ export function abortError(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error('stopped', { cause: reason });
 }
 
-/** The result of `promise`. @throws the reason of `signal` as soon as it aborts; the result of the promise is then ignored */
+/** The result of `promise`. @throws the reason of `signal` as soon as it aborts, and then ignores the promise */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
@@ -72,7 +72,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** A signal that aborts with `parent` or by `abort`. Call `release`, otherwise `parent` holds a reference to it. */
+/** A signal that aborts with `parent` or by `abort`. Call `release`: otherwise `parent` keeps a reference to it. */
 export function linkedController(parent: AbortSignal | undefined): {
   readonly signal: AbortSignal;
   readonly abort: (reason: Error) => void;
@@ -113,9 +113,9 @@ export function backoffMs(failures: number, { baseMs, maxMs }: BackoffOptions, r
 
 /** The time of the API server, from the Date header of its responses. */
 export interface ServerClock {
-  /** Takes the Date header as soon as a response begins. */
+  /** Receives the Date header as soon as a response begins. */
   readonly observe: (date: string) => void;
-  /** By how much our clock is ahead of the API server's, in milliseconds; undefined before the first answer. */
+  /** How far our clock is ahead of the API server's, in milliseconds; undefined before the first response. */
   readonly skewMs: () => number | undefined;
   /** The time of the API server, on which all replicas agree; the local time before the first response. */
   readonly now: () => Date;
@@ -126,7 +126,7 @@ const RESOLUTION_MS = 2_000;
 
 export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = systemClock): ServerClock {
   let seen: { readonly at: number; readonly server: number } | undefined;
-  // Counts from the last response with the monotonic clock, so a step of the system clock has no effect.
+  // Counts from the last response with the monotonic clock: a change of the system clock has no effect.
   const server = (): number | undefined =>
     seen === undefined ? undefined : seen.server + clock.monotonic() - seen.at;
   const skewMs = () => {

@@ -1,8 +1,8 @@
 import type { Condition } from '../json/kube-object.ts';
 
 /**
- * `conditions` with `next` in its place. `lastTransitionTime` moves only when the status does.
- * Returns the same array when nothing changed, so that callers can tell by identity that there is nothing to write.
+ * `conditions` with `next` added or replaced. `lastTransitionTime` changes only with the status.
+ * Returns the same array when nothing changed: callers compare by identity and skip the write.
  */
 export function setCondition(
   conditions: readonly Condition[] | undefined,
@@ -27,7 +27,7 @@ export function setCondition(
   return before.with(index, { ...next, lastTransitionTime });
 }
 
-/** metav1.Time has whole seconds; what is sent with a fraction comes back without. */
+/** metav1.Time has whole seconds: the API server drops a fraction. */
 export function toRfc3339(time: Date): string {
   return `${time.toISOString().slice(0, 19)}Z`;
 }

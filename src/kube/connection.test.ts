@@ -113,7 +113,7 @@ test('in a pod the service account is used, and its token is read again after a 
   expect(await token()).toBe('Bearer one');
   passed = 70_000;
   expect(await token()).toBe('Bearer two');
-  // The kubelet swaps the file: an empty one is no reason to forget the token that still works.
+  // While the kubelet replaces the file, it may be empty: keep the token that still works.
   writeFileSync(join(dir, 'token'), '');
   passed = 140_000;
   expect(await token()).toBe('Bearer two');

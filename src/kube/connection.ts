@@ -15,41 +15,41 @@ import { createRecovery, type Recovery } from './rest/recovery.ts';
 export interface Connection {
   /** The base URL; may have a path. */
   readonly server: string;
-  /** Of the context or the pod. */
+  /** The namespace of the kubeconfig context or of the pod. */
   readonly namespace: string | undefined;
   /** For requests: `REQUEST_CONNECTIONS` keep-alive connections. */
   readonly dispatcher: Dispatcher;
-  /** For watches: each occupies a connection for minutes, so they have no share in the others'. */
+  /** For watches: each occupies a connection for minutes, so they do not share connections with requests. */
   readonly watchDispatcher: Dispatcher;
-  /** For what can wait, as the work of controllers: however much of it there is, what reviews read does not queue behind it. */
+  /** For requests that can wait, e.g. of controllers: the reads of admission reviews never queue behind them. */
   readonly backgroundDispatcher: Dispatcher;
-  /** For what must never queue behind other requests: a lease that is renewed late is a lost one. */
+  /** For requests that must never queue behind others: a leader that renews its lease late loses it. */
   readonly urgentDispatcher: Dispatcher;
   /** The headers that authenticate a request. */
   readonly headers: () => Promise<Headers>;
-  /** After a 401: ask for credentials anew. */
+  /** Drops the cached credentials. Call it after a 401. */
   readonly dropCredentials: () => void;
-  /** Spreads what can wait when the API server has been away. */
+  /** Paces the requests that can wait after the API server was away. */
   readonly recovery: Recovery;
   readonly close: () => Promise<void>;
 }
 
 /**
- * 16 connections for requests. One carries one request at a time (HTTP/1.1), about 5 ms each, hence some thousands a second, and
- * still two hundred when the API server is so busy that each takes 80; more at once would only wait in its own fair queues, and
- * each costs a TLS handshake.
+ * Each connection carries one request at a time (HTTP/1.1). At 5 ms per request, 16 connections carry some thousands of
+ * requests a second; at 80 ms, with a busy API server, still two hundred. More connections do not help: their requests
+ * wait in the fair queues of the API server, and each connection costs a TLS handshake.
  */
 export const REQUEST_CONNECTIONS = 16;
-/** As many as the busiest controller has workers: with an API server so busy that each request takes half a second, 60 a second. */
+/** The number of workers of the busiest controller. At half a second per request, this gives 60 requests a second. */
 export const BACKGROUND_CONNECTIONS = 32;
 
-/** A burst of new connections and a slow proxy fit in; a dead address is noticed within one retry. */
+/** Long enough for a burst of new connections or a slow proxy; a dead address is detected within one retry. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Idle connections go before load balancers (60 s is common) and the API server (90 s) drop them under us. */
+/** Close idle connections before load balancers (60 s is common) and the API server (90 s) drop them. */
 const KEEP_ALIVE_MS = 50_000;
-/** TCP probes, as client-go: they find a peer that vanished without a word. */
+/** TCP keep-alive probes, as in client-go: they detect a peer that vanished without closing the connection. */
 const TCP_PROBE_MS = 30_000;
-/** Credentials are looked at again this often: certificate files rotate, exec plugins hand out short tokens. */
+/** How often credentials are read again: certificate files rotate, and exec plugins issue short-lived tokens. */
 const CREDENTIALS_MS = 10_000;
 
 export interface ConnectionParts {
@@ -65,8 +65,8 @@ export interface LoadConnectionOptions extends KubeconfigOptions {
 }
 
 /**
- * A connection to the cluster that the kubeconfig, the environment or the pod names.
- * @throws when there is none; the message says where it was looked for.
+ * A connection to the cluster of the kubeconfig, the environment or the pod.
+ * @throws when there is no cluster; the message lists the searched locations
  */
 export async function loadConnection(options: LoadConnectionOptions = {}): Promise<Connection> {
   const { clock = systemClock } = options;
@@ -102,7 +102,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     dropCredentials: drop,
     recovery: createRecovery(clock),
     close: async () => {
-      // destroy, not close: close waits for watches, which do not end by themselves.
+      // destroy, not close: close would wait for watches, which do not end on their own.
       const all = [dispatcher, backgroundDispatcher, watchDispatcher, urgentDispatcher];
       await Promise.all(all.map((one) => one.destroy()));
     },
@@ -115,23 +115,23 @@ function createPool(connections: number | null, connect: buildConnector.connecto
     connect,
     pipelining: 1,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Deadlines are kept by the caller of each request; these would only cut long watches.
+    // Each caller sets its own timeout. The timeouts of undici would cut long watches.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
 }
 
-/** Looks at the TLS material for each new connection, so that a rotated CA or client certificate needs no restart. */
+/** Reads the TLS material for each new connection, so that a rotated CA or client certificate needs no restart. */
 function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connector {
   let current: { readonly material: TlsMaterial; readonly connect: buildConnector.connector } | undefined;
   const connectorFor = (material: TlsMaterial): buildConnector.connector => {
-    // Kept while nothing changed: it remembers TLS sessions.
+    // Reuse the connector while the material is unchanged: it caches TLS sessions.
     if (current === undefined || !isDeepStrictEqual(current.material, material)) {
       current = {
         material,
         connect: buildConnector({
           ...material,
-          // Go's TLS server would choose HTTP/2: one TCP connection for all, where one lost packet stalls everything.
+          // Go's TLS server would choose HTTP/2: one TCP connection for all requests, where one lost packet stalls all.
           allowH2: false,
           timeout: CONNECT_TIMEOUT_MS,
           keepAlive: true,
@@ -156,7 +156,7 @@ function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connec
   };
 }
 
-/** One look serves all who ask within `CREDENTIALS_MS`; a failed look is not remembered. */
+/** Caches credentials for `CREDENTIALS_MS`. Concurrent callers share one read; a failed read is not cached. */
 function cached(
   look: () => Promise<Credentials>,
   clock: Clock,

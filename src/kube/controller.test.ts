@@ -49,7 +49,7 @@ test('what is gone is not looked at again, though that was intended', async () =
   const { queue, stop } = start(reconcile);
   queue.add('a');
   await pass(1_000);
-  queue.add('a'); // it has been deleted
+  queue.add('a'); // its object has been deleted
   await pass(1_000_000);
   expect(reconcile).toHaveBeenCalledTimes(2);
   await stop();

@@ -6,7 +6,7 @@ import type { Workqueue } from './workqueue.ts';
 
 /** How a reconcile ends when it does not throw. */
 export type ReconcileResult =
-  /** Nothing to do until a watch event arrives. */
+  /** Nothing left to do until a watch event arrives. */
   | { readonly kind: 'await-change' }
   /** The object no longer exists: a scheduled requeue is cancelled. */
   | { readonly kind: 'gone' }
@@ -25,7 +25,7 @@ export interface ControllerOptions {
   /** For logs. */
   readonly name: string;
   readonly queue: Workqueue;
-  /** How many keys at a time. Default: 1. */
+  /** Maximum number of keys in flight. Default: 1. */
   readonly concurrency?: number;
   readonly reconcile: Reconcile;
   readonly log: Pick<Log, 'debug' | 'warn' | 'error'>;
@@ -34,7 +34,7 @@ export interface ControllerOptions {
   readonly clock?: Clock;
 }
 
-/** Four requests that each meet their deadline. */
+/** Time for four requests that each reach their timeout. */
 const TIMEOUT_MS = 120_000;
 /** A reconcile that ignores its signal loses its worker after this time; its key stays in flight until it ends. */
 const GRACE_MS = 5_000;
@@ -99,7 +99,7 @@ async function reconcileOnce(
 ): Promise<void> {
   try {
     const result = await reconcile(key, signal);
-    // An aborted reconcile may have returned early: not a success.
+    // An aborted reconcile may return early: do not count it as a success.
     signal.throwIfAborted();
     switch (result.kind) {
       case 'await-change':

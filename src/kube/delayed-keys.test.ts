@@ -92,7 +92,7 @@ test('what was cleared does not come, and leaves no timer', () => {
 test('keys come in the order of their dates, each at its own', () => {
   fc.assert(
     fc.property(
-      // 0: the key is deleted.
+      // 0 deletes the key.
       fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 50 })), { maxLength: 60 }),
       (asked) => {
         vi.useFakeTimers();

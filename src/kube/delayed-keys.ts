@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Keys with a due time each, and one timer for all of them: there may be thousands. */
+/** Keys, each with a due time. One timer serves all keys: there may be thousands. */
 export interface DelayedKeys {
   /** Schedules the key at `at`, by `Clock.monotonic`. An earlier schedule wins. */
   readonly set: (key: string, at: number) => void;
@@ -50,7 +50,7 @@ export function createDelayedKeys(
     const at = dates.get(key);
     if (at === undefined || !dates.delete(key)) return;
     let place = placeOf(at, entries);
-    while (entries[place]?.key !== key) place += 1; // others may have the same date
+    while (entries[place]?.key !== key) place += 1; // other keys may have the same due time
     entries.splice(place, 1);
   };
 
@@ -73,7 +73,7 @@ export function createDelayedKeys(
   };
 }
 
-/** The index for a due time. Of equal times, the key that was scheduled first is due first. */
+/** The index for a due time. Keys with equal due times keep the order in which they were scheduled. */
 function placeOf(at: number, entries: readonly Entry[]): number {
   let [low, high] = [0, entries.length];
   while (low < high) {

@@ -107,12 +107,12 @@ test('a kind is found in the version that is asked for, or in the one that has i
     resource: 'servers',
     namespaced: true,
   });
-  // A version that is no longer served, as an old backup has it.
+  // A version that is no longer served, e.g. from an old backup.
   expect(await discovery.resolveKind({ ...wanted, version: 'v1alpha1' })).toMatchObject({ version: 'v2' });
   expect(await discovery.resolveKind({ group: '', version: 'v1', kind: 'Kind' })).toMatchObject({
     resource: 'secrets',
   });
-  expect(await discovery.resolveKind({ ...wanted, version: 'v1', kind: 'X' })).toBeUndefined(); // of subresources alone
+  expect(await discovery.resolveKind({ ...wanted, version: 'v1', kind: 'X' })).toBeUndefined(); // only of subresources
   expect(await discovery.resolveKind({ group: 'none', version: 'v1', kind: 'Kind' })).toBeUndefined();
 
   const before = requests.length;

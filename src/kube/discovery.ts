@@ -28,14 +28,14 @@ export interface Discovery {
     wanted: Pick<Resource, 'group' | 'version' | 'kind'>,
     signal?: AbortSignal,
   ) => Promise<Resource | undefined>;
-  /** Drops what is cached about a resource, e.g. after a 404 or a change of its CRD. */
+  /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
   readonly forget: (resource: Pick<Resource, 'group' | 'resource'>) => void;
   readonly serverVersion: (signal?: AbortSignal) => Promise<ServerVersion>;
 }
 
 /** CRDs rarely change their preferred version or scope. */
 const FOUND_MS = 10 * 60_000;
-/** Short, because a CRD is often created right before its first use. Not zero, because each unknown name costs requests. */
+/** Short, because a CRD is often created right before its first use. Not zero: each unknown name costs requests. */
 const ABSENT_MS = 5_000;
 
 export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discovery {
@@ -52,7 +52,7 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
     signal?.throwIfAborted();
     const known = answers.get(name);
     if (known !== undefined && now() < known.until) return known.answer;
-    // Without the signal of the first caller: others may wait for the same result.
+    // Do not pass the signal of the first caller: others may wait for the same result.
     const answer = lookUp();
     const entry = { until: now() + FOUND_MS, answer };
     answers.set(name, entry);
@@ -135,7 +135,7 @@ async function servedIn(rest: Rest, group: string, version: string): Promise<rea
   );
 }
 
-/** The preferred version first. */
+/** All served versions, the preferred version first. */
 async function versionsOf(rest: Rest, group: string): Promise<readonly string[]> {
   if (group === '') return ['v1'];
   const found = await getIfThere(rest, `/apis/${encodeURIComponent(group)}`);

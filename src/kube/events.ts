@@ -11,7 +11,7 @@ import { events } from './well-known.ts';
 export interface EventSubject {
   readonly apiVersion: string;
   readonly kind: string;
-  /** Undefined for cluster-scoped objects; their events stand in the namespace `default`. */
+  /** Undefined for cluster-scoped objects: their events go to the namespace `default`. */
   readonly namespace?: string | undefined;
   readonly name: string;
   readonly uid?: string | undefined;
@@ -21,36 +21,36 @@ export interface EventSubject {
 export interface EventNote {
   readonly regarding: EventSubject;
   readonly type: 'Normal' | 'Warning';
-  /** One CamelCase word: why. */
+  /** One CamelCase word: the cause. */
   readonly reason: string;
-  /** For people. Cut at 1024 bytes, on one line. */
+  /** For humans. The recorder puts it on one line and cuts it at 1024 bytes. */
   readonly message: string;
-  /** One CamelCase word: what was done. */
+  /** One CamelCase word: the action taken. */
   readonly action?: string;
 }
 
 export interface EventRecorder {
-  /** Returns at once and never throws: an event that cannot be written is logged and dropped. */
+  /** Returns at once and never throws. The recorder logs and drops an event that it cannot write. */
   readonly record: (note: EventNote) => void;
   /** Resolves when everything recorded so far is written or dropped. */
   readonly flush: () => Promise<void>;
-  /** How many notes were dropped because too many waited. */
+  /** How many notes were dropped because too many were waiting or the recorder had stopped. */
   readonly dropped: () => number;
 }
 
 export interface EventRecorderOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'patchMerge'>;
-  /** What reports, e.g. `gatehouse`. */
+  /** The reporting component, e.g. `gatehouse`. */
   readonly component: string;
-  /** Which replica of it, e.g. the name of the pod. */
+  /** The replica of the component, e.g. the pod name. */
   readonly instance: string;
   readonly log: Pick<Log, 'warn'>;
-  /** Ends pauses and requests; notes recorded afterwards are dropped. */
+  /** Aborts waits and requests. Later notes are dropped. */
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
 }
 
-/** core/v1 Event, as every API server since 1.8 takes it. */
+/** core/v1 Event, in a form that every API server since 1.8 accepts. */
 interface CoreEvent extends KubeObject {
   readonly involvedObject: EventSubject;
   readonly reason: string;
@@ -65,16 +65,16 @@ interface CoreEvent extends KubeObject {
   readonly reportingInstance: string;
 }
 
-/** More waiting notes than this tell a reader nothing; each is a kilobyte or so. */
+/** More waiting notes tell a reader nothing more. Each takes about a kilobyte. */
 const MAX_WAITING = 1_000;
-/** Events share etcd with everything else: a burst passes, a stream is slowed to one in five per second. */
+/** Events share etcd with all other objects: a burst passes, then the rate is limited to five per second. */
 const BURST = 50;
 const REFILL_MS = 200;
-/** Bytes: what events.k8s.io/v1 allows; core/v1 has no limit of its own, but `kubectl describe` has a reader. */
+/** In bytes: the limit of events.k8s.io/v1. core/v1 has no limit, but humans read the message in `kubectl describe`. */
 const MAX_MESSAGE = 1_024;
-/** Of what users wrote, and `kubectl get events` before 1.25 hands on to the terminal. */
+/** Control characters in user input: `kubectl get events` before 1.25 passes them to the terminal. */
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
-/** An event is worth less than what it reports: it must not hold anything up. */
+/** Short, because an event must not delay the work that it reports. */
 const TIMEOUT_MS = 10_000;
 
 interface Waiting {
@@ -139,7 +139,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (isNotFound(failure)) return false;
         throw failure;
       });
-      // It expired between the two requests.
+      // The Event expired between the two requests.
       if (!raised) await create();
     }
   };
@@ -166,7 +166,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const start = (): void => {
     draining ??= drain().finally(() => {
       draining = undefined;
-      // Recorded between the last look and here.
+      // Notes that were recorded after the last check of `drain`.
       if (waiting.size > 0) start();
     });
   };
@@ -192,24 +192,24 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 }
 
-/** Made from what it says, so that the same event finds its object again, also from another replica. */
+/** A hash of the contents, so that a repeated event updates the existing Event, even from another replica. */
 function eventName({ regarding, type, reason, message, action }: EventNote, component: string): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
   const said = [component, apiVersion, kind, namespace, name, uid, type, reason, message, action];
   const hash = createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 16);
-  // Names of RBAC roles and others may hold what the name of an Event may not.
+  // Some names, e.g. of RBAC roles, contain characters that an Event name must not contain.
   const prefix = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
     ? name.slice(0, 200)
     : kind.toLowerCase();
   return `${prefix.replace(/[-.]+$/, '')}.${hash}`;
 }
 
-/** Cut before it is cleaned: it may be megabytes long. */
+/** Cuts before it cleans, because the message may have megabytes. */
 function cut(message: string): string {
   const line = message.slice(0, 2 * MAX_MESSAGE).replace(STEERING, ' ');
   const bytes = Buffer.from(line);
   if (bytes.length <= MAX_MESSAGE && message.length <= 2 * MAX_MESSAGE) return line;
-  // Half a character at the end is left out, for it is none.
+  // `stream` drops an incomplete character at the end.
   const kept = new TextDecoder().decode(bytes.subarray(0, MAX_MESSAGE - ELLIPSIS_BYTES), { stream: true });
   return `${kept}…`;
 }

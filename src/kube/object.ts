@@ -8,9 +8,9 @@ export interface KubeList<T extends KubeObject> {
 }
 
 export interface KubeListMeta {
-  /** The state of the cluster that all pages of the list show. */
+  /** The resourceVersion that all pages of the list reflect. */
   readonly resourceVersion?: string;
-  /** What to ask for to get the next page; absent on the last. */
+  /** The token that requests the next page; absent or empty on the last page. */
   readonly continue?: string;
   readonly remainingItemCount?: number;
 }
@@ -26,7 +26,7 @@ export interface Resource {
   readonly namespaced: boolean;
 }
 
-/** One object of a known resource; the namespace of a cluster-scoped object is undefined. */
+/** An object of a known resource. The namespace of a cluster-scoped object is undefined. */
 export interface NamedRef {
   readonly namespace?: string | undefined;
   readonly name: string;
@@ -54,7 +54,7 @@ export interface PathParts {
 
 /**
  * The URL path of an object, or of a collection when there is no name.
- * @throws when a part could turn the request into another one: `datacenters/..` would be a LIST of the parent.
+ * @throws when a part could change the meaning of the request: `datacenters/..` would LIST the parent
  */
 export function resourcePath(resource: Resource, { namespace, name, subresource }: PathParts = {}): string {
   const { group, version, namespaced } = resource;
@@ -78,7 +78,7 @@ export function resourcePath(resource: Resource, { namespace, name, subresource 
   ].join('/');
 }
 
-/** What Kubernetes itself refuses in a name that becomes a path segment (apimachinery, api/validation/path). */
+/** Rejects what Kubernetes rejects in a name that becomes a path segment (apimachinery, api/validation/path). */
 function segment(text: string): string {
   if (text === '' || text === '.' || text === '..' || /[/%]/.test(text)) {
     throw new Error(`"${text}" cannot be part of the path of a Kubernetes object: use the plain name`);

@@ -47,11 +47,11 @@ const quiet = {
 };
 
 interface Script {
-  /** The nth list. */
+  /** Answers the nth list. */
   readonly list: (n: number, response: ServerResponse, url: URL) => void;
-  /** The nth watch. */
+  /** Answers the nth watch. */
   readonly watch?: (n: number, response: ServerResponse, url: URL) => void;
-  /** The small read before a watch goes on; it says `probe` unless it has to show a rollback. */
+  /** The resourceVersion of the nth probe, the small read before a watch continues. Default: no rollback. */
   readonly probe?: (n: number) => number;
 }
 
@@ -188,7 +188,7 @@ test('a watch that breaks goes on where it broke, and nothing is told twice', as
     },
     watch: (n, response) => {
       if (n === 0) response.write(event('ADDED', item('two', 11)), () => response.destroy());
-      // A server may say again what we know already.
+      // A server may send a known event again.
       if (n === 1) response.write(event('ADDED', item('two', 11)) + event('ADDED', item('three', 12)));
     },
   });
@@ -325,7 +325,7 @@ test('a cluster that went back in time is listed anew, and everything in it is t
   const script = scripted({
     list: (n, response) => {
       if (n === 0) sendJson(response, listOf(100, item('one', 50, 1), item('two', 90)));
-      // The same name and resourceVersion as before the rollback, and yet another object state.
+      // The same name and resourceVersion as before the rollback, but another state.
       else sendJson(response, listOf(60, item('one', 50, 2)));
     },
     watch: (n, response) => {
@@ -467,10 +467,10 @@ test('C4: asked to list again, it does so although its watch looks healthy, and 
   const after = [item('one', 5, 1), item('three', 6)];
   const script = scripted({
     list: (n, response) => {
-      // etcd went back: `one` was written again under the same resourceVersion, `two` is gone, `three` is back.
+      // After the rollback: `one` has another state under the same resourceVersion, `two` is gone, `three` is back.
       sendJson(response, n === 0 ? listOf(10, item('one', 5), item('two', 9)) : listOf(7, ...after));
     },
-    watch: () => undefined, // silent for ever: what it waits for is still to come
+    watch: () => undefined, // silent: its resourceVersion is in the future
   });
   const server = await startServer(script);
   const { store, changes, reflector } = start(server);

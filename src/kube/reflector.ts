@@ -21,21 +21,21 @@ import { isOlder } from './watch/watch-event.ts';
 export type { Change } from './watch/change.ts';
 
 export interface ReflectorTiming extends WatchTiming {
-  /** A watch that lived this long was a good one: what fails next is a first failure again. */
+  /** A watch that lasted this long resets the backoff. */
   readonly stableMs: number;
   readonly backoff: BackoffOptions;
-  /** The longest wait while there is no answer at all: asking costs the API server nothing then, and what is stored grows old. */
+  /** The longest backoff without a response: a retry costs the API server nothing, and the store becomes stale. */
   readonly unreachableMaxMs: number;
 }
 
 export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
   readonly rest: Rest;
   readonly store: WritableStore<T>;
-  /** Told each difference once, after the store has it. */
+  /** Called once for each difference, after the store has changed. */
   readonly onChange: (key: string, change: Change<T>) => void;
   /** Default: drops metadata.managedFields. May change the object it is given. */
   readonly transform?: (object: T) => T;
-  /** Told when the cluster went back in time: etcd was restored from a snapshot. */
+  /** Called when the cluster went back in time: etcd was restored from a snapshot. */
   readonly onRollback?: (from: string, to: string) => void;
   readonly log: Log;
   readonly timing?: Partial<ReflectorTiming>;
@@ -50,14 +50,14 @@ export type ReflectorState =
   | {
       readonly kind: 'backing-off';
       readonly until: Date;
-      /** In a row. */
+      /** Consecutive failures. */
       readonly failures: number;
       readonly message: string;
     };
 
-/** Keeps a store equal to what the API server has of one resource. */
+/** Keeps a store in sync with the objects of one resource in the API server. */
 export interface Reflector {
-  /** Until `signal` aborts; survives everything else. Resolves when it has stopped. */
+  /** Lists and watches until `signal` aborts, and retries after every error. Resolves when it has stopped. */
   readonly run: (signal: AbortSignal) => Promise<void>;
   /** Whether the store has held a complete list. */
   readonly hasSynced: () => boolean;
@@ -65,45 +65,46 @@ export interface Reflector {
   readonly whenSynced: (signal: AbortSignal) => Promise<void>;
   readonly state: () => ReflectorState;
   /**
-   * Lists anew, whatever is under way, and tells each object even if it looks unchanged: for when etcd went back in time, where a
-   * watch stays silent and one resourceVersion may stand for two states. The store keeps what it has until the list is complete.
+   * Interrupts the current attempt, lists again, and reports each object even if it looks unchanged. Needed after a
+   * rollback of etcd: a watch stays silent then, and two states may share a resourceVersion. The store keeps its
+   * objects until the list is complete.
    */
   readonly relist: () => void;
-  /** When the API server was last heard: a list, an event or a bookmark. */
+  /** The time of the last list, event or bookmark from the API server. */
   readonly lastActivity: () => Date | undefined;
 }
 
 const TIMING: ReflectorTiming = {
-  // As client-go: long enough to be cheap, short enough that API servers share the load anew after a restart.
+  // As in client-go: long enough to be cheap, short enough to rebalance API servers after a restart.
   minSeconds: 300,
   maxSeconds: 600,
   marginMs: 30_000,
-  // Two bookmarks may be late; a third is not coming.
+  // Two bookmarks may be late. If a third is missing, the watch is dead.
   silenceMs: 150_000,
   stableMs: 10_000,
-  // With its jitter 0.8 s to 1.6 s at first, as client-go.
+  // With jitter, the first backoff is 0.8 s to 1.6 s, as in client-go.
   backoff: { baseMs: 1_600, maxMs: 30_000 },
   unreachableMaxMs: 10_000,
 };
 
-/** A page of 500 large objects takes a busy API server longer than a single object. */
+/** A busy API server needs longer for a page of 500 large objects than for a single object. */
 const LIST_TIMEOUT_MS = 60_000;
 
-/** A transform may take half a millisecond: after so many objects requests that wait are served. */
+/** After this many objects, yield to waiting requests: one transform may take half a millisecond. */
 const BREATH = 50;
 
-/** Where the reflector stands between two attempts. */
+/** The state of the reflector between two attempts. */
 interface Progress {
-  /** Everything up to here is in the store; undefined: list again. */
+  /** The store is complete up to this resourceVersion; undefined: list again. */
   position: string | undefined;
-  /** The last position, kept over lists: a list that is older shows a rollback. */
+  /** The last position, kept across lists: an older list reveals a rollback. */
   lastSeen: string | undefined;
   failures: number;
-  /** Since a watch last stood for some time. */
+  /** How many watches lost track since the last stable watch. */
   lostTrack: number;
-  /** Objects with the resourceVersion that is known are news all the same. */
+  /** Whether the next list reports objects even if their resourceVersion is known. */
   everything: boolean;
-  /** Lists under heavy compaction may never see their second page; then one request has to do. */
+  /** False: list in one request. Under heavy compaction, a list may expire before its second page. */
   paged: boolean;
 }
 
@@ -142,7 +143,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     })) {
       signal.throwIfAborted();
       heard();
-      // Page by page: what a transform drops is not held until the list is complete, and others get their turn in between.
+      // Transform page by page: dropped fields are freed before the list is complete, and other work runs in between.
       for (const item of page.items) {
         items.push(sink.prepare(item));
         if (items.length % BREATH === 0) await setImmediate();
@@ -173,8 +174,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   };
 
   /**
-   * A watch from a resourceVersion that is still to come is silent and looks healthy, so before going on after a
-   * disconnect one small quorum read makes sure that the cluster has not gone back in time.
+   * Checks with one small quorum read that the cluster has not gone back in time. Needed before a watch continues after
+   * a disconnect: a watch from a future resourceVersion is silent and looks healthy.
    */
   const stillThere = async (position: string, signal: AbortSignal): Promise<boolean> => {
     const probe = await client.list(resource, { ...scope, metadataOnly: true, limit: 1, signal });
@@ -218,14 +219,14 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     const end = await watch(progress, progress.position, signal).finally(settle);
     switch (end.kind) {
       case 'closed':
-        // A server that opens watches only to close them must not be asked in a tight loop.
+        // A server that closes each new watch at once must not cause a busy loop.
         return end.lines > 0 || clock.monotonic() - started >= 1_000
           ? 'go-on'
           : new Error('the watch was closed at once');
       case 'lost-track':
         progress.position = undefined;
         log.debug({ ...fields, message: end.message }, 'listing again');
-        // The first time that is how watches end, above all after a restart; from then on it is how a server misbehaves.
+        // The first time is normal, especially after a restart. A repetition is an error of the server: back off.
         progress.lostTrack += 1;
         return progress.lostTrack > 1 ? new Error(end.message) : 'go-on';
     }
@@ -244,7 +245,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     await sleep(clock, ms, signal);
   };
 
-  /** One attempt, and the wait after one that failed. Ends early when the turn is over. */
+  /** One attempt, with a backoff if it fails. Ends early when `signal` aborts. */
   const takeTurn = async (progress: Progress, signal: AbortSignal): Promise<void> => {
     try {
       const outcome = await attempt(progress, signal);

@@ -1,5 +1,5 @@
 /* eslint-disable @typescript-eslint/no-unnecessary-type-parameters --
-   Nothing at run time knows what the API server serves for a resource: the caller names it. */
+   The caller names the type of a resource: nothing at run time knows what the API server serves. */
 import { isGone, isNotFound, ListExpiredError } from './api-error.ts';
 import type {
   CallOptions,
@@ -13,14 +13,13 @@ import { type KubeObject, groupResourceName } from '../json/kube-object.ts';
 import { withKind, type KubeList, type NamedRef, type Resource, resourcePath } from './object.ts';
 import { type Query, type Rest, APPLY_PATCH } from './rest.ts';
 
-/** As client-go: at 10 KB each a page is 5 MB, which neither side notices. */
+/** As in client-go. With 10 KB per object, a page has 5 MB: a small load for both sides. */
 const PAGE_SIZE = 500;
 
 const PARTIAL = 'g=meta.k8s.io;v=v1';
 export const METADATA_ACCEPT = `application/json;as=PartialObjectMetadata;${PARTIAL}`;
 const METADATA_LIST_ACCEPT = `application/json;as=PartialObjectMetadataList;${PARTIAL}`;
 
-/** The client of an API server. */
 export function createClient(rest: Rest): KubeClient {
   return { ...createReads(rest), ...createWrites(rest) };
 }
@@ -60,7 +59,7 @@ function createReads(rest: Rest): KubeReads {
       query: listQuery(options),
       headers: metadataOnly ? { accept: METADATA_LIST_ACCEPT } : undefined,
     });
-    // Lists leave out what all items have in common, and an empty one may be null.
+    // The items of a list have no apiVersion and kind, and `items` of an empty list may be null.
     const items = (page.items as readonly T[] | null | undefined) ?? [];
     return { ...page, items: items.map((item) => withKind(resource, item)) };
   };
@@ -197,7 +196,7 @@ function createWrites(rest: Rest): KubeWrites {
     applyStatus: async (resource, object, options) => apply(resource, object, options, 'status'),
     delete: async (resource, ref, options = {}) => {
       const { preconditions, propagationPolicy, dryRun = false, beforeSend } = options;
-      // The API server takes the options from the body or from the query, never from both.
+      // The API server reads the options from the body or from the query, never from both.
       const body = {
         apiVersion: 'v1',
         kind: 'DeleteOptions',

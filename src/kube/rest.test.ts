@@ -12,7 +12,7 @@ import {
   status,
 } from '../../test/support/kube/fake-api-server.ts';
 
-/** Waits pass at once, but count. */
+/** A clock that skips waits and records them in `waited`. */
 function quickClock(): Clock & { readonly waited: number[] } {
   const waited: number[] = [];
   let skipped = 0;
@@ -180,7 +180,7 @@ test('what somebody waits for fails at once while nobody answers, but for a requ
   const ask = () => rest.request({ method: 'GET', path: '/version' });
   await expect(ask()).rejects.toThrow('no answer within 30 ms');
   await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
-  await expect(ask()).rejects.toThrow('no answer within 30 ms'); // to see whether that is still so
+  await expect(ask()).rejects.toThrow('no answer within 30 ms'); // the probe of an API server that is away
   await expect(ask()).rejects.toThrow('the API server answers nobody here at the moment');
   expect(server.requests).toHaveLength(2);
 });
@@ -394,7 +394,7 @@ test('a watch that ends before its time has the next requests take turns, but is
     expect(event).toEqual({ n: 1 });
   const { signal } = new AbortController();
   const ends = await Promise.all([recovery.turn(signal), recovery.turn(signal)]);
-  expect(ends[0]).not.toBe(ends[1]); // who need not wait gets nothing of their own to end
+  expect(ends[0]).not.toBe(ends[1]); // without pacing, both would get the same no-op
   await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
   expect(recovery.isAway()).toBe(false);
 });

@@ -21,7 +21,7 @@ export type { Query, RequestSpan, RestObservation } from './rest/transport.ts';
 
 export interface RestRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Absolute and encoded: see `resourcePath`. */
+  /** Absolute and percent-encoded: see `resourcePath`. */
   readonly path: string;
   readonly query?: Query | undefined;
   /** Sent as JSON. */
@@ -32,7 +32,7 @@ export interface RestRequest {
   /** For all attempts together, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called right before each attempt; what it throws is the result. A retry may come long after the call. */
+  /** Called right before each attempt: a retry may come long after the call. An error that it throws is the result. */
   readonly beforeSend?: (() => void) | undefined;
 }
 
@@ -40,57 +40,58 @@ export interface StreamRequest {
   readonly path: string;
   readonly query?: Query | undefined;
   readonly headers?: Headers | undefined;
-  /** How long to wait for the beginning of the answer, in milliseconds. Default: 30 s. */
+  /** How long the response headers may take, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The API server over JSON. */
+/** JSON requests to the API server. */
 export interface Rest {
   /**
-   * Sends a request, and again where that is safe (`retry.ts`).
-   * @throws {ApiError} when the API server refuses, {NetworkError} when there is no answer, the reason of `signal` on abort
+   * Sends a request, and retries where that is safe (`retry.ts`).
+   * @throws {ApiError} when the API server refuses, {NetworkError} when there is no response
+   * @throws the reason of `signal` on abort
    */
   readonly request: <T>(request: RestRequest) => Promise<T>;
   /**
-   * The lines of an endless answer, parsed. Ends when the server ends it; never retries.
+   * The parsed lines of a streamed response. Ends when the server ends the response; never retries.
    * @throws as `request`
    */
   readonly stream: (request: StreamRequest) => AsyncIterable<unknown>;
-  /** The same API server, seen as somebody else. Needs the RBAC verb `impersonate`. */
+  /** The same API server, as another user. Needs the RBAC verb `impersonate`. */
   readonly impersonate: (who: Impersonation) => Rest;
 }
 
 export interface RestOptions {
   readonly connection: Connection;
-  /** E.g. `gatehouse/1.0.0`: it stands in audit logs. */
+  /** E.g. `gatehouse/1.0.0`; appears in audit logs. */
   readonly userAgent: string;
   readonly observe?: (observation: RestObservation) => void;
-  /** Begins the span of each attempt to send a request, and of each watch until its answer begins. Default: nothing is traced. */
+  /** Begins the span of each attempt; the span of a watch ends with the response headers. Default: no tracing. */
   readonly trace?: ((line: RequestLine) => RequestSpan | undefined) | undefined;
-  /** Takes the header Date of each answer, as soon as it begins. */
+  /** Receives the Date header of each response as soon as the headers arrive. */
   readonly onDate?: (date: string) => void;
-  /** Reads the JSON of answers, and throws when it is none. Default: JSON.parse, which rounds integers beyond 2^53. */
+  /** Parses responses; throws on invalid JSON. Default: JSON.parse, which rounds integers beyond 2^53. */
   readonly parse?: (text: string) => unknown;
-  /** Uses the connection that is kept free for leases. */
+  /** Uses the connection that is reserved for leases. */
   readonly urgent?: boolean;
-  /** What it sends can wait: it has connections of its own, and is spread when the API server comes back (`recovery.ts`). */
+  /** Its requests can wait: they use separate connections and are paced after an outage (`recovery.ts`). */
   readonly background?: boolean;
-  /** Somebody waits for what it sends: it fails at once while the API server is away, but for a request a second. */
+  /** For urgent requests: while the API server is away, they fail at once, except one probe a second. */
   readonly prompt?: boolean;
-  /** How long its requests may take which do not say it, in milliseconds. Default: 30 s. */
+  /** The timeout of requests that do not set one, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
 }
 
-/** An admission request lives 30 s at most, and the API server gives up on a request of ours after 60. */
+/** An admission request lasts at most 30 s, and the API server gives up on our requests after 60 s. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** An answer that ends so much before the time that was asked for, in milliseconds, was ended by somebody else. */
+/** In milliseconds. The API server cut a watch short if it ends this long before the requested end. */
 const EARLY_MS = 2_000;
 
-/** The content type of server-side apply; JSON is YAML. Applying twice is the same as once. */
+/** The content type of server-side apply: JSON is valid YAML. Apply is idempotent. */
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
 export function createRest(options: RestOptions): Rest {
@@ -125,7 +126,7 @@ function restAs(identity: Headers | undefined, options: RestOptions): Rest {
   };
 
   return {
-    // The one place where JSON from the API server takes the type that the caller named.
+    // The only place where JSON from the API server gets the type that the caller named.
     request: async <T>(request: RestRequest) =>
       (await withRetries(
         { connection, prompt, clock, random },
@@ -163,7 +164,7 @@ async function withRetries(
   const reads = method === 'GET';
   const idempotent = reads || method === 'PUT' || method === 'DELETE' || request.contentType === APPLY_PATCH;
   const { signal, abort, end, left } = deadlineFor(line, timeoutMs, clock, request.signal);
-  // What the API server does not answer others, it does not answer this one either.
+  // If the API server stops answering other requests, it will not answer this one either.
   const stay = prompt
     ? connection.recovery.onceAway(() => {
         abort(new NetworkError(line, 'deadline', 'the API server answers nobody here at the moment'));
@@ -180,10 +181,10 @@ async function withRetries(
           connection.dropCredentials();
           continue;
         }
-        // Nobody answers: who waits for it is served better elsewhere.
+        // The API server is away: another replica serves the caller better than a retry.
         if (prompt && connection.recovery.isAway()) throw error;
         const wait = planRetry({ error, idempotent, reads, failures }, random);
-        // Waiting past the deadline would only replace what the server said by "no answer".
+        // A wait past the deadline would only replace the server's error by "no answer".
         if (wait === undefined || wait >= left()) throw error;
         await sleep(clock, wait, signal);
       }
@@ -226,16 +227,16 @@ async function* stream(
       if (isInterruption(failure)) recovery.interrupted();
       throw failure;
     }
-    // One API server of several that shuts down ends all of its watches properly, and all of them before their time.
+    // When one of several API servers shuts down, it ends all its watches properly, but early.
     if (transport.clock.monotonic() < endsAt) recovery.dismissed();
   } finally {
-    // Also when the reader leaves early: the connection is of no use to anybody else.
+    // Also when the reader leaves early: the connection cannot be reused.
     opening.abort(new Error('the reader of the stream left'));
     opening.end();
   }
 }
 
-/** Who asks whether the API server is still away, on behalf of all, waits less long for it than the first who noticed. */
+/** The timeout of a request. A probe of an API server that is known to be away gets a shorter one. */
 function patience(timeoutMs: number, prompt: boolean, { isAway }: Connection['recovery']): number {
   return prompt && isAway() ? Math.min(timeoutMs, AWAY_MS) : timeoutMs;
 }
@@ -249,7 +250,7 @@ function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent:
   return {
     signal,
     abort,
-    /** The deadline no longer holds; the parent still does. */
+    /** Cancels the deadline; `signal` still aborts with the parent. */
     lift,
     left: () => at - clock.monotonic(),
     end: () => {

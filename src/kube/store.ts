@@ -1,24 +1,24 @@
 import { deepFreeze } from '../json/objects.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 
-/** The objects of one resource, as last seen. All of them are frozen to the bottom. */
+/** The objects of one resource, as last seen. All objects are deeply frozen. */
 export interface Store<T extends KubeObject> {
   readonly get: (key: string) => T | undefined;
   readonly list: () => readonly T[];
-  /** The objects whose index function gave `value`. @throws when there is no such index */
+  /** The objects for which the index function returned `value`. @throws when the index does not exist */
   readonly byIndex: (index: string, value: string) => readonly T[];
   readonly size: () => number;
   readonly keys: () => readonly string[];
 }
 
-/** The half of a store that belongs to its reflector. */
+/** A store as its reflector sees it: only the reflector writes. */
 export interface WritableStore<T extends KubeObject> extends Store<T> {
   /** Freezes the object and returns it. */
   readonly set: (key: string, object: T) => T;
   readonly delete: (key: string) => void;
 }
 
-/** The values under which an object is found. Must not throw: objects are written by users. */
+/** The index values of an object. Must not throw, whatever the object contains: users write the objects. */
 export type IndexFunction<T> = (object: T) => readonly string[];
 
 export interface StoreOptions<T> {
@@ -46,7 +46,7 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
     },
     set: (key, object) => {
       const frozen = deepFreeze(object);
-      // All functions run before anything changes: should one throw after all, store and indexes still agree.
+      // Run all index functions before any change: if one throws, the store and its indexes stay consistent.
       const prepared = all.map((index) => index.prepare(key, frozen));
       objects.set(key, frozen);
       for (const commit of prepared) commit();
@@ -60,7 +60,7 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
 }
 
 function createIndex<T>(valuesOf: IndexFunction<T>) {
-  /** One key stands for itself: where values are unique, a set for each would be larger than all the rest. */
+  /** A single key needs no set: where values are unique, one set per value would take most of the memory. */
   const keysByValue = new Map<string, string | Set<string>>();
   const valuesByKey = new Map<string, readonly string[]>();
 
@@ -86,7 +86,7 @@ function createIndex<T>(valuesOf: IndexFunction<T>) {
       const values = valuesOf(object);
       return () => {
         remove(key);
-        // Most objects of some indexes have no value: nothing is kept of them.
+        // In some indexes, most objects have no values: store nothing for them.
         if (values.length > 0) valuesByKey.set(key, values);
         for (const value of values) add(key, value);
       };

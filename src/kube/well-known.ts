@@ -1,6 +1,6 @@
 import type { Resource } from './object.ts';
 
-/** Resources that every supported API server (1.20 and newer) has at these versions. */
+/** Resources that every supported API server (1.20 and newer) serves in these versions. */
 
 const core = (resource: string, kind: string, namespaced = true): Resource => ({
   group: '',
@@ -37,7 +37,7 @@ export const mutatingWebhookConfigurations = clusterScoped(
   'mutatingwebhookconfigurations',
   'MutatingWebhookConfiguration',
 );
-/** From Kubernetes 1.30. */
+/** Since Kubernetes 1.30. */
 export const validatingAdmissionPolicies = clusterScoped(
   'admissionregistration.k8s.io',
   'validatingadmissionpolicies',

@@ -146,7 +146,7 @@ test('never two workers on a key, and every add after the start of its work lead
         const running = new Set<string>();
         const addedAt = new Map<string, number>();
         const startedAt = new Map<string, number>();
-        // A counter, not the clock: two things may happen in one millisecond.
+        // A counter instead of the clock, because two events may happen in the same millisecond.
         let tick = 0;
         let runs = 0;
         const worker = async (): Promise<void> => {

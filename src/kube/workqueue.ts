@@ -1,7 +1,7 @@
 import { backoffMs, type BackoffOptions, systemClock, type Clock } from './clock.ts';
 import { createDelayedKeys } from './delayed-keys.ts';
 
-/** What a workqueue reports as it happens; the names are those of client-go's metrics. */
+/** What a workqueue reports at the moment it happens. The metrics have the names of client-go. */
 export interface WorkqueueMetrics {
   /** `workqueue_depth` */
   readonly depth: (keys: number) => void;
@@ -15,36 +15,36 @@ export interface WorkqueueMetrics {
   readonly retried: () => void;
 }
 
-/** What is in flight now, to be read when metrics are scraped. */
+/** The current load, read on each scrape of the metrics. */
 export interface WorkqueueLoad {
   /** `workqueue_depth` */
   readonly depth: number;
   readonly inFlight: number;
-  /** `workqueue_unfinished_work_seconds`: of all keys in flight together. */
+  /** `workqueue_unfinished_work_seconds`: the sum over all keys in flight. */
   readonly unfinishedWorkSeconds: number;
   /** `workqueue_longest_running_processor_seconds` */
   readonly longestRunningProcessorSeconds: number;
 }
 
-/** Keys to be worked on: each at most once in the queue and at most once in flight, as client-go's workqueue. */
+/** A queue of keys, as in client-go: each key is at most once in the queue and at most once in flight. */
 export interface Workqueue {
-  /** Now; while the key is in flight: again as soon as it is done. */
+  /** Adds the key now; if the key is in flight, as soon as it is done. */
   readonly add: (key: string) => void;
-  /** After `ms`. An earlier date that is already set for the key stays. */
+  /** Adds the key after `ms`. If the key already has an earlier due time, that one wins. */
   readonly addAfter: (key: string, ms: number) => void;
-  /** After a delay that doubles with each call since the last `forget`. Returns it, in milliseconds. */
+  /** Adds the key after a backoff, which doubles with each call since `forget`. Returns the backoff in milliseconds. */
   readonly retry: (key: string) => number;
-  /** The key went well: the next failure is a first one. */
+  /** Resets the backoff of the key after a success. */
   readonly forget: (key: string) => void;
-  /** There is nothing of this name any more: the date that it has is of no use. */
+  /** Resets the backoff and cancels the schedule of a key whose object no longer exists. */
   readonly drop: (key: string) => void;
-  /** The next key, in flight from here on until `done`; undefined once the queue shuts down. */
+  /** The next key, which is in flight until `done`; undefined when the queue shuts down. */
   readonly next: () => Promise<string | undefined>;
   readonly done: (key: string) => void;
   readonly load: () => WorkqueueLoad;
   /**
-   * Takes nothing more and gives nothing more; resolves when nothing is in flight. Keys that wait are dropped: state lives
-   * in the API server, and whoever starts next begins with a complete list.
+   * Accepts and returns no more keys; resolves when no key is in flight. Drops the waiting keys: the API server holds
+   * the state, and the next process starts with a complete list.
    */
   readonly shutdown: () => Promise<void>;
 }
@@ -69,11 +69,11 @@ const SILENT: WorkqueueMetrics = {
 
 export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const { backoff = BACKOFF, metrics = SILENT, clock = systemClock, random = Math.random } = options;
-  /** In order of arrival, with the time they came. */
+  /** Keys in order of arrival, with their arrival times. */
   const waiting = new Map<string, number>();
-  /** With the time the work began. */
+  /** Keys in flight, with their start times. */
   const inFlight = new Map<string, number>();
-  /** Added while in flight. */
+  /** Keys added while in flight. */
   const dirty = new Set<string>();
   const failures = new Map<string, number>();
   const workers: ((key: string | undefined) => void)[] = [];

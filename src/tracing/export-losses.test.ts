@@ -18,7 +18,7 @@ function start() {
   const watched = tellOfLosses(exporter, { warn, info }, () => now);
   const send = (spans: number) => {
     const codes: number[] = [];
-    // Their number is all that is looked at.
+    // `tellOfLosses` reads only the number of spans.
     watched.export(new Array<ReadableSpan>(spans), (result) => codes.push(result.code));
     return codes;
   };

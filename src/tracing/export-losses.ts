@@ -6,11 +6,11 @@ export interface ExportLog {
   readonly warn: (fields: object, message: string) => void;
 }
 
-/** A collector that is down stays so for a while, and there are spans all the time. */
+/** Log at most once per interval: a collector may be down for a while, and spans arrive all the time. */
 const TELL_AGAIN_MS = 60_000;
 
 /**
- * The same exporter; the log is told of what it loses, once a minute at most, and when it works again.
+ * Wraps `exporter`: logs how many spans it loses, at most once a minute, and logs when it works again.
  * @param now in milliseconds
  */
 export function tellOfLosses(

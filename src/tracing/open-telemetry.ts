@@ -1,4 +1,4 @@
-/** Traces by OpenTelemetry. Nothing is registered globally: what a handler of the user does with the same packages is its own. */
+/** Tracing with OpenTelemetry. Registers nothing globally: handlers of users may use the same packages separately. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -47,7 +47,7 @@ export interface TracingOptions {
     readonly queueSize: number;
     readonly batchSize: number;
   };
-  /** Whose traces these are, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` say otherwise. */
+  /** Resource attributes. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override them. */
   readonly resource: Readonly<Record<string, string>>;
   readonly log: ExportLog;
 }
@@ -56,12 +56,12 @@ type SamplerOptions = { readonly parentBased: boolean } & (
   { readonly kind: 'always-on' | 'always-off' } | { readonly kind: 'ratio'; readonly ratio: number }
 );
 
-/** Nothing that we say of anything is longer; what is comes from a client. */
+/** Longest attribute value, in characters. Our own values are shorter, but clients may send longer ones. */
 const LONGEST_VALUE = 1_024;
-/** The end of the process waits for its last spans for so long. */
+/** How long the process waits for its last spans when it ends, in milliseconds. */
 const CLOSE_MS = 5_000;
 
-/** What the exporter needs beyond these options (headers, compression, certificates) it reads from `OTEL_EXPORTER_OTLP_*` itself. */
+/** The exporter reads further options (headers, compression, certificates) from `OTEL_EXPORTER_OTLP_*`. */
 export function createTracing(options: TracingOptions): Tracing {
   const { url, timeoutMs, batch, log } = options;
   const exporter = tellOfLosses(new OTLPTraceExporter({ url, timeoutMillis: timeoutMs }), log);
@@ -77,7 +77,7 @@ export function createTracing(options: TracingOptions): Tracing {
   );
 }
 
-/** What is under way: code that outlives the span that began it no longer belongs to it. */
+/** The active span. After its end, code that it started no longer belongs to it. */
 interface Course {
   readonly context: Context;
   readonly span: OtelSpan;
@@ -134,7 +134,7 @@ export function traceTo(
     exemplar: () => exemplarOf(current()),
     close: async () => {
       const waited = new AbortController();
-      const flushed = provider.shutdown().catch(() => undefined); // the exporter has told the log
+      const flushed = provider.shutdown().catch(() => undefined); // `tellOfLosses` has logged the failure
       await Promise.race([
         flushed,
         sleep(CLOSE_MS, undefined, { signal: waited.signal }).catch(() => undefined),

@@ -1,36 +1,36 @@
 /**
- * What the process says of where its time goes. The rooms that are traced declare the part of this that they use, and know nothing
- * of OpenTelemetry, whose SDK is loaded only where it is asked for.
+ * Traces show where the process spends its time. Each traced folder declares the part of this interface that it uses,
+ * and does not import OpenTelemetry: its SDK is loaded only when tracing is configured.
  */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A piece of work, from its beginning to its end. */
+/** A unit of work with a start and an end. */
 export interface Span {
-  /** What `work` begins, at once or later, lies within this span. */
+  /** Spans that `work` starts, synchronously or later, are children of this span. */
   readonly run: <T>(work: () => T) => T;
-  /** `traceparent`, `tracestate`: for a request to a service that continues this trace. */
+  /** `traceparent` and `tracestate`, for a request to a service that continues this trace. */
   readonly headers: Readonly<Record<string, string>>;
-  /** @param failure the type of what went wrong, one word: a status, or the name of an error */
+  /** @param failure the type of the failure in one word: a status, or the name of an error */
   readonly end: (attributes?: Attributes, failure?: string) => void;
 }
 
 export interface Tracing {
-  /** Work that a request asked for. It goes on with the trace that the headers name. */
+  /** Work for an incoming request. It continues the trace in the headers. */
   readonly server: (name: string, headers: IncomingHeaders, attributes: Attributes) => Span;
-  /** A request to another service. Undefined outside of other spans: watches and lease renewals are not traced on their own. */
+  /** A request to another service. Undefined outside a span: watches and lease renewals get no traces of their own. */
   readonly client: (name: string, attributes: Attributes) => Span | undefined;
-  /** Work of our own: within the span in whose course it is begun, or a trace of its own. What it throws is noted and thrown. */
+  /** Internal work, as a child of the active span or as a new trace. Records the name of an error and rethrows it. */
   readonly work: <T>(name: string, attributes: Attributes, work: () => Promise<T>) => Promise<T>;
-  /** Adds to the span in whose course it is called; elsewhere it does nothing. */
+  /** Adds attributes to the active span; without one, it does nothing. */
   readonly note: (attributes: Attributes) => void;
-  /** Of the span in whose course it is called, if its trace is kept. */
+  /** The exemplar of the active span; undefined unless its trace is sampled. */
   readonly exemplar: () => Exemplar | undefined;
-  /** Sends what has not been sent, for some seconds at most. Never rejects. */
+  /** Sends the remaining spans, for at most a few seconds. Never rejects. */
   readonly close: () => Promise<void>;
 }
 
 type IncomingHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Labels of a metric, by the names that tools know. */
+/** Exemplar labels, with the names that tools expect. */
 export type Exemplar = Readonly<Record<'trace_id' | 'span_id', string>>;

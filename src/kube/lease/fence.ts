@@ -1,6 +1,6 @@
 import type { KubeClient, WriteOptions } from '../client.ts';
 
-/** The lease has expired or may have: another replica may lead already, so the write was not sent. */
+/** The lease has expired or may have expired. Another replica may lead already, so the write was not sent. */
 export class NotLeaderError extends Error {
   override readonly name = 'NotLeaderError';
 
@@ -10,9 +10,9 @@ export class NotLeaderError extends Error {
 }
 
 /**
- * A client that writes only while `isLeader` holds, checked right before each attempt: neither a process that was
- * suspended between decision and write nor a late retry may write as a former leader.
- * Every mutating verb rejects with {NotLeaderError} otherwise. Reads pass.
+ * A client that writes only while `isLeader` returns true. It checks right before each attempt: a former leader must
+ * not write, neither after a suspension between decision and write nor in a late retry.
+ * Otherwise every mutating verb rejects with {NotLeaderError}. Reads pass.
  */
 export function fenced(client: KubeClient, isLeader: () => boolean): KubeClient {
   const check = (): void => {

@@ -5,7 +5,7 @@ import { leases } from '../well-known.ts';
 
 /** @see https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/ */
 export interface LeaseSpec {
-  /** Empty when it was given back. */
+  /** Empty after a release. */
   readonly holderIdentity?: string;
   readonly leaseDurationSeconds?: number;
   /** RFC 3339 with microseconds. */
@@ -18,26 +18,26 @@ export interface LeaseObject extends KubeObject {
   readonly spec?: LeaseSpec;
 }
 
-/** The Lease as read last; `lease` is undefined when there is none. */
+/** The Lease as last read; `lease` is undefined when it does not exist. */
 export interface Observed {
   readonly lease: LeaseObject | undefined;
   readonly course: LeaseCourse;
 }
 
-/** How a Lease stands to those that were seen before it: written after them, no sign of that, or an older copy. */
+/** How a Lease relates to those seen before: written after them, no evidence of a later write, or an older copy. */
 export type LeaseCourse = 'onward' | 'standing' | 'back';
 
-/** What the annotations of a Lease tell of its course, and who writes them. */
+/** Reads the course of a Lease from its annotations, and writes these annotations. */
 export interface LeaseNotes {
-  /** Told each Lease that was read or written, one after the other. */
+  /** Called with each Lease that was read or written, in order. */
   readonly judge: (lease: LeaseObject) => LeaseCourse;
-  /** What the annotations become with the next write, over `lease`. */
+  /** The annotations for the next write, which replaces `lease`. */
   readonly annotations: (lease: LeaseObject | undefined) => Readonly<Record<string, string>> | undefined;
 }
 
 export type Judgement =
   | { readonly kind: 'free' }
-  /** `expiresInMs` is counted from the last sign of life that we saw, by our own clock. */
+  /** `expiresInMs` counts from the last change of the spec that this process saw, by its own clock. */
   | { readonly kind: 'taken'; readonly expiresInMs: number };
 
 export interface LeaseRecordDeps {
@@ -47,7 +47,7 @@ export interface LeaseRecordDeps {
   readonly identity: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly durationMs: number;
-  /** Default: a Lease without annotations, whose course is never in doubt. */
+  /** Default: leaves the annotations unchanged, and every Lease counts as `onward`. */
   readonly notes?: LeaseNotes | undefined;
   readonly clock: Clock;
 }
@@ -57,17 +57,17 @@ const NO_NOTES: LeaseNotes = {
   annotations: (lease) => lease?.metadata?.annotations,
 };
 
-/** What this process knows of a Lease, and how it writes it: always with the resourceVersion that it has read. */
+/** What this process knows of a Lease. Each write sends the resourceVersion that was read, so a stale one conflicts. */
 export interface LeaseRecord {
-  /** As read or written last; undefined when that is not to be trusted. */
+  /** As last read or written; undefined before the first read and after `forget`. */
   readonly last: () => Observed | undefined;
   readonly forget: () => void;
   readonly read: (options: CallOptions) => Promise<Observed>;
-  /** @param leading whether we lead now, by our own clock */
+  /** @param leading whether this process leads now, by its own clock */
   readonly judge: (observed: Observed, leading: boolean) => Judgement;
-  /** Takes or renews. @throws a conflict when somebody else has written since */
+  /** Acquires or renews the Lease. @throws a conflict when another writer changed it since `observed` */
   readonly write: (observed: Observed, options: CallOptions) => Promise<void>;
-  /** Gives it back, if it is ours. */
+  /** Releases the Lease if this process holds it. */
   readonly release: (options: CallOptions) => Promise<void>;
 }
 
@@ -75,10 +75,10 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
   const { client, namespace, name, identity, labels = {}, durationMs, notes = NO_NOTES, clock } = deps;
   let last: Observed | undefined;
   let everSeen = false;
-  /** The last sign of life: what the record said, and when we first saw it say that. */
+  /** The last sign of life: the spec, and when this process first saw it. */
   let sign: { readonly spec: string; readonly seenAt: number } | undefined;
   let holder: string | undefined;
-  /** When we took it, as we wrote it. Tells our own record from one of a namesake before us. */
+  /** The `acquireTime` that this process wrote: an earlier process with the same identity wrote another one. */
   let acquiredAt: string | undefined;
 
   const observe = (lease: LeaseObject | undefined): Observed => {
@@ -116,13 +116,13 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
     read,
     judge: (observed, leading) => {
       const { holderIdentity = '', leaseDurationSeconds } = observed.lease?.spec ?? {};
-      // One that was there a moment ago is its holder's to make again.
+      // A Lease that existed and is gone: its holder has time to create it again.
       const isGone = observed.lease === undefined && everSeen;
       if (holderIdentity === '' && !isGone) return { kind: 'free' };
-      // Whoever takes over waits until the leader before it has given up, and its Lease goes onward: what says otherwise while we
-      // lead is a copy from a backup or a snapshot.
+      // While we lead, a Lease that is not `onward` is a copy from a backup or a snapshot: another replica takes over
+      // only after we stop leading, and its write is `onward`.
       if (leading && observed.course !== 'onward') return { kind: 'free' };
-      // A copy that names us does not make us the leader again: somebody else may be it now.
+      // An older copy that names us does not make us the leader again: another replica may lead now.
       if (isOurs(observed) && observed.course !== 'back') return { kind: 'free' };
       const lifeMs = leaseDurationSeconds === undefined ? durationMs : leaseDurationSeconds * 1_000;
       const expiresInMs = (sign?.seenAt ?? clock.monotonic()) + lifeMs - clock.monotonic();
@@ -149,7 +149,7 @@ export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: st
       const observed = last ?? (await read(options));
       if (observed.lease === undefined || !isOurs(observed)) return;
       const now = toMicroTime(clock.now());
-      // One second, as client-go: a reader that ignores the empty holder does not wait long either.
+      // One second, as in client-go: a reader that ignores the empty holder does not wait long either.
       const spec = { ...observed.lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now };
       await put(observed.lease, spec, options);
     },
@@ -160,7 +160,7 @@ function transitionsAfter(lease: LeaseObject | undefined): number {
   return lease === undefined ? 0 : (lease.spec?.leaseTransitions ?? 0) + 1;
 }
 
-/** metav1.MicroTime: always six digits. */
+/** metav1.MicroTime always has six fractional digits. */
 function toMicroTime(now: number): string {
   return new Date(now).toISOString().replace('Z', '000Z');
 }

@@ -127,7 +127,7 @@ test('after a crash another leads within duration and retry, and not before the 
   });
   const b = candidate('b', lease, clock);
   await clock.advance(1);
-  // The last sign of life, and then nothing more.
+  // The last renewal of the dead holder.
   lease.put({
     metadata: { name: 'gatehouse' },
     ...{
@@ -153,7 +153,7 @@ test('what the clock of another machine says counts for nothing', async () => {
   const b = candidate('b', lease, clock);
   await clock.advance(14_000);
   expect(b.election.isLeader()).toBe(false);
-  // Nor does a touch of the Lease that is no renewal prolong it.
+  // A write to the Lease that is not a renewal does not extend it either.
   lease.put({ metadata: { name: 'gatehouse', labels: { touched: 'yes' } }, ...{ spec } });
   await clock.advance(2_000);
   expect(b.election.isLeader()).toBe(true);
@@ -306,7 +306,7 @@ test('a request that fails while the election is stopped is no failure of the el
   const lease = fakeObject();
   lease.fault = 'reject';
   const a = candidate('a', lease, clock);
-  await a.stop(); // before the answer to its first request
+  await a.stop(); // before the response to its first request
   await expect(a.running).resolves.toBeUndefined();
 });
 
@@ -320,7 +320,7 @@ test('whatever fails when, and whoever sleeps for how long, two never lead at on
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const lease = fakeObject();
-      // Each has a clock and a network of its own; both move in small steps so that they overlap in many ways.
+      // Each replica has its own clock and network. Both advance in small steps, so that they interleave in many ways.
       const sides = [0, 1].map((n) => {
         const clock = manualClock(1_000_000_000_000 * (n + 1));
         const link: FakeObject = { ...lease };
@@ -355,7 +355,7 @@ test('whatever fails when, and whoever sleeps for how long, two never lead at on
   );
 });
 
-/** As the composition root writes it: an epoch that only grows. */
+/** An epoch that only grows, as in the composition root. */
 function epochNotes(): LeaseNotes {
   let highest = 0;
   const epochOf = (lease: LeaseObject | undefined) => Number(lease?.metadata?.annotations?.epoch ?? 0);
@@ -382,7 +382,7 @@ async function leaderAndFollower() {
   return { clock, lease, a, b, copy };
 }
 
-/** Somebody who is not there. */
+/** The current Lease, held by a replica that no longer runs. */
 const dead = (lease: FakeObject, change: object = {}) => {
   const { metadata, ...current } = lease.current() as LeaseObject;
   const spec = { ...current.spec, holderIdentity: 'dead', leaseDurationSeconds: 3_600, ...change };
@@ -420,7 +420,7 @@ type Scene = Awaited<ReturnType<typeof leaderAndFollower>>;
 
 test('C3: a copy that names a leader of the past does not make it the leader again', async () => {
   const { clock, lease, a, b, copy } = await leaderAndFollower();
-  // `a` loses the lease to `b`, and both live on.
+  // `a` loses the lease to `b`, and both keep running.
   lease.put({
     ...lease.current(),
     spec: { ...specOf(lease), holderIdentity: 'b' },

@@ -9,11 +9,11 @@ export interface ElectionOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly name: string;
-  /** Unique per process. */
+  /** Must be unique per process. */
   readonly identity: string;
-  /** Set on the Lease, also if it exists already. */
+  /** Set on the Lease, even if it already exists. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Annotations of the Lease that tell a copy from what was there. Default: none. */
+  /** Annotations that reveal an older copy of the Lease. Default: none. */
   readonly notes?: LeaseNotes;
   /** How long an unrenewed lease stays valid, in milliseconds; whole seconds. Default: 15 s. */
   readonly durationMs?: number;
@@ -28,8 +28,8 @@ export interface ElectionOptions {
 
 export interface ElectionCallbacks {
   /**
-   * Leads until `signal` aborts, which happens as soon as leadership is lost or may be lost. It then has `durationMs` to return.
-   * If it returns earlier, the election ends.
+   * Leads until `signal` aborts: as soon as leadership is lost or may be lost. It then has `durationMs` to return.
+   * If it returns before the abort, the election ends.
    */
   readonly onStart: (signal: AbortSignal) => Promise<void>;
   /** Called with the identity of each new leader, including this process. */
@@ -39,25 +39,26 @@ export interface ElectionCallbacks {
 export interface Election {
   /**
    * Campaigns repeatedly until `signal` aborts, then releases the Lease.
-   * @throws what `onStart` throws; also when `onStart` does not return after its signal aborted: end the process then
+   * @throws what `onStart` throws
+   * @throws when `onStart` does not return within `durationMs` of the abort: the caller must end the process
    */
   readonly run: (callbacks: ElectionCallbacks, signal: AbortSignal) => Promise<void>;
-  /** Computed from the current time: correct even if the process was suspended since the last renewal. */
+  /** Computed from the current time, so it is correct even after the process was suspended. */
   readonly isLeader: () => boolean;
 }
 
-/** Why the signal given to `onStart` aborted. */
+/** The abort reason of the signal of `onStart` when leadership is lost or may be lost. */
 export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
 }
 
-/** The result of one attempt to acquire or renew the Lease; `waitMs`: until the next attempt. */
+/** The result of one attempt to acquire or renew the Lease. `waitMs` is the time until the next attempt. */
 type Tried = 'held' | { readonly waitMs: number };
 
 /** Retry interval after another writer changed our Lease, in milliseconds. */
 const AGAIN_MS = 100;
 
-/** Two clocks: the monotonic one stops while a virtual machine is suspended, and the wall clock can be set. */
+/** Two clocks: the monotonic clock stops while a virtual machine is suspended, and the wall clock can be set. */
 interface Instant {
   readonly wall: number;
   readonly monotonic: number;
@@ -106,12 +107,12 @@ export function createElection(options: ElectionOptions): Election {
     return 'held';
   };
 
-  /** As `tryOnce`, but failures count as not held. */
+  /** Like `tryOnce`, but a failure counts as not held. */
   const tryQuietly = async (signal: AbortSignal): Promise<Tried> => {
     try {
       return await tryOnce(signal);
     } catch (error) {
-      signal.throwIfAborted(); // the abort explains the failure
+      signal.throwIfAborted(); // the abort caused the failure
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
         log.debug({ ...fields, err: error }, 'the lease was written by somebody else');
@@ -124,7 +125,7 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   const pause = (waitMs: number, signal: AbortSignal): Promise<void> =>
-    // At most until the lease may be free: the takeover after a crash takes at most duration + retry.
+    // Not longer than the Lease is valid: the takeover after a crash takes at most duration + retry.
     sleep(clock, Math.max(1, Math.min(waitMs, retryMs * (0.8 + random() * 0.2))), signal);
 
   const acquire = async (signal: AbortSignal): Promise<void> => {
@@ -201,7 +202,7 @@ export function createElection(options: ElectionOptions): Election {
   };
 }
 
-/** Calls `lose` when no time is left. Checks again on wake-up, because renewals extend the time. */
+/** Calls `lose` when no time is left. The timer checks again when it fires, because renewals extend the time. */
 function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => void {
   let cancel: () => void = () => undefined;
   const arm = (): void => {
@@ -218,7 +219,8 @@ function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => 
 
 /**
  * Waits for `work`, but no longer than `graceMs` after `signal` aborted.
- * @throws what `work` throws, unless it was told to stop by then
+ * @throws what `work` throws before `signal` aborts
+ * @throws when `work` does not stop in time
  */
 async function settledWithin(
   work: Promise<void>,

@@ -1,4 +1,4 @@
-/** Which cluster to talk to, and as whom. */
+/** Finds the cluster to connect to and the user to authenticate as. */
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -7,9 +7,9 @@ import type { ClusterAccess } from './credentials.ts';
 export interface KubeconfigOptions {
   /** A kubeconfig file. Without it: $KUBECONFIG, the service account of the pod, ~/.kube/config, in this order. */
   readonly kubeconfig?: string | undefined;
-  /** Instead of the current context of the file. */
+  /** Default: the current context of the file. */
   readonly context?: string | undefined;
-  /** Reads KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Default: of this process. */
+  /** Provides KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. Default: `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Where the kubelet mounts the service account. */
   readonly serviceAccountDir?: string;
@@ -17,12 +17,12 @@ export interface KubeconfigOptions {
 
 const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** @throws when there is no usable configuration; the message says where it was looked for. */
+/** @throws when there is no usable configuration; the message lists the searched locations */
 export async function findClusterAccess(options: KubeconfigOptions = {}): Promise<ClusterAccess> {
   const environment = options.environment ?? process.env;
   const serviceAccountDir = options.serviceAccountDir ?? SERVICE_ACCOUNT_DIR;
   const fromFiles = async (files: readonly string[]): Promise<ClusterAccess> => {
-    // Only here: it costs 80 MiB and half a second, and pods have no kubeconfig.
+    // Imported on demand: it costs 80 MiB and half a second, and pods have no kubeconfig.
     const { readKubeconfig } = await import('./kubeconfig.ts');
     return readKubeconfig(files, options.context);
   };
@@ -30,7 +30,7 @@ export async function findClusterAccess(options: KubeconfigOptions = {}): Promis
 
   const listed = (environment.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   if (listed.length > 0) {
-    // As kubectl: a list may name files that do not exist.
+    // As in kubectl, the list may contain files that do not exist.
     const existing = listed.filter((file) => existsSync(file));
     if (existing.length === 0) throw new Error(`KUBECONFIG names no existing file: ${listed.join(', ')}`);
     return await fromFiles(existing);

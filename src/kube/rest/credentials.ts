@@ -10,7 +10,7 @@ export interface ClusterAccess {
   readonly proxyUrl: string | undefined;
   readonly tokenFilePath: string | undefined;
   readonly impersonation: Impersonation | undefined;
-  /** TLS material, headers and `auth` as they are now: files change, and plugins hand out short tokens. */
+  /** The current TLS material, headers and `auth`: files change, and exec plugins issue short-lived tokens. */
   readonly requestOptions: () => Promise<RequestOptions>;
 }
 
@@ -19,16 +19,16 @@ export type TlsMaterial = Pick<
   'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'rejectUnauthorized' | 'servername'
 >;
 
-/** What proves to the API server who we are, and what proves to us that it is the API server. */
+/** Authenticates this client to the API server, and the API server to this client. */
 export interface Credentials {
   readonly headers: Headers;
   readonly tls: TlsMaterial;
 }
 
-/** As often as client-go does: the kubelet replaces a token long before it expires. */
+/** As in client-go: the kubelet replaces a token long before it expires. */
 const TOKEN_FILE_MS = 60_000;
 
-/** The contents of a token file, read again when the last look is more than 60 s old. */
+/** The contents of a token file, cached for 60 s. */
 export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): () => Promise<string> {
   let last: { readonly token: string; readonly readAt: number } | undefined;
   return async () => {
@@ -39,7 +39,7 @@ export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): 
       if (token === '') throw new Error('the file is empty');
       last = { token, readAt: now };
     } catch (cause) {
-      // The kubelet swaps the file; one failed look does not make the token we hold worthless.
+      // The kubelet replaces the file. After one failed read, the cached token is still valid.
       if (last === undefined) throw new Error(`could not read the token file ${path}`, { cause });
       last = { token: last.token, readAt: now };
     }
@@ -51,7 +51,7 @@ export interface CredentialSources extends Pick<ClusterAccess, 'requestOptions' 
   readonly tokenFile: (() => Promise<string>) | undefined;
 }
 
-/** What `requestOptions` says now, and what client-node does not know: see `kubeconfig.ts`. */
+/** The current `requestOptions`, plus the credentials that client-node does not support: see `kubeconfig.ts`. */
 export async function readCredentials(sources: CredentialSources): Promise<Credentials> {
   const { tokenFile, impersonation } = sources;
   const options = await sources.requestOptions();
@@ -84,8 +84,8 @@ export interface Impersonation {
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * The headers with which the API server acts as somebody else.
- * Arrays become one header line per value: joined by commas they would be one group with a strange name.
+ * The headers that tell the API server to impersonate a user.
+ * An array becomes one header line per value: the API server would read a comma-separated list as one group.
  * @see https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
  */
 export function impersonationHeaders({ user, groups = [], uid, extra = {} }: Impersonation): Headers {
@@ -102,13 +102,13 @@ export function impersonationHeaders({ user, groups = [], uid, extra = {} }: Imp
   };
 }
 
-/** Header lines are bytes. The API server reads them as UTF-8, undici writes them as Latin-1. */
+/** The API server reads header bytes as UTF-8, but undici writes them as Latin-1. */
 function headerValue(text: string): string {
   if (/[\r\n\0]/.test(text)) throw new Error('a user, group or uid to impersonate cannot hold a line break');
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Keys are percent-encoded where HTTP allows no such character in a header name; the API server decodes them. */
+/** Percent-encodes the characters that HTTP does not allow in a header name. The API server decodes them. */
 function headerKey(key: string): string {
   return encodeURIComponent(key).replace(/[()]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 }

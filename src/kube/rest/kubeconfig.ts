@@ -1,4 +1,4 @@
-/** Kubeconfig files, by way of client-node and beside it. Imported only where there are some: client-node is large. */
+/** Reads kubeconfig files, mostly with client-node. Import it only when such a file exists: client-node is large. */
 import { readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
@@ -7,9 +7,9 @@ import type { ClusterAccess, Impersonation } from './credentials.ts';
 import { isRecord } from '../object.ts';
 
 /**
- * What the files say together; of two entries with the same name the first counts, as with kubectl.
- * @param contextName default: the current context of the first file that has one.
- * @throws when they cannot be read, or do not name a cluster that credentials may be sent to.
+ * Merges the files. If two entries have the same name, the first one wins, as in kubectl.
+ * @param contextName default: the current context of the first file that has one
+ * @throws when a file cannot be read, the context or its cluster is missing, or credentials would go over plain HTTP
  */
 export function readKubeconfig(files: readonly string[], contextName: string | undefined): ClusterAccess {
   const loaded = files.map(loadFile);
@@ -38,7 +38,7 @@ export function readKubeconfig(files: readonly string[], contextName: string | u
   }
 
   const kubeConfig = new KubeConfig();
-  // Without any user client-node would also forget the CA of the cluster.
+  // Without a user, client-node would also drop the CA of the cluster.
   kubeConfig.loadFromClusterAndUser(cluster, user ?? { name: 'anonymous' });
   const tokenFile = raw.tokenFile;
   return {
@@ -50,7 +50,7 @@ export function readKubeconfig(files: readonly string[], contextName: string | u
     impersonation: impersonationOf(raw),
     requestOptions: async () => {
       const options: RequestOptions = {};
-      // It refuses plain HTTP outright; there we have checked before that there is nothing to give away.
+      // client-node rejects plain HTTP. For plain HTTP, the check above ensures that there are no credentials to leak.
       if (cluster.server.startsWith('https:')) await kubeConfig.applyToHTTPSOptions(options);
       return options;
     },
@@ -82,7 +82,7 @@ function loadFile(file: string): KubeconfigFile {
   }
 }
 
-/** client-node takes whatever stands there, and YAML has more than texts. */
+/** client-node does not validate types, and a YAML value may be something other than a string. */
 function refuseOtherThanTexts({ currentContext, contexts, clusters, users }: KubeConfig): void {
   const found: readonly (readonly [what: string, value: unknown])[] = [
     ['current-context', currentContext],
@@ -104,7 +104,7 @@ function refuseOtherThanTexts({ currentContext, contexts, clusters, users }: Kub
       throw new Error(`${what} is not a text: put it in quotes`);
 }
 
-/** client-node knows `as` alone; groups, uid and extra are read from the file itself. */
+/** client-node supports only `as`: read groups, uid and extra from the file. */
 function impersonationOf(user: Readonly<Record<string, unknown>>): Impersonation | undefined {
   const { as } = user;
   if (typeof as !== 'string' || as === '') return undefined;

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 
 /**
- * A connector that first opens a tunnel through an HTTP proxy (RFC 9110 §9.3.6), then goes on as `connect` does.
- * @param proxyUrl `proxy-url` of the kubeconfig; user and password in it are sent as Basic credentials
+ * A connector that opens a tunnel through an HTTP proxy (RFC 9110 §9.3.6). For https, `connect` adds TLS in the tunnel.
+ * @param proxyUrl `proxy-url` of the kubeconfig; its user and password are sent as Basic credentials
  */
 export function throughProxy(
   connect: buildConnector.connector,

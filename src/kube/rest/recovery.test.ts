@@ -10,7 +10,7 @@ function start(): Recovery {
   return createRecovery(systemClock);
 }
 
-/** So many requests at once, each of which takes `takesMs`. The answer counts those that were sent. */
+/** Starts `count` requests at once, each of which takes `takesMs`. `sent` returns how many were sent. */
 function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: () => number } {
   let sent = 0;
   for (let index = 0; index < count; index += 1)
@@ -104,7 +104,7 @@ test('who gives up waiting takes no turn of others', async () => {
   const { sent } = ask(recovery, 1);
   giving.abort(new Error('no longer wanted'));
   const [first, ...others] = await outcome;
-  expect(first?.status).toBe('fulfilled'); // it had its turn at once
+  expect(first?.status).toBe('fulfilled'); // the first request gets its turn at once, as the probe
   expect(others.map((one) => (one.status === 'rejected' ? String(one.reason) : ''))).toEqual([
     'Error: no longer wanted',
     'Error: no longer wanted',
@@ -142,7 +142,7 @@ test('after a moment of silence whoever is waited for is told so, but for one a 
   recovery.interrupted();
   expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([false, true, true]);
   vi.advanceTimersByTime(AWAY_MS);
-  recovery.interrupted(); // it does not begin anew with each
+  recovery.interrupted(); // another interruption does not restart the silence
   expect([recovery.isAway(), recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, true, false]);
   vi.advanceTimersByTime(AWAY_MS);
   expect([recovery.mayAsk(), recovery.mayAsk()]).toEqual([true, false]);

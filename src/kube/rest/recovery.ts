@@ -1,43 +1,47 @@
 import { abortError, type Clock } from '../clock.ts';
 
 /**
- * Keeps what can wait from falling upon an API server that has just come back. When it goes away every watch breaks in the same
- * moment, and with it go the lease and what controllers were about to do; each tries again by itself, and a replica that follows
- * a hundred kinds would come back with hundreds of requests at once, as would each of the other clients of that API server.
+ * Protects an API server that has just come back: paces the requests that can wait. When the API server goes away, all
+ * watches break at the same moment, and lease renewals and controllers fail too. Each of them retries independently. A
+ * replica that watches a hundred kinds would send hundreds of requests at once, and so would every other client.
  */
 export interface Recovery {
   /**
-   * The API server gave no answer, or broke off one that was not over.
-   * @param since when a request was sent that nobody answered, by `Clock.monotonic`: not a word if others have been answered
-   * meanwhile, for then it is slow and not away
+   * Report that the API server did not respond, or that a response broke off.
+   * @param since when the unanswered request was sent, by `Clock.monotonic`. If the API server has answered another
+   * request since then, it is slow, not away: the report has no effect
    */
   readonly interrupted: (since?: number) => void;
-  /** Watches are over before their time, as when one API server of several shuts down: all clients of it come back at once. */
+  /** Report that a watch ended early. One of several API servers may be shutting down: all its clients reconnect. */
   readonly dismissed: () => void;
-  /** It answered, whatever it said. */
+  /** Report a response, whatever its status. */
   readonly answered: () => void;
   /**
-   * Resolves when a request that can wait may be sent: at once, except after an interruption. Call what it gives when the request
-   * has been answered or has failed.
+   * Resolves when a request that can wait may be sent: immediately, except after an interruption or an early end of a
+   * watch. Call the returned function when the request has been answered or has failed.
    * @throws the reason of `signal` on abort
    */
   readonly turn: (signal: AbortSignal) => Promise<() => void>;
-  /** Whether it has been silent for longer than a moment: what somebody waits for had better be asked of another replica. */
+  /** Whether the API server has been silent for `AWAY_MS`: another replica then serves urgent requests better. */
   readonly isAway: () => boolean;
-  /** The same for who is about to send a request: now and then one may, to see whether that is still so. */
+  /** Whether a caller may send an urgent request. While the API server is away, one probe per `AWAY_MS` is allowed. */
   readonly mayAsk: () => boolean;
-  /** Told once, as soon as it is away. Returns how to end that. */
+  /** Calls `listener` once, when an interruption shows that the API server is away. Returns a function that cancels. */
   readonly onceAway: (listener: () => void) => () => void;
 }
 
 /**
- * 40 turns a second: with the lease and what admission reads live, which never wait, a replica stays below 50 requests. A
- * hundred watches are back within ten seconds, though each may need a probe, a refused watch, a list and a watch.
+ * 40 turns a second. Lease renewals and live reads of admission never wait; including them, a replica stays below 50
+ * requests a second. A hundred watches recover within ten seconds, even if each needs a probe, a refused watch, a list
+ * and a watch.
  */
 export const TURN_MS = 25;
-/** In milliseconds: longer than the longest wait of a reflector for an API server that is away, so that the last is paced too. */
+/**
+ * How long requests are paced, in milliseconds. Longer than the longest backoff of a reflector while the API server is
+ * away, so that the last reflector is paced too.
+ */
 export const PACED_MS = 15_000;
-/** A connection that breaks is an everyday thing, and the next one is up before this is over. In milliseconds. */
+/** After this silence, in milliseconds, the API server counts as away. A single broken connection recovers sooner. */
 export const AWAY_MS = 1_000;
 
 const NOTHING = (): void => undefined;
@@ -51,7 +55,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
   let silentSince = -Infinity;
   let answeredAt = -Infinity;
   let askedAt = -Infinity;
-  /** Turns that were given and have not ended. */
+  /** Turns that have started and not ended. */
   let taken = 0;
   let nextAt = -Infinity;
   let isArmed = false;
@@ -59,7 +63,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
   const pump = (): void => {
     const [first] = waiting;
     if (isArmed || first === undefined) return;
-    // One asks on behalf of all: what queues up before a dead address would reach the API server in one moment.
+    // Only one request probes an unreachable API server: requests queued at a dead address would all arrive at once.
     if (!reachable && taken > 0) return;
     const now = clock.monotonic();
     if (nextAt > now) {
@@ -123,7 +127,7 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
       return true;
     },
     turn: (signal) => {
-      // Also while others still wait: who comes often would never be out of the queue again.
+      // When pacing is over, new requests do not queue behind waiting ones: frequent callers would queue every time.
       if (clock.monotonic() >= pacedUntil) return Promise.resolve(NOTHING);
       return new Promise((resolve, reject) => {
         if (signal.aborted) {

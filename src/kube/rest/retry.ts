@@ -3,26 +3,26 @@ import { backoffMs } from '../clock.ts';
 
 export interface FailedAttempt {
   readonly error: ApiError | NetworkError;
-  /** Whether doing it twice is the same as doing it once. */
+  /** Whether sending it twice has the same effect as sending it once. */
   readonly idempotent: boolean;
-  /** Whether it only reads. */
+  /** Whether the request only reads. */
   readonly reads: boolean;
   /** 1 after the first failure. */
   readonly failures: number;
 }
 
-/** As client-go: a server that says "later" more often than this does not mean it. */
+/** Maximum retries at the request of the server (Retry-After), as in client-go. */
 const MAX_ASKED_RETRIES = 10;
-/** Nobody asked for these: they bridge a restart or a broken connection, not an outage. */
+/** Maximum retries without Retry-After: they bridge a restart or a broken connection, not an outage. */
 const MAX_UNASKED_RETRIES = 3;
-/** Nobody means a longer one; an admission request has at most 30 s. */
+/** A longer value is hardly intended: an admission request has at most 30 s. */
 const LONGEST_RETRY_AFTER_SECONDS = 60;
 
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 
 /**
- * How long to wait before the request is sent again, in milliseconds; undefined when it must not be.
- * 429 and 5xx with Retry-After: any verb, because whoever sets the header has not carried the request out.
+ * The backoff before the next attempt, in milliseconds; undefined when there must be no retry.
+ * 429 and 5xx with Retry-After are retried for any verb: a server that sets the header has not executed the request.
  * @see https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go
  */
 export function planRetry(attempt: FailedAttempt, random: () => number): number | undefined {
@@ -35,7 +35,7 @@ export function planRetry(attempt: FailedAttempt, random: () => number): number 
   if (error.retryAfterSeconds === undefined) return idempotent ? unasked() : undefined;
   if (failures > MAX_ASKED_RETRIES) return undefined;
   const seconds = Math.min(error.retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS);
-  // Never earlier than asked, and not all at the same moment. `Retry-After: 0` is no licence to spin.
+  // Never earlier than requested, with jitter so that clients do not retry together. `Retry-After: 0` still waits.
   return Math.max(100, seconds * 1_000) * (1 + random() * 0.2);
 }
 

@@ -8,16 +8,16 @@ import { parseRetryAfter } from './retry.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** One attempt, as metrics see it. The path holds names of objects: too many values for a label. */
+/** One attempt, as reported to metrics. The path contains object names: too many values for a metric label. */
 export interface RestObservation extends RequestLine {
-  /** The HTTP status, or why there is none. */
+  /** The HTTP status, or the reason why there is no response. */
   readonly code: number | 'connection' | 'deadline' | 'malformed' | 'aborted';
   readonly seconds: number;
 }
 
-/** One attempt, as it is traced. */
+/** The trace span of one attempt. */
 export interface RequestSpan {
-  /** Sent along, so that the API server can go on with the trace. */
+  /** Sent with the request, so that the API server can continue the trace. */
   readonly headers: Headers;
   readonly end: (code: RestObservation['code']) => void;
 }
@@ -25,19 +25,19 @@ export interface RequestSpan {
 export interface Transport {
   readonly connection: Connection;
   readonly userAgent: string;
-  /** Who the requests are made as, if not as the connection's own user. */
+  /** Impersonation headers; undefined: the connection's own user. */
   readonly identity: Headers | undefined;
   readonly observe: (observation: RestObservation) => void;
-  /** Begins the span of an attempt; undefined: this one is not traced. */
+  /** Begins the span of an attempt. It returns undefined for an attempt that is not traced. */
   readonly trace: ((line: RequestLine) => RequestSpan | undefined) | undefined;
-  /** Takes the header Date of an answer when its headers are there: the body may take long, and the date ages. */
+  /** Receives the Date header as soon as the response headers arrive: after a slow body, the date would be stale. */
   readonly onDate: (date: string) => void;
-  /** Throws when the text is not JSON. */
+  /** @throws when the text is not JSON */
   readonly parse: (text: string) => unknown;
   readonly clock: Clock;
-  /** Whether its requests can wait while the API server comes back. */
+  /** Whether its requests can wait while the API server recovers. */
   readonly background: boolean;
-  /** Whether its requests are not worth sending while the API server is away. */
+  /** Whether its requests fail at once while the API server is away. */
   readonly prompt: boolean;
 }
 
@@ -52,8 +52,9 @@ export interface Attempt {
 }
 
 /**
- * Sends once, checks the status, then hands the body to `read`.
- * @throws {ApiError} for a status of 300 and more, {NetworkError} when there is no answer, the reason of `signal` on abort
+ * Sends once, checks the status, then passes the response to `read`.
+ * @throws {ApiError} for a status of 300 or higher, {NetworkError} when there is no response
+ * @throws the reason of `signal` on abort
  */
 export async function send<T>(
   transport: Transport,
@@ -75,7 +76,7 @@ export async function send<T>(
   }
 }
 
-/** Whether the API server may be away: then everything that it serves will ask again. */
+/** Whether the API server may be away. If it is, all its clients retry. */
 export function isInterruption(error: unknown): boolean {
   return error instanceof NetworkError && error.kind !== 'malformed';
 }
@@ -88,7 +89,7 @@ async function sendNow<T>(
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
   const { line, signal } = attempt;
-  // An exec plugin may hang; the deadline holds for it too.
+  // An exec plugin may hang: the deadline covers it too.
   const credentials = await orAborted(transport.connection.headers(), signal);
   attempt.beforeSend?.();
   const span = transport.trace?.(line);
@@ -97,7 +98,7 @@ async function sendNow<T>(
   const started = transport.clock.monotonic();
   let code: RestObservation['code'] = 'connection';
   try {
-    // undici tells a request that still waits for a connection of its abort only when it has got one.
+    // While a request waits for a connection, undici does not report its abort.
     const response = await orAborted(
       attempt.dispatcher.request(toDispatch(transport, traced, credentials)),
       signal,
@@ -118,14 +119,17 @@ async function sendNow<T>(
   }
 }
 
-/** undici frees the connection one turn after the end of the body; who asks earlier gets another TLS handshake. */
+/**
+ * Reads the whole body. undici frees the connection one event loop turn after the body ends: an earlier request would
+ * open another connection, with a TLS handshake.
+ */
 export async function readAll({ body }: Dispatcher.ResponseData): Promise<string> {
   const text = await body.text();
   await setImmediate();
   return text;
 }
 
-/** What undici throws, told apart: stopped by us, refused by us, or broken. */
+/** Classifies an error from undici: our own abort, a typed error, invalid arguments, or a broken connection. */
 export function toFailure(line: RequestLine, signal: AbortSignal, error: unknown): Error {
   if (signal.aborted) return abortError(signal);
   if (error instanceof ApiError || error instanceof NetworkError) return error;
@@ -154,7 +158,7 @@ function toDispatch(
 ): Dispatcher.RequestOptions {
   const server = new URL(connection.server);
   const own = Object.entries(credentials).filter(
-    // Two identities must not mix: the groups of one would become those of the other.
+    // Two identities must not mix: one user would get the groups of the other.
     ([name]) => identity === undefined || !/^impersonate-/i.test(name),
   );
   return {
@@ -173,7 +177,7 @@ function toDispatch(
   };
 }
 
-/** Later ones replace earlier ones, whatever their case. undici writes one line per value of an array. */
+/** Later headers replace earlier ones, regardless of case. undici writes one header line per array value. */
 function mutable(
   entries: readonly (readonly [string, Headers[string]])[],
 ): Record<string, string | string[]> {
@@ -206,7 +210,7 @@ async function apiErrorOf(
   });
 }
 
-/** Proxies answer with text or HTML: a glimpse of it says more than "no message". */
+/** Proxies respond with text or HTML: its beginning says more than "no message". */
 function statusOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -220,16 +224,16 @@ function codeOf(error: Error): string {
 }
 
 /**
- * Twenty times what etcd can store (1.5 MiB), which leaves room for JSON's escapes and for managedFields.
- * A longer line is no event, and collecting it would end in a process that is out of memory.
+ * Twenty times the size limit of etcd (1.5 MiB): leaves room for JSON escapes and managedFields.
+ * A longer line is not an event, and buffering it would exhaust the memory of the process.
  */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
 
 /**
- * The lines of a byte stream, without their ends; empty lines and an unfinished last one are left out.
- * Lines are cut as bytes and decoded as a whole, so a chunk may end in the middle of a character.
+ * The lines of a byte stream, without line ends. Skips empty lines and an unfinished last line.
+ * Splits bytes and decodes whole lines, because a chunk may end in the middle of a character.
  * @throws when a line is longer than `maxBytes`
  */
 export async function* splitLines(

@@ -2,7 +2,7 @@ import type { Log } from '../../log.ts';
 import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import type { WritableStore } from '../store.ts';
 
-/** What happened to an object. One that was deleted and created anew is two changes, as its uid says. */
+/** What happened to an object. A new uid under the same name is two changes: deleted and added. */
 export type Change<T> =
   | { readonly kind: 'added'; readonly object: T }
   | { readonly kind: 'changed'; readonly object: T; readonly previous: T }
@@ -12,20 +12,20 @@ export type Change<T> =
 export interface ChangeSinkDeps<T extends KubeObject> {
   readonly store: WritableStore<T>;
   readonly transform: (object: T) => T;
-  /** Told after the store has changed. May throw: that is logged, and no other change is lost. */
+  /** Called after the store has changed. It may throw: the sink logs the error and loses no other change. */
   readonly onChange: (key: string, change: Change<T>) => void;
   readonly log: Pick<Log, 'error'>;
 }
 
-/** Writes to the store what a list or a watch says, and tells each difference exactly once. */
+/** Writes the results of a list or a watch to the store, and reports each difference exactly once. */
 export interface ChangeSink<T extends KubeObject> {
   readonly set: (object: T) => void;
   readonly remove: (object: T) => void;
-  /** The object as the store will hold it: what a list has to be made of. */
+  /** The object as the store will hold it. `replaceAll` needs prepared objects. */
   readonly prepare: (object: T) => T;
   /**
-   * The store becomes `objects`, which went through `prepare`.
-   * @param everything tell also what looks unchanged: after a rollback one resourceVersion may stand for two states
+   * Replaces the contents of the store by `objects`, which went through `prepare`.
+   * @param everything also report objects that look unchanged: after a rollback, two states may share a resourceVersion
    */
   readonly replaceAll: (objects: readonly T[], everything: boolean) => void;
 }
@@ -38,7 +38,7 @@ export function createChangeSink<T extends KubeObject>(deps: ChangeSinkDeps<T>):
       log.error({ key, change: change.kind, err: error }, 'a consumer of changes failed');
     };
     try {
-      // An async consumer fits the type, and its rejection must not end the process.
+      // The type also allows async consumers: their rejections must not end the process.
       const onChange: (key: string, change: Change<T>) => unknown = deps.onChange;
       const result = onChange(key, change);
       if (result instanceof Promise) result.catch(failed);
@@ -51,7 +51,7 @@ export function createChangeSink<T extends KubeObject>(deps: ChangeSinkDeps<T>):
     try {
       return deps.transform(object);
     } catch (error) {
-      // Better the object as it came than not at all: an absent one would look deleted.
+      // Keep the untransformed object: a missing object would look deleted.
       log.error({ key, err: error }, 'could not transform an object');
       return object;
     }
@@ -104,7 +104,7 @@ function sameVersion(a: KubeObject, b: KubeObject): boolean {
   return version !== undefined && version !== '' && version === b.metadata?.resourceVersion;
 }
 
-/** Half of many objects is managedFields, and no reader of a cache wants them. */
+/** managedFields often take half of an object, and no reader of a cache needs them. */
 export function dropManagedFields<T extends KubeObject>(object: T): T {
   if (object.metadata !== undefined) Reflect.deleteProperty(object.metadata, 'managedFields');
   return object;

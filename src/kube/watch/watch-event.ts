@@ -1,15 +1,18 @@
 import type { KubeObject } from '../../json/kube-object.ts';
 import { isRecord } from '../object.ts';
 
-/** One line of a watch. @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes */
+/**
+ * One line of a watch.
+ * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+ */
 export type WatchEvent =
   | { readonly kind: 'set'; readonly object: KubeObject }
   | { readonly kind: 'deleted'; readonly object: KubeObject }
   | { readonly kind: 'bookmark'; readonly resourceVersion: string }
-  /** A Status: the watch is over, and what comes next is unknown. */
+  /** A Status object: the watch is over, and later events are lost. */
   | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
-/** @throws when the line is none of these */
+/** @throws when the line is not a watch event */
 export function toWatchEvent(line: unknown): WatchEvent {
   const { type, object } = isRecord(line) ? line : {};
   if (!isRecord(object)) throw new Error('the watch sent a line without an object');
@@ -36,7 +39,7 @@ export function toWatchEvent(line: unknown): WatchEvent {
   }
 }
 
-/** Empty when there is none. */
+/** Empty when the object has no resourceVersion. */
 export function resourceVersionOf(object: KubeObject): string {
   const version: unknown = object.metadata?.resourceVersion;
   return typeof version === 'string' ? version : '';
@@ -45,8 +48,8 @@ export function resourceVersionOf(object: KubeObject): string {
 const NUMERIC = /^\d+$/;
 
 /**
- * Whether `next` is older than `last`. Between two states of one etcd that happens only when it was restored from a
- * snapshot. API servers other than Kubernetes' own may use any text: nothing is said about that.
+ * Whether `next` is older than `last`. An etcd goes back only when it is restored from a snapshot.
+ * Other implementations of the API may use non-numeric versions: the answer for them is always false.
  */
 export function isOlder(next: string, last: string): boolean {
   if (!NUMERIC.test(next) || !NUMERIC.test(last)) return false;

@@ -8,12 +8,12 @@ import type { Rest } from '../rest.ts';
 import { isOlder, resourceVersionOf, toWatchEvent } from './watch-event.ts';
 
 export interface WatchTiming {
-  /** A watch is asked to end after a random time between these two, so that not all reconnect at once. */
+  /** Each watch requests a random duration between these two, so that watches do not reconnect all at once. */
   readonly minSeconds: number;
   readonly maxSeconds: number;
-  /** How long after the end it was asked for a watch may still be silent. */
+  /** How long a watch may stay silent beyond the requested duration. */
   readonly marginMs: number;
-  /** How long a watch may be silent once bookmarks were seen: they come about every minute. */
+  /** How long a watch may stay silent after its first bookmark: bookmarks arrive about every minute. */
   readonly silenceMs: number;
 }
 
@@ -32,19 +32,19 @@ export interface WatchDeps<T extends KubeObject> {
   readonly timing: WatchTiming;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Everything up to this resourceVersion has been seen. */
+  /** Reports that all changes up to this resourceVersion were seen. */
   readonly onProgress: (resourceVersion: string) => void;
   readonly onLine: () => void;
 }
 
-/** Why a watch is over when nothing broke. */
+/** Why a watch ended without an error. */
 export type WatchEnd =
-  /** As asked for, or because the API server shut down: go on where it ended. */
+  /** The requested duration is over, or the API server shut down: continue from the last position. */
   | { readonly kind: 'closed'; readonly lines: number }
-  /** What comes next is unknown: list again. */
+  /** Later events are lost: list again. */
   | { readonly kind: 'lost-track'; readonly message: string };
 
-/** @throws when the connection breaks or falls silent; also when `parent` aborts */
+/** @throws when the connection breaks or becomes silent, or when `parent` aborts */
 export async function watchOnce<T extends KubeObject>(
   deps: WatchDeps<T>,
   since: string,
@@ -74,7 +74,7 @@ export async function watchOnce<T extends KubeObject>(
     });
     watchdog.restart(limitMs);
     for await (const line of events) {
-      // Lines that were already on their way when the reader was stopped.
+      // Ignore lines that were in transit at the abort.
       if (signal.aborted) break;
       lines++;
       deps.onLine();
@@ -105,7 +105,7 @@ function apply<T extends KubeObject>(
   { sink, scope }: WatchDeps<T>,
   event: ReturnType<typeof toWatchEvent>,
 ): void {
-  // What the API server serves for this resource is what the caller of the reflector named.
+  // The caller of the reflector names the type that the API server serves for this resource.
   const typed = (object: KubeObject): T => withKind(scope.resource, object) as T;
   if (event.kind === 'set') sink.set(typed(event.object));
   if (event.kind === 'deleted') sink.remove(typed(event.object));
