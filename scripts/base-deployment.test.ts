@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 const ROOT = join(import.meta.dirname, '..');
-const { spec } = parse(readFileSync(join(ROOT, 'deploy', 'base', 'deployment.yaml'), 'utf8')) as Deployment; // our own file
+// Our own file.
+const { spec } = parse(readFileSync(join(ROOT, 'deploy', 'base', 'deployment.yaml'), 'utf8')) as Deployment;
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   readonly version: string;
 };

@@ -1,8 +1,9 @@
 /**
- * Faults, one after the other, while a real API server sends 200 admission reviews a second to three replicas of Gatehouse:
- * `npm run chaos`. `-- --short` is a run of four minutes at 130 reviews a second, which suits two cores. `--only` selects the
- * faults whose name contains a text; repeat it for more faults. `--seed` repeats the same requests, `--rate` sets the reviews per
- * second. The exit code is 1 when a check fails; the output then names the folder with the logs.
+ * The chaos test: `npm run chaos`. It injects one fault after another while a real API server sends 200 admission
+ * reviews per second to three replicas of Gatehouse. `-- --short` runs for four minutes at 130 reviews per second,
+ * which suits two cores. `--only` selects the faults whose name contains a text; repeat it for more faults. `--seed`
+ * repeats the same requests, `--rate` sets the reviews per second. The exit code is 1 when a check fails; the output
+ * then names the folder with the logs.
  */
 import { cpSync, mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Removes the folders named on the command line, below the root of the project only. */
+/** Removes the folders that the command line names. Rejects paths outside of the project. */
 import { rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 

@@ -1,4 +1,4 @@
-/** What the Grafana dashboard shows, row by row. Every query asks only the instances of the variable `job`. */
+/** The rows of the Grafana dashboard. Every query selects only the instances of the variable `job`. */
 import { admission } from './dashboard/admission.ts';
 import { certificates } from './dashboard/certificates.ts';
 import { injection } from './dashboard/injection.ts';

@@ -1,7 +1,7 @@
 /**
- * Inputs by the million for what reads what others write: `npm run fuzz`, with `-- --short` for as many of them as fit into a
- * minute. `--seed` makes a run again, `--target` limits it to the targets whose name holds a text, `--list` names them, and
- * `--part 2/3` runs a third of the targets: together, the parts are the whole.
+ * Fuzzes the code that reads input from others: `npm run fuzz`, with `-- --short` for one minute. `--seed` repeats a
+ * run, `--target` selects the targets whose name contains a text, `--list` prints their names, and `--part 2/3` runs a
+ * third of the targets: together, the parts run all targets.
  */
 import { setImmediate } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -21,18 +21,18 @@ const { values: flags } = parseArgs({
   },
 });
 
-/** Few enough to look at the clock often, many enough for fast-check to try values of all sizes. */
+/** Small enough to check the clock often, large enough for fast-check to try values of all sizes. */
 const BATCH = 500;
-/** With `--short`: the clock is looked at oftener, since some targets are slow. */
+/** With `--short`, batches are smaller: some targets are slow, so the clock must be checked more often. */
 const SHORT_BATCH = 50;
 const SHORT_MS = 60_000;
 
 interface Row {
   readonly name: string;
-  /** Of all inputs, from 0 to 1. */
+  /** The share of all inputs, from 0 to 1. */
   readonly share: number;
   readonly inputs: number;
-  /** Of the processor: what else the machine has to do does not count. */
+  /** CPU time, so that other load on the machine does not count. */
   readonly milliseconds: number;
   readonly longest: number;
   readonly failure: (FuzzFailure & { readonly seed: number; readonly inputs: number }) | undefined;
@@ -44,7 +44,7 @@ const shares = wanted.reduce((sum, { share }) => sum + share, 0);
 const [part = 1, parts = 1] = flags.part.split('/').map(Number);
 const targets = wanted.filter((_, index) => index % parts === part - 1);
 
-// What has been tried until then is told all the same.
+// An interrupted run still prints its results.
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
@@ -66,7 +66,7 @@ if (flags.list) {
   if (rows.some(({ failure }) => failure !== undefined)) process.exitCode = 1;
 }
 
-/** Until it has had its share of the inputs, or of the time, or something does not hold. */
+/** Runs until the target has used its inputs or its time, or until an input fails. */
 async function fuzz({ name, share, run }: FuzzTarget): Promise<Row> {
   const inputsOfTarget = Math.ceil((Number(flags.inputs) * share) / shares);
   const deadline = performance.now() + (flags.short ? SHORT_MS / targets.length : Infinity);
@@ -75,7 +75,7 @@ async function fuzz({ name, share, run }: FuzzTarget): Promise<Row> {
   let [inputs, longest, seed] = [0, 0, Number(flags.seed)];
   let failure: Row['failure'];
   while (inputs < inputsOfTarget && performance.now() < deadline && failure === undefined) {
-    await setImmediate(); // for signals: a batch of checks that wait for nothing gives them no turn
+    await setImmediate(); // lets signal handlers run: synchronous checks never yield to the event loop
     if (stop.signal.aborted) break;
     const result = await run(Math.min(batch, inputsOfTarget - inputs), seed);
     inputs += result.inputs;
@@ -112,7 +112,7 @@ function print(all: readonly Row[]): void {
   for (const row of all) if (row.failure !== undefined) printFailure(row.name, row.failure);
 }
 
-/** What is in it for a reader, how to see it again, and what to keep of it. */
+/** Prints the input and its error, how to reproduce the failure, and the line to store. */
 function printFailure(name: string, { input, json, error, seed, inputs }: NonNullable<Row['failure']>): void {
   console.error(`\n${name}: an input for which it does not hold:\n${input.slice(0, 20_000)}`);
   console.error(error);

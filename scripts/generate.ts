@@ -1,4 +1,7 @@
-/** Writes what is generated: the CRDs, install.yaml, the dashboard, the Helm chart, docs/reference. `npm run generate`; tests fail when one is stale. */
+/**
+ * Writes the generated files: CRDs, install.yaml, the dashboard, the Helm chart, docs/reference.
+ * Run `npm run generate`. Tests fail when a file is stale.
+ */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -18,7 +21,7 @@ writeFileSync(join(rules, 'kustomization.yaml'), renderCrdRules());
 writeFileSync(join(deploy, 'install.yaml'), renderInstall(deploy));
 writeFileSync(join(deploy, 'monitoring', 'dashboard.json'), renderDashboard());
 
-// After the dashboard, which the chart has too.
+// After the dashboard, which the chart contains too.
 const root = join(deploy, '..');
 for (const path of staleTemplates(root)) rmSync(join(root, path));
 for (const { path, text } of renderChart(root)) {

@@ -4,7 +4,7 @@ import { parse, parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../src/json/kube-object.ts';
 
-/** A kustomization.yaml as far as `deploy/` without its patches needs it. */
+/** The fields of a kustomization.yaml that `deploy/` uses, except patches. */
 interface Kustomization {
   readonly namespace?: string;
   readonly resources?: readonly string[];
@@ -13,7 +13,7 @@ interface Kustomization {
 
 const KNOWN = new Set(['apiVersion', 'kind', 'namespace', 'resources', 'components']);
 
-/** In the order in which a cluster needs them; a kind that is not here has no place in an installation. */
+/** The order of installation. Other kinds are an error. */
 const ORDER = [
   'Namespace',
   'CustomResourceDefinition',
@@ -35,8 +35,8 @@ const CLUSTER_SCOPED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What `kubectl kustomize <folder>` gives, without kubectl, in the order in which it can be applied.
- * @throws Error for a kustomization with patches or anything else that is not done here, and for a kind without a place
+ * The objects that `kubectl kustomize <folder>` prints, without kubectl, in the order of installation.
+ * @throws Error for a kustomization with patches or other unsupported fields, and for a kind that is not in ORDER
  */
 export function readKustomization(folder: string): readonly KubeObject[] {
   return read(folder).toSorted((a, b) => rank(a) - rank(b));
@@ -44,7 +44,7 @@ export function readKustomization(folder: string): readonly KubeObject[] {
 
 function read(folder: string): readonly KubeObject[] {
   const file = join(folder, 'kustomization.yaml');
-  const content = parse(readFileSync(file, 'utf8')) as Kustomization; // our own file; its keys are looked at below
+  const content = parse(readFileSync(file, 'utf8')) as Kustomization; // our own file; the next lines check its keys
   const unknown = Object.keys(content).filter((key) => !KNOWN.has(key));
   if (unknown.length > 0)
     throw new Error(`${file}: ${unknown.join(', ')}: not known to scripts/kustomization.ts`);

@@ -7,13 +7,13 @@ import { productionSbom } from './sbom.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** Licences that let Gatehouse be handed on under Apache-2.0, and ask for no more than that their text goes along. */
+/** Licences that allow distribution under Apache-2.0 and require only that their text is included. */
 const ALLOWED = new Set([
   ...['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'CC0-1.0', 'ISC', 'MIT'],
   ...['PSF-2.0', 'Python-2.0', 'Unlicense'],
 ]);
 
-/** An SPDX expression of names, AND, OR and brackets: of alternatives one is enough. */
+/** Evaluates an SPDX expression of names, AND, OR and parentheses. One allowed alternative is enough. */
 function isAllowed(expression: string): boolean {
   const words = expression.match(/[()]|[^\s()]+/g) ?? [];
   let at = 0;
@@ -38,7 +38,7 @@ function isAllowed(expression: string): boolean {
     at += 1;
     if (word !== '(') return ALLOWED.has(word);
     const allowed = either();
-    at += 1; // the closing bracket
+    at += 1; // the closing parenthesis
     return allowed;
   };
   return either() && at === words.length;
@@ -84,14 +84,14 @@ interface Component {
   }[];
 }
 
-/** CycloneDX has a list, whose items all apply. */
+/** All licences in the CycloneDX list apply. */
 const licenceOf = ({ licenses = [] }: Component): string =>
   licenses
     .map(({ license, expression }) => `(${expression ?? license?.id ?? license?.name ?? ''})`)
     .join(' AND ');
 
 test('every package of the image is in the SBOM, with a licence that is allowed', async () => {
-  const sbom = JSON.parse(await productionSbom(ROOT)) as Sbom; // CycloneDX, as its first line says
+  const sbom = JSON.parse(await productionSbom(ROOT)) as Sbom; // the next line checks that it is CycloneDX
   expect(sbom.bomFormat).toBe('CycloneDX');
   expect(sbom.metadata.component.name).toBe('gatehouse');
 

@@ -1,17 +1,17 @@
-/** What of a Markdown page can be run or checked, in the order of the page. */
+/** The parts of a Markdown page that tests can run or check, in the order of the page. */
 export type Part =
   | {
       readonly kind: 'block';
-      /** The first word behind the fence; empty: none. */
+      /** The first word after the fence; empty if there is none. */
       readonly language: string;
-      /** The others. */
+      /** The other words after the fence. */
       readonly marks: readonly string[];
       readonly text: string;
-      /** Of the fence; from 1. */
+      /** The 1-based line of the fence. */
       readonly line: number;
     }
   | {
-      /** `<!-- key: text -->`, which no reader sees; a text may have several lines. */
+      /** `<!-- key: text -->`, which is not rendered. The text may have several lines. */
       readonly kind: 'note';
       readonly key: string;
       readonly text: string;
@@ -23,7 +23,7 @@ export type Block = Extract<Part, { readonly kind: 'block' }>;
 const FENCE = /^(?<indent> *)(?<ticks>`{3,}|~{3,})(?<info>.*)$/;
 const NOTE = /^\s*<!--\s*(?<key>[a-z ]+):(?<text>.*?)-->\s*$/s;
 
-/** @throws Error when a block or a note has no end */
+/** @throws Error when a block or a comment is not closed */
 export function partsOf(markdown: string): readonly Part[] {
   const lines = markdown.split('\n');
   const parts: Part[] = [];
@@ -61,7 +61,7 @@ function partAt(lines: readonly string[], at: number): { readonly part?: Part; r
 const withoutIndent = (line: string, indent: string): string =>
   line.startsWith(indent) ? line.slice(indent.length) : line.trimStart();
 
-/** The page without its blocks, so that what looks like Markdown in them is none. */
+/** The page without its code blocks, which may contain text that looks like Markdown. */
 export function proseOf(markdown: string): string {
   return markdown.replaceAll(/^ *(`{3,}|~{3,})[^\n]*\n.*?^ *\1\s*$/gms, '');
 }

@@ -1,10 +1,12 @@
-/** An entry of package-lock.json, as far as it says who needs the package. */
+/** The fields of a package-lock.json entry that show who needs the package. */
 export interface LockEntry {
   readonly dev?: boolean;
   readonly devOptional?: boolean;
 }
 
-/** The entries of package-lock.json that `npm ci --omit=dev` installs, by path; the path of the package itself is empty. */
+/**
+ * The entries of package-lock.json that `npm ci --omit=dev` installs, by path. The path of the root package is empty.
+ */
 export function productionEntries<Entry extends LockEntry>(lock: {
   readonly packages: Readonly<Record<string, Entry>>;
 }): readonly (readonly [path: string, entry: Entry])[] {
@@ -13,9 +15,9 @@ export function productionEntries<Entry extends LockEntry>(lock: {
   );
 }
 
-/** Their names, by the text of package-lock.json: `name`, or `name/node_modules/other`. */
+/** The names of these packages in package-lock.json: `name`, or `name/node_modules/other`. */
 export function productionPackages(lock: string): readonly string[] {
-  const parsed = JSON.parse(lock) as { readonly packages: Readonly<Record<string, LockEntry>> }; // npm's own file
+  const parsed = JSON.parse(lock) as { readonly packages: Readonly<Record<string, LockEntry>> }; // npm writes this file
   return productionEntries(parsed)
     .filter(([path]) => path !== '')
     .map(([path]) => path.replace(/^node_modules\//, ''));

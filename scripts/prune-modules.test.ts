@@ -74,7 +74,7 @@ test('a folder is left with what is needed, and without empty folders', () => {
   expect(left).not.toContain('a/test');
 });
 
-/** The files that package.json offers to programs; what is under `types` is for compilers. */
+/** The files that the `exports` of package.json offer at run time. Entries under `types` are for compilers. */
 function offered(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];

@@ -1,15 +1,16 @@
 /**
- * Takes out of a node_modules folder what no running program reads: types, sources, source maps, tests, documents.
- * deploy/Dockerfile runs it: node scripts/prune-modules.ts node_modules. Uses nothing but Node, for it runs before and after npm.
+ * Removes the files of a node_modules folder that no running program reads: types, sources, source maps, tests,
+ * documents. deploy/Dockerfile runs it: node scripts/prune-modules.ts node_modules. It imports only modules of Node, so
+ * it works with and without installed packages.
  */
 import { readdirSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
-/** Licences ask to be handed on with the code. */
+/** Licences require their text in every distribution. */
 const ALWAYS = /^(licen[cs]e|notice|copying|authors|patents)|^package\.json$/i;
-/** TypeScript is never run from node_modules, and `.bare` are libraries for another runtime. */
+/** No program runs TypeScript from node_modules. `.bare` files are libraries for another runtime. */
 const NEVER = /\.([cm]?ts|map|md|markdown|flow|tsbuildinfo|bare)$/i;
-/** At the top of a package only: further down a folder of such a name may be code. */
+/** Applies only at the top of a package: deeper folders with these names may contain code. */
 const FOLDERS = new Set([
   ...['test', 'tests', '__tests__', 'coverage', 'docs', 'example', 'examples'],
   ...['bench', 'benchmark', 'benchmarks', '.github'],
@@ -24,14 +25,14 @@ export function isNeeded(path: string): boolean {
 }
 
 export interface ModuleFile {
-  /** Such as `@scope/name`, or `name/node_modules/other`. */
+  /** `@scope/name`, or `name/node_modules/other`. */
   readonly pack: string;
   /** Relative to the package. */
   readonly path: string;
   readonly bytes: number;
 }
 
-/** Every file in the packages of a node_modules folder; links, which npm makes for commands, are left out. */
+/** Every file in the packages of a node_modules folder, without the links that npm creates for commands. */
 export function* filesOf(modules: string): Generator<ModuleFile> {
   for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
@@ -39,7 +40,7 @@ export function* filesOf(modules: string): Generator<ModuleFile> {
     const parts = relative(modules, file).split(sep);
     const scope = parts.lastIndexOf('node_modules') + 1;
     const end = scope + (parts[scope]?.startsWith('@') === true ? 2 : 1);
-    if (end >= parts.length) continue; // npm's own notes beside the packages
+    if (end >= parts.length) continue; // metadata of npm, not part of a package
     yield {
       pack: parts.slice(0, end).join('/'),
       path: parts.slice(end).join('/'),
@@ -48,7 +49,7 @@ export function* filesOf(modules: string): Generator<ModuleFile> {
   }
 }
 
-/** Removes what is not needed, and folders that are empty then; says how many bytes that was. */
+/** Removes unneeded files, then empty folders. Returns the number of removed bytes. */
 export function pruneModules(modules: string): number {
   let removed = 0;
   for (const { pack, path, bytes } of [...filesOf(modules)]) {

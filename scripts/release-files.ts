@@ -1,7 +1,7 @@
 /**
- * Puts the released image into install.yaml and into the values of the chart, in place:
+ * Writes the released image into install.yaml and into the values of the chart, in place:
  * node scripts/release-files.ts ghcr.io/owner/gatehouse sha256:…
- * Uses nothing but Node, for the job that runs it installs no packages: it may write to registries.
+ * Imports only modules of Node: its job may write to registries, so it installs no packages.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ export interface ReleasedImage {
   readonly digest: string;
 }
 
-/** @throws Error when the image is not named by a digest, or the text is not one that was generated here */
+/** @throws Error when the digest is invalid, or the text does not contain the generated image exactly once */
 export function withImage(install: string, { repository, digest }: ReleasedImage): string {
   checkDigest(digest);
   return replaced(install, /^(\s+image: )gatehouse:\S+$/gm, `$1${repository}@${digest}`);
 }
 
-/** The same for values.yaml. */
+/** Does the same for values.yaml. */
 export function withImageValues(values: string, { repository, digest }: ReleasedImage): string {
   checkDigest(digest);
   const named = replaced(values, /^( {2}repository: )gatehouse$/gm, `$1${repository}`);

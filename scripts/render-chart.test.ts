@@ -29,13 +29,13 @@ test('every component of deploy/ has a place in the chart', () => {
 test('every value is used by a template, and templates use no other', () => {
   const templates = [
     ...generated.filter(({ path }) => path.includes('/templates/')).map(({ text }) => text),
-    // The helper takes all of `image` at once.
+    // The helper reads all fields of `image` through a variable.
     read('templates/_helpers.tpl').replaceAll('$image', '.Values.image'),
     read('templates/NOTES.txt'),
   ].join('\n');
   const used = new Set([...templates.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path ?? ''));
   used.delete('image');
-  const schema = parse(read('values.schema.json')) as Schema; // generated, and compared above
+  const schema = parse(read('values.schema.json')) as Schema; // generated; the first test compares it
   expect([...used].toSorted()).toEqual(leaves(schema).toSorted());
 });
 

@@ -11,7 +11,7 @@ import { chartValues, type BaseDefaults } from './chart/values.ts';
 
 const HEADER = '{{- /* Generated from deploy/ by `npm run generate`. Do not edit. */ -}}\n';
 
-/** A generated file, by its path from the top of the repository. */
+/** A generated file. The path is relative to the root of the repository. */
 export interface GeneratedFile {
   readonly path: string;
   readonly text: string;
@@ -20,9 +20,9 @@ export interface GeneratedFile {
 const CHART = 'deploy/chart/gatehouse';
 
 /**
- * The Helm chart but for its notes and helpers, from the manifests of `deploy/`, and the page about its values.
+ * Renders the Helm chart, except its notes and helpers, and the page about its values from the manifests of `deploy/`.
  *
- * @throws Error when the base has got something that the chart does not know what to do with
+ * @throws Error when the base has changed in a way that the chart does not support
  */
 export function renderChart(root: string): readonly GeneratedFile[] {
   const parts = readParts(join(root, 'deploy'));
@@ -39,7 +39,7 @@ export function renderChart(root: string): readonly GeneratedFile[] {
   ];
 }
 
-/** Templates that nothing generates any more, by their paths from the top of the repository. */
+/** Templates that are no longer generated, by their paths relative to the root of the repository. */
 export function staleTemplates(root: string): readonly string[] {
   const folder = join(root, CHART, 'templates');
   if (!existsSync(folder)) return [];
@@ -78,14 +78,14 @@ function fileName({ kind = '', metadata }: KubeObject): string {
   return name === 'gatehouse' ? `${kebab}.yaml` : `${kebab}-${name.replace('gatehouse-', '')}.yaml`;
 }
 
-/** What the chart takes from the base as its defaults; @throws Error when the base does not say it. */
+/** Reads the defaults of the chart from the base. @throws Error when the base lacks one */
 function defaultsOf(parts: readonly Part[]): BaseDefaults {
   const at = (kind: string, ...path: readonly (string | number)[]): unknown => {
     const object: unknown = parts.find((part) => part.object.kind === kind)?.object;
     const found = path.reduce(
       (value, key) => (value as Record<string | number, unknown> | undefined)?.[key],
       object,
-    ); // undefined ends it
+    ); // undefined ends the path
     if (found === undefined) throw new Error(`deploy/: ${kind} has no ${path.join('.')}`);
     return found;
   };

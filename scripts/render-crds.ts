@@ -5,18 +5,18 @@ import { RESTORE_WINDOW_RULES } from '../src/api/restore-window-rules.ts';
 
 const HEADER = '# Generated from src/api by `npm run generate`. Do not edit.\n';
 
-/** The CRDs as files of deploy/base/crds. */
+/** Renders the CRDs as files of deploy/base/crds. */
 export function renderCrds(): readonly { readonly file: string; readonly text: string }[] {
   return customResourceDefinitions().map(({ name, manifest }) => ({
     file: `${name}.yaml`,
-    // Through JSON: TypeBox keeps markers of its own on a schema that are not part of it.
+    // Through JSON: drops the internal markers of TypeBox.
     text:
       HEADER +
       stringify(JSON.parse(JSON.stringify(manifest)), { lineWidth: 120, aliasDuplicateObjects: false }),
   }));
 }
 
-/** A kustomize component that adds to the CRDs what only newer API servers take. */
+/** Renders a kustomize component with the CRD validation rules that only newer API servers accept. */
 export function renderCrdRules(): string {
   const path = '/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations';
   const component = {

@@ -6,7 +6,7 @@ const PANELS_IN_LINE = 3;
 
 const DATASOURCE = { type: 'prometheus', uid: '${datasource}' };
 
-/** deploy/monitoring/dashboard.json: the same table always gives the same text. */
+/** Renders deploy/monitoring/dashboard.json. The same rows always give the same text. */
 export function renderDashboard(): string {
   const dashboard = {
     uid: 'gatehouse',
@@ -41,7 +41,7 @@ const jobVariable = () => ({
   includeAll: true,
 });
 
-/** Rows below each other, panels in lines within them; ids count from 1. */
+/** Stacks the rows, and places the panels of each row in lines. IDs start at 1. */
 function placed(rows: readonly Row[]): readonly object[] {
   const panels: object[] = [];
   let y = 0;

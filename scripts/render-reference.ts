@@ -8,16 +8,17 @@ import { kindPage, type Definition } from './reference/kind.ts';
 
 const HEADER = '<!-- Generated from src by `npm run generate`. Do not edit. -->\n';
 
-/** The pages of docs/reference that come from the program itself. */
+/** Renders the pages of docs/reference that are generated from the program. */
 export function renderReference(
   program: Command = createProgram('gatehouse'),
 ): readonly { readonly file: string; readonly text: string }[] {
   const pages = [
     annotationsPage(),
     cliPage(program),
-    // Through JSON: TypeBox keeps markers of its own on a schema that are not part of it.
+    // Through JSON: drops the internal markers of TypeBox.
     ...customResourceDefinitions().map(
-      ({ manifest }) => kindPage(JSON.parse(JSON.stringify(manifest)) as Definition), // made by that function, which a test holds to the CRDs
+      // customResourceDefinitions() made it, and a test compares it to the CRDs.
+      ({ manifest }) => kindPage(JSON.parse(JSON.stringify(manifest)) as Definition),
     ),
   ];
   return pages.map(({ file, title, text }) => ({ file, text: `${HEADER}\n# ${title}\n\n${text}\n` }));

@@ -1,6 +1,6 @@
-/** The size of the source, room by room. A room is a folder of src/. */
+/** The size of the source by room. A room is a folder of src/. */
 export interface SourceFile {
-  /** From the root of the project, `src/kube/client.ts`. */
+  /** Relative to the root of the project: `src/kube/client.ts`. */
   readonly path: string;
   readonly lines: number;
 }
@@ -19,7 +19,7 @@ export interface ProductSize {
   readonly tooLong: readonly string[];
 }
 
-/** The rooms whose folders are listed one by one. */
+/** The rooms whose folders are listed separately. */
 const LARGE_ROOMS = new Set(['admission', 'runtime', 'cli']);
 const NOT_PRODUCT = new Set(['sandbox', 'cel']);
 
@@ -28,7 +28,7 @@ const MAX_FILES = 480;
 const MEDIAN = { from: 80, to: 160 };
 const MAX_FILE_LINES = 350;
 
-/** @returns largest room first */
+/** @returns the rooms, largest first */
 export function sizesByRoom(files: readonly SourceFile[]): readonly RoomSize[] {
   return Object.entries(Object.groupBy(files, ({ path }) => roomOf(path)))
     .map(([room, all = []]) => ({ room, lines: sumOfLines(all), count: all.length }))
@@ -55,7 +55,7 @@ export function measureProduct(files: readonly SourceFile[]): ProductSize {
   };
 }
 
-/** One sentence for each limit that does not hold. */
+/** Returns one sentence for each limit that the source exceeds. */
 export function missedLimits({ lines, count, median, tooLong }: ProductSize): readonly string[] {
   return [
     ...(lines > MAX_LINES ? [`${lines} lines, at most ${MAX_LINES} are allowed`] : []),

@@ -10,19 +10,19 @@ export interface Shell {
 
 export interface Ran {
   readonly code: number | undefined;
-  /** What it wrote to standard output, then what it wrote to standard error. */
+  /** The standard output, followed by the standard error. */
   readonly printed: string;
 }
 
-/** A step that waits for something says how long itself; one that hangs ends at last: milliseconds. */
+/** The timeout for a command that hangs, in milliseconds. Commands that wait have shorter timeouts of their own. */
 const PATIENCE_MS = 60_000;
 
-/** Runs a command as typed at a prompt of bash. A command that does not end in time has no exit code. */
+/** Runs a command as bash does at a prompt. A command that does not end before the timeout has no exit code. */
 export function runCommand(command: string, { cwd, env }: Shell): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(
       'bash',
-      // Its standard input is a socket, which bash takes for a login from elsewhere, and reads ~/.bashrc.
+      // The standard input is a socket. Without --norc, bash would take it for a remote login and read ~/.bashrc.
       ['--norc', '-c', command],
       { cwd, env, timeout: PATIENCE_MS, maxBuffer: 64 * 1024 ** 2 },
       (error, stdout, stderr) => {
@@ -34,10 +34,13 @@ export function runCommand(command: string, { cwd, env }: Shell): Promise<Ran> {
   });
 }
 
-/** How long Gatehouse may take until a command that only reads shows what was done before: milliseconds. */
+/** The timeout until a read-only command shows the effect of earlier commands, in milliseconds. */
 const SEEN_WITHIN_MS = 30_000;
 
-/** Runs a step. One that only reads is repeated for some seconds until it prints what it should: controllers take their time. */
+/**
+ * Runs a step. Repeats a read-only step until it prints the expected output or the timeout ends, because controllers
+ * need time.
+ */
 export async function runStep(step: Step, shell: Shell): Promise<Ran> {
   const deadline = performance.now() + SEEN_WITHIN_MS;
   for (;;) {
@@ -47,12 +50,12 @@ export async function runStep(step: Step, shell: Shell): Promise<Ran> {
   }
 }
 
-/** Of a pipe, what stands first. */
+/** Checks the first command of a pipe. */
 const onlyReads = (command: string): boolean =>
   /^(kubectl( -n \S+)? (get|describe|events|explain|auth)|gatehouse (status|doctor|restore status|review)) /.test(
     `${command} `,
   );
 
-/** Whether a step did what its page says: a page that shows nothing of the output at least says that it works. */
+/** Whether a step did what its page says. If the page omits the output, the exit code must be 0. */
 export const isAsSaid = ({ expected }: Step, { code, printed }: Ran): boolean =>
   printsAs(expected, printed) && (expected.trim() === '…' ? code === 0 : code !== undefined);

@@ -1,6 +1,7 @@
 /**
- * Prints what the image and the package are made of, as CycloneDX: node scripts/sbom.ts.
- * `npm sbom --omit dev` alone leaves out what development needs too, such as yaml, so npm is shown a tree without development.
+ * Prints the packages in the image and the npm package as CycloneDX: node scripts/sbom.ts. `npm sbom --omit dev` also
+ * omits packages that are both production and development dependencies, such as yaml. So npm gets a tree without
+ * development dependencies.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,9 +13,10 @@ import { productionEntries, type LockEntry } from './production-packages.ts';
 
 const run = promisify(execFile);
 
-/** The CycloneDX document, as JSON, for the package in `root`. */
+/** Returns the CycloneDX document of the package in `root`, as JSON. */
 export async function productionSbom(root: string): Promise<string> {
-  const read = (name: string): object => JSON.parse(readFileSync(join(root, name), 'utf8')) as object; // npm's own files
+  // npm writes these files.
+  const read = (name: string): object => JSON.parse(readFileSync(join(root, name), 'utf8')) as object;
   const manifest: object = { ...read('package.json'), devDependencies: {} };
   const lock = read('package-lock.json') as { readonly packages: Readonly<Record<string, LockEntry>> };
   const kept = productionEntries(lock).map(([path, entry]) => [
@@ -31,8 +33,8 @@ export async function productionSbom(root: string): Promise<string> {
     );
     const args = ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx', '--sbom-type', 'application'];
     const { stdout } = await run('npm', args, { cwd: folder, maxBuffer: 32 * 2 ** 20 });
-    const sbom = JSON.parse(stdout) as { readonly metadata: { readonly component: object } }; // CycloneDX
-    // npm calls it after the folder, which is a temporary one.
+    const sbom = JSON.parse(stdout) as { readonly metadata: { readonly component: object } }; // the format is CycloneDX
+    // npm uses the name of the folder, which is temporary.
     const component = { ...sbom.metadata.component, name: 'gatehouse' };
     return `${JSON.stringify({ ...sbom, metadata: { ...sbom.metadata, component } }, undefined, 2)}\n`;
   } finally {

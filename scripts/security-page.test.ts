@@ -1,4 +1,4 @@
-/** docs/security.md names the test that shows each answer: it has to be there. */
+/** docs/security.md names the test that proves each answer: that test must exist. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

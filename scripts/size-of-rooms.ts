@@ -1,6 +1,6 @@
 /**
- * Lines and files per room, and whether the limits hold: `npm run check:size`. The product is everything in src/ without tests,
- * the sandbox and CEL.
+ * Prints lines and files by room, and checks the limits: `npm run check:size`. The product is everything in src/ except
+ * tests, the sandbox and CEL.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Prints the size of what goes into the image, without building one: npm run size. */
+/** Prints the size of the files in the image without building it: npm run size. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,9 +10,9 @@ const LARGEST = 10;
 
 interface Share {
   readonly name: string;
-  /** As npm installs it. */
+  /** The size after `npm ci`. */
   readonly installed: number;
-  /** As it is in the image. */
+  /** The size in the image, after pruning. */
   readonly kept: number;
 }
 

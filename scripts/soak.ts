@@ -1,7 +1,7 @@
 /**
- * The limits that docs/reliability.md states, measured on real processes: `npm run soak` takes some forty minutes. With `-- --short`
- * it takes some eight, with fewer objects and rounds; `--minutes` says how long the load lasts, `--only storm,cold,failover,load`
- * which parts run. Exit code 1 when a limit does not hold.
+ * Measures the limits of docs/reliability.md on real processes: `npm run soak` takes about forty minutes.
+ * `-- --short` takes about eight minutes, with fewer objects and rounds. `--minutes` sets the duration of the load.
+ * `--only storm,cold,failover,load` selects the parts. The exit code is 1 when a limit is exceeded.
  */
 import { arch, availableParallelism, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -23,7 +23,7 @@ export interface SuiteTag {
 const TAG = /^\/\/ suite: (shared-plane|own-plane), sandbox: (yes|long|no \([^()]+\))(, nightly)?\n/;
 const PROCESSES = '// suite: processes\n';
 
-/** @throws Error when the first line is no tag */
+/** @throws Error when the first line is not a tag */
 export function parseSuiteTag(path: string, source: string): SuiteTag {
   const [, plane, sandbox, nightly] = TAG.exec(source) ?? [];
   if (plane === undefined || sandbox === undefined)
@@ -38,7 +38,7 @@ export function parseSuiteTag(path: string, source: string): SuiteTag {
 }
 
 export interface Suite {
-  /** From the root of the project. */
+  /** Relative to the root of the project. */
   readonly path: string;
   readonly source: string;
 }

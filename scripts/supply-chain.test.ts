@@ -1,4 +1,7 @@
-/** What `npm ci` brings in: few packages, each for a reason, each exactly the one that was looked at, and none that runs when installed. */
+/**
+ * Checks the packages that `npm ci` installs: few, each with a reason, pinned to the reviewed content, and without
+ * install scripts.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -23,13 +26,13 @@ interface LockEntry {
   readonly dev?: boolean;
 }
 
-const manifest = JSON.parse(read('package.json')) as Manifest; // npm's own files
+const manifest = JSON.parse(read('package.json')) as Manifest; // npm writes these files
 const lock = JSON.parse(read('package-lock.json')) as {
   readonly packages: Readonly<Record<string, LockEntry>>;
 };
 const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
 
-/** More need a reason, and this number to be changed with it. */
+/** More packages need a reason and a change of this limit. */
 const MOST_PRODUCTION_PACKAGES = 145;
 
 test('only `node` has an install script, and npm is told that it may', () => {

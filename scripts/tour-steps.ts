@@ -1,9 +1,9 @@
-/** Commands of a page, and what it says that they print. */
+/** The commands of a page and their expected output. */
 import { partsOf } from './markdown.ts';
 
 export interface Step {
   readonly command: string;
-  /** `…` stands for anything within a line, a line of nothing but `…` for any lines. */
+  /** `…` matches any text within a line. A line with only `…` matches any lines. */
   readonly expected: string;
 }
 
@@ -15,8 +15,8 @@ export function stepsOf(markdown: string): readonly Step[] {
 }
 
 /**
- * The steps of one block. What follows a command up to the next is what it prints.
- * An `export` is left out: it is about the reader's own shell.
+ * The steps of one block. The text between a command and the next is its expected output. `export` commands are left
+ * out: they change the reader's own shell.
  */
 export function stepsIn(block: string): readonly Step[] {
   return block
@@ -33,19 +33,19 @@ export function stepsIn(block: string): readonly Step[] {
     });
 }
 
-/** A command goes on behind a backslash, and to the end of its here-document. */
+/** The index of the last line of the command, which may continue after a backslash or contain a here-document. */
 function lastOfCommand(lines: readonly string[]): number {
   const last = lines.findIndex((line) => !line.endsWith('\\'));
   const { word } = /<<'?(?<word>[A-Z]+)'?/.exec(lines[last] ?? '')?.groups ?? {};
   return word === undefined ? last : Math.max(last, lines.indexOf(word));
 }
 
-/** Whether this was printed, but for how blanks are counted: columns are as wide as what stands in them. */
+/** Compares the output. The number of blanks does not matter, because the width of a column depends on its values. */
 export function printsAs(expected: string, printed: string): boolean {
   const pattern = linesOf(expected)
     .map((line) => (line === '…' ? '(?:.*\\n)*?' : `${line.split('…').map(escape).join('.*')}\\n`))
     .join('');
-  const lines = linesOf(printed).map((line) => `${line}\n`); // of a command that prints nothing there are none
+  const lines = linesOf(printed).map((line) => `${line}\n`); // empty for a command that prints nothing
   return new RegExp(`^${pattern}$`).test(lines.join(''));
 }
 

@@ -1,6 +1,6 @@
 /**
- * The kubectl steps of the README against a running sandbox, one by one: `node scripts/tour.ts <kubeconfig>`.
- * Exits 1 at the first step that does not print what the README says.
+ * Runs the kubectl steps of the README in a running sandbox, one by one: `node scripts/tour.ts <kubeconfig>`. Exits
+ * with 1 at the first step whose output differs from the README.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,11 +1,11 @@
-/** docs/troubleshooting.md quotes what Gatehouse says today: who searches for a message has to find it. */
+/** docs/troubleshooting.md quotes the current messages of Gatehouse, so that users who search for a message find it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 const PAGE = readFileSync(join(ROOT, 'docs', 'troubleshooting.md'), 'utf8');
-/** The words of others: they are not in our source. */
+/** The messages of other programs, which our source does not contain. */
 const FOREIGN = '## Errors of the API server';
 
 const [ours = '', theirs] = PAGE.split(`\n${FOREIGN}\n`);
@@ -32,12 +32,12 @@ test('a message that nobody says is found out', () => {
   expect(isSaid('… names no …: there is no …; create it some day')).toBe(false);
 });
 
-/** Texts that the source writes in several lines are one. */
+/** Joins string literals that the source splits over several lines. */
 function inOnePiece(source: string): string {
   return source.replaceAll(/['"`]\s*\+\s*['"`]/g, '').replaceAll(String.raw`\'`, "'");
 }
 
-/** Whether one file has all that stands between the placeholders, in this order. */
+/** Whether one file contains all texts between the placeholders, in this order. */
 function isSaid(message: string): boolean {
   const pieces = message
     .split('…')

@@ -1,10 +1,10 @@
-/** The least that a webhook can cost: fastify over TLS, JSON.parse, and the checks of the policy written out by hand. */
+/** The lower bound for the cost of a webhook: Fastify over TLS, JSON.parse, and hand-written checks of the policy. */
 import type { Server } from 'node:https';
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 
-/** What the reviews of the benchmark hold. */
+/** The fields of the benchmark's reviews. */
 interface Review {
   readonly apiVersion: string;
   readonly request: {
@@ -34,7 +34,7 @@ export function buildFloor(
     done(null, JSON.parse(String(body)));
   });
   app.post('/validate/:entry', (request, reply) => {
-    const review = request.body as Review; // sent by the benchmark
+    const review = request.body as Review; // from the benchmark client
     const problem = problemOf(review.request.object, datacenters);
     void reply.type('application/json');
     return answer(
@@ -43,7 +43,7 @@ export function buildFloor(
     );
   });
   app.post('/mutate/:entry', (request, reply) => {
-    const review = request.body as Review; // sent by the benchmark
+    const review = request.body as Review; // from the benchmark client
     const patch = Buffer.from(JSON.stringify(patchOf(review.request.object))).toString('base64');
     void reply.type('application/json');
     return answer(review, { allowed: true, patch, patchType: 'JSONPatch' });

@@ -1,4 +1,4 @@
-/** The webhook server of `gatehouse serve`, wired as there, with a cluster that exists in this process alone. */
+/** The webhook server of `gatehouse serve` with the same wiring, and an in-process stub of the cluster. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -28,7 +28,7 @@ const DATACENTERS: Resource = {
   namespaced: false,
 };
 
-/** The log goes to stdout, as in production. Resolves when all is compiled and listed. */
+/** Logs to stdout, as in production. Resolves when all policies are compiled and all lists are complete. */
 export async function buildGatehouse(
   certificate: ServingCertificate,
   { policies, datacenters }: Contents,
@@ -64,7 +64,7 @@ export async function buildGatehouse(
   return { app, entry: compiled[0]?.entryId ?? '' };
 }
 
-/** Of one scope, so that all of them share an entry. */
+/** All policies have the same scope, so they share a webhook entry. */
 function policiesOf(count: number): readonly CompiledPolicy[] {
   return Array.from({ length: count }, (_, index) => {
     if (index === 0) return compile('servers', SERVER_POLICY);
@@ -91,10 +91,11 @@ function compile(name: string, spec: AdmissionPolicySpec): CompiledPolicy {
   return result.policy;
 }
 
-/** An API server that knows Datacenters, in pages, and then has no news. */
+/** An API server stub that lists Datacenters in pages and then sends no watch events. */
 function restOf(objects: number): Rest {
   const rest: Rest = {
-    request: <T>({ query }: RestRequest) => Promise.resolve(JSON.parse(pageOf(objects, query)) as T), // T is a list of objects
+    // The caller's T is a list of objects.
+    request: <T>({ query }: RestRequest) => Promise.resolve(JSON.parse(pageOf(objects, query)) as T),
     stream: async function* ({ signal }) {
       for (;;) {
         await sleep(60_000, undefined, { signal });

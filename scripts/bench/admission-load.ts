@@ -1,4 +1,7 @@
-/** Asks a server over connections that are kept, each its next question as soon as it has its answer. Forked and asked by admission.ts. */
+/**
+ * Sends requests over keep-alive connections; each connection sends the next request when it has the response. Forked
+ * and controlled by admission.ts.
+ */
 import { connect, type TLSSocket } from 'node:tls';
 
 import { createReviews, type Size } from './admission-reviews.ts';
@@ -15,7 +18,7 @@ export type Question =
       readonly serverName: string;
       readonly path: string;
       readonly size: Size;
-      /** What has to stand in each answer. */
+      /** A text that each response must contain. */
       readonly expected: string;
       readonly connections: number;
       readonly milliseconds: number;
@@ -27,10 +30,10 @@ export type Answer =
       readonly kind: 'ran';
       readonly requests: number;
       readonly milliseconds: number;
-      /** Milliseconds from the last byte of a request to the last one of its answer. */
+      /** Milliseconds from the last byte of the request to the last byte of the response. */
       readonly p50: number;
       readonly p99: number;
-      /** Milliseconds of CPU time that asking took: near to those that passed, it is the client that is measured. */
+      /** CPU time of the client in milliseconds. If it is close to the elapsed time, the client is the bottleneck. */
       readonly cpu: number;
     };
 
@@ -101,7 +104,7 @@ async function open({ port, ca, serverName }: Run): Promise<TLSSocket> {
   return socket;
 }
 
-/** Until there is no next one. @throws Error when an answer is not what was expected */
+/** Runs until there is no next request. @throws Error when a response is not the expected one */
 function ask(
   socket: TLSSocket,
   { expected }: Run,
@@ -143,7 +146,7 @@ function ask(
 
 const HEAD_END = '\r\n\r\n';
 
-/** Undefined while a part of it is still to come. */
+/** Undefined while the response is incomplete. */
 function wholeAnswer(received: Buffer): string | undefined {
   const text = received.toString('latin1');
   const headEnd = text.indexOf(HEAD_END);

@@ -2,14 +2,14 @@ import type { Scenario, Turn } from './admission-turns.ts';
 import { atLeast, atMost, percentile, type Figure } from './figures.ts';
 import { mebibytes, printTable, whole } from './table.ts';
 
-/** A round is the turns of the servers that are compared: first the one to compare with. */
+/** A round has one turn of each server under comparison. The first server is the baseline. */
 export type Rounds = readonly (readonly Turn[])[];
 
 const FLOOR = 0;
 const OTHER = 1;
 const LEAST_SHARE = 0.7;
 const MOST_P99 = 2;
-/** What 1,000 policies or 100,000 objects may cost. */
+/** The maximum loss of throughput with 1,000 policies or 100,000 objects. */
 const MOST_LOSS = 0.1;
 const MOST_BYTES = 1_536;
 
@@ -21,7 +21,7 @@ const of =
   (turns: readonly Turn[]): number =>
     turns[server]?.[key] ?? NaN;
 
-/** How the second server does in relation to the first one. */
+/** The value of the second server divided by the value of the first server. */
 const relation =
   (key: keyof Turn) =>
   (turns: readonly Turn[]): number =>
@@ -34,7 +34,7 @@ const ratio = (value: number): string => value.toFixed(2);
 const milliseconds = (value: number): string => value.toFixed(2);
 const microseconds = (value: number): string => whole(value * 1_000);
 
-/** All that was measured; the figures hold what there are targets for. */
+/** Prints all measurements. The figures contain only those with a target. */
 export function printComparison(scenario: Scenario, rounds: Rounds): void {
   const row = (what: string, key: keyof Turn, print: (value: number) => string) => [
     what,

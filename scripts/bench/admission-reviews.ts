@@ -1,4 +1,4 @@
-/** What the API server would send: reviews about Servers, small and large, of which no two are alike. */
+/** AdmissionReviews as the API server sends them: small and large Servers, all different. */
 import { randomBytes, randomUUID } from 'node:crypto';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
@@ -6,12 +6,12 @@ import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 export const SIZES = { '3 KB': 3_000, '100 KB': 100_000 } as const;
 export type Size = keyof typeof SIZES;
 
-/** So many of a kind are sent in turn: JSON that is always the same would meet caches that no cluster offers. */
+/** The number of different reviews of a kind. Identical JSON would hit caches that real clusters do not have. */
 const VARIANTS = 32;
 
 export const datacenterName = (index: number): string => `dc-${index}`;
 
-/** Reviews of Servers that violate nothing and lack what the policy defaults. */
+/** Reviews of Servers that violate no rule and lack the fields that the policy defaults. */
 export function createReviews(size: Size, datacenters: number): readonly string[] {
   return Array.from({ length: VARIANTS }, (_, index) => {
     const name = `server-${index}-${randomBytes(4).toString('hex')}`;
@@ -20,7 +20,7 @@ export function createReviews(size: Size, datacenters: number): readonly string[
   });
 }
 
-/** What is asked of each Server. The floor does the same by hand. */
+/** The policy for Servers. The floor implements the same checks by hand. */
 export const SERVER_POLICY = {
   match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
   defaults: [

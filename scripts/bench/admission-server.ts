@@ -1,4 +1,4 @@
-/** One of the servers that are compared, in a process of its own: forked and asked by admission.ts. */
+/** One of the servers under comparison, in its own process. Forked and controlled by admission.ts. */
 import type { AddressInfo } from 'node:net';
 
 import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
@@ -8,9 +8,9 @@ import { datacenterName } from './admission-reviews.ts';
 import { answerQuestions } from './child.ts';
 import { pinTo } from './pinning.ts';
 
-/** What a server knows. */
+/** The number of policies and objects that a server knows. */
 export interface Contents {
-  /** Policies in force: that for Servers, and others that do not govern what is asked. */
+  /** Policies in force: the policy for Servers, and others that do not match the reviews. */
   readonly policies: number;
   readonly datacenters: number;
 }
@@ -30,13 +30,13 @@ export type Answer =
   | {
       readonly kind: 'started';
       readonly port: number;
-      /** The last segment of the path of its webhooks. */
+      /** The last segment of the URL path of its webhooks. */
       readonly entry: string;
       readonly pinned: boolean;
     }
-  /** Milliseconds of CPU time so far, and bytes. */
+  /** `cpu` is the CPU time so far in milliseconds; `rss` is in bytes. */
   | { readonly kind: 'usage'; readonly cpu: number; readonly rss: number }
-  /** Bytes that are in use once garbage is gone. */
+  /** Bytes on the heap after a garbage collection. */
   | { readonly kind: 'heap'; readonly bytes: number };
 
 answerQuestions(async (question: Question): Promise<Answer> => {
@@ -67,7 +67,7 @@ async function start({
       ? { app: buildFloor(certificate, datacentersOf(contents)), entry: 'servers' }
       : await buildGatehouse(certificate, contents);
   await app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = app.server.address() as AddressInfo; // it listens on a TCP port
+  const { port } = app.server.address() as AddressInfo; // the server listens on a TCP port
   return { kind: 'started', port, entry, pinned };
 }
 

@@ -1,4 +1,4 @@
-/** Servers and the client that asks them, each in a process and on a core of its own. */
+/** Servers and their client, each in its own process and on its own core. */
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority, SERVER_NAME, serverOf } from '../../test/support/pki/fixtures.ts';
 import type { Answer as LoadAnswer, Question as LoadQuestion } from './admission-load.ts';
@@ -15,25 +15,25 @@ export interface Scenario {
   readonly size: Size;
 }
 
-/** What came of asking one server for a while. */
+/** The measurements of one server in one turn. */
 export interface Turn {
-  /** A second. */
+  /** Per second. */
   readonly requests: number;
   /** In milliseconds. */
   readonly p50: number;
   readonly p99: number;
-  /** Milliseconds of CPU time of the server for each request. */
+  /** CPU time of the server per request, in milliseconds. */
   readonly cpu: number;
   /** In bytes. */
   readonly rss: number;
-  /** How much of its core the client needed. */
+  /** The share of its core that the client used. */
   readonly clientShare: number;
 }
 
 export interface Subject {
   readonly pinned: boolean;
   readonly turn: (scenario: Scenario, milliseconds: number) => Promise<Turn>;
-  /** Bytes in use, without garbage. */
+  /** Bytes on the heap after a garbage collection. */
   readonly heap: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
@@ -43,7 +43,7 @@ export interface Stage {
   readonly stop: () => Promise<void>;
 }
 
-/** @param datacenters that the reviews name; each server has to know at least these */
+/** @param datacenters that the reviews name; each server must know at least this number */
 export async function startStage(datacenters: number): Promise<Stage> {
   const now = new Date();
   const authority = await firstAuthority(now);
@@ -90,12 +90,15 @@ export async function startStage(datacenters: number): Promise<Stage> {
   };
 }
 
-/** Long enough for V8 to have compiled what runs most: servers run for weeks, and code that decides is more than code that does not. */
+/**
+ * Gives V8 time to compile the hot code, because production servers run for weeks. Decision code needs longer than
+ * other code.
+ */
 const WARM_UP_MS = 5_000;
 const TURN_MS = 500;
 const ROUNDS = 5;
 
-/** In each round every subject has its turn, in the order given. */
+/** Each round gives every subject one turn, in the given order. */
 export async function playRounds(
   subjects: readonly Subject[],
   scenario: Scenario,

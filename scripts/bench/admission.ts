@@ -1,7 +1,7 @@
 /**
- * What Gatehouse costs beside the least that a webhook can cost: `npm run bench:admission`, with `-- --check` to fail when a
- * target is missed. Server and client have a core each. Turns are short and alternate, and what counts is how the servers compare
- * within a round: whatever else the machine does meets all of them alike.
+ * Compares Gatehouse with the lower bound for a webhook: `npm run bench:admission`. With `-- --check` it fails when a
+ * target is missed. Server and client have one core each. Turns are short and alternate, and only ratios within a round
+ * count, so other load on the machine affects all servers equally.
  */
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -36,7 +36,10 @@ const VARIANTS = [
 ];
 const VARIANT_SCENARIOS = WEBHOOKS.map((webhook): Scenario => ({ webhook, connections: 16, size: '3 KB' }));
 
-/** What V8 makes of a program differs between processes by more than is asked for here: so many of each are measured. */
+/**
+ * The code that V8 generates differs between processes by more than the targets allow, so the benchmark measures
+ * several processes of each server.
+ */
 const PROCESSES = 3;
 
 const load = () => loadavg()[0]?.toFixed(1) ?? '';
@@ -58,7 +61,7 @@ if (flags.check && missed.length > 0) {
 interface Measured {
   /** In the order of SCENARIOS. */
   readonly speeds: readonly Rounds[];
-  /** In the order of VARIANTS, and then of VARIANT_SCENARIOS. */
+  /** In the order of VARIANTS, then of VARIANT_SCENARIOS. */
   readonly contents: readonly Rounds[];
   readonly bytesPerObject: number;
 }
@@ -101,7 +104,7 @@ async function measureProcesses(stage: Stage): Promise<Measured> {
   const contents: Rounds[] = [];
   let bytesPerObject = NaN;
   for (const variant of VARIANTS) {
-    // As old as the other one: what a process has answered already is compiled.
+    // Start both processes at the same time: an older process has more compiled code.
     const few = await stage.start('gatehouse', FEW);
     const other = await stage.start('gatehouse', variant.contents);
     for (const scenario of VARIANT_SCENARIOS) contents.push(await playRounds([few, other], scenario));

@@ -1,4 +1,4 @@
-/** Many Services at once that each ask for a serving cert, and when they have it. */
+/** Creates many Services at once that each request a serving certificate, and measures when each Secret exists. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { watch } from '../../src/runtime/watch.ts';
@@ -10,11 +10,11 @@ import type { ClusterProcess } from './cluster-process.ts';
 import { namespaceOf, namespaces } from './objects.ts';
 
 export interface Burst {
-  /** Milliseconds from the beginning of the burst until each Service was there. */
+  /** Milliseconds from the start of the burst until the API server has created each Service. */
   readonly created: readonly number[];
-  /** Milliseconds from the beginning of the burst until the Secret of each was there. */
+  /** Milliseconds from the start of the burst until each Secret exists. */
   readonly ready: readonly number[];
-  /** Milliseconds from the answer to the create of each Service until its Secret was there. */
+  /** Milliseconds from the response to the creation of each Service until its Secret exists. */
   readonly waited: readonly number[];
 }
 
@@ -22,7 +22,7 @@ interface SecretObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** What the watch has to say, should it fail. */
+/** Prints the problems of the watch. */
 const log: Log = {
   debug: () => undefined,
   info: () => undefined,
@@ -38,7 +38,7 @@ export async function createNamespaces({ client }: ClusterProcess): Promise<void
   for (const name of namespaces) await client.create(namespaceResource, { metadata: { name } });
 }
 
-/** Resolves when the last Secret is there. @throws Error when there is none within `withinMs` */
+/** Resolves when the last Secret exists. @throws Error when a Secret is missing after `withinMs` */
 export async function createServices(
   { client, rest }: ClusterProcess,
   count: number,
@@ -51,7 +51,7 @@ export async function createServices(
     {
       resource: secrets,
       labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
-      // The certificates themselves are of no interest here.
+      // Drops the certificates, which this benchmark does not use.
       transform: ({ metadata, data }) => ({
         metadata: { namespace: metadata?.namespace ?? '', name: metadata?.name ?? '' },
         data: data?.[TLS_CERT_KEY] === undefined ? {} : { [TLS_CERT_KEY]: '' },
@@ -86,7 +86,7 @@ export async function createServices(
   };
 }
 
-/** Headless: there are not as many cluster addresses. */
+/** Headless: a cluster does not have enough cluster IPs. */
 function service(index: number): KubeObject {
   const name = `web-${index}`;
   const headless: KubeObject & { readonly spec: object } = {

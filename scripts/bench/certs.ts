@@ -1,6 +1,6 @@
 /**
- * How quick and how small the certificates are: `npm run bench:certs`, with `-- --check` to fail when a target is missed. API
- * server, Gatehouse and the client that asks share one machine, so times mean little while it has other work.
+ * Measures the speed of issuing certificates and the memory that they need: `npm run bench:certs`. With `-- --check` it
+ * fails when a target is missed. API server, Gatehouse and client share one machine, so other load distorts the times.
  */
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -34,7 +34,7 @@ if (flags.check && missed.length > 0) {
   process.exitCode = 1;
 }
 
-/** A machine without a control plane can still measure the rest; it cannot say that the target is met. */
+/** A machine without a control plane can still measure the rest, but cannot show that the target is met. */
 async function realServices(): Promise<readonly Figure[]> {
   try {
     return await measureServices('kube-apiserver');

@@ -3,16 +3,19 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 
 export interface Child<Question extends object, Answer extends { readonly kind: string }> {
-  /** One question at a time, so that the next message is its answer. @throws Error when the child ends or has `failed` */
+  /**
+   * Allows one question at a time, so that the next message is its answer.
+   * @throws Error when the child exits or its answer is `failed`
+   */
   readonly ask: <Kind extends Answer['kind']>(
     question: Question,
     kind: Kind,
   ) => Promise<Extract<Answer, { kind: Kind }>>;
-  /** Resolves when it has ended. */
+  /** Resolves when the child has exited. */
   readonly stop: () => Promise<void>;
 }
 
-/** What any question may be answered with. */
+/** A possible answer to any question. */
 export interface Failure {
   readonly kind: 'failed';
   readonly message: string;
@@ -23,11 +26,11 @@ const isFailure = (answer: { readonly kind: string }): answer is Failure => answ
 interface ChildOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly execArgv?: readonly string[];
-  /** `ignore`: to /dev/null. */
+  /** `ignore` discards the output. */
   readonly stdout?: 'inherit' | 'ignore';
 }
 
-/** A script of this folder in a process of its own, which is started with the same options of node and those in `execArgv`. */
+/** Forks a script of this folder. The child gets the Node options of this process and those in `execArgv`. */
 export function startChild<Question extends object, Answer extends { readonly kind: string }>(
   script: string,
   { env, execArgv = [], stdout = 'inherit' }: ChildOptions = {},
@@ -39,12 +42,13 @@ export function startChild<Question extends object, Answer extends { readonly ki
   });
   const exited = once(child, 'exit');
   const failed = exited.then(() => Promise.reject(new Error(`${script} ended`)));
-  failed.catch(() => undefined); // it does end, and then nobody may be waiting
+  failed.catch(() => undefined); // avoids an unhandled rejection when the child exits and no question is pending
   return {
     ask: async <Kind extends Answer['kind']>(question: Question, kind: Kind) => {
       const answered = once(child, 'message');
       child.send(question);
-      const [answer] = (await Promise.race([answered, failed])) as [Answer | Failure]; // the script sends nothing else
+      // The script sends no other messages.
+      const [answer] = (await Promise.race([answered, failed])) as [Answer | Failure];
       if (isFailure(answer)) throw new Error(answer.message);
       if (answer.kind !== kind) throw new Error(`asked for ${kind}, and told of ${answer.kind}`);
       return answer as Extract<Answer, { kind: Kind }>; // just checked
@@ -56,10 +60,10 @@ export function startChild<Question extends object, Answer extends { readonly ki
   };
 }
 
-/** The other end: answers each question, and ends with the process that asks. */
+/** The child's side: answers each question, and exits when the parent disconnects. */
 export function answerQuestions(answer: (question: never) => Promise<{ readonly kind: string }>): void {
   process.on('message', (question) => {
-    void answer(question as never) // whoever starts the script sends what it understands
+    void answer(question as never) // the parent sends only questions that the script understands
       .catch((error: unknown): Failure => ({
         kind: 'failed',
         message: error instanceof Error ? error.message : String(error),

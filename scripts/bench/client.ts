@@ -2,15 +2,15 @@ import { Pool } from 'undici';
 
 import type { ApiObject } from '../../src/sandbox/machinery/api-object.ts';
 
-/** Requests that wait for their answers at the same time, each on a connection of its own. */
+/** The number of concurrent requests, each on its own connection. */
 const LANES = 16;
 const NEWLINE = 10;
 
 export interface Client {
-  /** The text of the answer. @throws Error when it is a refusal */
+  /** Returns the response body. @throws Error when the status is an error */
   readonly send: (method: Method, path: string, body?: object, contentType?: string) => Promise<string>;
   readonly list: (path: string) => Promise<List>;
-  /** Opens a watch. The answer reads so many events and ends it. */
+  /** Opens a watch. The returned function reads `events` events and closes the watch. */
   readonly watch: (path: string) => Promise<(events: number) => Promise<void>>;
   readonly close: () => Promise<void>;
 }
@@ -22,7 +22,7 @@ export interface List {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
 
-/** A client that keeps its connections. Watches have others than requests. */
+/** A client with keep-alive connections. Watches use other connections than requests. */
 export function createClient(port: number, ca: string, token: string): Client {
   const origin = `https://localhost:${port}`;
   const headers = { authorization: `Bearer ${token}`, 'user-agent': 'bench/1' };
@@ -60,7 +60,7 @@ export function createClient(port: number, ca: string, token: string): Client {
   };
 }
 
-/** Does something `count` times, with as many at a time as the client has connections. */
+/** Calls `work` `count` times, with one concurrent call per connection of the client. */
 export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const lane = async () => {

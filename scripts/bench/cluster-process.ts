@@ -9,14 +9,14 @@ import { startChild } from './child.ts';
 import type { Answer, Question } from './cluster-server.ts';
 
 export interface ClusterProcess {
-  /** What the API server calls itself. */
+  /** The version that the API server reports. */
   readonly version: string;
-  /** Of a user who may do everything. */
+  /** The client of a user with all permissions. */
   readonly client: KubeClient;
   readonly rest: Rest;
-  /** The path of that user's kubeconfig. */
+  /** The path of the kubeconfig of this user. */
   readonly kubeconfig: string;
-  /** `nodeArgs`: arguments of Node itself. */
+  /** `nodeArgs` are arguments of Node. */
   readonly startReplica: (name: string, nodeArgs?: readonly string[]) => Promise<Replica>;
   /** The requests of Gatehouse so far, oldest first. */
   readonly audit: () => Promise<readonly AuditEvent[]>;
@@ -26,9 +26,9 @@ export interface ClusterProcess {
 export type ClusterKind = 'sandbox' | 'kube-apiserver';
 
 /**
- * A cluster with CRDs and RBAC of Gatehouse, in a process of its own.
+ * Starts a cluster with the CRDs and RBAC of Gatehouse in its own process.
  *
- * @throws Error with what to install when there is no kube-apiserver
+ * @throws Error that says what to install when kube-apiserver is missing
  */
 export async function startClusterProcess(
   kind: ClusterKind,

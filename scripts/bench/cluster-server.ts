@@ -1,4 +1,7 @@
-/** A cluster as tests have it, in a process of its own: the sandbox, or etcd and kube-apiserver. Forked and asked by cluster-process.ts. */
+/**
+ * The cluster of the tests, in its own process: the sandbox, or etcd and kube-apiserver. Forked and controlled by
+ * cluster-process.ts.
+ */
 import { startClusterFor, type Cluster } from '../../test/support/cluster.ts';
 import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
 import type { Failure } from './child.ts';
@@ -6,7 +9,7 @@ import type { Failure } from './child.ts';
 export type Question =
   | {
       readonly kind: 'start';
-      /** Where Gatehouse is going to listen. */
+      /** The port of the webhook server of Gatehouse. */
       readonly port: number;
     }
   | { readonly kind: 'audit' };
@@ -18,7 +21,7 @@ export type Answer =
       readonly folder: string;
       readonly kubeconfigs: Readonly<Record<'admin' | 'gatehouse', string>>;
     }
-  /** Finished requests of Gatehouse, oldest first. */
+  /** Completed requests of Gatehouse, oldest first. */
   | { readonly kind: 'audit'; readonly events: readonly AuditEvent[] };
 
 let cluster: Cluster | undefined;

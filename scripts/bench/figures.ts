@@ -9,7 +9,7 @@ export interface Target {
 export interface Figure {
   readonly what: string;
   readonly measured: string;
-  /** Undefined: printed for those who want to know. */
+  /** Undefined: the figure is only informative. */
   readonly target?: Target;
 }
 
@@ -35,7 +35,7 @@ export const atMost = (value: number, limit: number, print: (value: number) => s
   met: value <= limit,
 });
 
-/** The value below which so large a share lies, by the nearest rank. @throws Error when there are none */
+/** The percentile of `values` at `share` (0 to 1), by the nearest-rank method. @throws Error for an empty list */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const value = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];

@@ -8,16 +8,19 @@ import { issueServingCert } from '../../src/pki/serving-certs/issue.ts';
 import { atLeast, type Figure } from './figures.ts';
 import { perSecond, whole } from './table.ts';
 
-/** How many of each: a second or two of work. */
+/** The number of certificates per algorithm, for one or two seconds of work. */
 const COUNTS: readonly (readonly [KeyAlgorithm, number, number?])[] = [
   ['ECDSA-P256', 2_000, 500],
   ['ECDSA-P384', 500],
   ['RSA-2048', 20],
 ];
-/** As many are made at a time as a leader has workers. */
+/** The number of concurrent requests equals the number of workers of a leader. */
 const LANES = 8;
 
-/** From the key pair to the Secret that is to be written, in a second of CPU time of all threads: what one core can do. */
+/**
+ * Measures the work from the key pair to the complete Secret, per second of CPU time of all threads: the throughput of
+ * one core.
+ */
 export async function measureLeaves(): Promise<readonly Figure[]> {
   const now = new Date();
   const authority = createAuthority({
@@ -26,7 +29,7 @@ export async function measureLeaves(): Promise<readonly Figure[]> {
     now,
   });
   const signer = { authority, bundle: caBundle(authority, now), now };
-  for (let index = 0; index < 200; index += 1) await issue('ECDSA-P256', signer); // until it is compiled
+  for (let index = 0; index < 200; index += 1) await issue('ECDSA-P256', signer); // warm-up: V8 compiles the code
   const figures: Figure[] = [];
   for (const [algorithm, count, floor] of COUNTS) {
     const all = await cpuOf(() => inLanes(count, () => issue(algorithm, signer)));
@@ -69,7 +72,7 @@ async function issue(
   });
 }
 
-/** Milliseconds of CPU time of this process. */
+/** CPU time of this process, in milliseconds. */
 async function cpuOf(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();

@@ -19,14 +19,14 @@ const LEAVES = 10_000;
 const FOREIGN = 20_000;
 const FOREIGN_BYTES = 100 * 1_024;
 const BUDGET = 250 * 2 ** 20;
-/** How much of the machine's free memory the sandbox may fill. */
+/** The maximum share of the machine's free memory for the sandbox. */
 const SHARE = 0.5;
-/** The sandbox holds them as JSON has them: base64. */
+/** The size of one Secret in the sandbox, which keeps it as JSON with base64. */
 const HELD_BYTES = 1.4 * FOREIGN_BYTES;
 
 /**
- * What Node takes by itself in a container of 512 MiB, the limit in deploy/base: half of it, and a 64th of that for each half of
- * the young generation. On a machine with more memory it lets garbage lie for longer.
+ * The heap limits that Node chooses in a container of 512 MiB, the limit in deploy/base: half of it for the old
+ * generation, and a 64th of that half for each semi-space. On a machine with more memory, Node collects garbage later.
  */
 const HEAP = ['--max-old-space-size=256', '--max-semi-space-size=4'];
 
@@ -35,12 +35,15 @@ interface Use {
   readonly heap: number;
 }
 
-/** For people: printed beside the figures. */
+/** Printed next to the figures. */
 export const WHY_SANDBOX =
   'Memory is measured on the sandbox: etcd holds no more than 2 GiB unless it is told to, and kube-apiserver keeps all of it a ' +
   'second time. What a leader needs depends on the answers it gets, and the sandbox gives the same.';
 
-/** What a leader needs that looks after many serving certs, next to many large Secrets of others. */
+/**
+ * Measures the memory of a leader that manages many serving certificates, in a cluster with many large Secrets of other
+ * owners.
+ */
 export async function measureMemory(): Promise<readonly Figure[]> {
   const foreign = Math.min(FOREIGN, Math.floor((freemem() * SHARE) / HELD_BYTES));
   const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=8192']);
@@ -87,7 +90,7 @@ export async function measureMemory(): Promise<readonly Figure[]> {
 
 const print = ({ rss, heap }: Use): string => `${mebibytes(rss)}, ${mebibytes(heap)} of heap`;
 
-/** As Helm keeps its releases. */
+/** Creates Secrets like the release Secrets of Helm. */
 async function createForeign({ rest }: ClusterProcess, count: number): Promise<void> {
   const data = { release: randomBytes(FOREIGN_BYTES).toString('base64') };
   await times(count, async (index) => {
@@ -102,7 +105,7 @@ async function createForeign({ rest }: ClusterProcess, count: number): Promise<v
         type: 'Opaque',
         data,
       },
-      headers: { accept: METADATA_ACCEPT }, // it need not be sent back
+      headers: { accept: METADATA_ACCEPT }, // the response needs no body
     });
   });
 }
@@ -115,7 +118,7 @@ async function useOf(replica: Replica): Promise<Use> {
   };
 }
 
-/** The most of each, looked at twice a second. */
+/** Samples the memory twice a second and keeps the maximum of each value. */
 function startSampling(replica: Replica): { readonly stop: () => Promise<Use> } {
   const stopping = new AbortController();
   let most: Use = { rss: 0, heap: 0 };
@@ -125,7 +128,7 @@ function startSampling(replica: Replica): { readonly stop: () => Promise<Use> } 
   };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      await look().catch(() => undefined); // it may not listen yet
+      await look().catch(() => undefined); // the replica may not listen yet
       await sleep(500);
     }
   };

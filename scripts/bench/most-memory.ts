@@ -5,7 +5,7 @@ import { sampleOf } from './samples.ts';
 
 const LOOK_EVERY_MS = 500;
 
-/** The most that a replica has resident from now until it is stopped, in bytes. */
+/** Samples the resident memory of a replica until `stop`, which returns the maximum in bytes. */
 export function mostOf(replica: Replica): { readonly stop: () => Promise<number> } {
   const stopping = new AbortController();
   let most = 0;
@@ -14,7 +14,7 @@ export function mostOf(replica: Replica): { readonly stop: () => Promise<number>
   };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      await look().catch(() => undefined); // a scrape that fails now succeeds half a second later
+      await look().catch(() => undefined); // the next scrape, half a second later, replaces a failed one
       await sleep(LOOK_EVERY_MS);
     }
   };

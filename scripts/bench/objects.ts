@@ -8,7 +8,7 @@ export const namespaces: readonly string[] = Array.from({ length: NAMESPACES }, 
   namespaceOf(index),
 );
 
-/** About 1 KB as JSON; every twentieth lies in the same namespace. */
+/** About 1 KB as JSON. Every twentieth ConfigMap has the same namespace. */
 export function configMap(index: number): ApiObject & { readonly data: Readonly<Record<string, string>> } {
   const labels = { app: index % 2 === 0 ? 'a' : 'b', index: String(index) };
   return {
@@ -21,7 +21,7 @@ export function configMap(index: number): ApiObject & { readonly data: Readonly<
 
 const GROUP = 'bench.gatehouse.test';
 
-/** Widgets: a schema with the usual bounds, and two defaults. */
+/** The CRD of Widgets: a schema with common constraints and two defaults. */
 export const widgetDefinition = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -91,7 +91,7 @@ export function widget(index: number): ApiObject {
   };
 }
 
-/** One validating webhook, for Widgets alone. */
+/** One validating webhook that matches only Widgets. */
 export function widgetWebhook(url: string, ca: string) {
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',

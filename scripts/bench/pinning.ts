@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
-/** Keeps a process and all of its threads on one core. False where that cannot be done. */
+/** Pins a process with all its threads to one core. False if the machine does not support it. */
 export function pinTo(core: number, pid: number): boolean {
   if (core >= availableParallelism()) return false;
   const { status } = spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(pid)]);

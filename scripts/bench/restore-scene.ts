@@ -1,4 +1,4 @@
-/** A cluster of its own for the restore of many objects: the kinds, the policy, Velero. */
+/** Prepares a cluster for the restore of many objects: kinds, policy, Velero. */
 import { readFileSync } from 'node:fs';
 
 import { applyManifests } from '../../src/cli/deploy-manifests.ts';
@@ -23,12 +23,12 @@ import type { BackupObject } from '../../test/support/velero-objects.ts';
 import type { ClusterProcess } from './cluster-process.ts';
 
 const NAMESPACES = 10;
-/** One in so many objects is a Zone; the others name one. */
+/** One in this number of objects is a Zone. The others refer to a Zone. */
 const SHARE_OF_ZONES = 10;
 
 export const namespaceFor = (index: number): string => `restored-${index % NAMESPACES}`;
 
-/** Everything but the policy. */
+/** Prepares everything except the policy. */
 export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
   await apply(
     cluster,
@@ -52,7 +52,7 @@ export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
   );
 }
 
-/** Resolves when the API server asks about Applications. */
+/** Resolves when the API server calls the webhooks for Applications. */
 export async function enforcePolicy(cluster: ClusterProcess): Promise<void> {
   await apply(cluster, applicationPolicy);
   const probe = application(namespaceFor(0), 'probe', { zone: 'nowhere' });
@@ -63,7 +63,7 @@ export async function enforcePolicy(cluster: ClusterProcess): Promise<void> {
   );
 }
 
-/** In the order that costs most: each Application is written before the Zone that it names. */
+/** The most expensive order: each Application comes before the Zone that it refers to. */
 export function backupOf(count: number): readonly BackupObject[] {
   const zones = count / SHARE_OF_ZONES;
   return Array.from({ length: count }, (_, index) =>
@@ -78,7 +78,9 @@ async function apply({ client, rest }: ClusterProcess, ...manifests: readonly Ku
   await applyManifests({ client, discovery, namespace: 'default' }, manifests);
 }
 
-/** No controller fills aggregated ClusterRoles where only kube-apiserver runs. */
+/**
+ * Grants the permissions directly: kube-apiserver without the controller manager does not fill aggregated ClusterRoles.
+ */
 const readerBinding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'ClusterRoleBinding',
@@ -98,9 +100,10 @@ interface Kubeconfig {
   readonly users: readonly [{ readonly user: { readonly token: string } }];
 }
 
-/** What a backup tool needs to find the API server and to be let in. */
+/** The data that a backup tool needs to connect and authenticate to the API server. */
 export function planeOf({ kubeconfig }: ClusterProcess): Pick<ControlPlane, 'server' | 'ca' | 'token'> {
-  const { clusters, users } = JSON.parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig; // written by the tests' support
+  // The test support wrote this file.
+  const { clusters, users } = JSON.parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig;
   const [{ cluster }] = clusters;
   return {
     server: cluster.server,

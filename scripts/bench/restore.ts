@@ -1,6 +1,6 @@
 /**
- * What a restore of 10,000 objects costs: `npm run bench:restore`, with `-- --check` to fail when a target is missed. API server,
- * Gatehouse and the imitator of Velero share one machine, so times mean little while it has other work.
+ * Measures the restore of 10,000 objects: `npm run bench:restore`. With `-- --check` it fails when a target is missed.
+ * API server, Gatehouse and the simulated Velero share one machine, so other load distorts the times.
  */
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -19,16 +19,18 @@ import { backupOf, enforcePolicy, namespaceFor, planeOf, prepareRestores } from 
 import { mebibytes, whole } from './table.ts';
 
 const OBJECTS = 10_000;
-/** Written without a policy, to know what the API server takes by itself; the first of them warm it up. */
+/**
+ * Objects that are written without a policy, to measure the API server alone. The first `WARM_UP` objects warm it up.
+ */
 const BASELINE = 2_500;
 const WARM_UP = 500;
 const LONGEST_ADDED_MS = 10;
 const LONGEST_SWEEP_MS = 60_000;
 const MOST_BYTES = 300 * 2 ** 20;
-/** As in a container of 512 MiB, the limit in deploy/base: see memory.ts. */
+/** The same limits as in a container of 512 MiB, the limit in deploy/base: see memory.ts. */
 const HEAP = ['--max-old-space-size=256', '--max-semi-space-size=4'];
 
-/** The baseline lives in namespaces of its own, for its objects have the same names. */
+/** The objects of the baseline have the same names, so they need their own namespaces. */
 const elsewhere = Object.fromEntries(
   Array.from({ length: 10 }, (_, index) => [namespaceFor(index), `baseline-${index}`]),
 );
@@ -113,7 +115,7 @@ async function startCluster(): Promise<{ readonly cluster: ClusterProcess; reado
   }
 }
 
-/** Creates and the patches after them, in their order. @throws Error when something was refused */
+/** The creations and the patches that follow them, in order. @throws Error when the API server rejects an object */
 async function writes(
   velero: Velero,
   restore: () => ReturnType<Velero['restore']>,
@@ -135,7 +137,7 @@ async function openWindow({ client }: ClusterProcess): Promise<void> {
   });
 }
 
-/** The window with its final report. */
+/** Closes the window and returns it with its final report. */
 async function closeWindow({ client }: ClusterProcess): Promise<RestoreWindow> {
   await client.patchMerge(RESTORE_WINDOWS, { name: 'bench' }, { spec: { close: true } });
   return await eventually(
@@ -192,7 +194,7 @@ function sweepFigures(status: RestoreWindow['status'], calls: number): readonly 
   ];
 }
 
-/** Requests of Gatehouse that ended in this time, but for its lease and its watches. */
+/** The number of requests of Gatehouse that ended in this period, without Lease requests and watches. */
 async function callsBetween(cluster: ClusterProcess, from = '', to = ''): Promise<number> {
   const events = await cluster.audit();
   return events.filter(({ stageTimestamp, verb, objectRef }) => {

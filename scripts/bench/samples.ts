@@ -1,4 +1,4 @@
-/** The value of one line of Prometheus' text format; `series` with its labels, as it is written there. */
+/** The value of one line in the Prometheus text format. `series` includes the labels, as written in the line. */
 export function sampleOf(metrics: string, series: string): number | undefined {
   const line = metrics.split('\n').find((one) => one.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length + 1));

@@ -1,11 +1,11 @@
-/** The sandbox alone in a process, so that its CPU time is its own. Forked and asked by sandbox.ts. */
+/** The sandbox in its own process, so that its CPU time can be measured. Forked and controlled by sandbox.ts. */
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 
 export type Question =
   | {
       readonly kind: 'start';
       readonly tls: { readonly cert: string; readonly key: string };
-      /** Of a user who may do everything. */
+      /** The token of a user with all permissions. */
       readonly token: string;
     }
   | { readonly kind: 'cpu' }
@@ -13,9 +13,9 @@ export type Question =
 
 export type Answer =
   | { readonly kind: 'started'; readonly port: number }
-  /** Milliseconds that this process has computed so far: all of its threads, in user and system mode. */
+  /** CPU time of this process so far in milliseconds: all threads, user and system mode. */
   | { readonly kind: 'cpu'; readonly milliseconds: number }
-  /** In bytes, after a collection where node was started with `--expose-gc`. */
+  /** In bytes. Node collects garbage first if it runs with `--expose-gc`. */
   | { readonly kind: 'memory'; readonly rss: number; readonly heap: number };
 
 process.on('message', (question: Question) => {

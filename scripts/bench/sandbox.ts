@@ -1,7 +1,7 @@
 /**
- * How quick the sandbox is, over HTTPS and with 10,000 objects: `npm run bench:sandbox`, with `-- --check` to fail when it is
- * too slow. It runs in a process of its own, and what counts is a second of that process's CPU time: how much one core can
- * do, also on a machine that has other work.
+ * Measures the sandbox over HTTPS with 10,000 objects: `npm run bench:sandbox`. With `-- --check` it fails when the
+ * sandbox is too slow. The sandbox runs in its own process. The unit is operations per second of its CPU time, so other
+ * load on the machine matters little.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
@@ -24,12 +24,12 @@ import { mebibytes, perSecond, printTable, whole } from './table.ts';
 import { startWebhook } from './webhook.ts';
 
 const OBJECTS = 10_000;
-/** How many writes of each other sort. */
+/** The number of writes of each other type. */
 const WRITES = 5_000;
 const PAGE = 500;
 const WATCHES = 100;
 const WATCHED_WRITES = 1_000;
-/** Creates in a second of CPU time that `--check` asks for. */
+/** The minimum number of creations per second of CPU time with `--check`. */
 const FLOOR = 1_000;
 
 const CONFIG_MAPS = '/api/v1/configmaps';
@@ -145,7 +145,7 @@ function mergePatch(index: number): Promise<string> {
   );
 }
 
-/** JSON, as kubectl and client-go apply it. */
+/** Sends JSON, as kubectl and client-go do. */
 function apply(index: number): Promise<string> {
   const change = {
     apiVersion: 'v1',
@@ -161,7 +161,7 @@ function apply(index: number): Promise<string> {
   );
 }
 
-/** Custom resources with a schema, defaults and a webhook that is asked about each. */
+/** Custom resources with a schema, defaults, and a webhook call for each write. */
 async function measureWidgets(): Promise<Measured> {
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
   const configurations = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
@@ -183,7 +183,7 @@ function isServed(path: string): Promise<boolean> {
   );
 }
 
-/** What watches cost those who write: each sees every event. */
+/** Measures how much watches slow down writes. Each watch receives every event. */
 async function measureWatched(): Promise<readonly Measured[]> {
   const { resourceVersion } = (await client.list(`${CONFIG_MAPS}?limit=1`)).metadata;
   const path = `${CONFIG_MAPS}?watch=1&resourceVersion=${resourceVersion}`;

@@ -4,14 +4,14 @@ import type { Answer, Question } from './sandbox-server.ts';
 
 export interface ServerProcess {
   readonly port: number;
-  /** Milliseconds of CPU time so far. */
+  /** CPU time so far, in milliseconds. */
   readonly cpuTime: () => Promise<number>;
   /** In bytes. */
   readonly memory: () => Promise<{ readonly rss: number; readonly heap: number }>;
   readonly stop: () => Promise<void>;
 }
 
-/** A sandbox in a child process, which is started with the same options of node: `--cpu-prof` profiles both. */
+/** Starts a sandbox in a child process with the Node options of this process: `--cpu-prof` profiles both. */
 export async function startServerProcess(tls: SandboxTls, token: string): Promise<ServerProcess> {
   const child = startChild<Question, Answer>('sandbox-server.ts');
   const { cert, key } = tls;

@@ -11,13 +11,13 @@ import { sampleOf } from './samples.ts';
 import { whole } from './table.ts';
 
 const SERVICES = 1_000;
-/** How long the 95th of a hundred may wait, in milliseconds. */
+/** The limit for the 95th percentile of the waiting time, in milliseconds. */
 const PATIENCE = 5_000;
 const CALLS = 2;
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(2)} s`;
 
-/** @throws Error when there is no such API server */
+/** @throws Error when the API server of this kind is not installed */
 export async function measureServices(kind: ClusterKind): Promise<readonly Figure[]> {
   const cluster = await startClusterProcess(kind);
   const on = `${kind} ${cluster.version}`;
@@ -63,9 +63,9 @@ export async function measureServices(kind: ClusterKind): Promise<readonly Figur
   }
 }
 
-/** What the API server's audit log has about the namespaces of the Services. */
+/** Counts the entries of the API server's audit log for the namespaces of the Services. */
 async function callsPerLeaf(cluster: ClusterProcess) {
-  await sleep(1_000); // a request that ended is logged a little later
+  await sleep(1_000); // the API server logs a completed request with a delay
   const about = (await cluster.audit()).filter(({ objectRef }) =>
     namespaces.includes(objectRef?.namespace ?? ''),
   );
@@ -78,7 +78,7 @@ async function callsPerLeaf(cluster: ClusterProcess) {
   return { each: about.length / SERVICES, by };
 }
 
-/** A restart looks at everything again, and finds nothing to do. */
+/** A replica that restarts reads all objects and must write nothing. */
 async function writesAfterStart(cluster: ClusterProcess, replica: Replica) {
   await replica.whenReady(60_000);
   const looked = await eventually(
@@ -91,7 +91,7 @@ async function writesAfterStart(cluster: ClusterProcess, replica: Replica) {
     },
     { timeoutMs: 60_000, everyMs: 200 },
   );
-  await sleep(2_000); // for what comes late
+  await sleep(2_000); // waits for late writes
   const events = await cluster.audit();
   const writes = writesOf({ auditLog: () => events }, replica.name);
   if (writes.length > 0) console.warn('written after a restart:', countByTarget(writes));

@@ -1,4 +1,4 @@
-/** How quick the sandbox's storage is with 10,000 objects: `npm run bench:storage`. */
+/** Measures the storage of the sandbox with 10,000 objects: `npm run bench:storage`. */
 import { parseLabelSelector } from '../../src/sandbox/machinery/selectors/selectors.ts';
 import { createStorage } from '../../src/sandbox/machinery/storage/storage.ts';
 import type { Place, Storage } from '../../src/sandbox/machinery/storage/stored.ts';
@@ -65,7 +65,7 @@ function listPages(from: Storage, between: () => void = () => undefined): number
   return count;
 }
 
-/** Bytes in use, after a collection where node was started with `--expose-gc`. */
+/** Bytes on the heap. Node collects garbage first if it runs with `--expose-gc`. */
 function heapUsed(): number {
   globalThis.gc?.();
   return process.memoryUsage().heapUsed;

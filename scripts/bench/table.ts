@@ -1,4 +1,4 @@
-/** Prints rows with their first column to the left and the figures below one another. */
+/** Prints rows as a table: the first column is left-aligned, the others are right-aligned. */
 export function printTable(rows: readonly (readonly string[])[]): void {
   const widths: number[] = [];
   for (const row of rows) {
@@ -15,7 +15,7 @@ export function printTable(rows: readonly (readonly string[])[]): void {
   }
 }
 
-/** How many a second, from how many there were in so many milliseconds. */
+/** The rate per second. */
 export const perSecond = (count: number, milliseconds: number): number => (count / milliseconds) * 1_000;
 
 export const whole = (figure: number): string => Math.round(figure).toLocaleString('en');

@@ -5,18 +5,18 @@ import type { SandboxTls } from '../../src/cli/sandbox/tls.ts';
 
 export interface Webhook {
   readonly url: string;
-  /** How often it was asked. */
+  /** The number of requests so far. */
   readonly asked: () => number;
   readonly stop: () => void;
 }
 
-/** A validating webhook that allows everything. */
+/** Starts a validating webhook that allows every request. */
 export async function startWebhook({ cert, key }: SandboxTls): Promise<Webhook> {
   let asked = 0;
   const server = createServer({ cert, key }, (request, response) => {
     asked += 1;
     void text(request).then((body) => {
-      const review = JSON.parse(body) as { apiVersion: string; request: { uid: string } }; // from our own sandbox
+      const review = JSON.parse(body) as { apiVersion: string; request: { uid: string } }; // the sandbox sends it
       const { apiVersion, request: question } = review;
       response.setHeader('content-type', 'application/json');
       response.end(

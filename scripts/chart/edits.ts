@@ -1,14 +1,14 @@
-/** Where the chart's values stand in the manifests of deploy/. */
+/** The places in the manifests of deploy/ where the chart inserts its values. */
 import { stringify } from 'yaml';
 
 import { RESTORE_WINDOW_RULES } from '../../src/api/restore-window-rules.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { inline, lines, optional, type Edit, type Path } from './holes.ts';
 
-/** The namespace that the base is written for. */
+/** The namespace in the manifests of the base. */
 const NAMESPACE = 'gatehouse-system';
 
-/** All holes of one object; `n` objects of a kind have the same. */
+/** All edits of one object. */
 export function editsOf(object: KubeObject): readonly Edit[] {
   return [labels(), ...namespaces(object, []), ...(BY_KIND[object.kind ?? '']?.(object) ?? [])];
 }
@@ -18,7 +18,7 @@ const labels = (): Edit =>
     `{{- include "gatehouse.labels" . | nindent ${indent} }}`,
   ]);
 
-/** In metadata, and in the subjects of bindings. */
+/** Replaces the namespace in the metadata and in the subjects of bindings. */
 function namespaces(value: unknown, path: Path): readonly Edit[] {
   if (value === NAMESPACE) return [inline(path, '{{ .Release.Namespace }}')];
   if (typeof value !== 'object' || value === null) return [];
@@ -109,7 +109,7 @@ function deployment(): readonly Edit[] {
 }
 
 const CONTAINER: Path = [...POD, 'containers', 0];
-/** The environment of the base has so many variables; those of the user come after them. */
+/** The number of environment variables in the base. Those of the user follow them. */
 const OWN_VARIABLES = 2;
 
 function container(): readonly Edit[] {
@@ -148,7 +148,7 @@ const moreArguments = (): readonly string[] => [
   '{{- end }}',
 ];
 
-/** OpenShift gives each namespace user ids of its own, and refuses pods that ask for another one. */
+/** OpenShift assigns a range of user IDs to each namespace, and rejects pods that request another ID. */
 const unlessOpenshift = (key: string): Edit =>
   lines([...CONTAINER, 'securityContext', key], 'replace', () => [
     '{{- if not .Values.compat.openshift }}',

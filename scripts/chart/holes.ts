@@ -1,18 +1,26 @@
-/** Manifests become templates: holes are put into the object, which is written as YAML, and then each hole is filled. */
+/**
+ * Turns manifests into templates: puts a placeholder at each path, writes the object as YAML, then replaces each
+ * placeholder.
+ */
 import { stringify } from 'yaml';
 
-/** What stands in a hole. `inline`: the value alone. `lines`: instead of the line that it is in, at that line's indentation. */
+/**
+ * The template code at a path. `inline` replaces the value only. `lines` replaces the whole line, with its indentation.
+ */
 export type Filling =
   | { readonly kind: 'inline'; readonly text: string }
   | { readonly kind: 'lines'; readonly lines: (indent: number) => readonly string[] };
 
 export type Path = readonly (string | number)[];
 
-/** What is put where; a value without a filling is plain YAML. */
+/** An edit of the manifest: the path and the template code. */
 export interface Edit {
   readonly path: Path;
   readonly filling: Filling;
-  /** `replace`: the base has a value there. `add`: it has none, and would be overruled if it got one. */
+  /**
+   * `replace`: the base must have a value at the path. `add`: the base must have none, because the edit would override
+   * it.
+   */
   readonly how: 'replace' | 'add';
 }
 
@@ -28,7 +36,7 @@ export const lines = (path: Path, how: Edit['how'], of: (indent: number) => read
   filling: { kind: 'lines', lines: of },
 });
 
-/** The entry with what the value holds, and nothing at all while it is empty. */
+/** The entry with the value; no entry if the value is empty. */
 export const optional = (path: Path, how: Edit['how'], value: string): Edit =>
   lines(path, how, (indent) => [
     `{{- with .Values.${value} }}`,
@@ -40,9 +48,10 @@ export const optional = (path: Path, how: Edit['how'], value: string): Edit =>
 const HOLE = /HOLE(\d+)HOLE/;
 
 /**
- * The object as a template.
+ * Returns the object as a template.
  *
- * @throws Error when a replaced path is not there, or an added one is: then the base has changed, and the chart has to follow
+ * @throws Error when a path to replace is missing, or a path to add exists: the base has changed, and the chart must
+ * change too
  */
 export function toTemplate(object: object, edits: readonly Edit[]): string {
   const holed = edits.reduce<unknown>((value, { path, how }, n) => withHole(value, path, how, n), object);
@@ -57,7 +66,7 @@ export function toTemplate(object: object, edits: readonly Edit[]): string {
     .join('\n');
 }
 
-/** Braces of the base itself, such as those of alerts, are text. */
+/** Escapes braces of the base, such as those in alerts, so that Helm prints them. */
 const escaped = (text: string): string => text.replaceAll('{{', '{{ "{{" }}');
 
 function filled(line: string, filling: Filling): readonly string[] {

@@ -1,4 +1,4 @@
-/** Which manifests of deploy/ are in the chart, and by which value each is turned on. */
+/** The manifests of deploy/ that the chart contains, and the value that enables each. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
@@ -6,16 +6,19 @@ import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { readKustomization } from '../kustomization.ts';
 
-/** One object, and the condition of a Helm `if` under which it is there; undefined: always. */
+/** One object and its Helm `if` condition. Without a condition, the chart always installs the object. */
 export interface Part {
   readonly object: KubeObject;
   readonly condition: string | undefined;
 }
 
-/** Every folder of deploy/components, and what turns it on; undefined: it is no object, but a hole in others (edits.ts). */
+/**
+ * The condition of every folder of deploy/components. Undefined: the component adds no object but edits others
+ * (edits.ts).
+ */
 export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'crd-rules': undefined, // crds.rules
-  'kubernetes-1.20': undefined, // by the version of the cluster
+  'kubernetes-1.20': undefined, // depends on the version of the cluster
   'delete-secrets': '.Values.deleteSecrets',
   'disruption-budget': '.Values.podDisruptionBudget.enabled',
   'network-policy': '.Values.networkPolicy.enabled',
@@ -23,10 +26,10 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'status-page': '.Values.statusPage',
 };
 
-/** Everything that the chart may install, from a `deploy/` folder. */
+/** All objects that the chart may install, read from a `deploy/` folder. */
 export function readParts(deploy: string): readonly Part[] {
   const base = readKustomization(join(deploy, 'base'))
-    // Helm makes the namespace, or finds it; a release that held it could not be installed into it.
+    // Helm creates or reuses the namespace. A release that contains its own namespace cannot be installed into it.
     .filter(({ kind }) => kind !== 'Namespace')
     .map((object) => ({
       object,
@@ -43,7 +46,8 @@ export function readParts(deploy: string): readonly Part[] {
 function readVelero(deploy: string): readonly Part[] {
   const folder = join(deploy, 'detectors', 'velero');
   const enabled = '.Values.restore.velero.enabled';
-  // Helm asks the API server about all kinds before it creates the first object, so a new cluster would refuse the detector.
+  // Helm validates all kinds before it creates the first object. On a new cluster, the unknown kind would make the
+  // installation fail.
   const known = `and ${enabled} (.Capabilities.APIVersions.Has "gatehouse.dev/v1alpha1/RestoreDetector")`;
   return [
     ...readObjects(join(folder, 'role.yaml')).map((object) => ({ object, condition: enabled })),
@@ -79,7 +83,7 @@ function readMonitoring(deploy: string): readonly Part[] {
   ];
 }
 
-/** What a component adds. What it patches is in edits.ts, and test/e2e/chart.test.ts compares the two. */
+/** The objects that a component adds. Its patches are in edits.ts, and test/e2e/chart.test.ts compares the two. */
 function readResources(folder: string): readonly KubeObject[] {
   const { resources = [] } = parse(readFileSync(join(folder, 'kustomization.yaml'), 'utf8')) as {
     readonly resources?: readonly string[];

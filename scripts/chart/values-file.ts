@@ -1,10 +1,13 @@
-/** The chart's values as values.yaml, as a JSON Schema for Helm and as a page for people: all from one definition. */
+/**
+ * Renders the chart's values as values.yaml, as a JSON Schema for Helm, and as a documentation page, from one
+ * definition.
+ */
 import type { TProperties, TSchema } from 'typebox';
 import { stringify } from 'yaml';
 
 type Values = TSchema & { readonly properties: TProperties };
 
-/** What Typebox keeps of a value that people read. */
+/** The TypeBox fields of a value that the documentation shows. */
 interface Described {
   readonly description: string;
   readonly default?: unknown;
@@ -14,7 +17,7 @@ interface Described {
 
 const WIDTH = 100;
 
-/** values.yaml: every value with its default, and what it says above it. */
+/** Renders values.yaml: every value with its default and its description as a comment. */
 export function renderValues(values: Values): string {
   return `# Generated from scripts/chart/values.ts by \`npm run generate\`. Do not edit: give Helm a file of your own with -f.\n${entries(values.properties, 0)}`;
 }
@@ -48,12 +51,12 @@ function wrapped(text: string, width: number): readonly string[] {
   return lines;
 }
 
-/** values.schema.json, draft 7, which is what all versions of Helm 3 read. */
+/** Renders values.schema.json in draft 7, which all versions of Helm 3 support. */
 export function renderValuesSchema(values: Values): string {
-  // Through JSON: TypeBox keeps markers of its own on a schema that are not part of it.
+  // Through JSON: drops the internal markers of TypeBox.
   const plain = JSON.parse(JSON.stringify(values)) as Record<string, unknown>;
   const properties = {
-    ...(plain.properties as object), // a schema of an object, as the type of `values` says
+    ...(plain.properties as object), // the type of `values` is an object schema
     global: {
       type: 'object',
       description: 'What Helm gives to every chart that another one has as a dependency.',
@@ -72,7 +75,7 @@ export function renderValuesSchema(values: Values): string {
   return `${JSON.stringify(withoutRequired(schema), undefined, 2)}\n`;
 }
 
-/** A default can be taken away with null, so no value is required. */
+/** The user can remove a default with null, so no value is required. */
 function withoutRequired(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(withoutRequired);
@@ -83,7 +86,7 @@ function withoutRequired(value: unknown): unknown {
   );
 }
 
-/** docs/reference/helm-values.md. */
+/** Renders docs/reference/helm-values.md. */
 export function renderValuesPage(values: Values): string {
   const rows = leaves(values.properties, '').map(
     ({ path, schema }) =>
@@ -110,10 +113,11 @@ const leaves = (
     return below === undefined ? [{ path, schema }] : leaves(below, `${path}.`);
   });
 
-/** Long defaults are in values.yaml for those who want them. */
+/** Omits long defaults, which values.yaml shows. */
 function cell(schema: TSchema): string {
   const text = JSON.stringify(described(schema).default);
   return text.length > 60 ? 'see `values.yaml`' : `\`${text}\``;
 }
 
-const described = (schema: TSchema): Described => schema as TSchema & Described; // chart/values.ts describes every one
+// chart/values.ts describes every value.
+const described = (schema: TSchema): Described => schema as TSchema & Described;

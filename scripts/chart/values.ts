@@ -1,12 +1,12 @@
 /**
- * What can be set in the Helm chart, once: values.yaml, values.schema.json and docs/reference/helm-values.md are made from this.
- * Defaults that the base has are taken from the base.
+ * The single definition of the values of the Helm chart. values.yaml, values.schema.json and
+ * docs/reference/helm-values.md are generated from it. Defaults that the base has come from the base.
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 
 import { SETTINGS } from '../../src/config/settings.ts';
 
-/** The base's own words, as far as they are defaults of the chart. */
+/** The values of the base that are defaults of the chart. */
 export interface BaseDefaults {
   readonly image: string;
   readonly replicas: number;
@@ -33,7 +33,7 @@ const objects = (description: string, value: unknown = []) =>
   Type.Unsafe<readonly object[]>({ type: 'array', items: { type: 'object' }, description, default: value });
 
 const DNS_LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$';
-/** A number of pods, or a share of them. */
+/** A number of pods, or a percentage. */
 const amount = (description: string, value: number) =>
   Type.Unsafe<number | string>({
     anyOf: [
@@ -161,7 +161,7 @@ const neighbourValues = (base: BaseDefaults): TProperties => ({
   }),
   networkPolicy: group('Who may reach Gatehouse. Webhooks come in from everywhere, metrics do not.', {
     enabled: boolean('Have one.', true),
-    // With none at all, a NetworkPolicy lets everybody in.
+    // An empty list makes the NetworkPolicy allow all sources.
     metricsFrom: Type.Unsafe<readonly object[]>({
       type: 'array',
       items: { type: 'object' },

@@ -1,6 +1,6 @@
-/** What a row of the dashboard is made of, and the forms that its queries have. */
+/** The parts of a dashboard row, and helpers for its queries. */
 
-/** One line, or family of lines, of a panel. `legend` is Grafana's: labels in double braces. */
+/** One line, or family of lines, of a panel. `legend` uses Grafana's format: labels in double braces. */
 interface Query {
   readonly expr: string;
   readonly legend: string;
@@ -8,7 +8,7 @@ interface Query {
 
 export interface Panel {
   readonly title: string;
-  /** What to think of it, for the one who is on call. */
+  /** Tells the user on call how to read the panel. */
   readonly description: string;
   /** A unit of Grafana. */
   readonly unit: 'reqps' | 'ops' | 's' | 'short' | 'bytes';

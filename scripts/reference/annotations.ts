@@ -1,4 +1,4 @@
-/** What Gatehouse reads and writes in the metadata of objects, as a page. */
+/** The labels and annotations that Gatehouse reads and writes, as a documentation page. */
 import { OPENED_BY } from '../../src/restore/window-admission.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
 import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
@@ -10,7 +10,7 @@ import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
 import * as pki from '../../src/pki/annotations.ts';
 import { cell, table, type File } from './page.ts';
 
-/** Key, on what it stands, what it means. */
+/** The key, the kinds that have it, and its meaning. */
 type Entry = readonly [key: string, on: string, meaning: string];
 
 const SERVICE = 'Service';
@@ -20,7 +20,7 @@ const AUTHORITY = `Secret ${pki.AUTHORITY_SECRET}`;
 const LEASE = 'Lease of the leader';
 const CONFIGURATIONS = 'webhook configurations `gatehouse`';
 
-/** Annotations that people set. */
+/** Annotations that users set. */
 const ASKED: readonly Entry[] = [
   [pki.SERVING_CERT_SECRET_NAME, SERVICE, 'Asks for a serving cert in the Secret of this name.'],
   [
@@ -148,7 +148,7 @@ const LABELS: readonly Entry[] = [
   ],
 ];
 
-/** Every key with `gatehouse.dev/` that means something. */
+/** All keys with the prefix `gatehouse.dev/`. */
 export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS].map(([key]) => key);
 
 export function annotationsPage(): File {

@@ -1,4 +1,4 @@
-/** The command line as a page, from the program itself. */
+/** Renders the reference page of the command line from the commands of the program. */
 import type { Command, Option } from 'commander';
 
 import { cell, table, type File } from './page.ts';
@@ -48,7 +48,7 @@ function optionTable(options: readonly Option[]): string {
   );
 }
 
-/** Defaults and variables that commander does not know stand at the end of the description. */
+/** Commander does not know some defaults and environment variables: the description ends with them. */
 function describe({ flags, description, defaultValue, defaultValueDescription, argChoices, negate }: Option) {
   const [, said = '', written, variable = ''] =
     /^(.*?)(?: \(default: (.*?)\))?(?: \[(GATEHOUSE_\w+)\])?$/s.exec(description) ?? [];
@@ -65,7 +65,7 @@ function describe({ flags, description, defaultValue, defaultValueDescription, a
 const choicesOf = (choices: readonly string[] = []): string =>
   choices.map((choice) => `\`${choice}\``).join(', ');
 
-/** Examples and exit codes, as the help has them below the options. */
+/** The examples and exit codes that `--help` prints after the options. */
 function helpAfter(command: Command): readonly string[] {
   let printed = '';
   command.configureOutput({

@@ -1,7 +1,7 @@
-/** A kind of Gatehouse as a page, from its CustomResourceDefinition. */
+/** Renders the reference page of a kind of Gatehouse from its CustomResourceDefinition. */
 import { cell, table, type File } from './page.ts';
 
-/** What this page shows of an OpenAPI schema. */
+/** The fields of an OpenAPI schema that the page shows. */
 export interface Schema {
   readonly type?: string;
   readonly description?: string;
@@ -86,7 +86,7 @@ interface Field {
   readonly required: boolean;
 }
 
-/** The field and all below it, as they stand in a manifest. */
+/** The field and all its subfields, in the order of the schema. */
 function fields(path: string, schema: Schema, required: boolean): readonly Field[] {
   const inner = schema.items ?? schema;
   const below = schema.items === undefined ? path : `${path}[]`;

@@ -1,4 +1,4 @@
-/** A page of docs/reference, before it has its head. */
+/** A page of docs/reference, without its header. */
 export interface File {
   readonly file: string;
   readonly title: string;
@@ -10,7 +10,7 @@ export const table = (head: readonly string[], rows: readonly (readonly string[]
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
-/** Text as it may stand in a cell: `<name>` would be HTML, and a bar the next cell. */
+/** Escapes text for a table cell: `<name>` would be HTML, and `|` would start the next cell. */
 export const cell = (text: string): string =>
   text
     .split(/(`[^`]*`)/)

@@ -8,7 +8,8 @@ import { AGGREGATION_LABEL } from '../runtime/policies/read-access.ts';
 import { compileHandlers, loadHandlers } from '../runtime/handlers/load-handlers.ts';
 
 /**
- * A ClusterRole for the kinds that handlers read, as YAML. The ClusterRole `gatehouse-references` aggregates it by its label.
+ * A ClusterRole for the kinds that handlers read, as YAML. The ClusterRole `gatehouse-references` aggregates it by its
+ * label.
  *
  * @throws InvalidHandlers with all problems of the handlers
  */
@@ -33,7 +34,7 @@ function comment(handlers: readonly CompiledHandler[]): string {
   return `# Kinds that handlers read; the ClusterRole gatehouse-references aggregates this role:\n${lines.join('')}`;
 }
 
-/** The ClusterRole for the kinds that handlers read; undefined if there are none. */
+/** The ClusterRole for the kinds that handlers read; undefined if handlers read no kinds. */
 export function readingRole(handlers: readonly CompiledHandler[]) {
   const kinds = handlers.flatMap(({ reads }) => reads);
   if (kinds.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** A client that asks once: what it hears is what became of the request. Only undici's pool stands between it and the socket. */
+/** A client without retries: each result belongs to exactly one request. It uses undici's pool directly. */
 import { Pool } from 'undici';
 
 import type { ControlPlane } from '../support/control-plane.ts';
@@ -12,16 +12,17 @@ export interface Client {
   readonly stop: () => Promise<void>;
 }
 
-/** As many as may wait at a time: an API server that does not answer must not keep others from being asked. */
+/** The number of concurrent requests. It is high, so that requests without a response do not block the others. */
 export const CONNECTIONS = 96;
-/** Longer than the API server gives a request. */
+/** Longer than the request timeout of the API server. */
 const TIMEOUT_MS = 70_000;
 
 export function createPlainClient(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>): Client {
   const pool = new Pool(plane.server, {
     connections: CONNECTIONS,
     allowH2: false,
-    connect: { ca: plane.ca, checkServerIdentity: () => undefined }, // it names the machine, not the address
+    // The certificate contains the machine's name, not the address.
+    connect: { ca: plane.ca, checkServerIdentity: () => undefined },
     headersTimeout: TIMEOUT_MS,
     bodyTimeout: TIMEOUT_MS,
   });
@@ -56,8 +57,8 @@ interface Status {
 
 function toHeard(code: number, text: string): Heard {
   try {
-    const body = JSON.parse(text) as Partial<Machine> & Status; // an object or a Status
-    // An API server that has just started says 404 too, of kinds that it does not serve yet.
+    const body = JSON.parse(text) as Partial<Machine> & Status; // the body is an object or a Status
+    // An API server that has just started also returns 404 for kinds that it does not serve yet.
     if (code === 404 && body.details?.name === undefined)
       return { code: undefined, message: 'not served yet' };
     return { code, message: body.message ?? '', object: body };

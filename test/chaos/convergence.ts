@@ -1,4 +1,4 @@
-/** Whether everything is as it should be: asked again and again after the last fault, until it is or 30 s are over. */
+/** Checks that the cluster has converged: repeats all checks after the last fault, until they pass or 30 s are over. */
 import { X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
@@ -21,7 +21,7 @@ export const CONVERGED_WITHIN_MS = 30_000;
 
 export interface Convergence {
   readonly ms: number;
-  /** What was still not as it should be when the time was over. */
+  /** The problems that remain at the end of the timeout. */
   readonly problems: readonly string[];
 }
 
@@ -67,7 +67,9 @@ async function policies(admin: KubeClient): Promise<readonly string[]> {
   ];
 }
 
-/** Present, for the right names, and signed by the one CA that the bundle beside it has. */
+/**
+ * Each serving certificate must exist, have the right DNS name, and be signed by the only CA in `ca.crt` of its Secret.
+ */
 async function servingCerts(admin: KubeClient): Promise<readonly string[]> {
   const problems = await Promise.all(
     SERVICES.map(async (name) => {
@@ -100,13 +102,13 @@ interface Configuration extends KubeObject {
   }[];
 }
 
-/** The operations on a kind for which each configuration has to ask, once. */
+/** The operations that the rules of each configuration must contain exactly once. */
 const WANTED: readonly (readonly [Resource, readonly string[]])[] = [
   [mutatingWebhookConfigurations, ['machines CREATE', 'machines UPDATE']],
   [validatingWebhookConfigurations, ['machines CREATE', 'machines UPDATE', 'racks CREATE', 'racks DELETE']],
 ];
 
-/** Every entry trusts what every replica presents, and each kind is asked about. */
+/** Every entry must trust the certificates of all replicas, and the rules must contain each wanted operation once. */
 async function configurations({ cluster, replicas: { members } }: Scene): Promise<readonly string[]> {
   const problems: string[] = [];
   const bundles = new Set<string>();
@@ -135,7 +137,7 @@ async function configurations({ cluster, replicas: { members } }: Scene): Promis
   return problems;
 }
 
-/** Why a client with this bundle does not go on with the replica on this port; undefined when it does. */
+/** Returns why a client with this bundle rejects the replica on this port; undefined if it accepts it. */
 function distrust(port: number, ca: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const servername = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
@@ -168,7 +170,7 @@ interface Claim extends KubeObject {
   };
 }
 
-/** Each serial that is stored has one claim, of its holder; and there is none besides. */
+/** Each stored serial must have one claim of its holder. There must be no other claims. */
 async function claims(admin: KubeClient): Promise<readonly string[]> {
   const machines = (await admin.listAll<Machine>(MACHINES)).items;
   const held = (await admin.listAll<Claim>(UNIQUE_CLAIMS)).items.map(

@@ -1,29 +1,32 @@
 /**
- * The one address of Gatehouse, as a Service is: new connections go to the replicas that are ready, in turn. It keeps a record of
- * connections that broke while a request on them had no answer yet: those nobody can answer any more.
+ * The single address of Gatehouse, like a Service: distributes new connections over the ready replicas in turn. It
+ * records connections that broke while a request had no response yet: no replica can answer these requests any more.
  */
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A connection whose replica went away. */
+/** A connection that broke because its replica stopped. */
 export interface Break {
   /** Milliseconds of `performance.now()`. */
   readonly at: number;
   readonly port: number;
-  /** The client had sent something to which nothing had come back. */
+  /** Whether the client had sent data without a response. */
   readonly unanswered: () => boolean;
 }
 
 export interface Front {
   readonly port: number;
-  /** Where new connections go, in turn. One that refuses is passed over, as it is by whoever watches its endpoints. */
+  /**
+   * The targets of new connections, in turn. A target that refuses the connection is skipped, as kube-proxy does after
+   * the endpoints change.
+   */
   readonly setBackends: (ports: readonly number[]) => void;
   readonly breaks: () => readonly Break[];
   readonly stop: () => Promise<void>;
 }
 
-/** A TLS alert has fewer, a request more. In bytes. */
+/** The minimum size of a request in bytes. A TLS alert is smaller. */
 const SMALLEST_REQUEST = 100;
-/** How long a client may still send what it wrote before it heard of the end. */
+/** How long the client may still send data that it wrote before it saw the end of the connection. */
 const CROSSING_MS = 1_000;
 
 export async function startFront(): Promise<Front> {
@@ -79,7 +82,8 @@ function join(client: Socket, backend: Socket, port: number, onBreak: (one: Brea
   client.on('data', (chunk: Buffer) => {
     sent += chunk.length;
     if (isOver) {
-      if (chunk.length >= SMALLEST_REQUEST) isWaiting = true; // it crossed the end on its way
+      // The data was in flight when the replica closed the connection.
+      if (chunk.length >= SMALLEST_REQUEST) isWaiting = true;
       return;
     }
     isWaiting = true;

@@ -1,4 +1,4 @@
-/** What the load of the chaos suite writes: Machines that stand in Racks, and the policy that says what they have to be like. */
+/** The objects that the load of the chaos suite writes: Machines that refer to Racks, and the policy for Machines. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 
@@ -15,10 +15,10 @@ const kind = (resource: string, name: string, namespaced: boolean): Resource => 
 export const MACHINES = kind('machines', 'Machine', true);
 export const RACKS = kind('racks', 'Rack', false);
 
-/** Where the load writes; what a restore brings back has a namespace of its own. */
+/** The namespaces of the load. Restored objects have a namespace of their own. */
 export const LOAD_NAMESPACES = ['east', 'west'] as const;
 export const RESTORED_NAMESPACE = 'restored';
-/** These stay for the whole run, and a Machine that nobody touches stands in each. */
+/** These Racks exist during the whole run. Each is the rack of a Machine that the load never deletes. */
 export const LASTING_RACKS = ['rack-0', 'rack-1', 'rack-2', 'rack-3'] as const;
 
 export interface MachineSpec {
@@ -26,7 +26,7 @@ export interface MachineSpec {
   readonly tier?: string | undefined;
   readonly units?: number | undefined;
   readonly serial?: string | undefined;
-  /** Of any size. */
+  /** A text of any size. */
   readonly note?: string | undefined;
 }
 
@@ -49,10 +49,10 @@ export const rack = (name: string): KubeObject => ({
 
 export const MOST_UNITS = 64;
 export const DEFAULT_TIER = 'standard';
-/** The label that the policy sets; which value says which version of the policy an object has met. */
+/** The label that the policy sets. Its value shows which version of the policy mutated the object. */
 export const STAMP = 'stamp';
 
-/** @param timeoutSeconds another one makes other webhook entries */
+/** @param timeoutSeconds another value changes the webhook entries */
 export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest => ({
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
@@ -85,7 +85,7 @@ export const machinePolicy = (stamp: string, timeoutSeconds = 10): Manifest => (
   },
 });
 
-/** Of another scope, and so with an entry of its own. Nothing that the load writes is touched by it. */
+/** A policy with a different scope, so it has its own webhook entry. It accepts everything that the load writes. */
 export const rackPolicy: Manifest = {
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
@@ -129,7 +129,7 @@ const definition = ({ resource, kind: name, namespaced }: Resource, spec: object
 
 const text = { type: 'string' };
 
-/** The kinds, and the ClusterRole with which Gatehouse may read them. */
+/** The CRDs, and the ClusterRole that allows Gatehouse to read their objects. */
 export const kindManifests: readonly Manifest[] = [
   definition(RACKS, {}),
   definition(MACHINES, { rack: text, tier: text, units: { type: 'integer' }, serial: text, note: text }),

@@ -1,4 +1,4 @@
-/** Whether only one replica at a time wrote as the leader: judged by the API server's audit log alone. */
+/** Checks that only one replica at a time wrote as the leader. Uses only the API server's audit log. */
 import { createReadStream, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { USERS } from '../support/control-plane-users.ts';
 import type { AuditEvent } from '../support/control-plane.ts';
 
-/** What the audit log says of one write of a replica. Times are those of the API server, in milliseconds. */
+/** A write of a replica in the audit log. The times are those of the API server, in milliseconds. */
 export interface ReplicaWrite {
   readonly replica: string;
   readonly target: string;
@@ -16,14 +16,14 @@ export interface ReplicaWrite {
 }
 
 export interface LeaderVerdict {
-  /** Writes that only a leader makes. */
+  /** The number of writes that only a leader makes. */
   readonly writes: number;
-  /** How often the lease went to another replica. */
+  /** The number of times that the Lease changed to another replica. */
   readonly terms: number;
   readonly problems: readonly string[];
 }
 
-/** Whoever wrote the lease last holds it: a write of another one after that is a write of a leader of the past. */
+/** The replica that last wrote the Lease is the leader. A leader's write by another replica after that is a problem. */
 export function judgeLeaders(writes: readonly ReplicaWrite[]): LeaderVerdict {
   const leases = writes.filter(({ isLease }) => isLease).toSorted((a, b) => a.done - b.done);
   const others = writes.filter(({ isLease }) => !isLease).toSorted((a, b) => a.received - b.received);
@@ -48,7 +48,7 @@ export function judgeLeaders(writes: readonly ReplicaWrite[]): LeaderVerdict {
   return { writes: others.length, terms, problems };
 }
 
-/** Claims are made by whoever admits a request; Events and reviews are no state of anybody. */
+/** The replica that admits a request creates claims. Events and access reviews do not change the cluster's state. */
 const OF_EVERY_REPLICA = new Set([
   'uniqueclaims',
   'events',
@@ -58,7 +58,10 @@ const OF_EVERY_REPLICA = new Set([
 ]);
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
-/** Every successful write of a replica that only a leader makes, and every one of the lease. A long run's log is in several files. */
+/**
+ * Reads all successful writes to the Lease, and those that only a leader makes. The log of a long run has several
+ * files.
+ */
 export async function readLeaderWrites(folder: string): Promise<readonly ReplicaWrite[]> {
   const files = readdirSync(folder).filter((name) => /^audit.*\.log$/.test(name));
   const writes: ReplicaWrite[] = [];
@@ -79,7 +82,7 @@ function parse(line: string): ReplicaWrite | undefined {
   try {
     event = JSON.parse(line) as TimedEvent; // audit.k8s.io/v1
   } catch {
-    return undefined; // a line that was cut off when the API server ended
+    return undefined; // the API server stopped while it wrote this line
   }
   const { user, verb, objectRef, responseStatus, userAgent = '' } = event;
   const { resource = '', subresource, namespace, name = '' } = objectRef ?? {};

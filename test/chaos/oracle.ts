@@ -1,6 +1,6 @@
 /**
- * What is right and what is wrong, said a second time in plain TypeScript: nothing of Gatehouse's own code is asked. It judges
- * each answer of the API server, and each object that is stored.
+ * The test oracle: implements the expected behaviour independently, without code of Gatehouse. It judges each response
+ * of the API server and each stored object.
  */
 import {
   DEFAULT_TIER,
@@ -11,35 +11,35 @@ import {
   type MachineSpec,
 } from './kinds.ts';
 
-/** What has to become of a request; the text is what a refusal has to speak of. */
+/** The expected result of a request. `because` is a text that the rejection must contain. */
 export type Expected = { readonly kind: 'accept' } | { readonly kind: 'refuse'; readonly because: string };
 
-/** What the API server said, or that it said nothing. */
+/** The response of the API server, or its absence. */
 export interface Heard {
-  /** The HTTP status; undefined when the connection broke or nobody answered for that kind. */
+  /** The HTTP status; undefined when the connection broke, or the kind was not served. */
   readonly code: number | undefined;
-  /** The message of the Status, or of the error. */
+  /** The message of the Status or of the error. */
   readonly message: string;
-  /** The object of an answer with a code below 300. */
+  /** The object in a response with a status below 300. */
   readonly object?: Partial<Machine> | undefined;
 }
 
 export type Judged =
   | { readonly kind: 'right' }
   | { readonly kind: 'wrong'; readonly why: string }
-  /** It reached admission, which did not decide: the write failed for want of a verdict. */
+  /** The API server called admission and got no decision, so the write failed. */
   | { readonly kind: 'undecided'; readonly why: string }
-  /** It did not reach admission, or was lost behind it. */
+  /** The request did not reach admission, or failed after it. */
   | { readonly kind: 'not-asked'; readonly why: string };
 
 const RIGHT: Judged = { kind: 'right' };
 const wrong = (why: string): Judged => ({ kind: 'wrong', why });
 
-/** client-go words of a call that was made and came to nothing. */
+/** The messages of the API server for a failed webhook call. */
 const CALL_FAILED = /failed calling (?:admission )?webhook|failed to call (?:admission )?webhook/;
 const REFUSED = /admission webhook "[^"]+" denied the request/;
 
-/** @param stamps the labels that the policy may have set: two while it is being changed */
+/** @param stamps the labels that the policy may set: two during a policy change */
 export function judgeAnswer(
   expected: Expected,
   heard: Heard,
@@ -62,7 +62,7 @@ export function judgeAnswer(
     : wrong(`refused, but not for ${expected.because}: ${message}`);
 }
 
-/** Whether an accepted Machine is what was sent, with what the policy adds. */
+/** Checks that an accepted Machine equals the sent one plus the changes of the policy. */
 function judgeChanges(object: Partial<Machine>, sent: MachineSpec, stamps: readonly string[]): Judged {
   const difference = differenceOf(object.spec ?? {}, afterDefaults(sent));
   if (difference !== undefined) return wrong(`accepted, but ${difference}`);
@@ -77,7 +77,7 @@ export const afterDefaults = (spec: MachineSpec): MachineSpec => ({
   tier: spec.tier ?? DEFAULT_TIER,
 });
 
-/** Says what of a spec is not as it should be; undefined when it is. */
+/** Describes the first difference; undefined if there is none. */
 export function differenceOf(found: MachineSpec, wanted: MachineSpec): string | undefined {
   for (const field of ['rack', 'tier', 'units', 'serial', 'note'] as const) {
     const [is, should] = [found[field], wanted[field]];
@@ -91,7 +91,7 @@ const shown = (value: unknown): string =>
 
 const stampOf = (object: Partial<Machine>): string => object.metadata?.labels?.[STAMP] ?? '';
 
-/** What is wrong with Machines that are stored, seen at one moment. `racks`: the names of those that exist. */
+/** Finds the problems of stored Machines in one snapshot. `racks` contains the names of existing Racks. */
 export function problemsOfStored(
   machines: readonly Machine[],
   racks: ReadonlySet<string>,
@@ -105,7 +105,7 @@ export function problemsOfStored(
     if (rack === undefined) why.push('it names no rack');
     if (units > MOST_UNITS) why.push(`it has ${units} units`);
     if (tier === undefined) why.push('it has no tier');
-    // A restore brings back what the backup holds: mutations are skipped there, defaults are not.
+    // In a restore window, Gatehouse skips mutations but sets defaults: restored objects keep the labels of the backup.
     const isRestored = one.metadata?.namespace === RESTORED_NAMESPACE;
     if (!isRestored && !stamps.has(stampOf(one))) why.push(`its stamp is "${stampOf(one)}"`);
     const holder = serial === undefined ? undefined : holders.get(serial);
@@ -122,7 +122,7 @@ export function problemsOfStored(
 export interface StoredProblem {
   readonly name: string;
   readonly why: string;
-  /** The one that was not seen: it may have been created after they were listed. */
+  /** The missing Rack, which may have been created after the list of Racks was read. */
   readonly rack: string | undefined;
 }
 

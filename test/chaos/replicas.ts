@@ -1,4 +1,4 @@
-/** Three replicas behind one address, started, ended and replaced as a Deployment would; and who of them is ready. */
+/** Three replicas behind one address. Starts, stops and replaces them like a Deployment, and tracks which are ready. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,11 +13,11 @@ import { eventually } from '../support/processes.ts';
 import type { Front } from './front.ts';
 
 export interface Member {
-  /** What it calls itself: no two processes ever have the same name. */
+  /** Unique for each process. */
   readonly name: string;
   readonly slot: Slot;
   readonly replica: Replica;
-  /** Between it and the API server. */
+  /** The network link between the replica and the API server. */
   readonly link: TcpFaults;
 }
 
@@ -28,18 +28,20 @@ export type Special = Pick<ReplicaOptions, 'nodeArgs' | 'env'>;
 
 export interface Replicas {
   readonly members: () => readonly Member[];
-  /** Starts one in this slot; resolves when it is ready. */
+  /** Starts a replica in this slot. Resolves when it is ready. */
   readonly start: (slot: Slot, special?: Special) => Promise<Member>;
-  /** SIGTERM, its end, and its successor, which is ready before this resolves. */
+  /**
+   * Stops the replica with SIGTERM, waits for its exit and starts a successor. Resolves when the successor is ready.
+   */
   readonly replace: (slot: Slot, special?: Special) => Promise<Member>;
   readonly kill: (member: Member) => void;
   readonly kills: () => readonly number[];
-  /** The one that says it leads; undefined when it is not exactly one. */
+  /** The leader; undefined unless exactly one replica reports that it leads. */
   readonly leader: () => Promise<Member | undefined>;
   readonly stop: () => Promise<void>;
 }
 
-/** How often endpoints follow the readiness of replicas. */
+/** The interval at which the endpoints follow the readiness of the replicas. */
 const ENDPOINTS_MS = 200;
 const START_MS = 90_000;
 
@@ -53,7 +55,7 @@ export async function startReplicas(
   const members = new Map<Slot, Member>();
   const kills: number[] = [];
   let started = 0;
-  /** A fault may be about to start another one. */
+  /** Prevents a fault from starting another replica after the end of the run. */
   let isOver = false;
 
   const start = async (slot: Slot, special: Special = {}): Promise<Member> => {
@@ -117,7 +119,9 @@ const isReady = async ({ replica }: Member): Promise<boolean> =>
     () => false,
   ));
 
-/** As kubelet and the endpoints controller do: who is ready gets new connections, and others keep those that they have. */
+/**
+ * Like the kubelet and the endpoints controller: sends new connections to ready replicas only. Open connections stay.
+ */
 function followReadiness(members: () => readonly Member[], front: Front) {
   const stopping = new AbortController();
   const loop = async () => {
@@ -137,7 +141,7 @@ function followReadiness(members: () => readonly Member[], front: Front) {
   };
 }
 
-/** Until all replicas are ready and one of them leads. */
+/** Resolves when all replicas are ready and exactly one of them leads. */
 export async function untilHealthy({ members, leader }: Replicas, timeoutMs: number): Promise<Member> {
   return await eventually(
     'three replicas are ready and one of them leads',
@@ -150,7 +154,7 @@ export async function untilHealthy({ members, leader }: Replicas, timeoutMs: num
   );
 }
 
-/** The certificate of the API server is for the address that it listens on, whatever the port. */
+/** Works with the API server's certificate, which contains the address but no port. */
 function kubeconfigThrough(plane: ControlPlane, slot: Slot, port: number): ControlPlane['kubeconfig'] {
   const folder = join(plane.folder, `through-${slot}`);
   mkdirSync(folder, { recursive: true });

@@ -1,4 +1,4 @@
-/** One fault after the other under load, and what became of it. */
+/** Runs one fault after another under load, and collects the results. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { converge, type Convergence } from './convergence.ts';
@@ -12,9 +12,9 @@ import type { Counts } from './tally.ts';
 export interface Row extends Counts {
   readonly name: string;
   readonly seconds: number;
-  /** Undefined for what is no fault, or when the goal was not reached. */
+  /** Undefined for a phase without a fault, or when the cluster did not recover in time. */
   readonly recoveryMs: number | undefined;
-  /** Why the fault did not end as it should. */
+  /** Why the fault failed. */
   readonly error: Error | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly leaders: LeaderVerdict;
 }
 
-/** All is well this long before the first fault, and after each. */
+/** How long the cluster runs without a fault before the first fault and after each one. */
 const CALM_MS = { short: 500, full: 5_000 };
 const HEALTHY_MS = 60_000;
 
@@ -89,7 +89,7 @@ const factsOf = ({ outages, front, replicas }: Scene) => ({
   kills: replicas.kills(),
 });
 
-/** Everything that has to hold, and does not. */
+/** All checks that failed. */
 export function failuresOf({ rows, convergence, leaders }: Outcome): readonly string[] {
   const failures: string[] = [];
   for (const { name, failed, wrong, error } of rows) {

@@ -1,4 +1,4 @@
-/** Everything that a run of the chaos suite needs: control plane, replicas, load, and the account of what becomes of it. */
+/** The environment of the chaos suite: control plane, replicas, load, and the tally of the results. */
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { resourcePath } from '../../src/kube/object.ts';
 import type { SettingName } from '../../src/config/settings.ts';
@@ -44,32 +44,36 @@ export interface Scene {
   readonly load: Load;
   readonly stamps: Stamps;
   readonly outages: readonly Outage[];
-  /** Does `work` while requests may fail because the API server or etcd is away; with what follows until it answers again. */
+  /**
+   * Runs `work` while requests may fail because the API server or etcd is down. The outage lasts until a write succeeds
+   * again.
+   */
   readonly withOutage: <T>(work: () => Promise<T>) => Promise<T>;
   readonly stop: () => Promise<void>;
 }
 
-/** Which labels the policy sets. */
+/** The labels that the policy may set. */
 export interface Stamps {
-  /** Those that an answer may show now. */
+  /** The labels that a response may contain now. */
   readonly valid: () => readonly string[];
   readonly ever: () => ReadonlySet<string>;
-  /** From now on this one may show too; the function returned ends the time of those before it. */
+  /** Allows this label in addition. The returned function disallows the earlier labels. */
   readonly begin: (stamp: string) => () => void;
 }
 
 const STORED_AGAIN_MS = 60_000;
 /**
- * How often the API server asks Gatehouse about what one act of the load does, on average over their weights: twice about a Machine that
- * is created or changed, by the mutating and the validating webhook, once about a Rack, and not at all about a Machine that goes.
+ * The average number of webhook calls per request of the load, weighted by the mix. The API server calls Gatehouse
+ * twice for a Machine that is created or changed (mutating and validating webhook), once for a Rack, and not for a
+ * deleted Machine.
  */
 const REVIEWS_PER_ACT = 1.9;
-/** Services with a serving cert, which are judged at the end. */
+/** Services with a serving certificate, which the run checks at the end. */
 export const SERVICES = ['web', 'db'] as const;
 
 /**
- * A claim to a unique value is kept until a request that nobody answered for must be over: after the 60 s that the API server
- * gives a request, unless told otherwise. Then nothing could have converged after 30 s.
+ * Claims to unique values last until a request with an unknown result must be over, which is the API server's request
+ * timeout. With its default of 60 s, the claims could not converge within 30 s.
  */
 const REQUEST_TIMEOUT = '12s';
 
@@ -80,7 +84,7 @@ const SETTINGS: Partial<Record<SettingName, string>> = {
   'drain-delay': '3s',
   'unique-settle': '22s',
 };
-/** The short run has no time to wait for a lease of 15 s to run out, twice. */
+/** The short run has no time to wait for the expiry of the default lease of 15 s twice. */
 const SHORT_LEASE: Partial<Record<SettingName, string>> = {
   'lease-duration': '6s',
   'renew-deadline': '4s',
@@ -90,7 +94,7 @@ const SHORT_LEASE: Partial<Record<SettingName, string>> = {
 export interface SceneOptions {
   readonly seed: number;
   readonly isShort: boolean;
-  /** Admission reviews a second. */
+  /** Admission reviews per second. */
   readonly rate: number;
 }
 
@@ -165,7 +169,7 @@ async function installKinds(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Until the API server asks about Machines. */
+/** Resolves when the API server calls the webhooks for Machines. */
 async function enforce(cluster: Cluster): Promise<void> {
   await cluster.apply(machinePolicy('r0'), rackPolicy);
   for (const name of ['machines', 'racks']) await seeInForce(cluster, name);
@@ -201,7 +205,7 @@ function createStamps(first: string): Stamps {
   };
 }
 
-/** The outage ends with the first request that gets through to storage, or when nobody waits for that any more. */
+/** The outage ends with the first request that reaches storage, or with the timeout. */
 async function duringOutage<T>(outages: Outage[], client: Client, work: () => Promise<T>): Promise<T> {
   const outage: Outage = { from: performance.now(), to: undefined };
   outages.push(outage);
@@ -217,7 +221,7 @@ async function duringOutage<T>(outages: Outage[], client: Client, work: () => Pr
   }
 }
 
-/** Not by a dry run: that would be answered without storage. */
+/** Sends a real write: the API server answers a dry run without storage. */
 async function isStored(client: Client): Promise<boolean> {
   const path = resourcePath(RACKS, { name: LASTING_RACKS[0] });
   const change = { metadata: { annotations: { seen: String(Math.round(performance.now())) } } };

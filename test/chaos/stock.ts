@@ -1,4 +1,4 @@
-/** What ought to be stored: the Machines that the load has written, each of them changed by one request at a time. */
+/** The Machines that should be stored. Only one request at a time changes each Machine. */
 import { afterDefaults, differenceOf } from './oracle.ts';
 import type { Machine, MachineSpec } from './kinds.ts';
 import type { Seeded } from '../support/seeded.ts';
@@ -6,24 +6,26 @@ import type { Seeded } from '../support/seeded.ts';
 export interface Entry {
   readonly namespace: string;
   readonly name: string;
-  /** What may be stored; undefined: nothing. More than one when nobody said what became of the last write. */
+  /**
+   * The specs that may be stored; undefined means no object. After a write with an unknown result, there are several.
+   */
   possible: readonly (MachineSpec | undefined)[];
-  /** Counts the writes, so that whoever looked at two moments knows whether there was one in between. */
+  /** Counts the writes, so that a reader can detect a write between two points in time. */
   version: number;
   isBusy: boolean;
-  /** Others rely on it, so it is never deleted. */
+  /** Other requests rely on it, so the load never deletes it. */
   readonly lasts: boolean;
 }
 
 export interface Stock {
   readonly add: (namespace: string, name: string, lasts?: boolean) => Entry;
-  /** One that is known to be stored, and is nobody's at the moment; it is the taker's until it is given back. */
+  /** Takes an entry that is stored for certain and not busy. It stays reserved until it is given back. */
   readonly take: (fits?: (entry: Entry, spec: MachineSpec) => boolean) => Entry | undefined;
-  /** One of which nobody knows what became of it. */
+  /** Takes an entry whose last write has an unknown result. */
   readonly takeUnknown: () => Entry | undefined;
   readonly giveBack: (entry: Entry) => void;
   readonly all: () => readonly Entry[];
-  /** How many are stored for certain. */
+  /** The number of entries that are stored for certain. */
   readonly size: () => number;
 }
 
@@ -57,12 +59,12 @@ export function createStock(seeded: Seeded): Stock {
   };
 }
 
-/** What is stored for certain; undefined: nothing, or nobody knows. */
+/** The spec that is stored for certain; undefined if there is no object, or its state is unknown. */
 export function storedSpec({ possible }: Entry): MachineSpec | undefined {
   return possible.length === 1 ? possible[0] : undefined;
 }
 
-/** Says why what was found cannot be what this entry stands for; undefined when it can. */
+/** Describes why the found object contradicts the entry; undefined if it does not. */
 export function contradiction(
   { possible }: Pick<Entry, 'possible'>,
   found: Machine | undefined,

@@ -1,4 +1,4 @@
-/** Reads again what is stored, and holds it against the rules and against what the load has written. */
+/** Reads the stored objects, and checks them against the rules and against the writes of the load. */
 import { type KubeList, resourcePath } from '../../src/kube/object.ts';
 import { eventually } from '../support/processes.ts';
 import type { Client } from './client.ts';
@@ -7,7 +7,7 @@ import { nameOf, problemsOfStored, type StoredProblem } from './oracle.ts';
 import type { Scene } from './scene.ts';
 import { contradiction, type Entry } from './stock.ts';
 
-/** Gives how many objects were looked at. What is wrong with them goes into the tally. */
+/** Returns the number of checked objects. Problems go into the tally. */
 export async function checkStored({ client, tally, traffic, stamps }: Scene): Promise<number> {
   const before = new Map(traffic.stock.all().map((entry) => [entry, settledVersion(entry)]));
   const machines = await list(client, resourcePath(MACHINES));
@@ -18,7 +18,7 @@ export async function checkStored({ client, tally, traffic, stamps }: Scene): Pr
     if (await stillHolds(client, problem)) tally.wrongStored(problem.name, problem.why);
   const found = new Map(machines.map((one) => [nameOf(one), one]));
   for (const [entry, version] of before) {
-    if (version === undefined || settledVersion(entry) !== version) continue; // it changed meanwhile
+    if (version === undefined || settledVersion(entry) !== version) continue; // the entry changed in the meantime
     const name = `${entry.namespace}/${entry.name}`;
     const why = contradiction(entry, found.get(name));
     if (why !== undefined) tally.wrongStored(name, why);
@@ -28,7 +28,7 @@ export async function checkStored({ client, tally, traffic, stamps }: Scene): Pr
 
 const settledVersion = ({ isBusy, version }: Entry): number | undefined => (isBusy ? undefined : version);
 
-/** A Rack is never created a second time, so one that is missing before its Machine is read is missing for good. */
+/** The load never creates a deleted Rack again: if it is missing, it is still missing when the Machine is read. */
 async function stillHolds(client: Client, { name, rack }: StoredProblem): Promise<boolean> {
   if (rack === undefined) return true;
   if ((await client.ask('GET', resourcePath(RACKS, { name: rack }))).code !== 404) return false;
@@ -41,7 +41,8 @@ async function list(client: Client, path: string): Promise<readonly Machine[]> {
     `a list of ${path}`,
     async () => {
       const { code, object } = await client.ask('GET', path);
-      return code === 200 ? (object as unknown as KubeList<Machine>).items : undefined; // what lies at the path of a collection
+      // The path is that of a collection.
+      return code === 200 ? (object as unknown as KubeList<Machine>).items : undefined;
     },
     { timeoutMs: 30_000, everyMs: 100 },
   );

@@ -1,4 +1,4 @@
-/** What a run of the chaos suite prints. */
+/** Prints the results of a run of the chaos suite. */
 import { printTable, whole } from '../../scripts/bench/table.ts';
 import { CONVERGED_WITHIN_MS } from './convergence.ts';
 import type { Outcome, Row } from './run.ts';
@@ -42,7 +42,7 @@ const cells = (row: Row): readonly string[] => [
 ];
 
 export function printOutcome({ rows, stored, convergence, leaders }: Outcome, seed: number): void {
-  const under = rows.slice(0, -1); // load ends before the last one
+  const under = rows.slice(0, -1); // the load ends before the last row
   const seconds = under.reduce((sum, row) => sum + row.seconds, 0);
   const sum = (of: (row: Row) => number) => rows.reduce((total, row) => total + of(row), 0);
   const requests = sum((row) => row.requests);
@@ -76,7 +76,7 @@ export function printOutcome({ rows, stored, convergence, leaders }: Outcome, se
 
 const SHOWN = 5;
 
-/** The first of each kind that a row has. */
+/** Prints the first problem of each type in a row. */
 export function printTroubles(row: Row): void {
   show(row, 'failed', row.failed);
   show(row, 'wrong', row.wrong);

@@ -1,8 +1,8 @@
-/** What became of the requests of one fault, and of all of them. */
+/** The results of the requests during one fault, and during the whole run. */
 import type { Break } from './front.ts';
 import type { Judged } from './oracle.ts';
 
-/** A request that went another way than the right one. */
+/** A request with an unexpected result. */
 export interface Trouble {
   readonly what: string;
   readonly why: string;
@@ -14,9 +14,9 @@ export interface Trouble {
 export interface Counts {
   readonly requests: number;
   readonly failed: readonly Trouble[];
-  /** How many of those had no answer in the time that the API server gives a webhook: on a machine that has too much to do. */
+  /** The number of failed requests whose webhook call timed out, as on an overloaded machine. */
   readonly timedOut: number;
-  /** In flight on a connection to a replica when that was killed: the front's record has one for each. */
+  /** Requests in flight on a connection to a killed replica. The front has recorded one broken connection for each. */
   readonly cutOff: readonly Trouble[];
   readonly notAsked: readonly Trouble[];
   readonly wrong: readonly Trouble[];
@@ -24,23 +24,23 @@ export interface Counts {
 
 export interface Outage {
   readonly from: number;
-  /** Undefined while it lasts. */
+  /** Undefined while the outage lasts. */
   to: number | undefined;
 }
 
 export interface Tally {
   readonly record: (what: string, judged: Judged, from: number, to: number) => void;
-  /** Something that is stored, and should not be as it is. */
+  /** Records a stored object with a wrong state. */
   readonly wrongStored: (what: string, why: string) => void;
-  /** Counts and forgets what was recorded since the last time. */
+  /** Returns the results since the last call. */
   readonly take: (facts: Facts) => Counts;
 }
 
 export interface Facts {
-  /** When etcd or the API server was away on purpose. */
+  /** The periods in which the test stopped etcd or the API server. */
   readonly outages: readonly Outage[];
   readonly breaks: readonly Break[];
-  /** When replicas were killed: only what broke right after that is excused. */
+  /** When the test killed replicas. Only connections that broke right after a kill are excused. */
   readonly kills: readonly number[];
 }
 
@@ -93,7 +93,9 @@ export function createTally(): Tally {
   };
 }
 
-/** A connection that broke with a request on it while this one was under way; each excuses one request. */
+/**
+ * Finds a connection that broke with an unanswered request during this request. Each connection excuses one request.
+ */
 function breakFor(one: Trouble, breaks: readonly Break[], used: ReadonlySet<Break>): Break | undefined {
   return breaks.find(
     (candidate) =>

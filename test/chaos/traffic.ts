@@ -1,4 +1,7 @@
-/** The load: creations, updates, patches, deletions and dry runs of Machines and Racks, good ones and bad ones, each judged. */
+/**
+ * The load: valid and invalid creations, updates, patches, deletions and dry runs of Machines and Racks. The oracle
+ * judges each response.
+ */
 import { resourcePath } from '../../src/kube/object.ts';
 import type { Seeded } from '../support/seeded.ts';
 import type { Client, Method } from './client.ts';
@@ -19,13 +22,13 @@ import type { Tally } from './tally.ts';
 
 export interface Traffic {
   readonly stock: Stock;
-  /** What stands in each lasting Rack. */
+  /** Creates a Machine that refers to each lasting Rack. */
   readonly prepare: () => Promise<void>;
-  /** One request of the mix, or the few that belong together. */
+  /** Sends one request of the mix, or a short sequence of dependent requests. */
   readonly next: () => Promise<void>;
-  /** Creates Machines with a note of so many bytes, and deletes them again. */
+  /** Creates a Machine with a note of this size in bytes, and deletes it again. */
   readonly heavy: (noteBytes: number) => Promise<void>;
-  /** Finds out what became of writes that nobody answered for. */
+  /** Reads the objects whose last write has an unknown result. */
   readonly resolveUnknown: () => Promise<void>;
 }
 
@@ -39,7 +42,7 @@ export interface TrafficOptions {
 
 const ACCEPT: Expected = { kind: 'accept' };
 const refuse = (because: string): Expected => ({ kind: 'refuse', because });
-/** About so many Machines are stored: there is something to change, and a look at all of them costs little. */
+/** The target number of stored Machines: enough to pick from, and cheap to list. */
 const POPULATION = 300;
 
 interface Ask {
@@ -47,7 +50,7 @@ interface Ask {
   readonly path: string;
   readonly body?: object;
   readonly expected: Expected;
-  /** What a Machine is to be afterwards; undefined: no Machine is answered. */
+  /** The expected Machine after the request; undefined if the response contains no Machine. */
   readonly sent?: MachineSpec;
 }
 
@@ -82,14 +85,14 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     return { heard, judged };
   };
 
-  /** Asks to have `after` stored in the place of what this entry stands for, and keeps account of it. */
+  /** Sends a request that replaces the object of this entry with `after`, and records the possible results. */
   const write = async (entry: Entry, after: MachineSpec | undefined, one: Ask): Promise<void> => {
     const before = entry.possible;
     entry.version += 1;
     const { heard, judged } = await ask(one);
     entry.version += 1;
     const { code } = heard;
-    // Nothing is stored of what admission did not let in, and what it let in wrongly is counted already.
+    // A rejected write is not stored. The tally already counts a write that was wrongly accepted.
     if (code !== undefined && code < 300) entry.possible = [after];
     else if (judged.kind === 'not-asked' && one.expected.kind === 'accept')
       entry.possible = [...before, after];
@@ -111,7 +114,10 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     await write(entry, undefined, { method: 'DELETE', path: pathOf(entry), expected: ACCEPT });
   };
 
-  /** Specs that are wrong in one way, with what the refusal speaks of. The holder of a serial is kept from changing meanwhile. */
+  /**
+   * A spec with one error, and the text that the rejection must contain. The holder of a serial stays reserved
+   * meanwhile.
+   */
   const badSpec = (base: MachineSpec): BadSpec => {
     switch (seeded.below(4)) {
       case 0:
@@ -144,7 +150,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     await ask(creation(entry, spec, ACCEPT, true));
   };
 
-  /** A Rack that is named the moment it is there, and deleted the moment nobody names it. */
+  /** Creates a Machine that refers to a new Rack immediately, and deletes the Rack right after the Machine. */
   const rackCycle = async (): Promise<void> => {
     const name = `rack-${(names += 1)}-of-load`;
     const made = await ask({
@@ -189,7 +195,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     const after = { ...spec, ...change };
     return write(entry, after, patching(entry, change, ACCEPT, after));
   };
-  /** The policy fills in again what is taken away. */
+  /** Removes a field that the policy sets again. */
   const patchAway = (entry: Entry, spec: MachineSpec) => {
     const after = { ...spec, tier: undefined };
     return write(entry, after, patching(entry, { tier: null }, ACCEPT, after));
@@ -205,7 +211,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
     await write(entry, { ...spec, ...bad.spec }, patching(entry, change, refuse(bad.because)));
     if (bad.holder !== undefined) stock.giveBack(bad.holder);
   };
-  /** Read, changed and sent as a whole, as kubectl edit does. */
+  /** Reads the whole object, changes it and sends it back, as `kubectl edit` does. */
   const update = async (entry: Entry, spec: MachineSpec) => {
     const found = await client.ask('GET', pathOf(entry));
     const metadata = found.object?.metadata;
@@ -227,7 +233,7 @@ export function createTraffic({ client, seeded, tally, stamps }: TrafficOptions)
   const settle = async (entry: Entry): Promise<void> => {
     const { code, object } = await client.ask('GET', pathOf(entry));
     if (code === 200 || code === 404) {
-      const found = code === 200 ? (object as Machine) : undefined; // that is what is asked for
+      const found = code === 200 ? (object as Machine) : undefined; // the path is that of a Machine
       const why = contradiction(entry, found);
       if (why !== undefined) tally.wrongStored(`${entry.namespace}/${entry.name}`, why);
       entry.possible = [found?.spec];

@@ -7,7 +7,7 @@ type Json = null | boolean | number | string | readonly Json[] | { readonly [key
 type JsonMap = Readonly<Record<string, Json>>;
 
 export interface NormaliseOptions {
-  /** The case's word in names; it becomes `case`. */
+  /** The unique word of the case in names; it becomes `case`. */
   readonly id: string;
   readonly keepManagedFields: boolean;
 }
@@ -59,7 +59,7 @@ function tidy(key: string, value: Json, walk: (value: Json, key: string) => Json
     // Descriptions are documentation, which changes often.
     return value.map((column) => (isMap(column) ? without(column, 'description') : column));
   if (key === 'warning' && isList(value)) return walk(value.filter(isNotAboutUnknownFields), key);
-  // How often a rule is evaluated is up to the server.
+  // Servers evaluate a rule a different number of times.
   if (key === 'causes' && isList(value)) return walk(withoutRepetition(value), key);
   if (key === 'nodePort') return '<port>';
   return walk(value, key);
@@ -117,7 +117,7 @@ function createNames(id: string, generated: ReadonlyMap<string, string>) {
   };
 }
 
-/** Numbers equal values equally, in order of first appearance. */
+/** Replaces equal values by the same number, in order of first appearance. */
 function numbered(what: string): (value: string) => string {
   const seen = new Map<string, string>();
   return (value) => {

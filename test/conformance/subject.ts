@@ -57,7 +57,7 @@ export async function startSubject(): Promise<Subject> {
   };
 }
 
-/** The same word in every run, whatever cases come before it. */
+/** The same word in every run, for any order of the cases. */
 function wordFor(name: string): string {
   return `c${createHash('sha256').update(name).digest('hex').slice(0, 7)}`;
 }

@@ -1,4 +1,4 @@
-/** Certificates and keys of each form, new in each process: a failure prints its whole input. */
+/** Certificates and keys in each format. Each process creates new ones, because a failure prints its whole input. */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 
 import { firstAuthority, rotated, serverOf } from '../support/pki/fixtures.ts';
@@ -9,7 +9,7 @@ export const NOW = new Date('2026-11-22T00:00:00Z');
 export const authority = await rotated(await firstAuthority(NOW), NOW);
 export const server = await serverOf(authority, NOW);
 export const key = server.keyPair.privateKey;
-/** As trusted by clients. */
+/** The bundle that clients trust. */
 export const bundle = authority.generations.map(({ certificate }) => certificate).join('');
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
@@ -17,7 +17,7 @@ const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
 const ed25519 = generateKeyPairSync('ed25519').privateKey;
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 const guarded = { cipher: 'aes-256-cbc', passphrase: 'x' } as const;
-/** In each form in which keys are kept; the last two need a password, which nobody has given. */
+/** A key in each supported format. The last two are encrypted, and parsing them must fail without a password. */
 export const KEYS = [
   key,
   createPrivateKey(key).export({ type: 'sec1', format: 'pem' }),
@@ -27,13 +27,13 @@ export const KEYS = [
   rsa.export({ type: 'pkcs1', format: 'pem', ...guarded }),
 ].map(String);
 
-/** So much of a key in a message, and it is no longer a secret. */
+/** A message with this number of characters of a key reveals the key. */
 const TELLING = 16;
 const secrets = [...KEYS, ...authority.generations.flatMap((generation) => generation.key ?? [])].flatMap(
   (pem) => pem.split('\n').filter((line) => line.length > 2 * TELLING && !line.startsWith('-----')),
 );
 
-/** Errors are for people and logs: any will do that keeps the key to itself. */
+/** Any deliberate error is allowed if its message contains no part of a key. */
 export function isDiscreet(error: unknown): boolean {
   if (!(error instanceof Error) || !isDeliberate(error)) return false;
   const { message } = error;

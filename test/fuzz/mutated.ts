@@ -1,4 +1,7 @@
-/** Inputs that are nearly right: what is wrong in every way is refused by the first line of code that sees it. */
+/**
+ * Almost valid inputs. The first check would reject entirely invalid ones, so they would not reach the rest of the
+ * code.
+ */
 import fc from 'fast-check';
 
 import {
@@ -10,7 +13,7 @@ import {
   type JsonValue,
 } from '../../src/json/json.ts';
 
-/** Text that has meant trouble to somebody. */
+/** Text that often causes bugs in parsers. */
 const TOKENS = [
   ...[
     '"',
@@ -68,12 +71,12 @@ const TOKENS = [
 const token = fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...TOKENS) }, fc.string({ maxLength: 6 }));
 
 interface TextEdit {
-  /** In [0, 1): how far into the text. */
+  /** The position in the text, in [0, 1). */
   readonly at: number;
-  /** Characters to leave out. */
+  /** The number of characters to remove. */
   readonly drop: number;
   readonly insert: string;
-  /** How often. */
+  /** How often to insert the text. */
   readonly times: number;
 }
 
@@ -84,7 +87,7 @@ const textEdit: fc.Arbitrary<TextEdit> = fc.record({
   times: fc.oneof({ weight: 20, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 300 })),
 });
 
-/** One of the texts with some edits; now and then as it is. */
+/** One of the texts with some edits, sometimes with none. */
 export function mutatedText(texts: readonly string[]): fc.Arbitrary<string> {
   return fc
     .tuple(fc.constantFrom(...texts), fc.array(textEdit, { maxLength: 5 }))
@@ -107,7 +110,7 @@ const { json } = fc.letrec<{ json: JsonValue; list: JsonValue; object: JsonValue
     integer,
     fc.boolean(),
     fc.constant(null),
-    // As it is read again: a double that is a large integer comes back as one.
+    // Parsed again: the parser returns an integer for a double that is a large integer.
     fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => parseJson(JSON.stringify(value))),
     tie('list'),
     tie('object'),
@@ -126,7 +129,7 @@ export const anyObject: fc.Arbitrary<JsonObject> = fc
 type Change = 'replace' | 'remove' | 'repeat' | 'append' | 'text';
 
 interface JsonEdit {
-  /** Which of the values, counted through the whole document. */
+  /** The index of the value, in the order of the document. */
   readonly which: number;
   readonly change: Change;
   readonly value: JsonValue;
@@ -140,14 +143,14 @@ const jsonEdit: fc.Arbitrary<JsonEdit> = fc.record({
   text: textEdit,
 });
 
-/** One of the objects with some of its values changed; what is not changed is shared with it. */
+/** One of the objects with some changed values. It shares the unchanged values with the original. */
 export function mutatedObject(objects: readonly JsonObject[]): fc.Arbitrary<JsonObject> {
   return fc
     .tuple(fc.constantFrom(...objects), fc.array(jsonEdit, { maxLength: 5 }))
     .map(([object, edits]) => edits.reduce(editObject, object));
 }
 
-/** The object itself, and another one that differs in some values. */
+/** An object, and a copy that differs in some values. */
 export function pairOf(objects: readonly JsonObject[]): fc.Arbitrary<readonly [JsonObject, JsonObject]> {
   return mutatedObject(objects).chain((one) => fc.tuple(fc.constant(one), mutatedObject([one])));
 }
@@ -163,7 +166,7 @@ const countOf = (value: JsonValue): number =>
     ? Object.values(value).reduce<number>((sum, item) => sum + countOf(item), 1)
     : 1;
 
-/** The value with the edit where the counter ends; undefined: without it. */
+/** Applies the edit where the counter reaches zero; undefined removes the value. */
 function editValue(value: JsonValue, edit: JsonEdit, counter: { left: number }): JsonValue | undefined {
   if (counter.left === 0) {
     counter.left = -1;

@@ -1,4 +1,4 @@
-/** What is nearly always right, for inputs that are nearly right. */
+/** Valid inputs: the seeds for mutations. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -6,11 +6,11 @@ import { parseJson, type JsonObject, type JsonValue } from '../../src/json/json.
 
 const data = (name: string) => readFileSync(join(import.meta.dirname, '..', 'data', name), 'utf8');
 
-/** Bodies that a kube-apiserver 1.36 has sent. */
+/** Request bodies recorded from kube-apiserver 1.36. */
 export const recordedReviews: readonly string[] = data('admission-reviews-1.36.jsonl')
   .split('\n')
   .filter((line) => line !== '')
-  .map((line) => (JSON.parse(line) as { readonly body: string }).body); // of a file of ours
+  .map((line) => (JSON.parse(line) as { readonly body: string }).body); // our own file
 
 interface Corpus {
   readonly object: JsonObject & { readonly metadata: JsonObject };
@@ -23,13 +23,13 @@ interface Corpus {
   }[];
 }
 
-const corpus = parseJson(data('cel-corpus-1.36.json')) as unknown as Corpus; // of a file of ours
+const corpus = parseJson(data('cel-corpus-1.36.json')) as unknown as Corpus; // our own file
 
-/** That a kube-apiserver 1.36 has evaluated, over `corpusObject`. */
+/** Expressions that kube-apiserver 1.36 has evaluated for `corpusObject`. */
 export const corpusExpressions: readonly string[] = corpus.cases.map(({ expression }) => expression);
 export const corpusObject: JsonObject = corpus.object;
 
-/** What they saw: see test/integration/cel-corpus.test.ts. */
+/** The variables of these expressions: see test/integration/cel-corpus.test.ts. */
 export const corpusBindings: JsonObject = {
   object: { ...corpus.object, metadata: { ...corpus.object.metadata, name: 'e1' } },
   oldObject: null,
@@ -43,10 +43,10 @@ export const corpusBindings: JsonObject = {
   },
 };
 
-/** Those in which we differ on purpose: cel-corpus.test.ts says why. */
+/** Expressions with a deliberately different result: cel-corpus.test.ts gives the reasons. */
 const DIFFERENT = [/^authorizer/, /^object\.spec\.enabled$/];
 
-/** The expressions and what it said of them; of what it refused to compile, that alone. */
+/** The expressions and the results of kube-apiserver. For a compile error, the message is not compared. */
 export const corpusCases: readonly { readonly expression: string; readonly answer: JsonValue }[] =
   corpus.cases
     .filter(({ expression }) => !DIFFERENT.some((pattern) => pattern.test(expression)))
@@ -60,7 +60,7 @@ export const corpusCases: readonly { readonly expression: string; readonly answe
             : { error },
     }));
 
-/** Much of what an object can hold. */
+/** An object with most types of values. */
 export const SERVER: JsonObject = {
   apiVersion: 'infra.example.com/v1',
   kind: 'Server',

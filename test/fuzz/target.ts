@@ -1,4 +1,4 @@
-/** A part of Gatehouse that takes what others have written, and what has to hold whatever that is. */
+/** A fuzz target: a part of Gatehouse that reads input from others, and the properties that must hold for any input. */
 import fc from 'fast-check';
 
 import { toJsonText } from '../../src/json/json-text.ts';
@@ -6,35 +6,35 @@ import type { JsonValue } from '../../src/json/json.ts';
 
 export interface FuzzTarget {
   readonly name: string;
-  /** How much of all inputs it is given, in relation to the other targets. */
+  /** The weight of this target: its part of all inputs, relative to the other targets. */
   readonly share: number;
-  /** Tries `inputs` of them; the same seed makes the same ones. */
+  /** Tries this number of inputs. The same seed gives the same inputs. */
   readonly run: (inputs: number, seed: number) => Promise<FuzzRun>;
-  /** Tries one that failed once: see `past.jsonl`. @throws when something does not hold */
+  /** Tries an input that has failed before: see `past.jsonl`. @throws when a property does not hold */
   readonly again: (input: JsonValue) => Promise<void>;
 }
 
 export interface FuzzRun {
   readonly inputs: number;
-  /** Milliseconds of the processor that the slowest input took. */
+  /** CPU time of the slowest input, in milliseconds. */
   readonly longest: number;
   readonly failure: FuzzFailure | undefined;
 }
 
 export interface FuzzFailure {
-  /** The smallest input that was found to fail, as fast-check writes values. */
+  /** The smallest failing input, as fast-check prints values. */
   readonly input: string;
-  /** The same in JSON; undefined where JSON would not give it back. */
+  /** The same input as JSON; undefined if JSON cannot represent it. */
   readonly json: string | undefined;
   readonly error: unknown;
 }
 
-/** An input that takes longer is a failure, in milliseconds of the processor; most take microseconds. */
+/** The maximum CPU time of an input in milliseconds. Most inputs take microseconds. */
 const MOST_MS = 5_000;
 
 /**
- * @param inputs values that JSON can hold, so that one that failed can be kept
- * @param check throws when something does not hold
+ * @param inputs JSON values, so that a failing input can be stored
+ * @param check throws when a property does not hold
  */
 export function fuzzTarget<Input extends JsonValue>(
   name: string,
@@ -43,7 +43,7 @@ export function fuzzTarget<Input extends JsonValue>(
   check: (input: Input) => void | Promise<void>,
 ): FuzzTarget {
   let longest = 0;
-  // Not the time on the wall: other processes have their moments.
+  // CPU time, because other processes affect the wall-clock time.
   const timed = async (input: Input) => {
     const before = process.threadCpuUsage();
     await check(input);
@@ -65,7 +65,7 @@ export function fuzzTarget<Input extends JsonValue>(
       };
     },
     again: async (input) => {
-      await timed(input as Input); // it was one when it was written down
+      await timed(input as Input); // past.jsonl stores only inputs of this type
     },
   };
 }
@@ -83,7 +83,7 @@ function holdsMinusZero(value: JsonValue): boolean {
   return Object.is(value, -0);
 }
 
-/** For checks: `allowed` errors are answers, any other is a bug. Undefined when it is one of them. */
+/** Calls `act`; returns undefined for an allowed error. Any other error is a bug and is rethrown. */
 export function answerOf<T>(act: () => T, isAllowed: (error: unknown) => boolean): T | undefined {
   try {
     return act();
@@ -93,7 +93,7 @@ export function answerOf<T>(act: () => T, isAllowed: (error: unknown) => boolean
   }
 }
 
-/** As {@link answerOf}, for what takes its time. */
+/** Like {@link answerOf}, for asynchronous functions. */
 export async function laterAnswerOf<T>(
   act: () => Promise<T>,
   isAllowed: (error: unknown) => boolean,
@@ -106,12 +106,14 @@ export async function laterAnswerOf<T>(
   }
 }
 
-/** An error that somebody wrote for its reader; those that the language throws by itself tell of a case that nobody thought of. */
+/**
+ * Whether the code threw the error on purpose. Built-in errors of JavaScript show a case that the code does not handle.
+ */
 export const isDeliberate = (error: unknown): boolean =>
   error instanceof Error &&
   !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError);
 
-/** @throws Error with `message` unless it holds */
+/** @throws Error with `message` unless `holds` is true */
 export function hold(holds: boolean, message: () => string): void {
   if (!holds) throw new Error(message());
 }

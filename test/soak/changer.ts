@@ -1,4 +1,4 @@
-/** A steady stream of changes to objects through the API server: as many come as go. */
+/** A constant rate of changes through the API server. The number of objects stays constant. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { secrets, services } from '../../src/kube/well-known.ts';
 import { localService, type Cluster } from '../support/cluster.ts';
@@ -9,17 +9,17 @@ export interface ChangerOptions {
   readonly namespace: string;
 }
 
-/** One in ten changes is to a Service that asks for a serving cert. */
+/** One in this number of objects is a Service that requests a serving certificate. */
 const SERVICE_EVERY = 10;
 
 type Change = (cluster: Cluster, n: number, options: ChangerOptions) => Promise<unknown>;
 
 /**
- * The nth change: each object is created, changed and deleted by three of them, one after the other, so that at any time there are
- * only as many objects as changes are under way.
+ * Returns a function that makes the nth change. Three consecutive changes create, change and delete an object, so the
+ * number of objects never exceeds the number of concurrent changes.
  */
 export function createChanger(cluster: Cluster, options: ChangerOptions): (n: number) => Promise<void> {
-  /** What an object still has to go through before its next change may be made. */
+  /** The last change of each object. The next change waits for it. */
   const under = new Map<number, Promise<unknown>>();
   return async (n) => {
     const [life, stage] = [Math.floor(n / 3), n % 3];
@@ -64,7 +64,7 @@ const SERVICE_STEPS: readonly Change[] = [
   },
   async ({ admin }, life, { namespace }) => {
     await admin.delete(services, { namespace, name: named(life) });
-    // The garbage collector would: nobody runs it here.
+    // Replaces the garbage collector, which does not run in this test.
     await admin.delete(secrets, { namespace, name: named(life) });
   },
 ];

@@ -1,4 +1,4 @@
-/** How long a replica takes from its start until it is ready, in a cluster with much in it. */
+/** Measures the time from the start of a replica until it is ready, in a cluster with many objects. */
 import { namespaces, services } from '../../src/kube/well-known.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ADMISSION_POLICIES, startClusterFor, type Cluster } from '../support/cluster.ts';
@@ -17,11 +17,11 @@ export interface ColdStartOptions {
 
 export interface ColdStart {
   readonly readyMs: number;
-  /** Until /readyz, in which order what was last reported unready came: for those who look for what is slow. */
+  /** When each check of /readyz was last unready, in milliseconds since the start: shows which check is slow. */
   readonly waitedFor: Readonly<Record<string, number>>;
-  /** Time on a processor until then, which says more than the clock where others work on the same machine. */
+  /** CPU time until the replica is ready. Other load on the machine affects it less than the wall-clock time. */
   readonly cpuMs: number;
-  /** When it was ready, in bytes. */
+  /** Resident memory when the replica is ready, in bytes. */
   readonly resident: number;
 }
 
@@ -53,7 +53,7 @@ export async function fill(
   const { admin } = cluster;
   await times(NAMESPACES, (index) => admin.create(namespaces, { metadata: { name: namespaceOf(index) } }));
   await createKinds(cluster, kinds);
-  // Before the policies: nobody is there yet who would judge them.
+  // Before the policies, because no replica runs yet that could judge the objects.
   await times(counts.objects, (index) =>
     admin.create(
       kindOf(index % kinds),
@@ -70,7 +70,7 @@ export async function fill(
   );
 }
 
-/** Headless: there are not as many cluster addresses. One in ten asks for a serving cert. */
+/** Headless: a cluster does not have enough cluster IPs. One in ten Services requests a serving certificate. */
 function serviceOf(index: number): KubeObject {
   const name = `web-${index}`;
   const annotations = index % 10 === 0 ? { 'gatehouse.dev/serving-cert-secret-name': name } : {};

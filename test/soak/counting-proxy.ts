@@ -1,4 +1,4 @@
-/** Stands between one replica and the API server, and notes when each request came. Can be away for a while, as an API server can. */
+/** A proxy between one replica and the API server. It records when each request arrives, and can simulate an outage. */
 import { mkdirSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer } from 'node:https';
@@ -12,20 +12,20 @@ import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
 import type { ControlPlane, User } from '../support/control-plane.ts';
 
 export interface Arrival {
-  /** By `performance.now()`. */
+  /** In the time of `performance.now()`. */
   readonly at: number;
-  /** `GET /api/v1/services`, without the query. */
+  /** For example `GET /api/v1/services`, without the query. */
   readonly what: string;
 }
 
 export interface CountingProxy {
   readonly kubeconfig: (user: User) => string;
   readonly arrivals: () => readonly Arrival[];
-  /** Watches that are open now. */
+  /** The number of open watches. */
   readonly watches: () => number;
-  /** Breaks every connection and refuses new ones. */
+  /** Closes every connection and refuses new ones. */
   readonly close: () => Promise<void>;
-  /** Listens again, at the same address. */
+  /** Listens again on the same address. */
   readonly open: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -57,7 +57,7 @@ export async function startCountingProxy(
     }
   };
   const server = createServer({ cert, key, keepAliveTimeout: 120_000 }, (request, response) => {
-    // An API server that is gone looks to its clients like one that hangs up.
+    // Clients of a stopped API server see a closed connection.
     handle(request, response).catch(() => response.destroy());
   });
   server.on('secureConnection', (socket: TLSSocket) => {

@@ -1,11 +1,11 @@
-/** How long nobody leads: after a leader was killed, and after one that was told to end. */
+/** Measures the time without a leader after a leader was killed, and after one was stopped. */
 import { startBalancer } from '../support/balancer.ts';
 import { startClusterFor, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 
 export interface FailOvers {
-  /** From the signal until another replica says that it leads, in milliseconds, one a round. */
+  /** The time from the signal until another replica leads in each round, in milliseconds. */
   readonly killed: readonly number[];
   readonly ended: readonly number[];
 }
@@ -58,7 +58,7 @@ async function stopAll(replicas: readonly Replica[], cluster: Cluster): Promise<
   await cluster.stop();
 }
 
-/** @throws Error when none of them leads within a minute */
+/** @throws Error when no replica leads within a minute */
 async function leaderOf(replicas: readonly Replica[]): Promise<Replica> {
   return await eventually(
     'one of them leads',

@@ -1,24 +1,24 @@
-/** Preloaded into a replica (`node --expose-gc --import …`): tells its parent what it holds once everything unreachable is gone. */
+/** Preloaded into a replica (`node --expose-gc --import …`): reports its resources after a garbage collection. */
 import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The port on loopback where it says so. Without this variable the module does nothing. */
+/** The environment variable with the loopback port of the report. Without it, the module does nothing. */
 const VARIABLE = 'GATEHOUSE_SOAK_PORT';
 
 export interface Holdings {
-  /** Bytes on the heap after collecting garbage. */
+  /** Bytes on the heap after a garbage collection. */
   readonly heap: number;
-  /** Bytes of buffers outside of it. */
+  /** Bytes of buffers outside the heap. */
   readonly buffers: number;
-  /** Bytes of memory that the system has given it. */
+  /** Resident memory, in bytes. */
   readonly resident: number;
   readonly fileDescriptors: number;
-  /** Timers that are armed. */
+  /** The number of active timers. */
   readonly timers: number;
 }
 
-/** What a replica has to be started with to be asked by `readHoldings`. */
+/** The options of a replica that `readHoldings` can query. */
 export const withHoldings = (port: number) => ({
   nodeArgs: ['--expose-gc', '--import', import.meta.url],
   env: { [VARIABLE]: String(port) },
@@ -27,10 +27,10 @@ export const withHoldings = (port: number) => ({
 export async function readHoldings(port: number): Promise<Holdings> {
   const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
   if (!response.ok) throw new Error(await response.text());
-  return (await response.json()) as Holdings; // from the server below
+  return (await response.json()) as Holdings; // the server below sends it
 }
 
-/** Finalizers run between two collections. */
+/** The number of garbage collections. Finalizers run between them. */
 const ROUNDS = 3;
 
 async function holdings(): Promise<Holdings> {

@@ -1,4 +1,4 @@
-/** What was measured, as lines of a table with the limits that have to hold. Pure. */
+/** Formats the measurements as a table with their limits. Pure functions. */
 import { atLeast, atMost, percentile, type Figure } from '../../scripts/bench/figures.ts';
 import { mebibytes, whole } from '../../scripts/bench/table.ts';
 import type { ColdStart } from './cold-start.ts';
@@ -6,17 +6,17 @@ import type { FailOvers } from './fail-over.ts';
 import type { Sample, Steady, SteadyOptions } from './steady.ts';
 import type { Storm } from './storm.ts';
 
-/** Requests of a replica to the API server in the first second after it is back. */
+/** The maximum number of requests of a replica in any second after the API server is back. */
 const STORM_REQUESTS = 50;
 const COLD_START_MS = 10_000;
-/** The lease lasts 15 s, and whoever waits for it looks again every 2 s. */
+/** The lease lasts 15 s, and the other replicas check it every 2 s. */
 const KILLED_MS = 20_000;
 const ENDED_MS = 5_000;
 const HEAP_GROWTH = 0.05;
-/** How much of the time has passed when memory is expected to have settled: minute 5 of 20. */
+/** The share of the duration after which memory should be stable: minute 5 of 20. */
 const SETTLED = 0.25;
 const LAST = 0.75;
-/** A connection of a pool that was idle for a moment is closed and opened again. */
+/** Allows for pooled connections that are closed when idle and opened again. */
 const SLACK = 3;
 const RATE = 0.98;
 

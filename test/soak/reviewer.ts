@@ -1,4 +1,4 @@
-/** Sends reviews to a replica as the API server does, and knows what the answers have to be. */
+/** Sends reviews to a replica as the API server does, and checks the responses. */
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
@@ -11,22 +11,25 @@ import { createSeeded } from '../support/seeded.ts';
 import { gadget, GROUP, kindOf } from './scene.ts';
 
 export interface Reviewer {
-  /** Sends the nth review. @throws Error when the answer is not the one that it has to be */
+  /** Sends the nth review. @throws Error when the response is not the expected one */
   readonly send: (n: number) => Promise<void>;
-  /** How many of each sort were answered. */
+  /** The number of responses for each sort of review. */
   readonly answered: () => Readonly<Record<string, number>>;
   readonly close: () => void;
 }
 
 export interface ReviewerOptions {
   readonly port: number;
-  /** Objects `fixed-0`, `fixed-1`… of each kind in the namespace, whose serials are `fixed-<kind>-<n>`; nobody changes them. */
+  /**
+   * The number of objects `fixed-0`, `fixed-1`… of each kind in the namespace. Their serials are `fixed-<kind>-<n>`,
+   * and they never change.
+   */
   readonly fixed: number;
   readonly kinds: number;
   readonly namespace: string;
 }
 
-/** As many as kube-apiserver opens to a webhook that answers at this rate. */
+/** The number of connections that kube-apiserver opens to a webhook at this rate. */
 const CONNECTIONS = 32;
 const SERVER_NAME = 'gatehouse.gatehouse-system.svc';
 
@@ -77,7 +80,7 @@ export async function createReviewer({ admin }: Cluster, options: ReviewerOption
   };
 }
 
-/** All policies of the scene have one scope, and so one entry. */
+/** All policies of the scene have the same scope, so they share a webhook entry. */
 function entryOf(object: WebhookConfigurationObject | undefined): {
   readonly path: string;
   readonly ca: string;
@@ -92,7 +95,7 @@ function entryOf(object: WebhookConfigurationObject | undefined): {
   return { path, ca };
 }
 
-/** @param chance in [0, 1): which sort of review it is */
+/** @param chance in [0, 1); selects the sort of review */
 function reviewOf(index: number, n: number, chance: number, namespace: string): Review {
   const serial = `fixed-${index}-${n}`;
   const fixed = gadget(index, namespace, `fixed-${n}`, {
@@ -190,10 +193,11 @@ async function post(
   );
   if (response.status !== 200)
     throw new Error(`${review.sort}: ${response.status} ${response.body.slice(0, 300)}`);
-  return (JSON.parse(response.body) as { readonly response: { readonly allowed: boolean } }).response; // an AdmissionReview
+  // The response is an AdmissionReview.
+  return (JSON.parse(response.body) as { readonly response: { readonly allowed: boolean } }).response;
 }
 
-/** A dry run: what is reviewed here is never stored, so nothing may be claimed for it. */
+/** A dry run: the objects are never stored, so Gatehouse must not create claims for them. */
 function toWire(index: number, { operation, object, oldObject }: Review): object {
   const { version, resource, kind } = kindOf(index);
   const [gvk, gvr] = [

@@ -1,4 +1,4 @@
-/** A cluster with as many governed kinds, policies and objects as a large one has. */
+/** A cluster with the number of governed kinds, policies and objects of a large cluster. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { USERS } from '../support/control-plane.ts';
@@ -14,7 +14,7 @@ export const kindOf = (index: number): Resource => ({
   namespaced: true,
 });
 
-/** One of the governed objects; `owner` is the name of the object of the next kind that it refers to. */
+/** An object of the kind with this index. */
 export function gadget(
   index: number,
   namespace: string,
@@ -62,7 +62,10 @@ const definitionOf = (index: number): KubeObject & { readonly spec: object } => 
   };
 };
 
-/** What every cluster admin does for kinds that Gatehouse is to read, without the controller that aggregates roles. */
+/**
+ * The permissions that a cluster admin must grant for the governed kinds. No controller aggregates roles here, so the
+ * binding is direct.
+ */
 const readers: readonly (KubeObject & Readonly<Record<string, unknown>>)[] = [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -79,7 +82,7 @@ const readers: readonly (KubeObject & Readonly<Record<string, unknown>>)[] = [
   },
 ];
 
-/** So many kinds, which Gatehouse may read. */
+/** Creates this number of kinds, and allows Gatehouse to read them. */
 export async function createKinds(cluster: Cluster, count: number): Promise<void> {
   await cluster.apply(...readers);
   const indexes = Array.from({ length: count }, (_, index) => index);
@@ -88,10 +91,10 @@ export async function createKinds(cluster: Cluster, count: number): Promise<void
 }
 
 /**
- * One policy of a kind: a default, a reference to an object of the next kind, a serial number that nobody else has, a rule and a
- * schema. A replica follows two kinds for it: the one that it governs and the one that it refers to.
+ * A policy for a kind: a default, a reference to an object of the next kind, a unique serial number, and a rule. Each
+ * policy makes a replica watch two kinds: the governed kind and the referenced kind.
  *
- * @param name policies of one kind must have different names, and do not disturb one another
+ * @param name must be unique. Several policies for the same kind are compatible
  */
 export function policyOf(name: string, index: number, kinds: number): KubeObject & { readonly spec: object } {
   return {
@@ -123,7 +126,7 @@ export function policyOf(name: string, index: number, kinds: number): KubeObject
   };
 }
 
-/** Does something `count` times, sixteen at a time. */
+/** Calls `work` `count` times, with 16 concurrent calls. */
 export async function times(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const lane = async () => {

@@ -1,4 +1,4 @@
-/** What a replica holds while it works for a long time: heap, file descriptors, timers. */
+/** Measures the resources of a replica under long load: heap, file descriptors, timers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
@@ -19,9 +19,9 @@ export interface SteadyOptions {
 }
 
 export interface Sample extends Holdings {
-  /** Since the load began, in minutes. */
+  /** Minutes since the start of the load. */
   readonly minute: number;
-  /** UniqueClaims in the cluster: they must not pile up either. */
+  /** The number of UniqueClaims in the cluster, which must not grow either. */
   readonly claims: number;
 }
 
@@ -29,16 +29,16 @@ export interface Steady {
   readonly samples: readonly Sample[];
   readonly reviews: LoadResult;
   readonly changes: LoadResult;
-  /** How many reviews of each sort were answered as they had to be. */
+  /** The number of correct responses for each sort of review. */
   readonly answered: Readonly<Record<string, number>>;
 }
 
 const KINDS = 10;
 const FIXED = 50;
 const NAMESPACE = 'shop';
-/** Of the whole time; a sample every minute of twenty. */
+/** The number of samples: one per minute in a run of 20 minutes. */
 const SAMPLES = 20;
-/** Requests that wait for answers at a time: beyond them a slow replica would only collect a queue of ours. */
+/** The maximum number of concurrent requests. More would only grow a queue in the client when the replica is slow. */
 const LANES = 128;
 
 export async function measureSteady(options: SteadyOptions): Promise<Steady> {
@@ -46,7 +46,7 @@ export async function measureSteady(options: SteadyOptions): Promise<Steady> {
   const cluster = await startClusterFor(port);
   try {
     await prepare(cluster);
-    const holdingsPort = await freePort(); // not earlier: what starts meanwhile takes ports too
+    const holdingsPort = await freePort(); // as late as possible: processes that start earlier also take ports
     const replica = await startReplica(cluster.plane, { name: 'one', port, ...withHoldings(holdingsPort) });
     try {
       await replica.whenReady();
@@ -94,7 +94,7 @@ async function prepare(cluster: Cluster): Promise<void> {
   );
 }
 
-/** Looks while nothing is under way: what a request holds as long as it lasts is no growth. */
+/** Takes samples while no request is in flight, because the memory of a running request is not growth. */
 async function sample(
   minutes: number,
   loads: readonly [Load, Load],

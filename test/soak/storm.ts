@@ -1,4 +1,7 @@
-/** What the API server has to bear when it is back: the requests of each replica in the first second, and until all are served. */
+/**
+ * Measures the load on the API server after an outage: the requests of each replica in the first second, and until all
+ * watches are open again.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
@@ -10,25 +13,25 @@ import { createKinds, gadget, kindOf, policyOf } from './scene.ts';
 
 export interface StormOptions {
   readonly replicas: number;
-  /** Two watches of each replica for each of them. */
+  /** The number of kinds. Each replica has two watches per kind. */
   readonly kinds: number;
-  /** How long the API server is away at least, in milliseconds. */
+  /** The minimum duration of the outage, in milliseconds. */
   readonly outageMs: number;
-  /** Default: it only becomes unreachable; with it, it and etcd are stopped and started again. */
+  /** False: the API server only becomes unreachable. True: the API server and etcd are stopped and started again. */
   readonly restart: boolean;
 }
 
 export interface Storm {
   readonly replica: string;
-  /** When all replicas together had as many again as before the outage. */
+  /** The number of open watches when all replicas together have reached the total from before the outage. */
   readonly watches: number;
-  /** Requests in the first second in which the API server could be reached. */
+  /** The number of requests in the first second after the outage. */
   readonly firstSecond: number;
-  /** Requests in the worst second from then until every watch was open. */
+  /** The highest number of requests in one second, until every watch was open. */
   readonly worstSecond: number;
   readonly requests: number;
   readonly recoveredMs: number;
-  /** What was asked in the worst second, and how often. */
+  /** The requests of the worst second, with their counts. */
   readonly asked: Readonly<Record<string, number>>;
 }
 
@@ -59,7 +62,7 @@ export async function measureStorms(options: StormOptions): Promise<readonly Sto
     const before = await Promise.all(watchers.map(({ proxy }) => settledWatches(proxy)));
     const openedAt = await interrupt(cluster, watchers, options);
     const open = () => watchers.map(({ proxy }) => proxy.watches());
-    // Together: who led has fewer when another one leads now.
+    // Compares the totals: after a change of the leader, the former leader has fewer watches.
     const areBack = () => total(open()) >= total(before);
     await eventually('every watch is open again', areBack, { timeoutMs: 180_000, everyMs: 20 });
     const recoveredMs = performance.now() - openedAt;
@@ -73,7 +76,10 @@ export async function measureStorms(options: StormOptions): Promise<readonly Sto
   }
 }
 
-/** A policy may still be coming into force after a replica is ready, and the leader begins after that. */
+/**
+ * Waits until the number of watches is stable. After a replica is ready, policies may still take effect, and the leader
+ * starts its controllers later.
+ */
 async function settledWatches(proxy: CountingProxy): Promise<number> {
   let last = -1;
   let since = performance.now();
@@ -87,7 +93,7 @@ async function settledWatches(proxy: CountingProxy): Promise<number> {
   );
 }
 
-/** Gives the moment from which the API server could be reached again. */
+/** Returns the time when the API server became reachable again. */
 async function interrupt(
   { plane }: Cluster,
   watchers: readonly Watcher[],
@@ -129,7 +135,7 @@ const counted = (all: readonly string[]): Readonly<Record<string, number>> => {
   return counts;
 };
 
-/** The most that came within any second. In order of time. */
+/** The most items within any second. The items must be in order of time. */
 export function worstSecond<T extends { readonly at: number }>(all: readonly T[]): readonly T[] {
   let worst: readonly T[] = [];
   let from = 0;

@@ -26,7 +26,8 @@ const CERTIFICATE_MARGIN_MS = 3_600_000;
 const HEALTH_POLL_MS = 50;
 
 /**
- * Resolves after `draining` is aborted, the entries are restored, and the API server has had time to observe the change.
+ * Resolves after `draining` is aborted, the entries are restored, and the API server has had time to observe the
+ * change.
  * @throws when the session cannot start or continue
  */
 export async function serveFromHere(
@@ -95,7 +96,10 @@ async function whenHealthy(checks: DevSessionParts['checks'], signal: AbortSigna
 const REACHABLE_TIMEOUT_MS = 15_000;
 const RETRY_MS = 250;
 
-/** Sends dry runs until the API server calls this machine. @throws with the message of the API server when it does not */
+/**
+ * Sends dry runs until the API server calls this machine.
+ * @throws with the message of the API server if it never does
+ */
 async function checkReachable(
   { client, config, serverClock, log }: Context,
   wasAsked: () => boolean,

@@ -1,6 +1,6 @@
 /**
- * Processes a write like an API server: decoding, admission, validation and defaults, with the code of the sandbox. Policies and
- * handlers are called through the webhook configurations that Gatehouse would install.
+ * Processes a write like an API server: decoding, admission, validation and defaults, with the code of the sandbox.
+ * Calls policies and handlers through the webhook configurations that Gatehouse would install.
  */
 import { randomUUID } from 'node:crypto';
 

@@ -1,6 +1,6 @@
 /**
- * Built-in kinds that the sandbox does not serve: only their names, so that policies can refer to e.g. `statefulsets`. Their
- * fields are not validated.
+ * Built-in kinds that the sandbox does not serve: only their names, so that policies can refer to e.g. `statefulsets`.
+ * Their fields are not validated.
  *
  * @see `kubectl api-resources` of Kubernetes 1.36
  */

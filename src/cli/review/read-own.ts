@@ -18,8 +18,8 @@ export interface Labelled {
 const API_VERSION = `${GROUP}/${VERSION}`;
 
 /**
- * Reads the objects of a kind with defaults and validation, like the API server. Stricter in one point: an unknown field is an
- * error.
+ * Reads the objects of a kind with defaults and validation, like the API server. Stricter in one point: an unknown
+ * field is an error.
  */
 export function readOwn(
   kind: string,

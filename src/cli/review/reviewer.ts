@@ -37,7 +37,7 @@ export interface ReviewRequest {
 }
 
 export interface Reviewer {
-  /** All objects of a call exist for each other. */
+  /** The objects of one call can refer to each other. */
   readonly review: (requests: readonly ReviewRequest[]) => Promise<readonly ReviewedObject[]>;
   /** Assumptions of the review. */
   readonly notes: readonly string[];

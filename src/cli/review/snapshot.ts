@@ -21,23 +21,23 @@ export interface Snapshot {
    * @throws ApiFailure when the object does not fit the type
    */
   readonly decode: (object: JsonObject, type: ResourceType, warn: (text: string) => void) => ApiObject;
-  /** Assumptions, and objects that were left out. */
+  /** Assumptions, and the objects that were skipped. */
   readonly notes: readonly string[];
 }
 
 export interface SnapshotParts {
   /** The existing objects. */
   readonly existing: readonly PlacedObject[];
-  /** What is to be reviewed: its kinds have to be known, and its Namespaces too. */
+  /** The objects to review. Their kinds and Namespaces become part of the snapshot too. */
   readonly reviewed: readonly PlacedObject[];
-  /** For objects that name none. */
+  /** The namespace of objects without one. */
   readonly namespace: string;
 }
 
 const NAMESPACES = { group: '', resource: 'namespaces' };
 const ignore = () => undefined;
 
-/** @throws UnusableInput when a definition is none that an API server would take */
+/** @throws UnusableInput when the API server would reject a CRD */
 export function createSnapshot({ existing, reviewed, namespace }: SnapshotParts): Snapshot {
   const storage = createStorage();
   const kinds = createKinds([...existing, ...reviewed], storage);

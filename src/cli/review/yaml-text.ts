@@ -13,8 +13,8 @@ export interface YamlDocument {
 /**
  * The documents of a text in order, including empty ones.
  *
- * kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types: timestamps and sexagesimal
- * numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
+ * kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types: timestamps and
+ * sexagesimal numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
  */
 export function parseYamlDocuments(text: string): {
   readonly documents: readonly YamlDocument[];

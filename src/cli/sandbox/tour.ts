@@ -1,4 +1,4 @@
-/** The whole of Gatehouse in nine steps, as a person would take them. */
+/** The guided tour: shows the functions of Gatehouse in nine steps, as a user would perform them. */
 import { X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -23,7 +23,7 @@ import {
   type Server,
 } from './tour-objects.ts';
 
-/** What the tour works with: an administrator's view of a cluster in which Gatehouse runs. */
+/** The connection of the tour: an administrator's access to a cluster with Gatehouse. */
 export interface Cluster {
   readonly client: KubeClient;
   readonly impersonate: (who: Impersonation) => KubeClient;
@@ -37,7 +37,7 @@ type Tell = (what: string, ...details: readonly string[]) => void;
 const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:authenticated'] };
 const PATIENCE_MS = 30_000;
 
-/** @throws Error when a step does not go as told */
+/** @throws Error when a step fails */
 export async function tellTour(cluster: Cluster, say: (text: string) => void): Promise<void> {
   let steps = 0;
   const tell: Tell = (what, ...details) => {
@@ -49,7 +49,7 @@ export async function tellTour(cluster: Cluster, say: (text: string) => void): P
   await restore(cluster, tell);
 }
 
-/** Reads until `accept` likes what it sees. */
+/** Reads until `accept` returns true. */
 async function see<T extends KubeObject>(
   { client }: Cluster,
   resource: Resource,
@@ -66,7 +66,7 @@ async function see<T extends KubeObject>(
   }
 }
 
-/** What the API server says when it refuses; undefined when it does not. */
+/** The message of the API server if it rejects the request; otherwise undefined. */
 async function refusalOf(attempt: Promise<unknown>): Promise<string | undefined> {
   try {
     await attempt;
@@ -122,7 +122,7 @@ const SHOP_WEBHOOK: KubeObject & { readonly webhooks: readonly Webhook[] } = {
       failurePolicy: 'Ignore',
       sideEffects: 'None',
       admissionReviewVersions: ['v1'],
-    } as Webhook, // with what the API server wants to know besides
+    } as Webhook, // with the other required fields
   ],
 };
 
@@ -153,7 +153,7 @@ async function admission(cluster: Cluster, tell: Tell): Promise<void> {
 const isInstalled = ({ status }: Conditioned): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'WebhooksInstalled' && is === 'True') ?? false;
 
-/** The API server learns of a new webhook configuration by a watch of its own. */
+/** The API server learns of new webhook configurations through a watch, so a request may be admitted at first. */
 async function firstRefusal(attempt: () => Promise<unknown>): Promise<string> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {

@@ -6,8 +6,8 @@ import { cutLeader, killAny, killLeader, rollingRestart, wrongClock } from './re
 import { restoreWindow } from './restore.ts';
 
 /**
- * In the order in which they come. Those that leave writes behind of which nobody knows what became of them are first: their
- * claims to unique values are kept for 70 s. The rolling restart ends the replicas that have little memory.
+ * The order of execution. Faults that leave writes with an unknown result come first: the claims of these writes last
+ * for 70 s. The rolling restart replaces the replicas with little memory.
  */
 export const ALL_FAULTS: readonly Fault[] = [
   apiServerRestart,

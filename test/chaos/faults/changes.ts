@@ -1,4 +1,4 @@
-/** What people change while the load goes on: the CA, and policies. */
+/** Changes under load: a rotation of the CA, and policy changes. */
 import { secrets } from '../../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, SYSTEM_NAMESPACE } from '../../support/cluster.ts';
 import { seeInForce } from '../../support/gatehouse-cluster.ts';
@@ -27,7 +27,7 @@ async function rotate({ cluster }: Scene, round: number): Promise<void> {
   const generations = async (): Promise<readonly string[]> => {
     const secret = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
     if (secret === undefined) throw new Error('the authority is gone');
-    // As docs/trust.md has it: a list of generations with their ids.
+    // The format that docs/trust.md documents: a list of generations with their ids.
     return (JSON.parse(text(secret, 'generations.json')) as { id: string }[]).map(({ id }) => id);
   };
   const [old] = await generations();
@@ -43,10 +43,10 @@ async function rotate({ cluster }: Scene, round: number): Promise<void> {
   );
 }
 
-/** How many dry runs in a row have to show the new version: each may meet another replica. */
+/** The number of consecutive dry runs that must show the new version. Each may reach a different replica. */
 const IN_A_ROW = 12;
 
-/** Recovery: the longest time from a change of a policy until every replica goes by it. */
+/** Recovery: the longest time from a policy change until every replica enforces it. */
 export const policyChanges: Fault = {
   name: 'policy changes',
   run: async (scene) => {
@@ -60,7 +60,7 @@ export const policyChanges: Fault = {
   },
 };
 
-/** Another timeout makes other webhook entries too, while requests for the old ones are on their way. */
+/** A different timeout also changes the webhook entries, while requests for the old entries are in flight. */
 async function changeStamp({ cluster, stamps }: Scene, stamp: string, timeoutSeconds: number): Promise<void> {
   const end = stamps.begin(stamp);
   await cluster.apply(machinePolicy(stamp, timeoutSeconds));
@@ -79,7 +79,10 @@ async function changeStamp({ cluster, stamps }: Scene, stamp: string, timeoutSec
   end();
 }
 
-/** Its entry goes and comes back; the load writes what it governs all the time, and none of that is refused by it. */
+/**
+ * Removes and adds the webhook entry of Racks. The load writes Racks meanwhile, and Gatehouse must not reject these
+ * writes.
+ */
 async function removeAndRestore({ cluster }: Scene): Promise<void> {
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'racks' });
   await cluster.apply(rackPolicy);

@@ -1,4 +1,4 @@
-/** The API server and etcd go away and come back. Recovery: from their end until the first write is stored. */
+/** Stops and restarts the API server and etcd. Recovery: the time from the stop until the first write is stored. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Scene } from '../scene.ts';

@@ -1,10 +1,10 @@
-/** One thing that goes wrong while the load goes on. */
+/** A fault that occurs under load. */
 import type { Scene } from '../scene.ts';
 
 export interface Fault {
-  /** Stands in the table, and `--only` looks for a part of it. */
+  /** Appears in the table. `--only` selects names that contain a text. */
   readonly name: string;
-  /** Gives how long it took until all was well again, in milliseconds: what that means, each fault says. */
+  /** Injects the fault and returns the recovery time in milliseconds. Each fault documents what it measures. */
   readonly run: (scene: Scene) => Promise<number>;
 }
 

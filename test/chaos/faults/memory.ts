@@ -1,11 +1,14 @@
-/** Replicas with little memory, and objects of nearly a MiB. Recovery: until the last of those has been answered for. */
+/**
+ * Replicas with little memory, and objects of almost 1 MiB. Recovery: the time until the last of their requests has
+ * ended.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { SLOTS } from '../replicas.ts';
 import type { Scene } from '../scene.ts';
 import { timed, type Fault } from './fault.ts';
 
-/** In MiB: an eighth of it, 32 MiB at least, is for large bodies. */
+/** In MiB. An eighth of it, but at least 32 MiB, is the budget for large request bodies. */
 const HEAP = 128;
 const NOTE_BYTES = 900_000;
 const LANES = 4;

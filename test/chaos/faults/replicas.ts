@@ -1,4 +1,4 @@
-/** Replicas end, in order and not, are cut off, and have clocks that are wrong. */
+/** Replicas that stop, crash, lose the network or have a wrong clock. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { eventually } from '../../support/processes.ts';
@@ -10,7 +10,7 @@ import { timed, type Fault } from './fault.ts';
 const LEADER_MS = 60_000;
 const MINUTE = 60_000;
 
-/** Recovery: the longest time until a replica that was told to end had a successor that was ready. */
+/** Recovery: the longest time from the signal to a replica until its successor is ready. */
 export const rollingRestart: Fault = {
   name: 'rolling restart',
   run: async ({ isShort, replicas }) => {
@@ -35,7 +35,7 @@ export const killLeader: Fault = {
   },
 };
 
-/** Recovery: until its successor is ready. */
+/** Recovery: the longest time from the kill until the successor is ready. */
 export const killAny: Fault = {
   name: 'kill -9 of any replica',
   run: async ({ isShort, seeded, replicas }) => {
@@ -52,7 +52,7 @@ export const killAny: Fault = {
   },
 };
 
-/** Not a byte passes between the leader and the API server's port. Recovery: until another replica leads. */
+/** Drops all traffic between the leader and the API server. Recovery: the time until another replica leads. */
 export const cutLeader: Fault = {
   name: 'network cut of the leader',
   run: async (scene) => {
@@ -63,13 +63,13 @@ export const cutLeader: Fault = {
     const took = performance.now() - from;
     const cutMs = scene.isShort ? 20_000 : 60_000;
     await sleep(Math.max(0, cutMs - took));
-    leader.link.reset(); // what was on its way has been given up on both sides long ago
+    leader.link.reset(); // both sides have given up the delayed requests long ago
     leader.link.mend();
     return took;
   },
 };
 
-/** Recovery: the longest time until a replica with a wrong clock was ready, or one with a right clock again. */
+/** Recovery: the longest time until the replica with a wrong clock, or its successor with a correct clock, is ready. */
 export const wrongClock: Fault = {
   name: 'clock of one replica ±10 min',
   run: async (scene) => {
@@ -86,7 +86,7 @@ export const wrongClock: Fault = {
   },
 };
 
-/** Whoever leads instead gives way, until the one in this slot does. */
+/** Restarts each other leader until the replica in this slot leads. */
 async function haveItLead(scene: Scene, slot: Member['slot']): Promise<void> {
   for (let leader = await leaderOf(scene); leader.slot !== slot; leader = await leaderOf(scene))
     await scene.replicas.replace(leader.slot);

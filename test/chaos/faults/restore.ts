@@ -1,4 +1,4 @@
-/** A restore by Velero, of Machines before the Racks that they stand in, while the load goes on. */
+/** Velero restores Machines before the Racks to which they refer, under load. */
 import type { RestoreWindow } from '../../../src/api/restore-window.ts';
 import { eventually } from '../../support/processes.ts';
 import { asReturned, isVerified, seeWindowOf, trustVelero } from '../../support/restore-scene.ts';
@@ -14,12 +14,12 @@ const REPORT_MS = 90_000;
 
 const isReported = ({ status }: RestoreWindow): boolean => status?.phase?.startsWith('Completed') ?? false;
 
-/** Recovery: from the last object that Velero writes until the report that all of it is right. */
+/** Recovery: the time from the last write of Velero until the report without violations. */
 export const restoreWindow: Fault = {
   name: 'restore window',
   run: async ({ cluster, seeded, isShort }) => {
     await installVelero(cluster);
-    // Velero may pause for longer than a test's usual second here.
+    // Under load, Velero may pause longer than the one second of other tests.
     await trustVelero(cluster, { settle: '2s', idle: '30s' });
     await createNamespace(cluster, RESTORED_NAMESPACE);
     const velero = createVelero(cluster.plane, { seed: seeded.below(1_000) });
@@ -43,7 +43,7 @@ export const restoreWindow: Fault = {
       await velero.stop();
     }
 
-    /** Those who install a detector wait as long too. */
+    /** Waits until the detector is in force, as users who install a detector must do. */
     async function untilDetectorCounts(): Promise<void> {
       const run = await velero.begin({ name: 'warm-up', backup: [] });
       const restorer = cluster.impersonate(VELERO);

@@ -1,4 +1,4 @@
-/** Short texts that stand for an amount: quantities, durations, sizes. */
+/** Short texts for amounts: quantities, durations, sizes. */
 import fc from 'fast-check';
 
 import { CelError } from '../../../src/cel/cel-error.ts';
@@ -69,7 +69,7 @@ const BINARY = new Map(
 const NANOS = 10n ** 9n;
 const MOST_BINARY = (2n ** 63n - 1n) * NANOS;
 
-/** What the text says, as a fraction; undefined when this does not know. */
+/** An independent parser: the value as a fraction; undefined if this parser does not support the text. */
 function fractionOf(
   text: string,
 ): { readonly over: bigint; readonly under: bigint; readonly binary: boolean } | undefined {
@@ -112,7 +112,7 @@ export const quantities = fuzzTarget(
   },
 );
 
-/** To whole nanos, away from zero; binary ones end at the greatest int64. */
+/** Quantities are rounded away from zero to whole nanos. Binary quantities are limited to int64. */
 function isRoundedUp(
   { value, scale }: CelQuantity,
   { over, under, binary }: { readonly over: bigint; readonly under: bigint; readonly binary: boolean },
@@ -139,7 +139,7 @@ const AMOUNTS = [
   '1G',
 ];
 
-/** What is read is a number that can be counted with; anything else is refused with what was written. */
+/** The parser returns a finite amount of at least zero, or an error that quotes the input. */
 export const amounts = fuzzTarget('duration and size', 30, mutatedText(AMOUNTS), (text) => {
   for (const parse of [parseDuration, parseBytes]) {
     const isAnswer = (error: unknown) => isDeliberate(error) && String(error).includes(text);

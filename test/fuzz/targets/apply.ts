@@ -1,4 +1,4 @@
-/** Server-side apply, and patches on their way through the sandbox. */
+/** Server-side apply and patches in the sandbox. */
 import { placeOf } from '../../../src/sandbox/machinery/storage/stored.ts';
 import fc from 'fast-check';
 
@@ -36,7 +36,10 @@ const isFailure = (error: unknown) => error instanceof ApiFailure;
 
 const widgetOf = ({ spec }: JsonObject): ApiObject => widget(isJsonObject(spec) ? spec : undefined);
 
-/** Applied twice, nothing changes; what another manager wants is there, or it was told of a conflict; nothing changes in place. */
+/**
+ * Applying a configuration again changes nothing, for one manager and for two. The live object is never modified in
+ * place.
+ */
 export const apply = fuzzTarget(
   'sandbox: server-side apply',
   8,
@@ -57,7 +60,7 @@ export const apply = fuzzTarget(
     const next = wish(live, second, 'b');
     if (next === undefined) return;
     hold(wish(next, second, 'b') === next, () => 'applied again by the second, it makes another object');
-    // What nobody wants any more is gone, and nothing else.
+    // An empty configuration gives up all fields of the manager. Applying it again changes nothing.
     const empty = wish(next, {}, 'b');
     if (empty !== undefined)
       hold(wish(empty, {}, 'b') === empty, () => 'given up again, it makes another object');
@@ -146,7 +149,10 @@ function createStored() {
   return { send, stored: () => storage.get(placeOf(CONFIG_MAPS), KEY) };
 }
 
-/** A patch that is refused leaves what is stored; one that is not has made another object, and has left the old one as it was. */
+/**
+ * A rejected patch leaves the stored object unchanged. An accepted patch stores a new object and does not modify the
+ * old one.
+ */
 export const storedPatches = fuzzTarget(
   'sandbox: patch of what is stored',
   5,
@@ -182,7 +188,7 @@ export const storedPatches = fuzzTarget(
   },
 );
 
-/** Refused for what the client sent; an apply that cannot be merged is a 500 in the API server too. */
+/** Client errors. A failed merge in an apply is a 500 in the API server too. */
 const isRefusal = (error: unknown) =>
   error instanceof ApiFailure &&
   (error.status.code < 500 || error.message.includes('failed to create typed'));

@@ -1,4 +1,4 @@
-/** CEL held against what else knows the answer: a kube-apiserver that was asked, integers without a limit, JSON itself. */
+/** Compares CEL with independent results: recordings of kube-apiserver, unlimited integers, and JSON. */
 import fc from 'fast-check';
 
 import { celToJson } from '../../../src/cel/values/cel-to-json.ts';
@@ -9,7 +9,7 @@ import { anyJson } from '../mutated.ts';
 import { corpusBindings, corpusCases } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
-/** What an expression can be put into without changing what it says. */
+/** Contexts for an expression that do not change its value. */
 const WRAPS = [
   ['(', ')'],
   [' \t', '\n'],
@@ -31,14 +31,14 @@ const WRAPS = [
 
 const wraps = fc.array(fc.nat({ max: WRAPS.length - 1 }), { maxLength: 5 });
 
-/** A comment at its end is ended by a new line, so that what is put around it later is none. */
+/** Adds a newline after a trailing comment, so that the comment does not swallow the next context. */
 const wrapped = (expression: string, which: readonly number[]): string =>
   which.reduce((inner, index) => {
     const [before, behind] = WRAPS[index] ?? ['', ''];
     return `${before}${inner}${behind.includes('//') ? `${behind}\n` : behind}`;
   }, expression);
 
-/** Expressions that a kube-apiserver 1.36 was asked about, put into others: it would answer the same. */
+/** Puts recorded expressions of kube-apiserver 1.36 into contexts that do not change their value. */
 export const celRecorded = fuzzTarget(
   'CEL as kube-apiserver has it',
   40,
@@ -88,7 +88,7 @@ const { sum } = fc.letrec<{ sum: JsonValue; pair: Sum }>((tie) => ({
   pair: fc.tuple(fc.constantFrom('+', '-', '*', '/', '%'), tie('sum'), tie('sum')),
 }));
 
-/** Sums of int64: what does not fit is an error, never another number. */
+/** Integer arithmetic in int64: an overflow is an error, never a wrong number. */
 export const celArithmetic = fuzzTarget('CEL arithmetic', 40, sum, (input) => {
   const wanted = valueOf(input);
   const text = textOf(input);
@@ -99,13 +99,13 @@ export const celArithmetic = fuzzTarget('CEL arithmetic', 40, sum, (input) => {
   hold(found === wanted, () => `${text} is ${String(found)}, and should be ${String(wanted)}`);
 });
 
-/** @throws Error for what is none: the inputs hold nothing else */
+/** @throws Error for other types, which the inputs do not contain */
 function integerOf(input: JsonValue): bigint {
   if (typeof input === 'bigint' || typeof input === 'number') return BigInt(input);
   throw new Error('an operand is no integer');
 }
 
-/** Undefined: an error. */
+/** Undefined: the result is an error. */
 function valueOf(input: JsonValue): bigint | undefined {
   if (!isJsonArray(input)) return integerOf(input);
   const [operator, ...parts] = input;
@@ -118,7 +118,7 @@ function valueOf(input: JsonValue): bigint | undefined {
     '*': () => left * right,
     '/': () => left / right,
     '%': () => (left === -(2n ** 63n) && right === -1n ? undefined : left % right),
-  }[operator as Sum[0]](); // it is one
+  }[operator as Sum[0]](); // the inputs contain only these operators
   return value !== undefined && BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
@@ -128,7 +128,7 @@ function textOf(input: JsonValue): string {
   return `(${textOf(left)} ${operator as Sum[0]} ${textOf(right)})`;
 }
 
-/** JSON written as CEL says what the JSON says. */
+/** JSON written as a CEL literal evaluates to the same JSON. */
 export const celLiterals = fuzzTarget('CEL literal', 30, anyJson, (value) => {
   const text = literalOf(value);
   if (text === undefined) return;
@@ -139,7 +139,7 @@ export const celLiterals = fuzzTarget('CEL literal', 30, anyJson, (value) => {
   hold(same === true, () => `${text} is not equal to it`);
 });
 
-/** Undefined: CEL has no way to write it. */
+/** Undefined: CEL has no literal for the value. */
 function literalOf(value: JsonValue): string | undefined {
   if (typeof value === 'string') return value.isWellFormed() ? JSON.stringify(value) : undefined;
   if (typeof value === 'number') return numberText(value);
@@ -154,7 +154,7 @@ function literalOf(value: JsonValue): string | undefined {
     : `{${entries.map((entry) => entry.join(': ')).join(', ')}}`;
 }
 
-/** With a dot or an exponent it is a double. */
+/** A dot or an exponent makes the literal a double. */
 const numberText = (value: number): string => {
   const text = Object.is(value, -0) ? '-0.0' : String(value);
   return Number.isInteger(value) && Math.abs(value) > Number.MAX_SAFE_INTEGER && !/[.e]/.test(text)

@@ -1,4 +1,7 @@
-/** Expressions of users: what is none is refused with a place, and none runs for long. */
+/**
+ * CEL expressions of users: an invalid expression is rejected with a CelError, and the cost limit bounds each
+ * evaluation.
+ */
 import fc from 'fast-check';
 
 import { celToJson } from '../../../src/cel/values/cel-to-json.ts';
@@ -11,7 +14,7 @@ import { answerOf, fuzzTarget, hold } from '../target.ts';
 
 const isCelError = (error: unknown) => error instanceof CelError;
 
-/** Two that are right, put together. */
+/** Two valid expressions, joined. */
 const joined = fc
   .tuple(
     fc.constantFrom(...corpusExpressions),

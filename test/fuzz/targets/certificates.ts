@@ -1,4 +1,4 @@
-/** PEM texts and Secrets that somebody has written, or half written. */
+/** PEM texts and Secrets with arbitrary content. */
 import fc from 'fast-check';
 
 import { AuthorityBroken, parseAuthority, toSecretData } from '../../../src/pki/authority/secret.ts';
@@ -50,7 +50,7 @@ const block = (der: Uint8Array, width: number, end: string): string => {
   return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join(end);
 };
 
-/** However they are laid out, and whatever stands between them: all of them, in their order. */
+/** The parser finds all certificates in order, for any layout and any text between them. */
 export const pemBundle = fuzzTarget(
   'PEM bundle',
   15,
@@ -76,7 +76,7 @@ export const pemBundle = fuzzTarget(
   },
 );
 
-/** A key is read as itself in whatever form it comes, or refused without a word of it. */
+/** The parser returns the key in any format, or an error that reveals no part of the key. */
 export const privateKeys = fuzzTarget(
   'private key',
   15,

@@ -1,4 +1,4 @@
-/** Objects on their way through the versions of a CRD. */
+/** Conversions of objects between the versions of a CRD. */
 import fc from 'fast-check';
 
 import { ConversionFailure } from '../../../src/admission/conversion/converter.ts';
@@ -51,7 +51,7 @@ const FIELDS: JsonObject = {
   status: { phase: 'Ready', state: 'Ready' },
 };
 
-/** What the API server sends: it has pruned by the schema of the version, and the metadata is its own. */
+/** An object as the API server sends it: pruned by the schema of its version, with valid metadata. */
 function stored(version: string, fields: JsonObject): JsonObject {
   const schema = conversion.definition.versions.find(({ name }) => name === version)?.schema;
   return pruneObject(server(version, fields), schema);
@@ -72,7 +72,7 @@ export const conversions = fuzzTarget('conversion', 30, journeys, async ([from, 
   let current = original;
   for (const version of [...versions, from]) {
     const converted = await convert(current, version);
-    if (converted === undefined) return; // it said that it cannot, so the API server fails the request
+    if (converted === undefined) return; // the converter reported a failure, so the API server fails the request
     hold(
       ownValue(converted, 'apiVersion') === `infra.example.com/${version}`,
       () => 'it is in another version',
@@ -101,14 +101,14 @@ const REVIEW = reviewText([server('v1', FIELDS), server('v3', FIELDS)]);
 
 const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
 
-/** Reading a review in parts says the same as reading it at once. */
+/** Parsing a review in parts gives the same objects as parsing it at once. */
 export const conversionText = fuzzTarget('conversion review', 70, mutatedText([REVIEW]), async (text) => {
   const whole = answerOf(() => parseJson(text), isSyntaxError);
   const parts = await splitReview(text, () => undefined).catch((error: unknown) => {
     if (isSyntaxError(error)) return undefined;
     throw error;
   });
-  if (whole === undefined) return; // the parts show it when they are parsed
+  if (whole === undefined) return; // parsing the parts finds the syntax error later
   hold(parts !== undefined, () => 'it is JSON, and was refused');
   const read = (parts?.objects ?? []).map(({ start, end }) => parseJson(text.slice(start, end)));
   hold(isEqual(read, objectsOf(whole)), () => `the parts are ${toJsonText(read)}`);
@@ -120,17 +120,20 @@ function objectsOf(review: JsonValue): readonly JsonValue[] {
   return isJsonArray(objects) ? objects : [];
 }
 
-// What TypeBox describes is a structural schema: the CRD is made of it.
+// The TypeBox schema is a structural schema, because the CRD is made from it.
 const POLICY = (conversionPolicySchema as unknown as { readonly properties: { readonly spec: Schema } })
   .properties.spec;
-const SPEC = serversSpec as unknown as JsonObject; // it is written in JSON
+const SPEC = serversSpec as unknown as JsonObject; // the value is JSON
 const definition = threeVersions();
 
-/** A policy that the API server lets in compiles, or has problems with their places; what compiles converts or says why not. */
+/**
+ * A policy that the API server accepts compiles, or is rejected with problems that name their place. A compiled policy
+ * converts objects, or throws a ConversionFailure.
+ */
 export const conversionPolicies = fuzzTarget('conversion policy', 4, mutatedObject([SPEC]), async (input) => {
   const { value } = prune(input, POLICY);
   if (!isJsonObject(value) || validateSchema(value, POLICY).length > 0) return;
-  const spec = value as unknown as ConversionPolicySpec; // the schema says so
+  const spec = value as unknown as ConversionPolicySpec; // validateSchema has checked it
   const { usable, problems } = compileConversion(policyOf(spec), definition);
   hold(usable !== undefined || problems.length > 0, () => 'it is rejected without a reason');
   for (const { where, message } of problems) {

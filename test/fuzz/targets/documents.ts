@@ -1,4 +1,4 @@
-/** Files of users: what `gatehouse review` is given, bodies in YAML, kubeconfigs. */
+/** Files of users: input of `gatehouse review`, request bodies in YAML, kubeconfigs. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,13 +29,13 @@ const FILES = [
   BOMB,
 ];
 
-/** Each line names the one before it nine times. */
+/** Each line refers to the line before it nine times (a YAML bomb). */
 function bombLine(name: string, index: number): string {
   const before = String.fromCharCode('a'.charCodeAt(0) + index);
   return `${name}: &${name} [${Array.from({ length: 9 }, () => `*${before}`).join(', ')}]`;
 }
 
-/** Whatever a file holds, each of its documents is read or told of with its place. */
+/** The parser reads each document of a file, or reports a problem with its place. */
 export const documents = fuzzTarget('YAML documents', 8, mutatedText(FILES), (text) => {
   const { found, problems } = parseDocuments(text, 'some.yaml');
   const objects = found.map(objectsOf);
@@ -51,19 +51,19 @@ export const documents = fuzzTarget('YAML documents', 8, mutatedText(FILES), (te
   }
 });
 
-/** A string has an end; no file of a person comes near it. */
+/** The length of a string is limited. No file that a user writes reaches the limit. */
 const isTooLong = (error: unknown) =>
   error instanceof RangeError && error.message === 'Invalid string length';
 
-/** An object written as YAML is read as the same again, by the sandbox and by `gatehouse review`. */
+/** The sandbox and `gatehouse review` parse an object written as YAML to the same object. */
 export const yamlText = fuzzTarget(
   'YAML there and back',
   8,
   fc.oneof(mutatedObject([SERVER]), anyObject),
   (input) => {
-    const object = { object: input }; // not at the beginning of the text, where a byte order mark is none of it
+    const object = { object: input }; // not at the start of the text, where a byte order mark is dropped
     const yaml = yamlOf(toJsonText(object));
-    if (!yaml.isWellFormed()) return; // half of a character cannot be sent
+    if (!yaml.isWellFormed()) return; // UTF-8 cannot encode half of a surrogate pair
     const isRefusal = (error: unknown) => error instanceof ApiFailure;
     const body = answerOf(() => parseBody(Buffer.from(yaml), 'application/yaml'), isRefusal);
     hold(body !== undefined, () => `it was refused: ${yaml}`);
@@ -77,7 +77,7 @@ export const yamlText = fuzzTarget(
   },
 );
 
-/** Anybody's body of a request to the sandbox. */
+/** Request bodies of any client of the sandbox. */
 export const bodies = fuzzTarget(
   'sandbox: body',
   8,
@@ -116,7 +116,7 @@ const KUBECONFIG: JsonObject = {
   ],
 };
 
-/** The file is there for as long as `use` takes. */
+/** Writes a temporary file for the duration of `use`. */
 function withFile(text: string, use: (file: string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fuzz-'));
   try {
@@ -128,7 +128,7 @@ function withFile(text: string, use: (file: string) => void): void {
   }
 }
 
-/** A kubeconfig is read, or refused in words that name the file and give away no token. */
+/** A kubeconfig is read, or rejected with a message that names the file and reveals no token. */
 export const kubeconfigs = fuzzTarget(
   'kubeconfig',
   4,

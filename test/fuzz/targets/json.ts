@@ -1,4 +1,4 @@
-/** Text to JSON and back, without loss, and JSON patches. */
+/** JSON text is parsed and written without loss, and JSON patches lead to the wanted object. */
 import fc from 'fast-check';
 
 import { applyPatch } from '../../../src/json/json-patch.ts';
@@ -17,7 +17,7 @@ import { anyJson, anyObject, mutatedText, pairOf } from '../mutated.ts';
 import { recordedReviews, SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
-/** A differ replaces what has more differences than this below a field of the root. */
+/** Above this number of operations below a field of the root, the differ replaces values as a whole. */
 const MOST_OPERATIONS = 256;
 
 const isSyntaxError = (error: unknown) => error instanceof SyntaxError;
@@ -33,11 +33,12 @@ export const jsonText = fuzzTarget(
       (plain === undefined) === (value === undefined),
       () => 'it is JSON for the one and not for the other',
     );
-    // A number that no double holds is Infinity; the API server refuses the object before anyone is asked about it.
+    // A number outside the range of a double becomes Infinity. The API server rejects such objects before it calls
+    // webhooks.
     if (value === undefined || plain === undefined || isInfinite(plain)) return;
     const again = parseJson(toJsonText(value));
     hold(isEqual(again, value), () => `it reads ${toJsonText(again)} when it was written`);
-    // Of such keys JSON.parse may make others: see there.
+    // JSON.parse may return other keys for such text: see hasEscapedKey.
     if (hasEscapedKey(text)) return;
     hold(isEqual(asDoubles(value), plain), () => 'it is another value than JSON.parse has');
   },
@@ -48,7 +49,7 @@ function isInfinite(value: JsonValue): boolean {
   return isJsonArray(value) || isJsonObject(value) ? Object.values(value).some(isInfinite) : false;
 }
 
-/** As JSON.parse has them. */
+/** All numbers as doubles, as JSON.parse returns them. */
 function asDoubles(value: JsonValue): JsonValue {
   if (typeof value === 'bigint') return Number(value);
   if (isJsonArray(value)) return value.map(asDoubles);

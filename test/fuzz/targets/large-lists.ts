@@ -1,4 +1,4 @@
-/** What the differ could take long over, or write much about: long lists, deep nesting, long keys. */
+/** Inputs that could make the differ slow or the patch large: long lists, deep nesting, long keys. */
 import fc from 'fast-check';
 
 import { diff } from '../../../src/json/json-diff.ts';
@@ -16,7 +16,7 @@ const ELEMENTS = {
   alike: () => ({ a: [{ b: 'c' }] }),
 } satisfies Readonly<Record<string, (index: number) => JsonValue>>;
 
-/** Two lists of about `length` elements, from what makes the one with that number. */
+/** Two lists of about `length` elements. `make` returns the element with an index. */
 const PAIRS = {
   shifted: (make: Make, length: number) => [range(0, length, make), range(1, length + 1, make)],
   shiftedBack: (make: Make, length: number) => [range(1, length + 1, make), range(0, length, make)],
@@ -42,7 +42,7 @@ const halvesSwapped = (list: readonly JsonValue[]) => [
   ...list.slice(0, list.length / 2),
 ];
 
-/** How the lists are wrapped: all of one long key, or of many keys, or deep down. */
+/** Puts a list into an object: under a long key, under many keys, or deeply nested. */
 const WRAPS = {
   plain: (value: JsonValue): JsonObject => ({ spec: { list: value } }),
   longKey: (value: JsonValue): JsonObject => ({ spec: { ['key/~'.repeat(2_000)]: value } }),
@@ -65,16 +65,16 @@ function nested(value: JsonValue, levels: number): JsonValue {
 }
 
 const keysOf = <Key extends string>(table: Readonly<Record<Key, unknown>>) =>
-  fc.constantFrom(...(Object.keys(table) as Key[])); // the keys of a constant are those of its type
+  fc.constantFrom(...(Object.keys(table) as Key[])); // the constant has exactly the keys of its type
 
-/** Most are short: what is long takes some hundred times as long. */
+/** Mostly short lengths, because long lists take about a hundred times longer. */
 const lengths = fc.oneof(
   { weight: 12, arbitrary: fc.nat({ max: 600 }) },
   { weight: 3, arbitrary: fc.nat({ max: 3_000 }) },
   { weight: 1, arbitrary: fc.constantFrom(9_999, 10_000) },
 );
 
-/** Below a field of the root, paths have at most so many characters together, or there is one operation alone. */
+/** The maximum total length of the paths below a field of the root. Above it, the patch has a single operation. */
 const MOST_PATHS = 64 * 1024;
 
 export const largeLists = fuzzTarget(
@@ -88,7 +88,7 @@ export const largeLists = fuzzTarget(
     hold(isEqual(applyPatch(before, patch), after), () => 'it leads elsewhere');
     const size = toJsonText(patch).length;
     const fields = Object.keys(after).length;
-    // Once the object, the paths, and `{"op":"replace","path":"","value":},` for each of 256 operations.
+    // The sum of the object, the paths, and `{"op":"replace","path":"","value":},` for each of 256 operations.
     const most = 3 * toJsonText(after).length + fields * (2 * MOST_PATHS + 256 * 40) + 1_000;
     hold(size <= most, () => `the patch has ${size} characters, the object ${toJsonText(after).length}`);
   },

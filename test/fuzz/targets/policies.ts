@@ -1,4 +1,4 @@
-/** Policies that the API server lets in, because they fit the schema of their CRD, and that need not make sense. */
+/** Policies that the API server accepts, because they fit the schema of the CRD. They may be meaningless. */
 import fc from 'fast-check';
 
 import { admissionPolicySchema, type AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
@@ -58,15 +58,15 @@ const SPECS: readonly JsonObject[] = [
   },
 ];
 
-// What TypeBox describes is a structural schema: the CRD is made of it.
+// The TypeBox schema is a structural schema, because the CRD is made from it.
 const SCHEMA = (admissionPolicySchema as unknown as { readonly properties: { readonly spec: Schema } })
   .properties.spec;
 
-/** What the API server would have stored; undefined when it would have refused it. */
+/** The policy that the API server would store; undefined if it would reject the policy. */
 function letIn(spec: JsonValue): AdmissionPolicySpec | undefined {
   const { value } = prune(spec, SCHEMA);
   return isJsonObject(value) && validateSchema(value, SCHEMA).length === 0
-    ? (value as unknown as AdmissionPolicySpec) // the schema says so
+    ? (value as unknown as AdmissionPolicySpec) // validateSchema has checked it
     : undefined;
 }
 

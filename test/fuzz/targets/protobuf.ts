@@ -1,4 +1,4 @@
-/** Bodies that kubectl sends in protobuf, and what a line or a tenant makes of them. */
+/** Protobuf bodies of kubectl with transmission errors or malicious changes. */
 import fc from 'fast-check';
 
 import { toJsonText } from '../../../src/json/json-text.ts';
@@ -9,7 +9,7 @@ import { RECORDED_BODIES } from '../../support/sandbox/recorded-bodies.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
 const edit = fc.record({
-  /** In [0, 1): how far into the bytes. */
+  /** The position in the bytes, in [0, 1). */
   at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
   drop: fc.oneof(fc.constant(0), fc.nat({ max: 3 }), fc.nat({ max: 60 })),
   insert: fc.array(fc.oneof(fc.nat({ max: 255 }), fc.constantFrom(0, 0x0a, 0x12, 0x7f, 0x80, 0xff)), {
@@ -18,7 +18,7 @@ const edit = fc.record({
   times: fc.oneof({ weight: 10, arbitrary: fc.constant(1) }, fc.nat({ max: 2_000 })),
 });
 
-/** In base64. */
+/** Encoded as base64. */
 const bodies = fc
   .tuple(fc.constantFrom(...RECORDED_BODIES.map(({ base64 }) => base64)), fc.array(edit, { maxLength: 4 }))
   .map(([base64, edits]) =>

@@ -1,4 +1,4 @@
-/** What backup tools and people say of restores. */
+/** Inputs of backup tools and users for restores. */
 import fc from 'fast-check';
 
 import { parseOwnerRecord, encodeOwnerRecord } from '../../../src/api/owner-record.ts';
@@ -62,9 +62,9 @@ const WINDOW: JsonObject = {
   status: { openedAt: '2026-11-22T10:00:01Z' },
 };
 
-/** As the API server keeps it; undefined when it would have refused it. */
+/** The object that the API server would store; undefined if it would reject the object. */
 function storedAs(object: JsonObject, schema: unknown): JsonObject | undefined {
-  const structural = schema as Schema; // what TypeBox describes is one: the CRD is made of it
+  const structural = schema as Schema; // a TypeBox schema is structural, because the CRD is made from it
   const { value } = prune(
     { ...object, metadata: METADATA },
     { ...structural, properties: { ...structural.properties, metadata: ANY } },
@@ -74,7 +74,7 @@ function storedAs(object: JsonObject, schema: unknown): JsonObject | undefined {
 
 const ANY: Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-/** What a detector reads is text and times, whatever the object of the backup tool holds. */
+/** A detector reads only strings and times, for any object of the backup tool. */
 export const detectors = fuzzTarget(
   'restore detector',
   15,
@@ -82,7 +82,7 @@ export const detectors = fuzzTarget(
   ([input, object]) => {
     const stored = storedAs(input, restoreDetectorSchema);
     if (stored === undefined) return;
-    const detector = stored as unknown as RestoreDetector; // the schema says so
+    const detector = stored as unknown as RestoreDetector; // validateSchema has checked it
     const problems = detectorProblems(detector);
     hold(
       problems.every((problem) => problem.startsWith('spec.')),
@@ -106,11 +106,11 @@ export const detectors = fuzzTarget(
 const requester = { username: 'alice', groups: ['system:authenticated'] };
 const place = { group: 'infra.example.com', resource: 'servers', namespace: 'store' };
 
-/** No window is open for longer than a day, nor for anybody whom it does not name. */
+/** A window is open for a day at most, and only for the principals that it names. */
 export const windows = fuzzTarget('restore window', 20, mutatedObject([WINDOW]), (input) => {
   const stored = storedAs(input, restoreWindowSchema);
   if (stored === undefined) return;
-  const window = stored as unknown as RestoreWindow; // the schema says so
+  const window = stored as unknown as RestoreWindow; // validateSchema has checked it
   const state = windowState(window, NOW);
   const created = Date.parse(METADATA.creationTimestamp);
   if (state.kind === 'open') {
@@ -145,7 +145,7 @@ const RECORDS = [
   }) ?? '',
 ];
 
-/** The annotation that keeps owners is anybody's to write. */
+/** Any user can write the annotation that preserves owner references. */
 export const ownerRecords = fuzzTarget('owner record', 20, mutatedText(RECORDS), (text) => {
   const record = parseOwnerRecord(text);
   if (record === undefined) return;

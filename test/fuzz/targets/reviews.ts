@@ -1,4 +1,4 @@
-/** Admission reviews, from the bytes of the body to the bytes of the answer. */
+/** Admission reviews, from the request body to the response body. */
 import fc from 'fast-check';
 
 import { mutate } from '../../../src/admission/policy/mutate.ts';
@@ -19,7 +19,7 @@ import { mutatedObject, mutatedText } from '../mutated.ts';
 import { recordedReviews, SERVER } from '../seeds.ts';
 import { answerOf, fuzzTarget, hold } from '../target.ts';
 
-/** Every check that a policy can have, on fields that the inputs have too. */
+/** A policy with every type of check, on fields that the inputs contain. */
 const EVERYTHING = policyOf({
   defaults: [
     { path: 'spec.tier', value: 'standard' },
@@ -115,7 +115,7 @@ export const reviews = fuzzTarget(
   },
 );
 
-/** The API server may ask again about what it was answered. */
+/** The API server may call a mutating webhook again with the mutated object. The second response must not change it. */
 async function staysAs(request: AdmissionRequest, patch: Parameters<typeof applyPatch>[1]): Promise<void> {
   if (request.object === undefined) return;
   const object = applyPatch(request.object, patch);

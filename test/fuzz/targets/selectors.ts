@@ -1,4 +1,4 @@
-/** Label selectors: those of policies, and the texts that clients of the sandbox send. */
+/** Label selectors of policies, and selectors in requests to the sandbox. */
 import fc from 'fast-check';
 
 import { selectorText } from '../../../src/admission/handlers/reader.ts';
@@ -37,7 +37,7 @@ const textsOf = (labels: JsonObject): Readonly<Record<string, string>> =>
     Object.entries(labels).filter((label): label is [string, string] => typeof label[1] === 'string'),
   );
 
-/** A policy's selector has one normal form, which says in a query what it says in an object. */
+/** The normal form of a policy's selector is stable, and matches the same objects as its query text. */
 export const selectors = fuzzTarget(
   'label selector',
   30,
@@ -67,7 +67,7 @@ const QUERIES = [
 ];
 const FIELDS = { 'metadata.name': () => 'a', type: () => 'Opaque' };
 
-/** What clients of the sandbox ask by is understood or refused in the API's words. */
+/** The sandbox parses the selector of a request, or rejects it with status 400. */
 export const queries = fuzzTarget(
   'sandbox: selector',
   30,

@@ -1,4 +1,4 @@
-/** What tenants write for serving certs and bundles: Secrets and annotations. */
+/** Inputs of tenants for serving certificates and CA bundles: Secrets and annotations. */
 import fc from 'fast-check';
 
 import { isJsonObject, type JsonObject } from '../../../src/json/json.ts';
@@ -12,7 +12,7 @@ import { fuzzTarget, hold } from '../target.ts';
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const files = { 'tls.crt': server.chain, 'tls.key': key, 'ca.crt': bundle };
 
-/** A Secret that should hold a serving cert, and a source of a bundle: garbage is a fact, never an error. */
+/** The Secret of a serving certificate and the source of a bundle: invalid content gives a result, never an error. */
 export const servingSecret = fuzzTarget(
   'Secret of a serving cert',
   8,
@@ -61,7 +61,10 @@ const SERVICE: JsonObject = {
 };
 const RULES = { clusterDomain: 'cluster.local', dnsSuffixes: ['example.com'], openshift: true };
 
-/** Whatever stands in the annotations of a Service, its certificate is for itself and for what the operator allows. */
+/**
+ * For any annotations of a Service, the certificate contains only DNS names of the Service and those that the operator
+ * allows.
+ */
 export const serviceRequests = fuzzTarget(
   'annotations of a Service',
   30,
@@ -69,7 +72,7 @@ export const serviceRequests = fuzzTarget(
   (metadata) => {
     const { annotations } = metadata;
     const texts = Object.entries(isJsonObject(annotations) ? annotations : {}).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string', // the API server has no others
+      (entry): entry is [string, string] => typeof entry[1] === 'string', // the API server allows only strings
     );
     const request = servingCertRequest(
       {

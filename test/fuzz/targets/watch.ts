@@ -1,4 +1,4 @@
-/** What a watch sends, in whatever pieces it arrives. */
+/** The stream of a watch, split into chunks at any position. */
 import fc from 'fast-check';
 
 import { toJsonText } from '../../../src/json/json-text.ts';
@@ -17,7 +17,7 @@ const EVENTS = [
 ];
 const STREAM = EVENTS.map((event) => `${toJsonText(event)}\n`).join('');
 
-/** The limit of a line here, in bytes. */
+/** The line limit of this test, in bytes. */
 const MOST_BYTES = 4_096;
 
 async function* cut(bytes: Uint8Array, places: readonly number[]): AsyncGenerator<Uint8Array> {
@@ -39,7 +39,7 @@ async function linesOf(chunks: AsyncIterable<Uint8Array>): Promise<readonly stri
 
 const places = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 40 });
 
-/** Wherever the stream is cut, the lines are the same; a line that is too long is never collected. */
+/** The lines do not depend on the position of the splits. A line over the limit is an error. */
 export const watchLines = fuzzTarget(
   'watch stream',
   30,

@@ -19,7 +19,7 @@ export interface Access<Missing = AccessQuestion> {
 type Client = Pick<KubeClient, 'create'>;
 
 const PERMISSION: Permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
-/** There are some hundred short requests: with more at a time they only queue in the API server. */
+/** There are hundreds of short requests. With more concurrency, they only queue in the API server. */
 const MAX_CONCURRENT_REVIEWS = 8;
 
 /** @param manifests that grant the permissions */
@@ -59,7 +59,8 @@ interface RbacObject extends KubeObject {
 const SHIPPED_ACCOUNT = 'gatehouse';
 
 /**
- * One question for each verb, resource and name that `manifests` grant to Gatehouse: there is no second list of permissions.
+ * One question for each verb, resource and name that `manifests` grant to Gatehouse. So the permissions are listed only
+ * once.
  *
  * @param namespace in which Roles apply
  */

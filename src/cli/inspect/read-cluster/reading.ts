@@ -1,4 +1,7 @@
-/** A reading: what a command has read of a part of the cluster, or why it could not. One failed part does not stop the others. */
+/**
+ * A reading: what a command has read of a part of the cluster, or why it could not. One failed part does not stop the
+ * others.
+ */
 import { ApiError } from '../../../kube/api-error.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';

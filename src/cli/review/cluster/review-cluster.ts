@@ -163,7 +163,10 @@ export interface FollowedPages {
   readonly onPage: (resource: GroupResource, objects: number) => void;
 }
 
-/** Counts the objects only if progress is shown. Each policy reviews its kinds separately, so a kind counts once per policy. */
+/**
+ * Counts the objects only if progress is shown. Each policy reviews its kinds separately, so a kind counts once per
+ * policy.
+ */
 export async function followPages(
   policies: readonly CompiledPolicy[],
   { count }: Pick<StoredObjects, 'count'>,

@@ -50,7 +50,8 @@ export function resultLines(
 function totals(reviewed: readonly ReviewedObject[], colours: boolean): string {
   const parts = Object.entries(summaryOf(reviewed))
     .filter(([name, count]) => name !== 'objects' && count > 0)
-    .map(([name, count]) => paint({ text: `${count} ${name}`, colour: COLOURS[name as Verdict] }, colours)); // all keys but `objects` are verdicts
+    // All keys but `objects` are verdicts.
+    .map(([name, count]) => paint({ text: `${count} ${name}`, colour: COLOURS[name as Verdict] }, colours));
   return `${reviewed.length} ${reviewed.length === 1 ? 'object' : 'objects'}: ${parts.join(', ')}`;
 }
 

@@ -97,7 +97,6 @@ function annotationsOf(field: YamlField): Expectation['auditAnnotations'] {
   return Object.fromEntries(annotations);
 }
 
-/** An result, compared with what a test expects. */
 /** A difference between the expected and the actual result. */
 export interface Mismatch {
   /** e.g. `decision`, `object.spec.tier`. */

@@ -40,7 +40,8 @@ function fieldAt(parts: YamlFieldParts, path: Path, value: JsonValue | undefined
 
 function childOf(value: JsonValue | undefined, key: string | number): JsonValue | undefined {
   if (typeof key === 'number') return isJsonArray(value) ? value[key] : undefined;
-  return isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined; // a field of a JSON object is JSON
+  // A field of a JSON object is JSON.
+  return isJsonObject(value) ? (ownValue(value, key) as JsonValue | undefined) : undefined;
 }
 
 /** The line of the deepest part of the path that exists in the document. */

@@ -51,7 +51,9 @@ function judgeChain(
   );
 }
 
-/** A bundle that differs from the published one is stale. It is a problem only if it does not verify the serving certificate. */
+/**
+ * A bundle that differs from the published one is stale. It is a problem only if it does not verify the certificate.
+ */
 function judgeTarget(
   kind: TargetKind,
   object: RawTarget,

@@ -1,4 +1,4 @@
-/** Checks whether a developer machine serves the webhooks (`gatehouse serve --dev-url`), or has left its entries behind. */
+/** Checks whether a developer machine serves the webhooks (`gatehouse serve --dev-url`), or has left entries behind. */
 import { devSessionOf, type DevSessionState } from '../../../../admission/webhooks/dev-session.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';

@@ -47,7 +47,7 @@ function localClock(skewMs: number | undefined): Finding {
   );
 }
 
-/** Only a leader that is ahead: one that is behind looks like a stale Lease, which the check `leader` reports. */
+/** Reports only a clock that is ahead. If it is behind, the Lease looks stale, which the check `leader` reports. */
 function leaderClock(renewTime: string | undefined, now: Date): readonly Finding[] {
   const aheadMs = renewTime === undefined ? 0 : Date.parse(renewTime) - now.getTime();
   if (aheadMs <= MAX_SKEW_MS) return [];

@@ -25,8 +25,8 @@ export interface InjectionTargetRow {
   /** `authority`, or the object from which the bundle is copied. */
   readonly source: string;
   /**
-   * `Stale`: the bundle is missing or differs; `Invalid`: an annotation or the source is invalid; `Empty`: the object has no
-   * field for a bundle; `Unknown`: the expected bundle could not be read.
+   * `Stale`: the bundle is missing or differs. `Invalid`: an annotation or the source is invalid. `Empty`: the object
+   * has no field for a bundle. `Unknown`: the expected bundle could not be read.
    */
   readonly state: 'Current' | 'Stale' | 'Invalid' | 'Empty' | 'Unknown';
   readonly message?: string;

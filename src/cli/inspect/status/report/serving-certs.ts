@@ -22,7 +22,7 @@ export interface ServingCertRow {
   readonly name: string;
   readonly service: string;
   /**
-   * `RenewalDue`: the renewal time is reached; `Overdue`: since more than an hour; `UnknownSigner`: no generation of the
+   * `RenewalDue`: the renewal time is reached; `Overdue`: for more than an hour; `UnknownSigner`: no generation of the
    * authority has signed it; `Unusable`: it cannot be parsed, or the key does not fit the certificate.
    */
   readonly state: 'Valid' | 'RenewalDue' | 'Overdue' | 'Expired' | 'UnknownSigner' | 'Unusable';
