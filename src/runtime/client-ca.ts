@@ -8,12 +8,15 @@ import type { Listener } from '../server/listener/listener.ts';
 import { sentenceOf } from '../json/error-message.ts';
 import type { Context } from './context.ts';
 
-/** The interval that controller-runtime uses for certificates. File watches miss volume updates, which swap symbolic links. In milliseconds. */
+/**
+ * The interval that controller-runtime uses for certificates, in milliseconds. File watches miss volume updates, which
+ * swap symbolic links.
+ */
 const LOOK_EVERY_MS = 10_000;
 
 /**
- * Undefined: any client that reaches the port may send reviews.
- * @throws Error with a sentence when the file cannot be read, or is no bundle of CAs
+ * Undefined without `--client-ca`: any client that reaches the port may send reviews.
+ * @throws Error with a message for users when the file cannot be read, or is not a bundle of CAs
  */
 export async function readClientTrust({ clients }: Config): Promise<ClientTrust | undefined> {
   const { ca: file, names, scope } = clients;
@@ -25,7 +28,7 @@ export async function readClientTrust({ clients }: Config): Promise<ClientTrust 
   }
 }
 
-/** An unusable file changes nothing: the previous CAs stay trusted. Resolves when `signal` aborts. */
+/** Reads the file at intervals until `signal` aborts. If it is unusable, the previous CAs stay trusted. */
 export async function followClientCa(
   { config, metrics, log }: Pick<Context, 'config' | 'metrics' | 'log'>,
   first: ClientTrust,

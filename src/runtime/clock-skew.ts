@@ -1,4 +1,7 @@
-/** Compares the clock of this replica with that of the API server. Windows open and end by the latter, log lines carry the former. */
+/**
+ * Compares the local clock with the clock of the API server. Windows open and end by the time of the API server; log
+ * lines carry the local time.
+ */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
 
 export interface ClockSkewParts {
@@ -7,7 +10,7 @@ export interface ClockSkewParts {
   readonly log: Record<'info' | 'warn', (fields: object, message: string) => void>;
 }
 
-/** Synchronised clocks differ by a second or two. Above this limit, windows would appear to end too early or too late. */
+/** Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late. */
 const MOST_MS = 30_000;
 const LOOK_EVERY_MS = 30_000;
 

@@ -23,7 +23,10 @@ export interface Context {
   readonly rest: Rest;
   /** For admission reviews and other callers that wait for an answer. */
   readonly client: KubeClient;
-  /** As `rest` and `client`, for values that are compared: integers beyond 2^53 are bigint. Objects read this way must not be written. */
+  /**
+   * Like `rest` and `client`, but integers beyond 2^53 are bigint, so that values compare exactly. Objects that are
+   * read this way must not be written.
+   */
   readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
   readonly capabilities: Capabilities;
@@ -50,13 +53,13 @@ export interface Connected {
   readonly close: () => Promise<void>;
 }
 
-/** The release of Kubernetes 1.x that has `matchConditions` without a feature gate. */
+/** The first minor release of Kubernetes 1 that enables `matchConditions` by default. */
 const MATCH_CONDITIONS_SINCE = 28;
-/** A restarting API server is back within a minute. Waiting here is quicker than a container restart with backoff. */
+/** In milliseconds. A restarting API server is back within a minute; a container restart has a longer backoff. */
 const RETRY_MS = 2_000;
 /**
- * The API server waits ten seconds for a review by default. One that cannot be decided here because an answer does not come leaves
- * it the time to ask another replica, twice.
+ * Timeout of requests for an admission review, in milliseconds. By default the API server waits ten seconds for a
+ * review. A review that this timeout ends leaves enough time for two retries at other replicas.
  */
 const PROMPT_MS = 3_000;
 

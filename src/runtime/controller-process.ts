@@ -1,4 +1,4 @@
-/** The composition root of the leader: every controller that writes. Its client refuses writes once the lease may have expired. */
+/** The composition root of the leader: all writing controllers. Their client stops once the lease may have expired. */
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
 import { createClient } from '../kube/rest-client.ts';
 import { createEventRecorder } from '../kube/events.ts';
@@ -36,7 +36,7 @@ export async function lead(
     component: 'gatehouse',
     instance: context.identity,
     log: context.log,
-    signal, // after a large rotation, waiting Events would otherwise delay the end of the process for minutes
+    signal, // drops queued Events: after a large rotation they would delay the end of the process for minutes
   });
 
   const ownSweeps = startOwnSweeps(leading, ownLease, signal);
@@ -86,7 +86,7 @@ function startPolicies(
   return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped]) };
 }
 
-/** A wait that ends because this replica no longer leads is no failure. */
+/** Ignores the error of `work` if the signal has aborted: losing the leadership is not a failure. */
 async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   try {
     await work;

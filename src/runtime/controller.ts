@@ -6,7 +6,7 @@ import { createWorkqueue } from '../kube/workqueue.ts';
 import type { Context } from './context.ts';
 import { traced } from './tracing.ts';
 
-/** How a reconcile ends. A thrown error is the third way: the key is retried after a backoff. */
+/** How a reconcile ends without an error. If it throws, the controller retries the key with backoff. */
 export type ReconcileResult =
   { readonly kind: 'await-change' | 'gone' } | { readonly kind: 'requeue'; readonly at: Date };
 
@@ -17,8 +17,8 @@ export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileR
 export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
 
 /**
- * The object does not exist or asks for nothing. Also drops the requeue of an earlier reconcile: otherwise the dates of deleted
- * objects would pile up, for months in the case of certificates.
+ * The object does not exist or needs nothing. Also drops the requeue of an earlier reconcile: otherwise requeues of
+ * deleted objects would accumulate, for months in the case of certificates.
  */
 export const GONE: ReconcileResult = { kind: 'gone' };
 
@@ -36,8 +36,9 @@ export function regarding({ apiVersion = '', kind = '', metadata = {} }: KubeObj
 }
 
 /**
- * Adapts a reconcile that computes times by the clock of the API server, on which replicas agree, to a queue that waits by the local
- * clock. Without it, a replica whose clock is slow would requeue too late, and one whose clock is fast would spin.
+ * Converts the requeue time of a reconcile from the clock of the API server, on which replicas agree, to the local
+ * clock of the queue. Otherwise a replica with a slow clock would requeue too late, and one with a fast clock would
+ * spin.
  */
 export function inLocalTime(
   reconcile: Reconcile,

@@ -7,7 +7,7 @@ import { createLog, createTimestamp } from './log.ts';
 
 const SECRETS = { 'tls.key': 'S3CRET', data: 'S3CRET', stringData: 'S3CRET', token: 'S3CRET' };
 
-/** The lines in the log once `fields` have been logged. */
+/** The log after one line for each of `fields`. */
 async function logged(...fields: readonly object[]): Promise<{ text: string; lines: readonly unknown[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-log-'));
   onTestFinished(() => {
@@ -46,7 +46,7 @@ test('what a Secret holds is not in it, on the top level nor one below', async (
   });
   expect(text).not.toContain('S3CRET');
   expect(lines).toMatchObject([{ token: '[redacted]', secret: { name: 'a', 'tls.key': '[redacted]' } }]);
-  expect(secret.token).toBe('S3CRET'); // of the one who logs it, nothing is changed
+  expect(secret.token).toBe('S3CRET'); // the object of the caller is unchanged
 });
 
 test('nor is what an error carries', async () => {

@@ -2,7 +2,7 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 
 import { escapeControls } from '../json/printable.ts';
 
-/** Names of fields with secret values, on the top level and one below. */
+/** Names of fields with secret values, at the top level and one level below. */
 const SECRETS: ReadonlySet<string> = new Set([
   'data',
   'stringData',
@@ -14,8 +14,8 @@ const SECRETS: ReadonlySet<string> = new Set([
 const CENSORED = '[redacted]';
 
 /**
- * Lines are written in batches, by time or by size: a write per line would dominate the cost of logging a review. Every exit of the
- * process flushes them first; only SIGKILL loses lines.
+ * Lines are written in batches, by time or by size: a write per line would dominate the cost of logging a review. Every
+ * exit of the process flushes them first; only SIGKILL loses lines.
  */
 const FLUSH_MS = 100;
 const FLUSH_BYTES = 32 * 1024;
@@ -61,14 +61,15 @@ function createDestination(
     maxWrite: 2 * FLUSH_BYTES,
     periodicFlush: FLUSH_MS,
   });
-  // Its types know of text alone, whatever its mode.
+  // The types allow only strings, although this content mode takes bytes.
   const write = bytes.write.bind(bytes) as unknown as (line: Buffer) => boolean;
   return { write: (line) => write(harmless(line)), flush: bytes.flush.bind(bytes) };
 }
 
 /**
- * Names of users and objects may hold what JSON lets stand, and a terminal does not. Nearly every line is ASCII, which is seen by its
- * length and costs a quarter of looking for them.
+ * Escapes control characters that JSON allows but terminals interpret: names of users and objects may contain them.
+ * Fast path: nearly every line is ASCII. Comparing lengths detects that at a quarter of the cost of a search for
+ * control characters.
  */
 function harmless(line: string): Buffer {
   const bytes = Buffer.from(line);
@@ -78,7 +79,7 @@ function harmless(line: string): Buffer {
 
 const DELETE = 0x7f;
 
-/** RFC 3339 with milliseconds, as part of a line. Consecutive lines share all but the milliseconds. */
+/** RFC 3339 with milliseconds, as a fragment of a line. Consecutive lines share the cached part up to the second. */
 export function createTimestamp(now: () => number): () => string {
   let second = NaN;
   let start = '';
@@ -92,9 +93,9 @@ export function createTimestamp(now: () => number): () => string {
   };
 }
 
-/** Returns the same object if nothing is secret. Finding that out with pino's own `redact` costs more than writing the line. */
+/** Returns the same object if nothing is secret. pino's own `redact` costs more than writing the line. */
 function withoutSecrets(fields: object): Record<string, unknown> {
-  const all = fields as Record<string, unknown>; // of an object one may ask for any key
+  const all = fields as Record<string, unknown>; // any key of an object can be read
   let changed: Record<string, unknown> | undefined;
   for (const key of Object.keys(all)) {
     const value = all[key];

@@ -59,9 +59,9 @@ export interface ServeOptions {
     parts: DevSessionParts,
     draining: AbortSignal,
   ) => Promise<void>;
-  /** To the API server. Default: to the one that the kubeconfig, the environment or the pod names. */
+  /** Connects to the API server. Default: the one that the kubeconfig, the environment or the pod names. */
   readonly connection?: () => Connection;
-  /** Where the log goes. Default: stdout. */
+  /** The file for the log. Default: stdout. */
   readonly logFile?: string;
   /** Aborts to stop the replica. Default: on SIGTERM or SIGINT. */
   readonly draining?: AbortSignal;
@@ -224,7 +224,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 type Admission = Pick<WebhookDeps, 'mutate' | 'validate'>;
 
 export interface Visited extends Admission {
-  /** Whether any review has come here. */
+  /** Whether this process has received a review. */
   readonly wasAsked: () => boolean;
 }
 

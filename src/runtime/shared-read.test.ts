@@ -4,7 +4,7 @@ import { createSharedRead } from './shared-read.ts';
 
 const signal = new AbortController().signal;
 
-/** A read that ends when it is told to, with its number. */
+/** Reads that return their number when the test ends them. */
 function controlled() {
   const ends: PromiseWithResolvers<number>[] = [];
   const share = createSharedRead(() => {

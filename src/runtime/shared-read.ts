@@ -1,12 +1,12 @@
-/** One read for all who wait for it. */
+/** Shares one read between concurrent callers. */
 import { orAborted } from '../kube/clock.ts';
 
 /** @throws what the read throws, or the reason of `signal` on abort */
 export type SharedRead<T> = (signal: AbortSignal) => Promise<T>;
 
 /**
- * What is read live before a refusal is often the same for many reviews that come at a time: how a kind is served, which windows are
- * open. Each of them has an answer that was asked for after it came: whoever comes while a read is under way shares the next one.
+ * Concurrent reviews often need the same live read before a refusal: how a kind is served, which windows are open. Each
+ * caller gets the result of a read that began after its call. A caller that arrives during a read shares the next read.
  */
 export function createSharedRead<T>(read: () => Promise<T>): SharedRead<T> {
   let current: Promise<T> | undefined;

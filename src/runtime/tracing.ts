@@ -1,4 +1,4 @@
-/** Traces of this process, if the environment turns them on. OpenTelemetry is loaded only then. */
+/** Traces of this process, if the environment enables them. OpenTelemetry is loaded only then. */
 import type { Logger } from 'pino';
 import { resolveTracing } from '../config/tracing.ts';
 import type { RequestLine } from '../kube/api-error.ts';
@@ -12,7 +12,7 @@ interface TracingParts {
   readonly log: Logger;
 }
 
-/** @throws ConfigError when traces are asked for in a way that cannot be met */
+/** @throws ConfigError when the environment configures tracing in a way that is invalid or not supported */
 export async function openTracing(
   environment: NodeJS.ProcessEnv,
   { namespace, identity, log }: TracingParts,
@@ -35,9 +35,9 @@ export async function openTracing(
 }
 
 /**
- * Spans of requests to the API server, as children of the current span. They carry the path template only: a name in the path may
- * come from an object under review.
- * @param server its URL
+ * Spans of requests to the API server, as children of the current span. They carry the path template only: a name in
+ * the path may come from an object under review.
+ * @param server the URL of the API server
  * @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  */
 export function traceRequests(
@@ -80,7 +80,7 @@ export async function traced<T>(
   return tracing === undefined ? work() : tracing.work(name, attributes, work);
 }
 
-/** `/api/v1/namespaces/shop/secrets/tls` → `/api/v1/namespaces/{namespace}/secrets/{name}`, to limit the number of span names. */
+/** `/api/v1/namespaces/shop/secrets/tls` → `/api/v1/namespaces/{namespace}/secrets/{name}`: limits the span names. */
 export function pathTemplate(path: string): string {
   const match = /^(\/api\/[^/]+|\/apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path);
   if (match === null) return path;

@@ -1,4 +1,6 @@
-/** The composition root of every replica: watches policies and windows, and decides admission requests. Writes only UniqueClaims. */
+/**
+ * The composition root of every replica: watches policies and windows, and decides reviews. Writes only UniqueClaims.
+ */
 import type { WebhookDeps } from '../server/webhook-server.ts';
 import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 import { windowState } from '../restore/window.ts';
@@ -44,7 +46,7 @@ export interface ReplicaParts {
   readonly onDetectorChange: Listeners<[name: string]>['add'];
 }
 
-/** A policy that waits for a list must not delay the others: at start, each of the first policies waits for a list of its own. */
+/** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
 const POLICY_WORKERS = 16;
 
 export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {

@@ -1,27 +1,26 @@
+/** Writes that the API server refuses. */
 import { isRefused } from '../kube/api-error.ts';
 
-/** Writes that the API server refuses. */
-
 /**
- * A retry fails until a user changes the object, a permission or a policy; no watch reports the last two. The message contains the
- * answer of the API server and what to do.
+ * A retry fails until a user changes the object, a permission or a policy; no watch reports the last two. The message
+ * contains the answer of the API server and what to do.
  */
 export class WriteRefused extends Error {
   override readonly name = 'WriteRefused';
 }
 
-/** How often such a write is retried, in milliseconds. */
+/** Retry interval of a refused write, in milliseconds. */
 export const REFUSED_RECHECK_MS = 60_000;
-/** Long enough for a store to receive a change. */
+/** How long a refusal must last, in milliseconds: long enough for a store to receive a change. */
 const CONFIRMED_MS = 2_000;
 
 export interface RefusedWrites {
   /**
-   * Whether to report the refusal to users. The first refusals count as ordinary failures: the object may have changed in the
-   * meantime. A write that is refused for some seconds concerns the current object.
+   * Whether to report the refusal to users. The first refusals count as ordinary failures: the object may have changed
+   * in the meantime. A write that is refused for some seconds concerns the current object.
    */
   readonly isConfirmed: (key: string, error: unknown) => error is WriteRefused;
-  /** The write succeeded, or is no longer needed. */
+  /** Called when the write succeeded or is no longer needed. */
   readonly over: (key: string) => void;
 }
 
@@ -39,12 +38,12 @@ export function createRefusedWrites(now: () => Date): RefusedWrites {
   };
 }
 
-/** What gives a leader all permissions that it needs without any option. */
+/** The manifest with all permissions that a leader needs without optional features. */
 export const CLUSTER_ROLE = 'deploy/base/cluster-role.yaml';
 
 /**
- * @param permit the manifest that gives the permission, for people
- * @throws WriteRefused when the API server will not have the write; whatever else it throws stays as it is
+ * @param permit the manifest that grants the permission, for the message to users
+ * @throws WriteRefused when the API server refuses the write; rethrows other errors of `write`
  */
 export async function refusable<T>(permit: string, write: () => Promise<T>): Promise<T> {
   try {

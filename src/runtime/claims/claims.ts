@@ -1,4 +1,7 @@
-/** UniqueClaims in the API server. Whether a write happens is decided there, by the name or the version of the object. */
+/**
+ * Stores UniqueClaims in the API server, which decides between concurrent writers: by the name on create, by the
+ * resourceVersion on replace and delete.
+ */
 import type { Claims } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/api-error.ts';

@@ -16,17 +16,17 @@ import type { ReplicaParts } from '../webhook-process.ts';
 import { createWorld } from '../policies/world.ts';
 
 /**
- * Claims that are mended at a time: each takes three requests, of which the API server may have an answer in milliseconds, or in half a
- * second when it is busy; claims are freed all the same as fast as objects are deleted.
+ * Claims that are repaired at the same time. A repair takes three requests, and a busy API server takes half a second
+ * per request. The controller must still release claims as fast as users delete objects.
  */
 const WORKERS = BACKGROUND_CONNECTIONS;
-/** A policy over 100,000 objects has its claims within a quarter of an hour, and the API server hardly notices. */
+/** The claims for 100,000 objects take about a quarter of an hour, at little load for the API server. */
 const WRITES_PER_SECOND = 100;
 /** Timeout for comparing all claims. Reading 100,000 takes some seconds, and each page may be delayed. */
 const COMPARE_MS = 10 * 60_000;
 /** Limit for remembered deletions. The claim of a forgotten object becomes free a minute later. */
 const MOST_GONE = 10_000;
-/** Limit for remembered values with several holders. Usually there are none. */
+/** Limit for remembered values with several holders. Most clusters have no such value. */
 const MOST_SHARED = 1_000;
 
 export function startUniqueClaims(
@@ -36,7 +36,7 @@ export function startUniqueClaims(
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, config, discovery, exact, serverClock, log, metrics } = context;
-  // An older claim is free whatever the state of its holder.
+  // After `uniqueSettleMs` a claim is free in any case, so older deletions are not needed.
   const gone = createRecent(MOST_GONE, config.uniqueSettleMs);
   const shared = createShared(record);
   const now = () => serverClock.now();
@@ -130,10 +130,10 @@ function createRecent(
   };
 }
 
-/** Values that several objects hold. When the holders change, they get an Event. */
+/** Values that several objects hold. When the holders of a value change, all but the first get an Event. */
 function createShared(record: RecordEvent): {
   readonly note: (claim: string, holders: readonly Holder[]) => void;
-  /** By policy. */
+  /** The number of shared values by policy. */
   readonly counts: () => ReadonlyMap<string, number>;
 } {
   const shared = new Map<string, { readonly policy: string; readonly holders: string }>();

@@ -23,13 +23,13 @@ const GONE = { kind: 'gone' };
 let policies: CompiledPolicy[];
 let claims: ClaimsInMemory;
 let stored: Map<string, KubeObject>;
-/** What the stores still have of objects; by default they are up to date. */
+/** The objects in the stores, if they lag behind `stored`. */
 let cached: Map<string, KubeObject> | undefined;
 let gone: Set<string>;
 let enqueued: string[];
 let shared: Map<string, readonly string[]>;
 let writes: number;
-/** Whether the policy is there, for claims by rules that are not in force. */
+/** Whether the API server has the policy, for claims by a rule that is not in force. */
 let hasRule: boolean;
 
 const ONE_RULE = { validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } };
@@ -70,7 +70,7 @@ function keyOf(serial: string) {
 }
 const nameOf = (serial: string) => keyOf(serial).claim;
 
-/** A claim of `holder`, made by a creation some time ago, or without anything under way. */
+/** Stores a claim of `holder`. `request` is the admitted write that made it; without one, no write is pending. */
 function claim(serial: string, holder: string, request?: Omit<AdmittedRequest, 'at'>, agoMs = 1_000): void {
   const at = now.getTime() - agoMs;
   const admitted = request === undefined ? undefined : { ...request, at: new Date(at).toISOString() };
@@ -231,7 +231,7 @@ describe('a claim', () => {
     const read: UniqueClaimsOptions['world']['read'] = ({ name }) => {
       const found = stored.get(name);
       n += 1;
-      store('a', 'X', { resourceVersion: '2' }); // the write that was under way
+      store('a', 'X', { resourceVersion: '2' }); // the pending write completes
       return Promise.resolve(found);
     };
     expect(
@@ -247,7 +247,7 @@ describe('a claim', () => {
     const name = nameOf('X');
     policies = [];
     const mend = () => createUniqueClaimsReconciler(options())(name, NEVER);
-    expect(await mend()).toEqual(AWAIT_CHANGE); // a policy that does not compile is still there
+    expect(await mend()).toEqual(AWAIT_CHANGE); // the policy exists, but does not compile
     expect(claims.stored.size).toBe(1);
     hasRule = false;
     expect(await mend()).toEqual(after(SETTLE_MS - 10_000));

@@ -1,9 +1,10 @@
 /**
- * On the leader: makes the UniqueClaims match the stored objects. Admission claims a value before its object is stored, and does not
- * learn whether the write succeeds. So claims outlive their holders, and objects older than a policy have no claims.
+ * On the leader: makes the UniqueClaims match the stored objects. Admission claims a value before the API server stores
+ * the object, and does not learn whether the write succeeds. So claims can outlive their holders. Objects older than a
+ * policy have no claims.
  *
- * This controller never admits a write. It releases a claim only when a live read shows that the holder does not have the value, and
- * no admitted write for it can still be stored.
+ * This controller never admits a write. It releases a claim only when a live read shows that the holder does not have
+ * the value, and no admitted write for it can still be stored.
  */
 import {
   busyMs,
@@ -37,10 +38,10 @@ export interface UniqueClaimsOptions {
   /** The governed objects in the stores. */
   readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'isComplete'>;
   readonly world: Pick<World, 'read'>;
-  /** Whether an object of this uid is known to have been stored. It may be deleted by now. */
+  /** Whether an object with this uid was stored, as far as this replica knows. It may be deleted by now. */
   readonly wasStored: (uid: string) => boolean;
   readonly enqueue: (claim: string) => void;
-  /** Waits until one more write may be sent. */
+  /** Rate limit: waits until the next write is allowed. */
   readonly pace: (signal: AbortSignal) => Promise<void>;
   /** Called for each claim whose key several objects hold, and again when fewer than two do. */
   readonly onHolders: (claim: string, holders: readonly Holder[]) => void;
@@ -68,7 +69,7 @@ const UNLISTED_MS = 1_000;
 /** Limit for the objects that are checked per value. */
 const MOST_HOLDERS = 16;
 
-/** Reconciles one claim by its name, or with {@link ALL_CLAIMS} finds those that need it. */
+/** Reconciles one claim by its name, or with {@link ALL_CLAIMS} enqueues all claims that need a repair. */
 export function createUniqueClaimsReconciler(options: UniqueClaimsOptions): Reconcile {
   return (name, signal) =>
     name === ALL_CLAIMS ? compareAll(options, signal) : repair(name, options, signal);
@@ -133,8 +134,8 @@ async function repair(
 }
 
 /**
- * Whether the object that has the claim holds its key; if not, for how long it may still come to, in milliseconds. Both from one
- * read: between two, a write that was under way would be over and not have been seen.
+ * The object that the claim names, if it holds the key; otherwise for how many milliseconds a pending write may still
+ * give it the key. Both answers come from one read: between two reads, a pending write could complete unnoticed.
  */
 async function namedHolder(
   claim: UniqueClaim,
@@ -155,7 +156,7 @@ async function namedHolder(
   return { policy, holder, busyMs: busyMs(claim, live, now().getTime(), claims.settleMs, wasStored) };
 }
 
-/** The same for a claim by a rule that is not in force; undefined: the rule is there and will be again. */
+/** Milliseconds until a claim without a rule in force is free. Undefined if the rule exists: it may return. */
 async function orphanedFor(
   claim: UniqueClaim,
   { client, claims, now }: UniqueClaimsOptions,
@@ -166,7 +167,7 @@ async function orphanedFor(
   return Math.max(0, claimedAtMs(claim) + claims.settleMs - now().getTime());
 }
 
-/** Live: whether the policy exists and has the rule, or had it when it was last in force. */
+/** Reads live whether the policy has the rule in its spec, or in the version that was last in force. */
 async function hasRule(
   client: Pick<KubeClient, 'get'>,
   { spec: { policy: name, rule } }: UniqueClaim,
@@ -174,13 +175,13 @@ async function hasRule(
 ): Promise<boolean> {
   const policy = await client.get<AdmissionPolicy>(ADMISSION_POLICIES, { name }, { signal });
   return [policy?.spec, policy?.status?.inForce?.spec].some((spec) => {
-    // The schema of a policy has checked status.inForce before it was stored.
+    // The API server has validated status.inForce against the schema of the policy.
     const { validate } = (spec ?? {}) as Partial<AdmissionPolicy['spec']>;
     return validate?.unique?.some((one) => one.name === rule) ?? false;
   });
 }
 
-/** The suspects that hold the key according to a live read, the oldest first. */
+/** The suspects that hold the key according to a live read, oldest first. */
 async function holdersNow(
   name: string,
   suspects: readonly ObjectRef[],

@@ -43,7 +43,7 @@ test('whatever crashes, comes late or is tried again, no two stored objects hold
     }),
     { numRuns: 500 },
   );
-  // Otherwise nothing was tried.
+  // Otherwise the runs have tested nothing.
   expect(refusals).toBeGreaterThan(500);
   expect(stored).toBeGreaterThan(500);
 });

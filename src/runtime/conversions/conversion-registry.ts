@@ -1,4 +1,4 @@
-/** The converters of this replica: ConversionPolicies in force and handlers, and the problems of policies that are not in force. */
+/** The converters of this replica: handlers and ConversionPolicies in force, and the problems of other policies. */
 import type { CompiledConversion } from '../../admission/conversion/compile.ts';
 import type { Converter, ConversionSubject, ConverterLookup } from '../../admission/conversion/converter.ts';
 import type { Definition } from '../../admission/conversion/definition.ts';

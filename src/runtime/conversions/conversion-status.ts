@@ -26,7 +26,7 @@ export function createConversionStatusReconciler(options: ConversionStatusOption
     const state = registry.get(name);
     if (policy === undefined || state === undefined || state.generation !== policy.metadata.generation)
       return AWAIT_CHANGE;
-    // Without the definition this replica knows less than the one that wrote the status.
+    // Keep the status: the replica that wrote it had read the definition, and this replica has not.
     if (state.problem?.reason === 'DefinitionNotRead') return AWAIT_CHANGE;
 
     const before = policy.status ?? {};
@@ -59,7 +59,7 @@ function conditionsOf(
   return [...setCondition(withReady, installed, now)];
 }
 
-/** The last version in force stays in the status, as a fallback for replicas, unless another policy converts the kind instead. */
+/** The last version in force stays in the status as a fallback, unless another policy converts the kind. */
 function inForceOf(
   { inForce, problem }: ConversionState,
   before: ConversionPolicyStatus,

@@ -32,7 +32,7 @@ beforeEach(() => {
   restart();
 });
 
-/** A replica that knows nothing but what the API server tells it. */
+/** Starts a replica with an empty registry. */
 function restart(): void {
   registry = createConversionRegistry({ handlers: [], kindOf: () => 'Server', unjudged: () => [] });
   changes = 0;

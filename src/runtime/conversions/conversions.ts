@@ -1,6 +1,6 @@
 /**
- * On every replica: compiles ConversionPolicies, which then convert. A version that does not compile leaves the previous one in
- * force; a replica that has just started finds the previous version in `status.inForce`.
+ * On every replica: compiles ConversionPolicies and puts them in force. If a version does not compile, the previous
+ * version stays in force. A replica that has just started reads the previous version from `status.inForce`.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -29,7 +29,7 @@ export interface ConversionsOptions {
   readonly log: Log;
 }
 
-/** A CustomResourceDefinition that could not be read in time. */
+/** When to retry a CustomResourceDefinition that could not be read in time, in milliseconds. */
 const RETRY_MS = 5_000;
 
 export function createConversionsReconciler(options: ConversionsOptions): Reconcile {
@@ -109,8 +109,8 @@ function byAge(one: ConversionPolicy, other: ConversionPolicy): number {
 }
 
 /**
- * The last usable version. A version that was added to or removed from the CustomResourceDefinition since must not stop conversion
- * between the others. Compiled again, because the schemas may have changed too.
+ * The last usable version of the policy. If the CustomResourceDefinition has gained or lost an API version since,
+ * conversion between the others must continue. The policy is compiled again, because the schemas may have changed too.
  */
 function fallBack(
   policy: ConversionPolicy,

@@ -1,4 +1,6 @@
-/** The CustomResourceDefinitions of converted kinds, each in a watch of its own: a cluster may have thousands of others. */
+/**
+ * Watches the CustomResourceDefinitions of converted kinds, each separately: a cluster may have thousands of others.
+ */
 import { readDefinition, type Definition } from '../../admission/conversion/definition.ts';
 import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { DefinitionRead } from './conversions.ts';
@@ -18,7 +20,7 @@ interface DefinitionObject extends KubeObject {
   readonly definition?: Definition | undefined;
 }
 
-/** Timeout for reading one object. */
+/** Timeout for reading one definition, in milliseconds. */
 const READING_MS = 10_000;
 
 export function createDefinitions(

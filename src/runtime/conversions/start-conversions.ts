@@ -24,7 +24,7 @@ export interface Conversions {
 
 /**
  * @param handlers converters in TypeScript
- * @throws Error when two of them convert the same objects
+ * @throws Error when two handlers convert the same objects
  */
 export function startConversions(
   context: Context,

@@ -1,4 +1,4 @@
-/** The kinds that handlers read: each watched once, from the start or from its first use on, until the process ends. */
+/** The kinds that handlers read. Each is watched once, from the start or from its first use, until the process ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
@@ -9,13 +9,13 @@ import type { Resource } from '../../kube/object.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface HandlerStores {
-  /** Starts to watch the kind unless somebody has. */
+  /** Starts to watch the kind if it is not watched yet. */
   readonly want: (kind: ReadKind) => void;
-  /** Undefined: not there, or not listed yet. */
+  /** Undefined when the object is missing, or the kind has not been listed yet. */
   readonly find: (kind: ReadKind, place: Place) => object | undefined;
-  /** Undefined: not listed yet. */
+  /** Undefined when the kind has not been listed yet. */
   readonly select: (kind: ReadKind, namespace: string | undefined) => readonly object[] | undefined;
-  /** The kinds that are being listed for the first time. One that takes too long is given up on: handlers read live then. */
+  /** The kinds whose first list is pending. After a timeout a kind is left out: handlers then read it live. */
   readonly unsynced: () => readonly string[];
 }
 
@@ -24,9 +24,9 @@ export interface HandlerStoresParts extends WatchContext {
   readonly canRead: (kind: GroupResource, signal: AbortSignal) => Promise<boolean>;
 }
 
-/** A CRD may come after the handler that reads its objects; nothing tells us when. */
+/** The CRD of a kind may be created after the handler is loaded, and no watch reports it. */
 const RETRY_MS = 5_000;
-/** A list of 100,000 objects takes some seconds. */
+/** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 const BY_NAMESPACE = 'namespace';
 
@@ -37,7 +37,7 @@ interface Kind {
   watched: Watched<KubeObject> | undefined;
 }
 
-/** @param all what any handler reads: a kind of which one needs the whole objects is kept whole for all */
+/** @param all the kinds that handlers read. If one handler needs whole objects of a kind, all handlers get them. */
 export function createHandlerStores(
   parts: HandlerStoresParts,
   all: readonly ReadKind[],
@@ -84,7 +84,7 @@ export function createHandlerStores(
 const NAMESPACES = { [BY_NAMESPACE]: ({ metadata }: KubeObject) => [metadata?.namespace ?? ''] };
 const ignore = () => undefined;
 
-/** Handlers that agree on kind and version share a watch. */
+/** Handlers that read the same kind in the same version share a watch. */
 function keyOf(kind: ReadKind): string {
   return `${groupResourceName(kind)} ${kind.version ?? ''}`;
 }
@@ -93,7 +93,7 @@ function isBeingListed({ watched, startedAt }: Kind): boolean {
   return watched?.hasSynced() !== true && performance.now() < startedAt + LISTING_MS;
 }
 
-/** Waits until the kind is served and may be read. */
+/** Waits until the API server serves the kind and Gatehouse may read it. */
 async function start(
   { resolve, canRead, log }: HandlerStoresParts,
   kind: ReadKind,
@@ -109,7 +109,7 @@ async function start(
     await sleep(RETRY_MS, undefined, { signal });
   }
 
-  /** How the kind is served, or why it cannot be watched. */
+  /** The served resource, or the reason why it cannot be watched. */
   async function look(): Promise<Resource | string> {
     try {
       const resource = await resolve(kind, signal);

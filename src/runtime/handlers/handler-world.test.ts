@@ -22,8 +22,8 @@ const rack = (version: string): KubeObject =>
   ({ apiVersion: `infra.example.com/${version}`, metadata: { name: 'a', managedFields: [] } }) as KubeObject;
 
 /**
- * @param versions what discovery says, one answer after the other
- * @param stored the versions in which the API server has the object
+ * @param versions the consecutive answers of discovery
+ * @param stored the versions in which the API server returns the object
  */
 function worldOf(versions: readonly (string | undefined)[], stored: readonly string[]) {
   const asked: string[] = [];
@@ -57,7 +57,7 @@ function worldOf(versions: readonly (string | undefined)[], stored: readonly str
     },
     stores: { want: () => undefined, find: () => undefined, select: () => undefined },
   };
-  return { world: createHandlerWorld(parts as unknown as HandlerWorldParts), asked }; // the slice that is used
+  return { world: createHandlerWorld(parts as unknown as HandlerWorldParts), asked }; // the members that the world uses
 }
 
 describe('a live read', () => {

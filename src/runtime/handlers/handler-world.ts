@@ -1,4 +1,4 @@
-/** What handlers see of the cluster. */
+/** The cluster as handlers see it: stores, and live reads. */
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { Unreadable } from '../../admission/handlers/errors.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
@@ -18,7 +18,7 @@ export interface HandlerWorldParts {
 
 export function createHandlerWorld({ client, discovery, stores }: HandlerWorldParts): HandlerWorld {
   const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
-    // That a kind is not served is remembered for some seconds, in which its CRD may have come.
+    // Discovery remembers for some seconds that a kind is not served. Its CRD may have been created since.
     if ((await discovery.resolve(kind, signal)) === undefined) discovery.forget(kind);
     const found = await discovery.resolve(kind, signal);
     if (found === undefined) throw new Unreadable(`the API server does not serve ${groupResourceName(kind)}`);
@@ -48,10 +48,11 @@ export function createHandlerWorld({ client, discovery, stores }: HandlerWorldPa
       const resource = await resourceOf(kind, signal);
       const found = await get(kind, resource, place, signal);
       if (found !== undefined) return dropManagedFields(found);
-      // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+      // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
       if (kind.version !== undefined) {
         const { namespace } = place;
-        await client.list(resource, { namespace, metadataOnly: true, limit: 1, signal }); // throws unless it is served
+        // throws if the version is not served
+        await client.list(resource, { namespace, metadataOnly: true, limit: 1, signal });
         return undefined;
       }
       discovery.forget(kind);
@@ -69,7 +70,7 @@ export function createHandlerWorld({ client, discovery, stores }: HandlerWorldPa
   };
 }
 
-/** No leave to read, or no such version: that does not mend itself within the time of a request. */
+/** Codes for a missing permission or an unserved version: a retry within the time of a request does not help. */
 const LASTING: readonly number[] = [401, 403, 404, 405];
 
 function unlessRefused<Args extends readonly unknown[], Result>(

@@ -1,4 +1,4 @@
-/** The handlers of this process: loaded once, asked by webhook entry. */
+/** The handlers of this process. They are loaded once; each webhook entry names the handler to call. */
 import { resolve } from 'node:path';
 
 import type { Converter } from '../../admission/conversion/converter.ts';
@@ -19,11 +19,11 @@ import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 
 export interface Handlers {
   readonly all: readonly CompiledHandler[];
-  /** Those of them that convert. */
+  /** The handlers that convert objects. */
   readonly converters: readonly Converter[];
   /**
-   * Undefined when this process has no such handler for such a request.
-   * @throws HandlerFailure when the handler failed and the API server's failurePolicy is to judge
+   * Undefined when this process has no handler of this name and phase, or the handler does not govern the request.
+   * @throws HandlerFailure when the handler fails and leaves the decision to the failurePolicy of the webhook
    */
   readonly decide: (
     phase: HandlerPhase,
@@ -42,9 +42,9 @@ export const NO_HANDLERS: Handlers = {
 };
 
 /**
- * The handlers that the setting names. From now on, what they leave behind does not end the process.
+ * Loads the handlers from `source`. Until `signal` aborts, stray errors of handlers do not end the process.
  *
- * @throws InvalidHandlers with everything that is wrong with them
+ * @throws InvalidHandlers with all problems of the handlers
  */
 export async function openHandlers(
   source: string | undefined,
@@ -65,7 +65,7 @@ type HandlersContext = Pick<
   'client' | 'exact' | 'rollbacks' | 'discovery' | 'config' | 'capabilities' | 'metrics' | 'log'
 >;
 
-/** @throws InvalidHandlers with everything that keeps them from being used */
+/** @throws InvalidHandlers with all problems that keep the handlers from being compiled */
 export function startHandlers(
   context: HandlersContext,
   loaded: readonly LoadedHandler[],
@@ -113,7 +113,7 @@ function storesFor(
 ): HandlerStores {
   return createHandlerStores(
     {
-      // What handlers read may be compared with what is asked for: the same integers have to be the same.
+      // Handlers compare stored integers with those of requests, so both must be read without loss.
       ...{ ...exact, rollbacks, log },
       resolve: (kind, waiting) => discovery.resolve(kind, waiting),
       canRead: async ({ group, resource }, waiting) => {
@@ -126,7 +126,7 @@ function storesFor(
   );
 }
 
-/** What a conversion leaves behind is known to be of this handler. */
+/** Attributes stray errors of a conversion to this handler. */
 const guarded = (name: string, converter: Converter): Converter => ({
   ...converter,
   convert: (object, to, signal) => inHandler(name, () => converter.convert(object, to, signal)),
@@ -143,7 +143,7 @@ function settle(
   if (failure !== undefined) {
     metrics.handlerFailure(name, failure.reason);
     const fields = { handler: name, uid: request.uid, reason: failure.reason, onError: handler.onError };
-    // One that is thrown is logged by who catches it.
+    // The caller logs a failure that is thrown.
     if (decision !== undefined) log.error({ ...fields, err: failure }, 'handler failed');
   }
   if (decision !== undefined) return decision;
@@ -157,7 +157,7 @@ function labelOf({ decision, failure }: Pick<HandlerOutcome, 'decision' | 'failu
     : decision.kind;
 }
 
-/** What a handler logs cannot pass for what Gatehouse says: its fields have a place of their own. */
+/** Keeps the fields of a handler under `fields`, so that a handler cannot imitate log lines of Gatehouse. */
 function logFor(
   { log }: Pick<Context, 'log'>,
   { name }: CompiledHandler,

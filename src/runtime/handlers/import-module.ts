@@ -1,23 +1,26 @@
-/** Modules of users, which import this package by its name wherever they lie. */
+/** Imports modules of users. From any folder, they can import this package by its name. */
 import { registerHooks, type ResolveFnOutput, type ResolveHookContext } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** As `package.json` exports it. Beside the sources when those are what runs. */
+/** The module that `package.json` exports; its TypeScript source when this process runs from sources. */
 const SDK = new URL(`../../index.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url).href;
 const OWN_NAME = 'gatehouse';
 
-/** In front of a package's name: look for it from another folder than this file's. */
+/**
+ * Prefix of a specifier that contains a package name and a parent URL. Node resolves the package from that URL instead
+ * of from this file.
+ */
 const FROM_ELSEWHERE = 'gatehouse-handlers:';
 
-/** A module that waits for something at its top level must not hold up the start for ever. */
+/** Timeout of an import, in milliseconds: a module may wait forever in a top-level await. */
 const LOADING_MS = 30_000;
 
 type Module = Readonly<Record<string, unknown>>;
 
 let hooked = false;
 
-/** @throws what the module throws, or that it took too long */
+/** @throws what the module throws, or an Error after the timeout */
 export async function importAs(specifier: string): Promise<Module> {
   hook();
   const late = Promise.withResolvers<never>();
@@ -31,7 +34,7 @@ export async function importAs(specifier: string): Promise<Module> {
   }
 }
 
-/** A package as a file in the folder `from` would import it. */
+/** Imports a package as a file in the folder `from` would. */
 export async function importPackage(name: string, from: string): Promise<Module> {
   const parent = pathToFileURL(join(from, 'handlers.js')).href;
   return await importAs(`${FROM_ELSEWHERE}${JSON.stringify([name, parent])}`);

@@ -1,4 +1,4 @@
-/** Handlers out of a folder or a package: everything that is wrong with one is said here, and not at its first request. */
+/** Loads handlers from a folder or a package. Reports every problem at the start instead of at the first request. */
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,27 +12,27 @@ import {
 } from '../../admission/handlers/compile-handler.ts';
 
 export interface LoadedHandler {
-  /** What it calls itself, or its file. */
+  /** The name in its definition, or the name of its file. */
   readonly name: string;
   /** The file or the package, for messages. */
   readonly origin: string;
   readonly handler: Handler;
 }
 
-/** What is wrong with the handlers, one line each; the message names them all. */
+/** The message contains all problems of the handlers, one per line. */
 export class InvalidHandlers extends Error {
   override readonly name = 'InvalidHandlers';
 }
 
-/** Node strips the types of the first two. */
+/** Node strips the types of `.ts` and `.mts`. */
 const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs'];
-/** Tests stand beside what they test, and declarations hold nothing. */
+/** Tests share the folder with handlers, and declaration files contain no code. */
 const NO_HANDLER = /(\.d\.m?ts|\.(test|spec)\.m?[jt]s)$/;
 
 /**
- * @param source a folder, whose files are handlers (its subfolders are for what they share), or the name of a package
- * @param from the folder from which relative paths and packages are looked up
- * @throws InvalidHandlers with everything that is wrong, by file
+ * @param source a folder whose files are handlers (subfolders are for shared code), or the name of a package
+ * @param from the folder from which relative paths and packages are resolved
+ * @throws InvalidHandlers with all problems, by file
  */
 export async function loadHandlers(source: string, from: string): Promise<readonly LoadedHandler[]> {
   const folder = resolve(from, source);
@@ -47,7 +47,7 @@ export async function loadHandlers(source: string, from: string): Promise<readon
   return loaded.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** A string says what is wrong. */
+/** A string is a problem. */
 type Result = LoadedHandler | string;
 
 async function fromFolder(folder: string): Promise<readonly Result[]> {
@@ -65,7 +65,7 @@ async function fromFolder(folder: string): Promise<readonly Result[]> {
   return results;
 }
 
-/** One handler, or a list of them, which then have names. */
+/** The default export of a package is one handler or a list of handlers. Each needs a name. */
 async function fromPackage(name: string, from: string): Promise<readonly Result[]> {
   if (name.startsWith('.') || name.startsWith('/')) {
     return [`${name}: there is no such folder (from ${from})`];
@@ -90,7 +90,7 @@ async function attempt(
   }
 }
 
-/** Where in the file it went wrong, as far as the stack says: `:3`. */
+/** The line of the error, such as `:3`; empty when the stack does not name the file. */
 function lineOf(error: unknown, path: string): string {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const [, after = ''] = stack.split(path, 2);
@@ -125,7 +125,7 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** @throws InvalidHandlers with everything that keeps one of them from being used, by file */
+/** @throws InvalidHandlers with all problems that keep a handler from being compiled, by file */
 export function compileHandlers(
   loaded: readonly LoadedHandler[],
   environment: HandlerEnvironment,

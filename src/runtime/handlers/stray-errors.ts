@@ -1,6 +1,7 @@
 /**
- * Errors that a handler left where nobody waits for them: a promise that is rejected after the answer, a timer that throws. Node
- * ends a process for them. Ours serves others, so it goes on; for errors of its own it ends as it always did.
+ * Stray errors: errors that a handler raises outside of its call, such as a promise that is rejected after the answer,
+ * or a timer that throws. By default, Node ends the process. This process also serves other handlers and policies, so
+ * it continues. It still ends for stray errors of Gatehouse itself.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -8,25 +9,25 @@ import { toError } from '../../admission/handlers/errors.ts';
 
 const running = new AsyncLocalStorage<string>();
 
-/** Runs `work` so that errors which stray from it, however much later, are known to be of this handler. */
+/** Runs `work`, and attributes its stray errors to this handler, however late they occur. */
 export function inHandler<T>(name: string, work: () => T): T {
   return running.run(name, work);
 }
 
 export interface StrayErrorsParts {
-  /** The folder of the handlers: their code can lose its context, but not its stack. */
+  /** The folder of the handlers. An error that has lost its async context is recognised by this folder in its stack. */
   readonly folder: string;
   readonly onStray: (handler: string | undefined, error: Error) => void;
 }
 
-/** Until the signal aborts. */
+/** Keeps the process alive after stray errors of handlers, until the signal aborts. */
 export function surviveStrayErrors({ folder, onStray }: StrayErrorsParts, signal: AbortSignal): void {
   const isOfHandlers = (handler: string | undefined, error: Error) =>
     handler !== undefined || error.stack?.includes(folder) === true;
   const onRejection = (reason: unknown) => {
     const handler = running.getStore();
     const error = toError(reason);
-    if (!isOfHandlers(handler, error)) throw error; // as without us: it becomes an uncaught exception
+    if (!isOfHandlers(handler, error)) throw error; // as Node does by default: it becomes an uncaught exception
     onStray(handler, error);
   };
   const onException = (thrown: unknown) => {

@@ -79,7 +79,7 @@ test('what was asked for is taken off the lease, and not asked for again', () =>
   sweepAsked('rollback-4');
   expect(sweepDue()).toBeUndefined();
   expect(next(standing)).not.toHaveProperty(['gatehouse.dev/sweep-due']);
-  look({ ...standing, epoch: '6' }); // a write that was under way
+  look({ ...standing, epoch: '6' }); // a pending write completes
   expect(sweepDue()).toBeUndefined();
 });
 

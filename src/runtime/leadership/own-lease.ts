@@ -1,4 +1,7 @@
-/** What this replica remembers of the Lease, and what it writes on it: the Lease is where a rollback of the cluster shows first. */
+/**
+ * What this replica remembers about the Lease and writes to it. The leader updates the Lease all the time, so a
+ * rollback of the cluster shows there first.
+ */
 import type { Logger } from 'pino';
 
 import { createListeners, type Listeners } from '../listeners.ts';
@@ -19,19 +22,19 @@ import type { Metrics } from '../../server/metrics/metrics.ts';
 
 export interface OwnLease {
   readonly notes: LeaseNotes;
-  /** The name of the window that a leader has still to make. */
+  /** The name of the RestoreWindow that a leader must still create. */
   readonly sweepDue: () => string | undefined;
-  /** Told when another one is due. */
+  /** Called when another window is due. */
   readonly onSweepDue: Listeners<[name: string]>['add'];
-  /** The window exists: the next write of the Lease says no more that it is due. */
+  /** Called when the window exists: the next write of the Lease removes the request for it. */
   readonly sweepAsked: (name: string) => void;
 }
 
 export interface OwnLeaseParts {
-  /** Everything that was read is to be read anew. */
+  /** Called after a rollback: everything must be listed again. */
   readonly onRollback: () => void;
   readonly metrics: Pick<Metrics, 'rollback'>;
-  /** The time that all replicas agree on. */
+  /** By the clock of the API server, on which all replicas agree. */
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;
 }
@@ -40,13 +43,13 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
   let memory: LeaseHistory | undefined;
   let due: string | undefined;
   let asked: string | undefined;
-  /** When we last saw that somebody leads. */
+  /** When this replica last saw a live leader. */
   let ledAt: Date | undefined;
   const listeners = createListeners<[name: string]>();
 
   const judge = (lease: LeaseObject) => {
     const { course, rollback, memory: next } = assessLease(memory, sightOf(lease));
-    // The first look has nothing to compare with: what it finds may be long abandoned.
+    // The first observation has nothing to compare with: the Lease may have been unrenewed for a long time.
     const isAlive = memory !== undefined || startupSweep(lease.spec?.renewTime, now()) === undefined;
     if (course === 'onward' && isAlive) ledAt = now();
     memory = next;
@@ -62,7 +65,7 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
   };
   const withoutAsked = (name: string | undefined) => (name === asked ? undefined : name);
 
-  /** A copy of a Lease says nothing about an absence that we know better about. */
+  /** A restored Lease carries an old renewTime. A live leader that this replica saw recently takes precedence. */
   const absence = (lease: LeaseObject | undefined) =>
     ledAt !== undefined && now().getTime() - ledAt.getTime() <= MAX_LEADERLESS_MS
       ? undefined

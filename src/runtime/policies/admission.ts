@@ -1,4 +1,4 @@
-/** Which policies an admission request meets, and the World that they look into. */
+/** Routes an admission request to the policies or the handler of its webhook entry. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
@@ -14,17 +14,17 @@ import type { WebhookDeps } from '../../server/webhook-server.ts';
 import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
-/** Where nothing is restored: in a review of files, say. */
+/** For callers without RestoreWindows, such as a review of files. */
 const NO_OWN_KINDS: OwnKinds = { mutate: () => ALLOWED, validate: () => Promise.resolve(ALLOWED) };
 
-/** The API server asks again after this time, in seconds; the watch that is behind needs a fraction of it. */
+/** The API server retries after this time, in seconds. A watch that lags catches up in a fraction of it. */
 const CATCH_UP_SECONDS = 1;
 
 export function createAdmission(
   registry: PolicyRegistry,
   world: World,
   handlers: Pick<Handlers, 'decide'> = NO_HANDLERS,
-  /** In milliseconds since 1970; that of the API server, on which replicas agree. */
+  /** In milliseconds since 1970, by the clock of the API server, on which replicas agree. */
   now: () => number = Date.now,
   ownKinds: OwnKinds = NO_OWN_KINDS,
 ): Pick<WebhookDeps, 'mutate' | 'validate'> {
@@ -64,7 +64,7 @@ export function createAdmission(
   };
 }
 
-/** The API server has been told of a policy that this replica has not seen yet. To allow would be to leave it out. */
+/** The API server knows a policy that this replica has not read yet. Allowing the request would bypass the policy. */
 function behind(entry: string): Decision {
   return {
     kind: 'retry',
@@ -73,7 +73,7 @@ function behind(entry: string): Decision {
   };
 }
 
-/** Handlers come with the image, so this replica is of another one than the replica that told the API server. */
+/** The image contains the handlers: a replica with another image has written the webhook configuration. */
 function unknown(handler: string): Decision {
   return {
     kind: 'retry',

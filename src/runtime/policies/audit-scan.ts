@@ -1,4 +1,6 @@
-/** Checks every stored object that a policy governs: for the audit on the leader, and for `gatehouse review --cluster`. */
+/**
+ * Checks every stored object that a policy governs: for the audit on the leader, and for `gatehouse review --cluster`.
+ */
 import { auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { Violation } from '../../admission/policy/violation.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -84,7 +86,7 @@ function withoutGrace(
   return violations.filter(({ check }) => !references.some(({ name }) => name === check));
 }
 
-/** In the first version that the policy matches, or in the preferred one if it matches all. */
+/** The resource in the first version that the policy matches, or in the preferred version if the policy matches all. */
 function inVersion(
   { match: { apiVersions } }: CompiledPolicy,
   resource: GroupResource,

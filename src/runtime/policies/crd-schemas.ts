@@ -1,11 +1,11 @@
-/** The structural schemas of custom resources, for the types of expressions. */
+/** The structural schemas of custom resources. They give expressions their types. */
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';
 
-/** Undefined for built-in kinds, and wherever nobody can tell. By the versions that are asked for; `*` is all that are served. */
+/** The schemas of the given versions; `*` is all served versions. Undefined for built-in kinds and unknown schemas. */
 export type CrdSchemas = (
   resource: GroupResource,
   versions: readonly string[],
@@ -22,7 +22,7 @@ interface Definition extends KubeObject {
   };
 }
 
-/** Many policies govern the same few kinds, and all are compiled when a replica starts. In milliseconds. */
+/** How long a definition is cached, in milliseconds: many policies govern the same kinds, and all compile at start. */
 const FRESH_MS = 10_000;
 
 export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdSchemas {
@@ -36,7 +36,7 @@ export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => nu
     const definition = get<Definition>(customResourceDefinitions, { name }, { signal }).catch(
       (error: unknown) => {
         known.delete(name);
-        if (error instanceof ApiError && error.code === 403) return undefined; // types are a help, no condition
+        if (error instanceof ApiError && error.code === 403) return undefined; // expressions compile without types too
         throw error;
       },
     );
@@ -56,7 +56,7 @@ export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => nu
   };
 }
 
-/** A schema that says nothing of the fields lets all of them pass. */
+/** A schema without `properties` allows any field, so it gives no types. */
 function isSchema(schema: unknown): schema is JsonObject {
   return isJsonObject(schema) && isJsonObject(ownValue(schema, 'properties'));
 }

@@ -1,4 +1,4 @@
-/** One watch of a governed kind: of each object only its sketch is kept. */
+/** One watch of a governed kind. It keeps only a summary of each object. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summaryKey, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
 import type { KubeObject, GroupResource, ObjectRef } from '../../json/kube-object.ts';
@@ -11,7 +11,7 @@ export interface GovernedObject extends KubeObject, Partial<GovernedSummary> {}
 
 export interface Follower {
   readonly resource: Resource;
-  /** What its sketches are made for, as `summaryKey` spells it. */
+  /** The `summaryKey` of each policy that the summaries cover. */
   readonly needs: ReadonlySet<string>;
   readonly startedAt: number;
   readonly watched: Watched<GovernedObject>;
@@ -80,7 +80,7 @@ function toGoverned(
       ...(uid === undefined ? {} : { uid }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
     },
-    // About what is in our own namespace no webhook is asked.
+    // The webhooks exempt Gatehouse's own namespace.
     ...(namespace === ownNamespace ? NOTHING : summarise(policies, resource, object)),
   };
 }

@@ -10,7 +10,7 @@ import { createGoverned, type Governed } from './governed.ts';
 const GROUP = 'infra.example.com';
 const target = { group: GROUP, resource: 'datacenters', namespace: undefined, name: 'fra1' };
 
-/** What the API server has, by path. A list that is held back is answered when it is let go. */
+/** The lists of the API server, by path. A list in `heldBack` is answered when its promise resolves. */
 let lists: Map<string, readonly KubeObject[]>;
 let heldBack: Map<string, PromiseWithResolvers<undefined>>;
 let listed: string[];
@@ -25,7 +25,8 @@ const rest: Rest = {
   request: async <T>({ path }: { readonly path: string }) => {
     listed.push(path);
     await heldBack.get(path)?.promise;
-    return { metadata: { resourceVersion: '1' }, items: lists.get(path) ?? [] } as T; // as it comes over the wire
+    // the type that the caller expects
+    return { metadata: { resourceVersion: '1' }, items: lists.get(path) ?? [] } as T;
   },
   stream: async function* ({ signal }) {
     await new Promise((resolve) => {
@@ -64,7 +65,7 @@ afterEach(() => {
 });
 
 function ignore(): void {
-  // Nobody reads it.
+  // The tests do not read the log.
 }
 
 const restrict = {
@@ -101,7 +102,7 @@ const server = (name: string, dc: string, namespace = 'shop'): KubeObject =>
     spec: { dc, serial: name },
   }) as KubeObject;
 
-/** Follows, and waits until everything has been listed. */
+/** Follows the policies, and waits until all kinds have been listed. */
 async function follow(...policies: CompiledPolicy[]): Promise<void> {
   governed.follow(policies);
   await until(() => governed.isComplete());

@@ -1,6 +1,6 @@
 /**
- * The objects that policies govern, as far as other requests depend on them: whom they hold on to (`onTargetDelete: Restrict`) and
- * which unique values they hold. Watched on every replica while such a policy is in force.
+ * Facts about governed objects that decide other requests: which targets they reference (`onTargetDelete: Restrict`),
+ * and which unique values they hold. Every replica watches these objects while such a policy is in force.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -23,15 +23,15 @@ import {
 import { versionAmong } from './world.ts';
 
 export interface Governed extends GovernedIndex {
-  /** Watches what these policies need to know, and nothing else. What is known already is not forgotten meanwhile. */
+  /** Watches exactly the kinds that these policies need. Old summaries stay available until the new lists arrive. */
   readonly follow: (policies: readonly CompiledPolicy[]) => void;
-  /** The same whatever the policy: all that is known. */
+  /** All known holders, whatever the policy. */
   readonly holdersOf: (claim: string) => readonly ObjectRef[];
-  /** Every object that is known. */
+  /** Every object in the stores. */
   readonly objects: () => Iterable<{ readonly ref: ObjectRef; readonly object: GovernedObject }>;
-  /** Whether all that is to be followed has been listed. */
+  /** Whether all kinds to follow have been listed. */
   readonly isComplete: () => boolean;
-  /** The kinds that are being listed. One that takes too long is given up on: it must not stop a replica. */
+  /** The kinds whose list is pending. After a timeout a kind is left out, so that it cannot block readiness. */
   readonly unsynced: () => readonly string[];
   readonly onChange: Listeners<[kind: GroupResource, change: Change<GovernedObject>]>['add'];
 }
@@ -40,30 +40,30 @@ export interface GovernedParts extends Omit<FollowerParts, 'onChange'> {
   readonly resolve: (kind: GroupResource, signal: AbortSignal) => Promise<Resource | undefined>;
 }
 
-/** At start policies come one after the other: a watch begins when none has come for so long, in milliseconds. */
+/** Watches begin after this time without a new policy, in milliseconds: at start, policies arrive one by one. */
 const QUIET_MS = 50;
-/** A CRD may come after the policy that governs its objects, and the API server may be back; nothing tells us when. */
+/** Retry interval while a kind is not served or discovery fails, in milliseconds. No watch reports the recovery. */
 const RETRY_MS = 5_000;
-/** A CRD may change its preferred version, and the old one may go. */
+/** Interval between plans, in milliseconds. A CRD may change its preferred version and stop serving the old one. */
 const REPLAN_MS = 10 * 60_000;
-/** A list of 100,000 objects takes some seconds. */
+/** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 
-/** The watches of a kind in one version: `next` takes over from `current` once it has listed. */
+/** The watches of a kind in one version: `next` replaces `current` once it has listed. */
 interface Followed {
   readonly current: Follower | undefined;
   readonly next: Follower | undefined;
 }
 
-/** What is to be watched. */
+/** The kinds to watch. */
 interface Plan {
   readonly kinds: ReadonlyMap<
     string,
     { readonly resource: Resource; readonly policies: readonly CompiledPolicy[] }
   >;
-  /** The kinds by the need that they serve. */
+  /** Keys of `kinds`, by the `summaryKey` of the policies that need them. */
   readonly byNeed: ReadonlyMap<string, readonly string[]>;
-  /** Whether the API server serves all of them. */
+  /** Whether the API server serves all governed kinds. */
   readonly isComplete: boolean;
 }
 
@@ -71,7 +71,7 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
   const followed = new Map<string, Followed>();
   const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
   let wanted: readonly CompiledPolicy[] = [];
-  /** Undefined while it is being made. */
+  /** Undefined while a new plan is being made. */
   let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), isComplete: true };
   let turn = 0;
 
@@ -113,7 +113,7 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
     for (;;) {
       const made = await planFor(wanted, (kind) => resolve(kind, signal)).catch(() => undefined);
       if (mine !== turn) return;
-      // What the API server does not say has no plan: nobody can tell then who is governed.
+      // If discovery fails there is no new plan, because the governed kinds are unknown. The loop retries.
       if (made !== undefined) {
         plan = made;
         carryOut(made);
@@ -123,10 +123,13 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
     }
   };
 
-  /** The watches that know what the policy needs; undefined while one of them is not there yet. */
+  /**
+   * The followers with the summaries that the policy needs; undefined while one of them is still listing.
+   * @param patient whether to wait for lists beyond their timeout; otherwise these kinds are left out
+   */
   const covering = (policy: CompiledPolicy, patient: boolean): readonly Follower[] | undefined => {
     const need = summaryKey(policy);
-    // While plans change, what is known already still is.
+    // While a new plan is being made, the existing followers answer.
     const keys =
       plan?.byNeed.get(need) ?? [...followed.keys()].filter((key) => covers(followed.get(key), need));
     if (keys.length === 0 && plan?.byNeed.has(need) !== true) return undefined;

@@ -15,7 +15,7 @@ const racks = (version: string, namespaced = true): Resource => ({
   namespaced,
 });
 
-/** @param known what discovery says, first and after it was told to forget */
+/** @param known the answers of discovery, before and after each `forget` */
 function ownersOf(known: readonly (Resource | undefined)[], servedVersion = 'v1', exists = true) {
   const reads: (readonly [version: string, ref: NamedRef])[] = [];
   const kinds: object[] = [];

@@ -1,4 +1,4 @@
-/** Owners of objects as they are now, read from the API server. */
+/** Reads the owners of objects live from the API server. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
@@ -13,13 +13,16 @@ export interface OwnersParts {
   readonly discovery: Pick<Discovery, 'resolveKind' | 'forget'>;
   /** The namespace in which Gatehouse runs. */
   readonly namespace: string;
-  /** Milliseconds since some moment. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number;
 }
 
-/** A user waits for an answer, and an owner that is not found in time is linked by the sweep. */
+/** Timeout of a read, in milliseconds: a user waits for the answer. The sweep links the owners that were missed. */
 const READ_MS = 2_000;
-/** Children are restored by thousands before their owners, and each of those is a 404. */
+/**
+ * Pause between new discoveries of a group, in milliseconds. A restore creates thousands of children before their
+ * owners, and each read of a missing owner is a 404.
+ */
 const RELEARN_MS = 5_000;
 
 export function createOwners({ client, discovery, namespace: own, now }: OwnersParts): Owners {
@@ -44,12 +47,12 @@ export function createOwners({ client, discovery, namespace: own, now }: OwnersP
       const resource = await discovery.resolveKind(wanted, signal);
       const found = resource === undefined ? undefined : await get(resource);
       if (found !== undefined || resource === undefined || !mayRelearn(group)) return found;
-      // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+      // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
       discovery.forget(resource);
       const current = await discovery.resolveKind(wanted, signal);
       return current === undefined || isDeepStrictEqual(current, resource) ? undefined : await get(current);
     },
-    // Whoever may run as a service account of our namespace can read the key of our CA there anyway.
+    // A user who can act as a service account of this namespace can read the CA key there anyway.
     isOurs: (username) => username.startsWith(`system:serviceaccount:${own}:`),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * On every replica: compiles and enforces AdmissionPolicies. A version that cannot be enforced leaves the previous one in force; a
- * replica that has just started finds the previous version in `status.inForce`.
+ * On every replica: compiles and enforces AdmissionPolicies. If a version cannot be enforced, the previous version
+ * stays in force. A replica that has just started reads the previous version from `status.inForce`.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -34,9 +34,9 @@ export interface PoliciesOptions {
   readonly log: Log;
 }
 
-/** A missing CRD or ClusterRole may have been created; no watch reports it. */
+/** When to retry, in milliseconds. A missing CRD or ClusterRole may have been created, and no watch reports it. */
 const RETRY_MS = 5_000;
-/** Permissions can be revoked. */
+/** When to check again, in milliseconds: permissions can be revoked. */
 const RECHECK_MS = 5 * 60_000;
 
 export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
@@ -99,7 +99,10 @@ async function judge(
   return { kind: 'usable', policy: result.policy };
 }
 
-/** Only expressions use schemas. If one of several kinds has no known schema, none is used: an expression may be meant for it. */
+/**
+ * Only expressions use schemas. If the schema of one kind is unknown, no schema is used: an expression may be meant for
+ * that kind.
+ */
 async function schemasOf(
   { spec }: AdmissionPolicy,
   { schemas }: PoliciesOptions,
@@ -143,7 +146,10 @@ async function lastInForce(
 
 type Kinds = ReadonlyMap<string, Resource>;
 
-/** The targets, and the governed kinds: a cluster-scoped object cannot refer to its own namespace. */
+/**
+ * Resolves the targets and the governed kinds. The scope of the governed kinds matters: a cluster-scoped object cannot
+ * refer to its own namespace.
+ */
 async function resolveKinds(
   { spec }: AdmissionPolicy,
   options: PoliciesOptions,
@@ -205,7 +211,10 @@ function factsOf({
   return { name, generation, entryId, match, references, params, targets, spec };
 }
 
-/** The kinds that the policy needs and that this process may not read: its targets, and the governed kinds where it searches them. */
+/**
+ * The kinds that the policy needs but this process may not read: its targets, and the governed kinds if the policy
+ * searches them.
+ */
 async function unreadable(
   policy: CompiledPolicy,
   options: PoliciesOptions,

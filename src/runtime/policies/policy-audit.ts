@@ -1,6 +1,6 @@
 /**
- * On the leader: checks stored objects against the policies too, hourly and when a policy changes. The counts go into the status of
- * the policy and the details into Events, so that policy authors see which objects the next update would reject.
+ * On the leader: checks stored objects against the policies, hourly and when a policy changes. Writes the counts to the
+ * status of the policy and the details to Events. So policy authors see which existing objects an update would reject.
  */
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
@@ -34,17 +34,17 @@ export interface PolicyAuditOptions extends AuditSources {
   readonly log: Log;
 }
 
-/** Between two audits of an unchanged policy, in milliseconds. Up to a tenth is added, so that policies take turns. */
+/** Interval between audits of an unchanged policy, in milliseconds. Up to a tenth is added, to spread the audits. */
 const EVERY_MS = 60 * 60_000;
 /** The shortest interval for deferred references, in milliseconds: each audit reads all objects of the kind. */
 const SHORTEST_MS = 60_000;
-/** When to retry a kind that could not be read. */
+/** When to retry a kind that could not be read, in milliseconds. */
 const RETRY_MS = 5 * 60_000;
-/** Objects that get an Event of their own in one audit. */
+/** Limit for the objects that get an Event in one audit. */
 const MAX_EVENTS = 20;
-/** Live reads of one audit. The limit keeps a cluster in which every object is wrong from being read object by object. */
+/** Limit for live reads in one audit. Otherwise, if every object violates the policy, the audit reads each one. */
 const MAX_LIVE_READS = 1_000;
-/** An audit within a reconcile may take this long: reading 100,000 objects takes a minute or two. */
+/** Timeout of an audit, in milliseconds. Reading 100,000 objects takes a minute or two. */
 const TIMEOUT_MS = 10 * 60_000;
 
 export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconcile {
@@ -63,7 +63,7 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
   };
 }
 
-/** From status, so that a new leader does not repeat a recent audit. */
+/** Reads the last audit from the status, so that a new leader does not repeat it. */
 function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, options: PolicyAuditOptions): number {
   const last = status?.violations;
   if (last?.checkedAt === undefined || last.message !== undefined) return 0;
@@ -84,7 +84,7 @@ const withJitter = (ms: number, { random }: PolicyAuditOptions): number => ms * 
 
 interface Found {
   readonly result: AuditResult;
-  /** The first ones, at most {@link MAX_EVENTS}. */
+  /** The first culprits, at most {@link MAX_EVENTS}. */
   readonly culprits: readonly Culprit[];
 }
 

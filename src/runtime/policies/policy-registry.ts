@@ -1,15 +1,15 @@
-/** What is enforced on this replica: the compiled policies, and what is wrong with those that are not. */
+/** The policies that this replica enforces, and the problems of those that it cannot enforce. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 
 export interface PolicyState {
-  /** The version that is enforced: not always the newest, and absent when there never was a usable one. */
+  /** The enforced version: not always the newest, and undefined when no version was ever usable. */
   readonly inForce: CompiledPolicy | undefined;
   /** Why the newest version is not enforced. */
   readonly problem: PolicyProblem | undefined;
-  /** The generation that was judged. */
+  /** The generation that was compiled. */
   readonly generation: number;
 }
 
@@ -25,17 +25,17 @@ export interface PolicyRegistry {
   readonly get: (name: string) => PolicyState | undefined;
   readonly inForce: () => readonly CompiledPolicy[];
   /**
-   * What answers requests. While the API server still asks by the scope that a policy had before its last change, the version
-   * of that scope is enforced: otherwise no version would be until it has learned of the new one.
+   * The policies that decide requests. After a policy changes its scope, the API server may still send requests by the
+   * old scope. The old version decides those requests: otherwise no version would.
    */
   readonly policySet: () => PolicySet;
-  /** Whether a policy that governed this request has gone a moment ago, so that the API server may not know it yet. */
+  /** Whether a policy that governed this request was removed or replaced so recently that the API server may lag. */
   readonly wasRetired: (entry: string, request: AdmissionRequest) => boolean;
-  /** Called after each change of what is enforced or reported. */
+  /** Called after each change of a state. */
   readonly subscribe: Listeners<[name: string]>['add'];
 }
 
-/** How long the API server may go on asking for a policy that is gone, in milliseconds: its watch lags by far less. */
+/** How long the API server may send requests for a removed policy, in milliseconds. Its watch lags far less. */
 const RETIRED_MS = 60_000;
 
 export function createPolicyRegistry(now: () => number): PolicyRegistry {

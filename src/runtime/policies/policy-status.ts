@@ -74,7 +74,7 @@ function conditionsOf(
   return [...setCondition(withReady, { type: 'WebhooksInstalled', ...observed, ...webhooks }, now)];
 }
 
-/** When nothing can be enforced now, the last version in force stays in the status: replicas enforce it once it compiles again. */
+/** If nothing is in force, the last version in force stays in the status: replicas enforce it once it compiles. */
 function inForceOf(
   { inForce }: PolicyState,
   before: AdmissionPolicyStatus,

@@ -7,7 +7,7 @@ import { createReadAccess } from './read-access.ts';
 const servers = { group: 'infra.example.com', resource: 'servers' };
 const signal = new AbortController().signal;
 
-/** An API server that gives these answers, one after the other, and then the last one. */
+/** An API server that gives these answers in turn, and then repeats the last one. */
 function start(...answers: readonly (boolean | Error)[]) {
   let asked = 0;
   let now = 0;

@@ -1,4 +1,4 @@
-/** Whether this process may read a kind, asked once for the many policies that need the same kinds. */
+/** Whether this process may read a kind. Many policies need the same kinds, so answers are shared. */
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { canI } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -6,10 +6,13 @@ import { orAborted } from '../../kube/clock.ts';
 
 export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
 
-/** Hundreds of policies are judged when a replica starts, each with two kinds and three verbs. In milliseconds. */
+/**
+ * How long an answer is cached, in milliseconds. At start a replica compiles hundreds of policies, each with two kinds
+ * and three verbs.
+ */
 const FRESH_MS = 10_000;
 
-/** A yes is remembered for a moment; a no is not, for the ClusterRole that was missing may be there now. */
+/** Caches positive answers only: a missing ClusterRole may be created at any time. */
 export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => number): ReadAccess {
   const known = new Map<string, { readonly at: number; readonly answer: Promise<boolean> }>();
   const ask = async ({ group, resource }: GroupResource): Promise<boolean> => {
@@ -23,7 +26,7 @@ export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => 
     const name = groupResourceName(resource);
     const before = known.get(name);
     if (before !== undefined && now() - before.at < FRESH_MS) return orAborted(before.answer, signal);
-    // Not with the signal of the first who asks: others wait for the same answer.
+    // Without the signal of the caller: other callers wait for the same answer.
     const entry = { at: now(), answer: ask(resource) };
     known.set(name, entry);
     const forget = (): void => {
@@ -36,10 +39,10 @@ export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => 
   };
 }
 
-/** What to tell people whose policy Gatehouse may not read the kinds of: the ClusterRole to add, ready to apply. */
-/** ClusterRoles with this label are collected by the aggregated ClusterRole `gatehouse-references`. */
+/** The aggregated ClusterRole `gatehouse-references` collects the rules of ClusterRoles with this label. */
 export const AGGREGATION_LABEL = 'gatehouse.dev/aggregate-to-references';
 
+/** The message for a policy author: the kinds that Gatehouse may not read, and a ClusterRole to apply. */
 export function missingAccessMessage(policy: string, forbidden: readonly GroupResource[]): string {
   const kinds = forbidden.map(groupResourceName).join(', ');
   return `Gatehouse may not get, list and watch ${kinds}. Add this ClusterRole:\n${clusterRoleFor(policy, forbidden)}`;

@@ -1,4 +1,4 @@
-/** What the API server has stored, read past every cache. */
+/** Reads stored objects live from the API server, without any cache of this replica. */
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { keyOf, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
@@ -13,7 +13,7 @@ export interface StoredObjects {
     signal: AbortSignal,
   ) => AsyncIterable<readonly KubeObject[]>;
   readonly keys: (resource: GroupResource, signal: AbortSignal) => Promise<ReadonlySet<string>>;
-  /** About how many objects of a kind there are; undefined where the API server does not say. Throws as `pages`. */
+  /** The approximate number of objects; undefined if the API server does not report it. Throws like `pages`. */
   readonly count: (resource: GroupResource, signal: AbortSignal) => Promise<number | undefined>;
   readonly read: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;

@@ -1,4 +1,4 @@
-/** The kinds that policies refer to: watched as metadata, from when the first policy needs one until none does. */
+/** Watches the kinds that policies refer to. Keeps metadata only, unless expressions read the objects. */
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
@@ -8,21 +8,21 @@ import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface Targets {
   /**
-   * Starts to watch, and waits until the kind has been listed, but not for ever: then checks ask the API server instead.
-   * @param whole whether expressions read the objects; otherwise their metadata is enough. What is whole stays so.
+   * Starts to watch the kind, and waits for the first list until a timeout. After the timeout, checks read live.
+   * @param whole whether expressions read the objects; otherwise metadata is enough. Whole objects stay whole.
    */
   readonly ensure: (resource: Resource, whole: boolean, signal: AbortSignal) => Promise<void>;
-  /** Stops to watch what is not in `needed`. */
+  /** Stops the watches of all kinds that are not in `needed`. */
   readonly keepOnly: (needed: readonly GroupResource[]) => void;
-  /** Undefined while nobody watches this kind. */
+  /** Undefined while the kind is not watched. */
   readonly store: (target: GroupResource) => Pick<Store<KubeObject>, 'get'> | undefined;
-  /** The kinds that are being listed for the first time. One that cannot be listed is given up on: it must not stop a replica. */
+  /** The kinds whose first list is pending. After a timeout a kind is left out, so that it cannot block readiness. */
   readonly unsynced: () => readonly string[];
-  /** Called with each object that appears or goes. */
+  /** Called when a target is created, changed or deleted. */
   readonly onChange: Listeners<[target: GroupResource, key: string]>['add'];
 }
 
-/** A list of 100,000 objects takes some seconds. */
+/** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 
 interface Target {
@@ -80,7 +80,7 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
     keepOnly: (needed) => {
       const names = new Set(needed.map(groupResourceName));
       for (const [name, target] of targets) {
-        // What is being listed may be for a policy that is in force only when it has been.
+        // A policy may be waiting for this list before it comes into force.
         if (names.has(name) || isBeingListed(target)) continue;
         target.stop();
         targets.delete(name);
@@ -95,13 +95,13 @@ export function createTargets(context: WatchContext, signal: AbortSignal): Targe
 const isBeingListed = ({ watched, startedAt }: Target): boolean =>
   !watched.hasSynced() && performance.now() < startedAt + LISTING_MS;
 
-/** Who changed which field when is as large as the rest, and no expression sees it. */
+/** Drops `managedFields`: they are as large as the rest of the object, and no expression reads them. */
 function withoutBookkeeping({ metadata, ...object }: KubeObject): KubeObject {
   const kept = Object.entries(metadata ?? {}).filter(([key]) => key !== 'managedFields');
   return { ...object, metadata: Object.fromEntries(kept) };
 }
 
-/** There may be many targets, and a reference asks only whether one exists. */
+/** There may be many targets, and a reference only needs to know whether its target exists. */
 function onlyIdentity(object: KubeObject): KubeObject {
   const { metadata = {} } = object;
   return {

@@ -13,7 +13,7 @@ const version = (name: string): Resource => ({
 });
 const signal = new AbortController().signal;
 
-/** An API server that serves one version, and a replica that remembers another until it asks again. */
+/** An API server that serves one version, and a replica whose discovery cache holds another. */
 function worldOf({
   remembered,
   served,
@@ -83,7 +83,7 @@ function versionedWorld(versions: readonly string[]) {
       get: () => Promise.reject(new Error('not asked')),
       getMetadata: get,
     },
-    // What is served is what the caller of the client expects.
+    // The client returns the type that its caller expects.
     exact: { get: get as unknown as KubeClient['get'] },
     discovery: { resolve: () => Promise.resolve(version('v2')), forget: () => undefined },
     targets: { store: () => undefined },

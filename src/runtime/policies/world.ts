@@ -1,4 +1,4 @@
-/** What admission checks see of the cluster: stores that may be behind, and live reads that may not. */
+/** The cluster as admission checks see it: stores, which may lag, and live reads. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { World } from '../../admission/policy/world.ts';
@@ -36,7 +36,7 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
     const kind = await served(discovery, ref, signal);
     const found = await get(kind);
     if (found !== undefined) return found;
-    // A version that is no longer served answers 404 as well, and what we know of versions may be old.
+    // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
     const current = await served({ resolve: resolveAnew }, ref, signal);
     return isDeepStrictEqual(current, kind) ? undefined : await get(current);
   };
@@ -50,7 +50,7 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
         const version = versionAmong(versions, kind.version);
         if (found === undefined || version === kind.version) return found;
         const wanted = await exact.get({ ...kind, version }, ref, { signal });
-        // A version that is not served answers as if there were no object; there was one a moment ago.
+        // 404 may also mean that this version is not served. If the object still exists, that is the cause.
         if (wanted === undefined && (await client.getMetadata(kind, ref, { signal })) !== undefined) {
           throw new Error(`the API server does not serve ${groupResourceName(ref)} in version ${version}`);
         }
@@ -59,7 +59,7 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
   };
 }
 
-/** What the API server says now, asked once for all who want to know of a kind at a time. */
+/** Resolves a kind without the discovery cache. Concurrent callers share one request per kind. */
 function createResolveAnew(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {
   const reads = new Map<string, SharedRead<Resource | undefined>>();
   return (kind, signal = new AbortController().signal) => {
@@ -76,12 +76,12 @@ function createResolveAnew(discovery: Pick<Discovery, 'resolve' | 'forget'>): Di
   };
 }
 
-/** The version in which an object is to be seen: the preferred one if it is among those that are asked for. */
+/** The version in which to read an object: the preferred version if `versions` has it, otherwise the first. */
 export function versionAmong(versions: readonly string[], preferred: string): string {
   return versions.includes('*') || versions.includes(preferred) ? preferred : (versions[0] ?? preferred);
 }
 
-/** @throws when the API server does not serve the kind: then nobody can say whether an object of it exists. */
+/** @throws Error when the API server does not serve the kind: whether an object of that kind exists is then unknown */
 export async function served(
   discovery: Pick<Discovery, 'resolve'>,
   { group, resource }: GroupResource | ObjectRef,

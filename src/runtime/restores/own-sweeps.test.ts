@@ -23,7 +23,7 @@ function setUp(change: Parameters<typeof createCluster>[0] = {}) {
 test('the window is created once, and then no longer due', async () => {
   const { done, windows, reconcile } = setUp();
   await reconcile('rollback-501');
-  await reconcile('rollback-501'); // it exists
+  await reconcile('rollback-501'); // the window exists already
   expect(windows.list()).toMatchObject([
     {
       metadata: { name: 'rollback-501' },

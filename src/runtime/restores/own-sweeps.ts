@@ -1,4 +1,4 @@
-/** On the leader: creates the RestoreWindow with which Gatehouse itself starts a full sweep, after a rollback or a long absence. */
+/** On the leader: after a rollback or a long absence, creates a RestoreWindow that starts a full sweep. */
 import { ownSweepWindow } from '../../restore/rollback.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';

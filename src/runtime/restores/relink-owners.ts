@@ -1,4 +1,4 @@
-/** On the leader: links stored objects to their owners again, where a policy preserves owners and a restore has dropped them. */
+/** On the leader: links stored objects to their owners again, if a policy preserves owners that a restore dropped. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
@@ -30,7 +30,7 @@ export interface RelinkedStored {
   readonly unreadable: readonly string[];
 }
 
-/** Objects that are linked at the same time. Each takes three consecutive requests. */
+/** Limit for objects that are linked at the same time. Each takes three consecutive requests. */
 const AT_ONCE = 16;
 
 /** @throws the reason of `signal` on abort, and when the namespaces cannot be read */

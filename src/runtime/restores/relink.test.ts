@@ -32,7 +32,7 @@ const child = (refs: readonly OwnerReference[] = [rack]): KubeObject => ({
   },
 });
 
-/** An API server with one object in it. */
+/** An API server that stores one object. */
 function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>) {
   let now = stored;
   const patches: (readonly LinkOperation[])[] = [];
@@ -68,7 +68,8 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
       valueOf('/metadata/uid') === now?.metadata?.uid &&
       valueOf('/metadata/resourceVersion') === now?.metadata?.resourceVersion;
     if (!fits) return { kind: 'changed', message: 'the test failed' };
-    const refs = valueOf('/metadata/ownerReferences') as readonly OwnerReference[] | undefined; // our own operations
+    // written by the relinker
+    const refs = valueOf('/metadata/ownerReferences') as readonly OwnerReference[] | undefined;
     const record = valueOf('/metadata/annotations/gatehouse.dev~1owner-references') as string | undefined;
     const isGone = operations.some(({ op, path }) => op === 'remove' && path === '/metadata/ownerReferences');
     const { ownerReferences: before, ...rest } = now?.metadata ?? {};

@@ -1,6 +1,6 @@
 /**
- * In a sweep: links restored objects to their former owners again. If a reference has a wrong uid, the garbage collector deletes the
- * object within a second. So each owner is read live before the write, and again after it.
+ * In a sweep: links restored objects to their former owners again. If a reference has a wrong uid, the garbage
+ * collector deletes the object within a second. So the leader reads each owner live, before and after the write.
  */
 import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
 import {
@@ -42,7 +42,7 @@ interface Access {
   readonly patch: PatchGuarded;
 }
 
-/** The outcome of a patch. The patch throws when its outcome is unknown. */
+/** The outcome of a patch. If the outcome is unknown, the patch throws. */
 export type PatchOutcome =
   | { readonly kind: 'patched'; readonly object: KubeObject }
   /** The object has changed or was deleted: nothing was written. */
@@ -99,7 +99,7 @@ interface Progress {
   readonly object: KubeObject;
   readonly states: States;
   readonly limits: LinkLimits;
-  /** By owner. */
+  /** Keyed by `ownerKey`. */
   readonly verdicts: ReadonlyMap<string, OwnerLinkResult>;
   /** Why another attempt is needed. */
   readonly trouble: string;
@@ -211,7 +211,7 @@ const stateIn =
 
 const gaveUp = (message: string) => (): OwnerState => ({ kind: 'unknown', message });
 
-/** Times of creation have whole seconds: within the same one nobody can tell. */
+/** creationTimestamp has whole seconds: an owner created in the same second does not count as younger. */
 function isYounger(
   owner: LiveOwner,
   { creationTimestamp }: { readonly creationTimestamp?: string },
@@ -219,7 +219,7 @@ function isYounger(
   return Date.parse(owner.creationTimestamp ?? '') > Date.parse(creationTimestamp ?? '');
 }
 
-/** The uid that was written, if it is not the one of today. An owner that could not be read again counts as there. */
+/** The written uid, if the owner now has another uid or is gone. An owner that cannot be read counts as unchanged. */
 function uidsReplaced(written: OwnerState | undefined, now: OwnerState | undefined): readonly string[] {
   if (written?.kind !== 'found' || now === undefined || now.kind === 'unknown') return [];
   return now.kind === 'found' && now.uid === written.uid ? [] : [written.uid];

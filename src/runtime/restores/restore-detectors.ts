@@ -1,4 +1,4 @@
-/** On the leader: watches the kinds that RestoreDetectors name, and opens a RestoreWindow for each restore that it finds. */
+/** On the leader: watches the kinds that RestoreDetectors name, and opens a RestoreWindow for each restore. */
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf, type GroupResource } from '../../json/kube-object.ts';

@@ -52,7 +52,10 @@ const placeOf = ({ group, resource }: GroupResource, namespace: string | undefin
   namespace,
 });
 
-/** Reads windows and sources live when the stores hold no evidence: backup tools do not retry, so a slow watch must not cost an object. */
+/**
+ * Reads windows and sources live if the stores hold no evidence. Backup tools do not retry, so a slow watch must not
+ * cost an object.
+ */
 export function createRestoreEvidence({
   client,
   discovery,

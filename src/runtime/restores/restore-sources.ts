@@ -1,4 +1,4 @@
-/** On the leader: watches the objects of backup tools, one kind per RestoreDetector, and derives the state of restores from them. */
+/** On the leader: watches objects of backup tools, one kind per RestoreDetector, to derive the state of restores. */
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { objectKey, type KubeObject } from '../../json/kube-object.ts';

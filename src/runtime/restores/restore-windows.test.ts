@@ -30,7 +30,7 @@ let cluster: Cluster;
 let windows: Objects<RestoreWindow>;
 let events: ReturnType<typeof createEvents>;
 let now: Date;
-/** The result of the next sweeps. */
+/** The result of each following sweep. */
 let found: Pick<SweepResult, 'violations' | 'unreadable'>;
 let sweeps: boolean[];
 let changed: Set<string>;

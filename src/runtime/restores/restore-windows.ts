@@ -1,4 +1,4 @@
-/** On the leader: a RestoreWindow opens, closes and is swept. Its status is the report. */
+/** On the leader: opens and closes RestoreWindows, sweeps after them, and reports in their status. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RestoreWindow } from '../../api/restore-window.ts';
@@ -36,7 +36,7 @@ export interface RestoreWindowsOptions extends RestoreWriter {
   readonly stored: Pick<StoredObjects, 'count'>;
   /** Whether the input of the last report has changed since the last call for this window. */
   readonly takeChanged: (name: string) => boolean;
-  /** The state of the object that the window was opened for; undefined without such an object, and while its state is unknown. */
+  /** The state of the object that the window was opened for; undefined if there is no such object or it is unknown. */
   readonly source: (window: RestoreWindow) => SourceState | undefined;
   readonly sweep: Sweep;
   readonly relink?: RelinkOwners;
@@ -157,11 +157,11 @@ async function close(
   announce(window, 'Normal', 'WindowClosed', message, writer.record);
 }
 
-/** How often a report with violations is checked again when no watch reports a change, in milliseconds. */
+/** How often the leader checks a report with violations again if no watch reports a change, in milliseconds. */
 const RECHECK_MS = 60_000;
 /** Pause before violations are confirmed, in milliseconds. */
 const CONFIRM_AFTER_MS = 1_000;
-/** A sweep reads every governed object: 100,000 objects take a minute or two. */
+/** Timeout of a sweep, in milliseconds. It reads every governed object: 100,000 objects take a minute or two. */
 const SWEEP_MS = 10 * 60_000;
 
 export function startRestores(
@@ -221,7 +221,7 @@ export function startRestores(
   return { stopped: Promise.all([controller.stopped, detection.stopped]) };
 }
 
-/** Whether the report may change with this target. The status lists some violations only, so any target may affect the others. */
+/** Whether this target may affect the report. If the status omits some violations, any target may affect them. */
 function mayAffectReport({ status }: RestoreWindow, target: GroupResource, key: string): boolean {
   const { total = 0, items = [] } = status?.violations ?? {};
   if (total === 0) return false;

@@ -17,7 +17,7 @@ let sweeps: number;
 let tookMs: number;
 let shared: SharedSweep;
 
-/** Each takes two seconds unless a test says otherwise. */
+/** By default, each sweep takes two seconds. */
 beforeEach(() => {
   now = at(0);
   sweeps = 0;

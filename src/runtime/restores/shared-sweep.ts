@@ -1,4 +1,4 @@
-/** Shares a sweep between all windows that wait for one, so that frequent restores do not cause continuous reads of the cluster. */
+/** Shares a sweep between all waiting windows, so that frequent restores do not cause continuous reads. */
 import { isDeepStrictEqual } from 'node:util';
 import type { SweepResult } from '../../restore/report.ts';
 import type { OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
@@ -24,7 +24,7 @@ export function createSharedSweep(sweep: Sweep, now: () => Date): SharedSweep {
   let last: { readonly options: SweepOptions; readonly result: SweepResult } | undefined;
   let earliest: Date | undefined;
   return async (wanted, notBefore, signal, onProgress) => {
-    // The earliest time that any window needs: otherwise each window that is checked again would need its own sweep.
+    // Use the earliest time that any window needs: otherwise each window would need its own sweep.
     earliest = earliest === undefined || wanted.since < earliest ? wanted.since : earliest;
     const options = { ...wanted, since: earliest };
     if (last !== undefined) {

@@ -39,8 +39,8 @@ export async function deferredViolations(
 }
 
 /**
- * Defaults that the object lacks because it was written while Gatehouse was down. Only for objects created since the restore began:
- * older ones may be older than the policy.
+ * Defaults that the object lacks because it was written while Gatehouse was down. Only for objects created since the
+ * restore began: older ones may be older than the policy.
  */
 export async function missingDefaults(
   policy: CompiledPolicy,
@@ -64,7 +64,7 @@ export async function missingDefaults(
   }));
 }
 
-/** Collects the holders of unique values. Afterwards, returns values with several holders, each confirmed by a live read. */
+/** Collects the holders of unique values, then returns the duplicates, each confirmed by a live read. */
 export interface Duplicates {
   readonly see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject) => void;
   readonly confirmed: (signal: AbortSignal) => Promise<readonly Violation[]>;

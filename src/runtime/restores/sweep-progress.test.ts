@@ -107,5 +107,5 @@ test('a window that another client has changed is left alone, and the sweep cont
   await onProgress(page(600), NEVER);
   expect(progress()).toBeUndefined();
   expect(windows.writes()).toBe(1);
-  expect(window().spec.close).toBeUndefined(); // the report that is written next meets the conflict
+  expect(window().spec.close).toBeUndefined(); // so the next write of the report fails with a conflict
 });

@@ -18,7 +18,7 @@ export interface SweepFollower {
   readonly window: () => RestoreWindow;
 }
 
-/** Delay before the first write and between writes, in milliseconds. Most sweeps end sooner, without any. */
+/** Delay before the first write and between writes, in milliseconds. Most sweeps end before the first write. */
 const EVERY_MS = 3_000;
 
 /** A failed write is only logged: it must not end the sweep. */
@@ -52,7 +52,7 @@ export function followSweep(
       try {
         await write(progress, signal);
       } catch (error) {
-        // Usually the window has changed. The report then meets the same conflict, and is made again.
+        // Usually the window has changed. The report then fails with the same conflict and is retried.
         isOutdated = true;
         log.debug({ window: judged.metadata.name, err: error }, 'could not write the progress of the sweep');
       }

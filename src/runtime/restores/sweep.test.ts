@@ -12,7 +12,7 @@ interface Server extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-/** What is stored, by resource and key. */
+/** The stored objects, by resource and key. */
 let stored: Record<string, Map<string, KubeObject>>;
 let namespaces: Map<string, Record<string, string>>;
 let policies: CompiledPolicy[];
@@ -72,7 +72,7 @@ function read(ref: ObjectRef): Promise<KubeObject | undefined> {
   return Promise.resolve(stored[ref.resource]?.get(objectKey(ref)));
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- pages come from the network, these from a list
+// eslint-disable-next-line @typescript-eslint/require-await -- the real pages come from the network
 async function* pagesOf(...pages: (readonly KubeObject[])[]) {
   yield* pages;
 }

@@ -1,6 +1,6 @@
 /**
- * The scan after a restore: reads every object that a policy governs from the API server, and checks the targets that it names. A
- * violation is reported only after a live read confirms it, so a stale page causes no false report.
+ * The scan after a restore: reads every object that a policy governs from the API server, and checks the targets that
+ * it names. A violation is reported only after a live read confirms it, so a stale page causes no false report.
  */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
@@ -218,7 +218,10 @@ async function confirm(
   return confirmed;
 }
 
-/** A missing target may be created by the next write of the restore. Only targets that are still missing after a pause are reported. */
+/**
+ * The next write of the restore may create a missing target. The sweep reports only targets that are still missing
+ * after a pause.
+ */
 async function stillStanding(
   violations: readonly Violation[],
   sources: SweepSources,

@@ -44,7 +44,7 @@ const desired = (caBundle = '') => {
   return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };
 };
 
-/** As the leader of the cluster writes both. */
+/** Writes both configurations as the leader of the cluster does. */
 function install(): void {
   const { mutatingwebhookconfigurations, validatingwebhookconfigurations } = desired(bundle);
   mutating().add(mutatingwebhookconfigurations);
@@ -90,7 +90,7 @@ const sessions = () => both().map((object) => devSessionOf(object ?? {}, now));
 const places = () =>
   both().flatMap((object) => object?.webhooks?.map(({ clientConfig: { url } }) => url ?? 'service') ?? []);
 
-/** What people see, without the counter of the API server. */
+/** Both configurations, without resourceVersion. */
 const shown = () =>
   both().map((object) => ({ ...object, metadata: { ...object?.metadata, resourceVersion: undefined } }));
 

@@ -1,6 +1,6 @@
 /**
- * On a developer's machine: points the entries of both webhook configurations at this process while the session lasts, and at the
- * Service again when it ends.
+ * On a developer's machine: points the entries of both webhook configurations at this process while the session lasts,
+ * and at the Service again when it ends.
  */
 import {
   planRelease,
@@ -66,7 +66,7 @@ interface Taken {
   /** The entries at the start of the session, and the entries that this process wanted then. */
   readonly before: readonly LiveWebhook[];
   readonly first: WebhookConfiguration['webhooks'];
-  /** In how many consecutive reads another client had reverted the entries. */
+  /** The number of consecutive reads in which another client had reverted the entries. */
   readonly reverts: number;
 }
 
@@ -99,7 +99,7 @@ export function createDevSession(options: DevSessionOptions): RunningDevSession 
           await retryConflicts(() => putBackOne(options, resource, webhooks, signal));
           taken.delete(resource);
         } catch (error) {
-          failures.push(error); // the other configuration must be put back all the same
+          failures.push(error); // still put the other configuration back
         }
       }
       if (failures.length > 0)
@@ -153,7 +153,7 @@ async function takeOne(
         );
       // When a laptop wakes up, the entries that the leader wrote in the meantime are the ones to put back later.
       const { before, first } = known ?? { before: live?.webhooks ?? [], first: desired.webhooks };
-      // Recorded before the write, because its answer may be lost. The annotation tells later whether the write took place.
+      // Recorded before the write, because its response may be lost. The annotation shows later whether it succeeded.
       taken.set(resource, { before, first, reverts });
       await client.replace(kind, plan.object, { signal });
     }

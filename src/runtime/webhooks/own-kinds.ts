@@ -1,4 +1,4 @@
-/** Decides requests about Gatehouse's own kinds: who may open a RestoreWindow, and that restorers write none of these kinds. */
+/** Decides requests for Gatehouse's own kinds: restorers write none of them, and only permitted users open windows. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';

@@ -1,6 +1,6 @@
 /**
- * On the leader: the ValidatingAdmissionPolicy that keeps restorers from writing Gatehouse's own kinds, where the API server serves
- * that kind. It holds while no replica runs.
+ * On the leader: writes the ValidatingAdmissionPolicy that keeps restorers from writing Gatehouse's own kinds, if the
+ * API server serves that API. It applies even while no replica runs.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -29,7 +29,7 @@ const RESOURCES: Readonly<Record<Part, Resource>> = {
   binding: validatingAdmissionPolicyBindings,
 };
 
-/** No watch reports changes by others: the leader undoes them within this time, in milliseconds. */
+/** No watch reports changes by other clients: the leader reverts them within this time, in milliseconds. */
 const RECHECK_MS = 60_000;
 
 export function createProtectOwnKindsReconciler(

@@ -179,7 +179,7 @@ test('a write that meets a conflict fails, and nothing counts as installed', asy
       ...cluster.client,
       get: <T extends KubeObject>(kind: Resource, ref: NamedRef) =>
         kind === validatingWebhookConfigurations && stale !== undefined
-          ? Promise.resolve({ ...stale, webhooks: [] } as unknown as T) // the kind that was asked for
+          ? Promise.resolve({ ...stale, webhooks: [] } as unknown as T) // the requested kind
           : cluster.client.get<T>(kind, ref),
     },
   });

@@ -47,7 +47,7 @@ export interface WebhookConfigurationsOptions {
   readonly log: Log;
 }
 
-/** Without the configurations nothing is enforced, so the leader also reads them when no watch reports a change. In milliseconds. */
+/** Without the configurations nothing is enforced, so the leader also reads them at this interval, in milliseconds. */
 const RECHECK_MS = 60_000;
 /** How soon to look for an authority that does not exist yet, in milliseconds. */
 const NO_AUTHORITY_MS = 500;
@@ -173,7 +173,7 @@ export function startWebhookConfigurations(
   registry.subscribe(install, signal);
   certificates.onAuthority(install);
   onDetectorChange(install, signal);
-  // Undoes changes that others make to our own configurations.
+  // Reverts changes that other clients make to these configurations.
   const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
   for (const resource of Object.values(WEBHOOK_CONFIGURATIONS))
     watch(context, { resource, fieldSelector, onChange: install }, signal);
