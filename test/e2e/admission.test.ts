@@ -170,7 +170,7 @@ test('a policy that does not compile says where and why, and the version before 
     (await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')))).message,
   ).toContain('atlantis');
 
-  await replica.program.stop(15_000); // the version before must survive a restart
+  await replica.program.stop(15_000); // the previous version must survive a restart
   replica = await startReplica(cluster.plane, {
     name: 'again',
     port: replica.port,

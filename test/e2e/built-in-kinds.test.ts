@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Policies for kinds of the core group, whose name is the empty text. */
+/** Policies for kinds of the core API group, whose name is the empty string. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeClient } from '../../src/kube/client.ts';

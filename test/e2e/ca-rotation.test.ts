@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** The life of the CA, in a whole replica against an API server. */
+/** The lifecycle of the CA, in a complete replica against an API server. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';

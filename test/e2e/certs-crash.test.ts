@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long, nightly
 /**
- * Each write of a rotation fails in every way there is, and the process dies before and after it. Every time the rotation ends
- * as if nothing had happened, and nobody who trusts the CA is shown a certificate that they do not trust.
+ * Each write of a rotation fails in every possible way, and the process dies before and after it. Every time, the
+ * rotation ends normally, and no client that trusts the CA is shown a certificate that it does not trust.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -35,7 +35,7 @@ let proxy: ApiProxy;
 let history: TrustHistory;
 let started = 0;
 let rotations = 0;
-/** The leader, and one that waits for its end. */
+/** The leader, and a standby replica. */
 const replicas = new Map<string, Replica>();
 let askOpenssl = false;
 const judge = createTrustJudge({ askOpenssl: () => askOpenssl });
@@ -66,7 +66,7 @@ async function start(name = `replica-${(started += 1)}`): Promise<void> {
   await replica.whenReady(30_000);
 }
 
-/** One forced rotation from start to end; `during` is told how to recognise its writes. */
+/** Forces one rotation and waits for its end; `during` receives matchers for its writes. */
 async function rotate(
   during: (named: (name: RotationWrite) => (write: Write) => boolean) => Promise<void>,
 ): Promise<void> {
@@ -113,11 +113,13 @@ const ONCE: readonly (readonly [string, Fault])[] = [
   ['cut off after it was carried out', { kind: 'reset', applied: true }],
 ];
 
-/** How many of these faults each write meets. Each write starts with another one, so all faults occur. Nightly: all. */
+/**
+ * Number of these faults that each write meets. Writes start at different faults, so all faults occur. Nightly: all.
+ */
 const FAULTS = isNightly ? ONCE.length : Number(process.env.GATEHOUSE_CRASH_FAULTS ?? 1);
 if (FAULTS < ONCE.length) console.log(`each write meets ${FAULTS} of ${ONCE.length} faults`);
 
-/** Writes of one line do not wait for each other, so they fail together. */
+/** Writes on one line do not wait for each other, so they fail together. */
 const CASES = ROTATION_WRITES.flatMap((names, write) =>
   Array.from({ length: FAULTS }, (_, index) => ONCE[(write + index) % ONCE.length])
     .filter((one) => one !== undefined)
@@ -138,11 +140,11 @@ test('D2: authority activate is carried out and never answered', async () => {
   await rotate(async (named) => {
     const held = proxy.intercept(named('authority activate'), { kind: 'hold', applied: true });
     await met(held, 'authority activate');
-    // The client hangs up after its deadline; nobody else steps in, for the leader goes on leading.
+    // The client hangs up after its timeout. No other replica takes over, because the leader keeps leading.
   });
 });
 
-/** Of writes that do not wait for each other: which the API server has carried out when the process dies. */
+/** The subsets of concurrent writes that the API server has carried out when the process dies. */
 function outcomes(names: readonly RotationWrite[]): readonly (readonly RotationWrite[])[] {
   const [some, others] = [0, 1].map((odd) => names.filter((_name, index) => index % 2 === odd));
   return names.length === 1 ? [[], names] : [[], names, some ?? [], others ?? []];
@@ -159,7 +161,7 @@ const KILLS = ROTATION_WRITES.flatMap((names) =>
   }),
 );
 
-/** CI takes every second one of each kind. */
+/** CI runs every second case of each kind. */
 const [BEFORE_ANY, AFTER_SOME] = [true, false].map((none) =>
   KILLS.filter(([, , applied]) => (applied.length === 0) === none).filter(
     (_kill, index) => isNightly || index % 2 === 0,
@@ -204,6 +206,6 @@ async function kill(name: string): Promise<void> {
   program.kill('SIGKILL');
   await program.exited;
   replicas.delete(name);
-  // How long the next one waits for a dead leader is the business of other tests.
+  // Delete the lease: other tests measure how long a standby waits for a dead leader.
   await cluster.admin.delete(leases, { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' });
 }

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Two replicas that both believe to lead, with clocks ten minutes apart and none of them right. */
+/** Two replicas that both believe they lead. Their clocks are ten minutes apart, and both are wrong. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -22,12 +22,12 @@ import { issuerId, leafOf, recordTrust, rootIds, type TrustHistory } from '../su
 import { createTrustJudge } from '../support/trust-judge.ts';
 
 const MINUTE = 60_000;
-/** A leader may be wrong about who leads, and about the authority, for a while: the grace is there to outlast that. */
+/** A leader may be wrong about the lease and the authority for a while: the grace period outlasts that. */
 const SETTINGS = { ...QUICK, 'ca-propagation-wait': '500ms', 'ca-grace': '2s' } as const;
-/** A Date header has whole seconds, and machines are slow at times. */
+/** A Date header has a resolution of one second, and test machines can be slow. */
 const TOLERANCE_MS = 15_000;
 
-/** A leaf is valid before it is made. */
+/** The notBefore of a leaf lies this long before its issuance. */
 const BACKDATE_MS = 30 * MINUTE;
 
 interface Leader {
@@ -60,7 +60,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Its writes take their time, so that what they were decided on may be old when they arrive. */
+/** The proxy delays the replica's writes, so that the state behind a decision may be stale when the write arrives. */
 async function lead(name: string, skewMs: number, servicePort: number): Promise<Leader> {
   const proxy = await startApiProxy(cluster.plane, name, ownLease());
   proxy.delayWrites(() => Math.random() * 60);
@@ -109,7 +109,7 @@ test('C1, D4: rotations go on, one for each request, and trust holds all the tim
 });
 
 test('D3: what a leader decided before the other one rotated is refused', async () => {
-  const [other, late] = leaders; // the one whose clock is behind does all the work
+  const [other, late] = leaders; // the replica whose clock is behind does all the work
   if (late === undefined || other === undefined) throw new Error('there are two leaders');
   const old = activeId(history.events());
   const before = idsEver().length;
@@ -120,7 +120,7 @@ test('D3: what a leader decided before the other one rotated is refused', async 
   );
   await askForRotation(cluster, 'late');
   await write.met;
-  // Frozen with a write on its way, as a virtual machine that is moved.
+  // Freeze it with a write in flight, like a virtual machine that migrates.
   late.replica.program.kill('SIGSTOP');
   other.replica.program.kill('SIGCONT');
   await untilRotated(history, old, 'late', 45_000);
@@ -147,7 +147,7 @@ test('D3: a leader that was frozen while the other one rotated changes nothing',
 });
 
 test('no generation is ever lost, and none signs before it was published', () => {
-  const [first] = idsEver(); // nobody can trust that one before it is there
+  const [first] = idsEver(); // the first one has no earlier bundle, so no client could trust it before
   const published = new Set([first]);
   let known: readonly string[] = [];
   for (const event of history.events()) {

@@ -18,7 +18,7 @@ const VALUES = join(DEPLOY, 'chart', 'values');
 const HELMS = await findHelms();
 const DETECTORS = 'gatehouse.dev/v1alpha1/RestoreDetector';
 
-/** An object as tests look into it, by a path such as `spec.replicas`. */
+/** The value at a path such as `spec.replicas`. */
 function at(object: unknown, path: string): unknown {
   return path
     .split('.')
@@ -35,7 +35,7 @@ const byName = (objects: readonly KubeObject[]) =>
 
 const OF_HELM = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$)/;
 
-/** Without what only Helm looks at; what is empty then is left out, as in the base. */
+/** Removes the labels and annotations that only Helm uses; omits empty maps, like the base. */
 function plain(object: KubeObject): KubeObject {
   const { labels, annotations, ...metadata } = object.metadata ?? {};
   const kept = (map: Readonly<Record<string, string>> = {}) =>
@@ -54,7 +54,7 @@ const manifests = (text: string): readonly KubeObject[] =>
 const withoutNamespace = (objects: readonly KubeObject[]) =>
   byName(objects.filter(({ kind }) => kind !== 'Namespace'));
 
-/** With the constraints sorted: kustomize merges lists in an order of its own, and none has a meaning. */
+/** Sorts the constraints: kustomize merges lists in its own order, and the order has no meaning. */
 function inOneOrder(object: KubeObject): KubeObject {
   const constraints = at(object, `${POD}.topologySpreadConstraints`);
   if (Array.isArray(constraints))
@@ -73,7 +73,7 @@ const spread = [{ maxSkew: 2, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSche
 const peers = [{ podSelector: {} }];
 const DIGEST = `sha256:${'0'.repeat(64)}`;
 
-/** For every value: what is set, and what then stands where; undefined: nothing any more. */
+/** For every chart value: the setting, and the expected value at a path of an object; undefined: absent. */
 const EFFECTS: readonly (readonly [
   value: string,
   values: object,
@@ -297,7 +297,7 @@ const EFFECTS: readonly (readonly [
   ],
 ];
 
-/** The others are in the default, or in an overlay. */
+/** The other components are in the default output or in an overlay. */
 const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOptions])[] = [
   ['crd-rules', { values: { crds: { rules: true } } }],
   ['delete-secrets', { values: { deleteSecrets: true } }],
@@ -305,7 +305,7 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['status-page', { values: { statusPage: true } }],
 ];
 
-/** The paths of values that are no groups. */
+/** The paths of all values that are not groups. */
 function leaves(values: Readonly<Record<string, unknown>>, schema: unknown, prefix = ''): readonly string[] {
   return Object.keys(values).flatMap((key) => {
     const below = at(schema, `properties.${key}`);
@@ -318,7 +318,7 @@ function leaves(values: Readonly<Record<string, unknown>>, schema: unknown, pref
 
 test('every value of the chart has a line in the table of effects', () => {
   const chart = (name: string) =>
-    parse(readFileSync(join(DEPLOY, 'chart', 'gatehouse', name), 'utf8')) as Record<string, unknown>; // generated
+    parse(readFileSync(join(DEPLOY, 'chart', 'gatehouse', name), 'utf8')) as Record<string, unknown>; // generated file
   expect([...new Set(EFFECTS.map(([value]) => value))].toSorted()).toEqual(
     leaves(chart('values.yaml'), chart('values.schema.json')).toSorted(),
   );
@@ -343,13 +343,13 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   test.each(EFFECTS)('says %s (%j) in %s at %s', async (_value, values, object, path, is) => {
     const found = byName(await render({ values, apiVersions: [DETECTORS] }))[object];
     expect(at(found, path)).toEqual(is);
-    // What it says by default is something else, or this line of the table shows nothing.
+    // The default output must differ, otherwise this row of the table proves nothing.
     byDefault ??= byName(await render({ apiVersions: [DETECTORS] }));
     expect(at(byDefault[object], path)).not.toEqual(is);
   });
 
   test.each(readdirSync(VALUES))('is with values/%s what the overlay of that name is', async (name) => {
-    if (!HAS_KUBECTL) return; // said by kubectl.ts
+    if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
     const overlay = join(DEPLOY, 'overlays', name.replace('.yaml', ''));
     const { stdout } = await run('kubectl', ['kustomize', overlay]);
     const rendered = await render({ files: [join(VALUES, name)], apiVersions: [DETECTORS] });
@@ -358,7 +358,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   });
 
   test.each(WITH_COMPONENT)('is with %s what the default is with that component', async (name, options) => {
-    if (!HAS_KUBECTL) return; // said by kubectl.ts
+    if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
     try {
       const kustomization = {
@@ -404,7 +404,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   });
 });
 
-/** As much as can be turned on at a time. */
+/** Every option that can be enabled together with the others. */
 const everything = {
   statusPage: true,
   compat: { openshift: true, certManager: true },
@@ -428,7 +428,7 @@ const everything = {
   monitoring: { podMonitor: true, prometheusRule: true, dashboard: true, labels: { release: 'p' } },
 };
 
-/** The Prometheus operator's kinds, as far as a dry run needs them. */
+/** The Prometheus operator's kinds, with the fields that a dry run needs. */
 const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',

@@ -1,5 +1,7 @@
 // suite: own-plane, sandbox: long
-/** `--client-ca` before a real kube-apiserver: it shows a certificate when it is told to, and only for admission. */
+/**
+ * `--client-ca` with a real kube-apiserver: it presents a certificate if it is configured to, and only for admission.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -29,7 +31,10 @@ let cluster: Cluster;
 let replica: Replica;
 let servingCa: string;
 
-/** What an operator gives to kube-apiserver: JSON is YAML. The port may be left out of the name when it is 443. */
+/**
+ * Writes the configuration that an operator passes to kube-apiserver (JSON is YAML). The port may be omitted from the
+ * name if it is 443.
+ */
 function writeAdmissionConfig(port: number): void {
   const data = (pem: string) => Buffer.from(pem).toString('base64');
   const user = { 'client-certificate-data': data(apiServer.cert), 'client-key-data': data(apiServer.key) };
@@ -49,7 +54,7 @@ function writeAdmissionConfig(port: number): void {
   );
 }
 
-/** The status of a POST by a client of our own, or how its connection ended. */
+/** The status of a POST by a test client, or the error that ended its connection. */
 function knock(path: string, client?: ClientCertificate): Promise<number | string> {
   return new Promise((resolve) => {
     const call = request(
@@ -78,7 +83,7 @@ function knock(path: string, client?: ClientCertificate): Promise<number | strin
 
 const create = (name: string, datacenter: string) =>
   cluster.admin.create(SERVERS, server('shop', name, datacenter));
-/** What the API server says of a write that would be fine; undefined when it would be stored. */
+/** The API server's error for a valid write; undefined if the API server would store it. */
 const complaint = (): Promise<string | undefined> =>
   cluster.admin.create(SERVERS, server('shop', 'probe', 'fra1'), { dryRun: true }).then(
     () => undefined,
@@ -121,7 +126,7 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no
     expect(await knock('/elsewhere')).toBe(401);
     expect(await knock('/validate/x', others.issue({ commonName: API_SERVER }))).toBe('ECONNRESET');
     expect(await knock('/validate/x', ours.issue({ commonName: 'backup-tool' }))).toBe('ECONNRESET');
-    expect(await knock('/validate/x', apiServer)).toBe(400); // it has been read, and is no review
+    expect(await knock('/validate/x', apiServer)).toBe(400); // the server has read the body, which is not a review
     expect(await replica.metrics()).toMatch(
       /^gatehouse_clients_refused_total\{reason="no-certificate"\} 2$/m,
     );

@@ -1,5 +1,8 @@
 // suite: own-plane, sandbox: no (sandbox-conformance.test.ts is its counterpart)
-/** What the conformance suite expects of the sandbox is what a real kube-apiserver answers, now and not only when recorded. */
+/**
+ * The conformance suite's expectations of the sandbox match a real kube-apiserver now, not only at the time of the
+ * recording.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -10,7 +13,7 @@ import { observeAll } from '../conformance/run-all.ts';
 import { startSubject, type Subject } from '../conformance/subject.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 
-/** Writes the recording anew instead of comparing with it; never from what the sandbox says. */
+/** Overwrites the recording instead of comparing with it. It always records a real API server, never the sandbox. */
 const RECORD = process.env.GATEHOUSE_RECORD === '1' && !testsSandbox();
 
 let subject: Subject;
@@ -57,7 +60,7 @@ describe.skipIf(RECORD)('a real kube-apiserver answers as recorded', () => {
 
   test.each(ALL_CASES)('$name', async ({ name, newer }) => {
     const observing = observed.get(name);
-    if (newer !== undefined && observing === undefined) return; // this server is older than the behaviour
+    if (newer !== undefined && observing === undefined) return; // this API server is older than the behaviour
     const answers = await observing;
     if (newer !== undefined) {
       expect(answers).toMatchObject(newer.expected);
@@ -73,7 +76,9 @@ describe.skipIf(RECORD)('a real kube-apiserver answers as recorded', () => {
   });
 });
 
-/** Releases differ in words and in fields that they add. What no release may change is how each request ends. */
+/**
+ * Releases differ in wording and in additional fields. The outcome of each request must be the same in every release.
+ */
 function outlineOf(answers: unknown): unknown {
   if (!Array.isArray(answers)) return answers;
   return answers.map((answer: { readonly request?: unknown; readonly status?: unknown }) => ({

@@ -26,7 +26,7 @@ import { eventually } from '../support/processes.ts';
 
 const CRD = 'databases.infra.example.com';
 
-/** What the converters of the upstream tests do with metadata that they should leave alone. */
+/** The ways in which the converters of the upstream tests change metadata that they must leave unchanged. */
 const HANDLERS = {
   'widgets.ts': `
     const mark = (version: string) => (object) => {
@@ -126,7 +126,7 @@ test('should be able to convert a non homogeneous list of CRs', async () => {
   await cluster.admin.create(databases('v1'), database('stored-v2', 'v1', V1));
   await storeIn(cluster, CRD, 'v1');
   await eventually('an object is stored in v1', async () => {
-    // The API server takes a moment to store in the new version; whatever it does, both versions have to be served.
+    // The API server switches to the new storage version after a moment. Both versions must be served all the time.
     await cluster.admin.create(databases('v1'), database(`stored-v1-${Date.now()}`, 'v1', V1));
     return true;
   });
@@ -359,7 +359,7 @@ describe('a policy', () => {
     await cluster.admin.delete(gizmos, { name: 'one' });
     const metrics = (await replica.metrics()).split('\n');
     expect(metrics.some((line) => line.includes(`crd="${CRD}",outcome="converted"`))).toBe(true);
-    // Before 1.35 the API server kept a cache of every version, served or not (kubernetes #129979).
+    // Before 1.35, the API server kept a cache of every version, served or not (kubernetes #129979).
     const isOld = cluster.plane.version.minor < 35;
     const asked = metrics.filter(
       (line) => line.includes(name) && !(isOld && line.includes('outcome="converted"')),
@@ -390,7 +390,7 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
         group: 'conv.example.com',
         scope: 'Cluster',
         names: { kind: 'Widget', plural: 'widgets', singular: 'widget', listKind: 'WidgetList' },
-        // The older form of the question, and the path that all kinds share.
+        // The older version of ConversionReview, and the path that all kinds share.
         conversion: {
           strategy: 'Webhook',
           webhook: { conversionReviewVersions: ['v1beta1'], clientConfig: { service } },
@@ -435,7 +435,7 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
   );
 });
 
-/** What the message says to write, as a person would paste it. */
+/** Parses the stanza that the message tells users to add. */
 function parseStanza(yaml: string): object {
   const text = (key: string) => new RegExp(`${key}: (.+)`).exec(yaml)?.[1] ?? '';
   const service = {

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Gatehouse with the permissions of deploy/ and nothing else: they are enough for all that it does, and not more than that. */
+/** Gatehouse with exactly the permissions of deploy/: they are sufficient for all its functions, and none is unused. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -74,16 +74,16 @@ interface Claim extends KubeObject {
 const LABELS = { purpose: 'selling' };
 const SELLING = { namespaceSelector: { matchLabels: LABELS } };
 
-/** Newer API servers refuse a caBundle that is no PEM. */
+/** Newer API servers reject a caBundle that is not PEM. */
 const THEIRS = createClientCa('another CA').cert;
 
-/** For what waits until a write that was let in is surely stored. */
+/** Timeout for steps that wait until an allowed write is certainly stored. */
 const PATIENT = { timeoutMs: 30_000 };
 
-/** More than the status of a window has room for. */
+/** More violations than the status of a window can list. */
 const ORPHANS = 60;
 
-/** Granted, and not asked for here. Each with the reason for which it stays. */
+/** Granted permissions that this test does not use, each with the reason to keep it. */
 const NOT_USED_HERE: Readonly<Record<Permission, string>> = {
   'get gatehouse.dev/admissionpolicies':
     'the hourly look at claims reads the policy of one that it does not know',
@@ -93,7 +93,7 @@ const NOT_USED_HERE: Readonly<Record<Permission, string>> = {
 
 const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
-/** Kinds that API servers serve from Kubernetes 1.30 on: `group/resource`. */
+/** Kinds that API servers serve since Kubernetes 1.30: `group/resource`. */
 const LATER = /^\w+ admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)$/;
 
 const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
@@ -149,7 +149,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const complaints = replicas.flatMap(({ program }) =>
       readFileSync(program.logFile, 'utf8')
         .split('\n')
-        // What Gatehouse itself forbids to others is no complaint.
+        // A denial by Gatehouse itself is not a missing permission.
         .filter((line) => /forbidden/i.test(line) && !line.includes('"msg":"admission"')),
     );
     expect(complaints, 'what it says it may not do').toEqual([]);
@@ -340,7 +340,7 @@ const withSerial = (name: string, serial: string): KubeObject => {
   return { ...object, ...{ spec: { ...object.spec, serial } } };
 };
 
-/** On Servers. */
+/** A policy on Servers. */
 const policy = (name: string, validate: object, match: object = {}): KubeObject => {
   const spec = {
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'], ...match },

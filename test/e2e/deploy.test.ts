@@ -60,7 +60,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     await kubectl('apply', '--server-side', '-k', overlay());
   });
 
-  /** A folder that adds components to one of deploy/, as users do. Kustomize wants relative paths. */
+  /** A folder that adds components to one of deploy/, like a user's overlay. Kustomize requires relative paths. */
   const composed = (given: string, components: readonly string[]) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
     onTestFinished(() => {

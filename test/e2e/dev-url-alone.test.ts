@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** `gatehouse serve --dev-url` where there is nothing of Gatehouse but its kinds. */
+/** `gatehouse serve --dev-url` in a cluster that contains only Gatehouse's CRDs. */
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
@@ -46,7 +46,7 @@ afterAll(async () => {
 
 const port = await freePort();
 
-/** Always the same person, machine and URL. */
+/** Starts a laptop, always with the same user name and URL. */
 async function start(): Promise<Replica> {
   const laptop = await startLaptop(cluster, { name: 'eva', port, handlers });
   laptops.push(laptop);

@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long
-/** `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and gives back what it took. */
+/**
+ * `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and restores the original configuration at
+ * its end.
+ */
 import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
@@ -44,7 +47,7 @@ beforeAll(async () => {
   await enforceExamples(cluster);
 });
 
-/** One that a failed test has left would answer in the next. */
+/** A laptop that a failed test left behind would answer in the next test. */
 afterEach(async () => {
   for (const laptop of laptops.splice(0)) await laptop.program.stop(15_000);
 });
@@ -70,7 +73,7 @@ const KINDS: readonly Resource[] = [mutatingWebhookConfigurations, validatingWeb
 const configuration = async (resource: Resource): Promise<LiveWebhookConfiguration> =>
   (await cluster.admin.get<LiveWebhookConfiguration & KubeObject>(resource, { name: 'gatehouse' })) ?? {};
 
-/** What people and the API server see of both, without the counters of the API server. */
+/** Both webhook configurations as users and the API server see them, without server-set counters. */
 async function whatIsThere(): Promise<unknown> {
   const both = await Promise.all(KINDS.map(configuration));
   return both.map(({ metadata: { name, uid, labels, annotations } = {}, webhooks }) => ({
@@ -87,7 +90,7 @@ const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter',
 const handlerSays = (handler: string, why: string) => untilHandlerSays(cluster, handler, why);
 const clusterDecides = () => handlerSays('greeter', 'the cluster says no');
 
-/** Its findings, but for what is well. */
+/** The doctor's findings, except those with severity `ok`. */
 async function doctorSays(): Promise<readonly Finding[]> {
   const { stdout } = await runGatehouse([
     ...['doctor', '-o', 'json', '--kubeconfig', cluster.plane.kubeconfig('admin')],
@@ -96,7 +99,7 @@ async function doctorSays(): Promise<readonly Finding[]> {
   return findings.filter(({ severity }) => severity !== 'ok');
 }
 
-/** By entry, whether it leads to a laptop. */
+/** Whether each webhook entry leads to a laptop. */
 async function validatingEntries(prefix = ''): Promise<Readonly<Record<string, boolean>>> {
   const { webhooks = [] } = await configuration(validatingWebhookConfigurations);
   const entries = webhooks.map(({ name, clientConfig }): readonly [string, boolean] => [
@@ -163,7 +166,10 @@ test('a second laptop is told who serves and until when, and changes nothing', a
   expect(await sessions()).toEqual([{ kind: 'none' }, { kind: 'none' }]);
 });
 
-/** For ConfigMaps with the label `case: noted`, in an entry of its own: no other policy waits for 7 seconds. */
+/**
+ * A policy for ConfigMaps with the label `case: noted`. It has its own entry: no other policy has a timeout of 7
+ * seconds.
+ */
 const noted = (message: string) => ({
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',

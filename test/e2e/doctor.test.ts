@@ -75,7 +75,7 @@ test('ClusterRoleBindings that are gone are found', async () => {
     expect(code).toBe(1);
     return true;
   };
-  // Each attempt starts a process.
+  // Each attempt starts a process, which takes long.
   await eventually('the authorizer knows', found, { timeoutMs: 30_000 });
   await cluster.applyFolder('base', ({ kind }) => kind === 'ClusterRoleBinding');
 });
@@ -88,7 +88,7 @@ test('a replica that is gone, and a bundle that somebody else holds, are found',
   }
   const live = await cluster.admin.get<Configuration>(mutatingWebhookConfigurations, ref);
   if (live === undefined) throw new Error('there is no configuration to break');
-  // As cert-manager's cainjector does it.
+  // Replaces the bundle like cert-manager's cainjector.
   await cluster.admin.replace<Configuration>(
     mutatingWebhookConfigurations,
     {

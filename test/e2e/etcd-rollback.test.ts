@@ -1,5 +1,5 @@
 // suite: own-plane, sandbox: no (it has no etcd)
-/** C4: etcd is restored from a snapshot under two replicas that go on running. */
+/** C4: etcd is restored from a snapshot while two replicas keep running. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -71,7 +71,7 @@ describe.skipIf(testsSandbox())(
     const create = (name: string, wanted: string) =>
       cluster.admin.create(SERVERS, server('shop', name, wanted), { dryRun: true });
 
-    /** The API server may still be looking for its own caches. */
+    /** After the restart, the API server may still be filling its own caches. */
     const soon = <T>(what: string, probe: () => Promise<T | undefined | false>) =>
       eventually(what, probe, { timeoutMs: 60_000, everyMs: 100 });
 
@@ -97,7 +97,7 @@ describe.skipIf(testsSandbox())(
 
     const windows = async () => (await cluster.admin.list<Conditioned>(RESTORE_WINDOWS)).items;
 
-    /** What is stored, served and published fits together again. */
+    /** Waits until stored, served and published certificates match again. */
     async function whenTrusted(): Promise<void> {
       await soon(
         'a serving certificate that the published bundles trust, presented by both replicas',

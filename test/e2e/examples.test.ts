@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: yes
-/** The folders in deploy/examples do what their comments say, with no more permission than they bring. */
+/** The folders in deploy/examples do what their comments say, and need no permissions other than their own. */
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -37,7 +37,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** What `examples/<folder>/objects` has, by name. */
+/** The objects of `examples/<folder>/objects`, by name. */
 function objectsOf(folder: string): (name: string) => KubeObject {
   const objects = readManifests(join(EXAMPLES, folder, 'objects'));
   return (name) => {

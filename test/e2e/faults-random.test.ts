@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long, nightly
-/** Faults of all kinds at once, by a seed, under load: no verdict is ever wrong, and after the last one all is as it should be. */
+/**
+ * Faults of all kinds at once, by seed and under load: no verdict is ever wrong, and after the last fault the system
+ * recovers.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
@@ -18,9 +21,9 @@ import { datacenter, text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 const seed = faultSeed();
-/** How long there are faults, in milliseconds. */
+/** Duration of the faults, in milliseconds. */
 const FAULTS_MS = Number(process.env.GATEHOUSE_FAULT_SECONDS ?? (isNightly ? 120 : 15)) * 1_000;
-/** From the end of the last fault until everything is as it should be. */
+/** Maximum recovery time after the last fault, in milliseconds. */
 const WITHIN_MS = 30_000;
 const PER_SECOND = 20;
 
@@ -39,7 +42,7 @@ type Stored = KubeObject & {
 };
 
 interface Tally {
-  /** How many creations ended so: `good allowed` and so on. */
+  /** Number of create requests by kind and outcome, such as `good allowed`. */
   readonly counts: Map<string, number>;
   readonly wrong: string[];
   readonly certs: Set<string>;
@@ -48,7 +51,7 @@ interface Tally {
 const create = (name: string, at: string, serial: string) =>
   verdictOn(scene.cluster, serverWith(at, { name, serial }), { dryRun: false });
 
-/** Fails as often as webhooks do: that is no verdict. */
+/** Returns false after an API or network error: webhooks fail often here, and a failure is not a verdict. */
 async function tryTo(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -75,7 +78,7 @@ async function act(n: number, { counts, wrong, certs }: Tally): Promise<void> {
     case 1:
       await good(`good-${n}`, 'fra1');
       return;
-    case 2: // what has just been created is not known from a watch yet
+    case 2: // the watch has not delivered the new Datacenter yet
       if (await tryTo(() => admin.create(DATACENTERS, datacenter(`dc-${n}`))))
         await good(`new-${n}`, `dc-${n}`);
       return;
@@ -91,7 +94,7 @@ async function act(n: number, { counts, wrong, certs }: Tally): Promise<void> {
     case 5:
       await tryTo(() => scene.cluster.apply(labelPolicy('changing', `label-${n}`)));
       return;
-    case 6: // its serial is free again, and may be had at once
+    case 6: // its serial is free again: another Server can take it at once
       await tryTo(() => admin.delete(SERVERS, { namespace: 'shop', name: `contested-${n - 9}` }));
       return;
     default:
@@ -106,7 +109,7 @@ async function storedServers(): Promise<readonly Stored[]> {
   return (await scene.cluster.admin.listAll<Stored>(SERVERS)).items;
 }
 
-/** What no fault excuses. */
+/** Checks the invariants that hold under every fault. */
 async function expectNothingWrong(tally: Tally): Promise<void> {
   expect(tally.wrong).toEqual([]);
   const servers = await storedServers();
@@ -131,7 +134,7 @@ async function converges(tally: Tally): Promise<void> {
     within,
   );
   await seeInForce(cluster, 'after');
-  // Each replica is asked now and then.
+  // Repeat the request, so that each replica answers at some time.
   for (let times = 0; times < 4; times += 1) {
     await eventually(
       'it is in force',
@@ -166,7 +169,7 @@ test(`with GATEHOUSE_FAULT_SEED=${seed}`, async () => {
     await converges(tally);
     const took = performance.now() - mended;
     const { sent, failures } = await load.stop();
-    await converges(tally); // with what was on its way
+    await converges(tally); // once more, after the requests in flight
     console.log(
       [
         `seed ${seed}: ${plan.length} faults in ${FAULTS_MS / 1_000} s, ${sent} requests; converged after ${(took / 1_000).toFixed(1)} s`,

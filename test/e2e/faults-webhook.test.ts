@@ -25,7 +25,7 @@ const create = (name: string, parts: { serial?: string; at?: string } = {}) =>
 
 const kindOf = async (...asked: Parameters<typeof create>) => (await create(...asked)).kind;
 
-/** What is done to the connections, and whether calls can pass meanwhile. */
+/** The faults, and whether calls can succeed during them. */
 const WEBHOOK_FAULTS: readonly (readonly [
   string,
   (scene: FaultScene) => void,

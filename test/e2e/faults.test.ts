@@ -1,8 +1,8 @@
 // suite: shared-plane, sandbox: long
 /**
- * Gatehouse behind the fault harness, one fault at a time, between it and the API server; faults-webhook.test.ts has those of the
- * other direction. Where else faults are tested: the reflector against a scripted server in src/kube/reflector.test.ts, each write
- * of a rotation in certs-crash.test.ts, restores in restore-failures.test.ts.
+ * Gatehouse behind the fault harness: one fault at a time between Gatehouse and the API server. faults-webhook.test.ts
+ * covers the other direction. Other tests of faults: src/kube/reflector.test.ts has the reflector against a scripted
+ * server, certs-crash.test.ts has each write of a rotation, and restore-failures.test.ts has restores.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ import { countByTarget, writesOf } from '../support/gatehouse-audit.ts';
 import { datacenter, text, type SecretObject } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
-/** From the end of a fault until everything is as it should be. */
+/** Maximum recovery time after a fault, in milliseconds. */
 const WITHIN_MS = 30_000;
 
 let scene: FaultScene;
@@ -43,11 +43,11 @@ const create = (name: string, parts: { serial?: string; label?: string; at?: str
 
 const kindOf = async (...asked: Parameters<typeof create>) => (await create(...asked)).kind;
 
-/** What is true whatever the harness does: until `during` has resolved, over and over. Says how many verdicts there were. */
+/** Checks invariants repeatedly until `during` has settled. Returns the number of verdicts. */
 async function neverWrong(during: Promise<unknown>): Promise<number> {
   let over = false;
   const ended = during.finally(() => (over = true));
-  ended.catch(() => undefined); // it is awaited below, once the last verdict is there
+  ended.catch(() => undefined); // awaited below, after the last verdict
   let verdicts = 0;
   while (!over) {
     const [good, bad] = await Promise.all([create('probe-good'), create('probe-bad', { at: 'nowhere' })]);
@@ -75,7 +75,7 @@ const seeCertOf = (name: string) =>
     WITHIN_MS,
   );
 
-/** Changes of all kinds, for `n` to tell them apart. Before: the datacenter `old-n`, the policy `old-n`. */
+/** Makes one change of every kind, named by `n`. Requires the datacenter `old-n` and the policy `old-n`. */
 async function change(n: number): Promise<void> {
   const { cluster } = scene;
   await cluster.admin.delete(DATACENTERS, { name: `old-${n}` });
@@ -119,7 +119,10 @@ async function converges(n: number): Promise<void> {
   );
 }
 
-/** After each one that ends watches one that does not: failures in a row have a reflector wait longer and longer. */
+/**
+ * Faults that end watches alternate with faults that do not: consecutive failures would lengthen the reflector's
+ * backoff.
+ */
 const WATCH_FAULTS: readonly (readonly [string, WatchFault])[] = [
   ['contradicted under an older resourceVersion', { kind: 'go-back' }],
   ['reordered', { kind: 'reorder', events: 3 }],
@@ -148,7 +151,7 @@ test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
     const verdicts = await neverWrong(
       (async () => {
         await change(n);
-        // What was created is not refused, whether or not it is known: before a refusal it is looked for.
+        // Gatehouse never denies a reference to an existing object: it reads live before a denial.
         expect(await kindOf('p', { at: `new-${n}` })).not.toBe('refused');
         await sleep(700);
       })(),
@@ -160,8 +163,8 @@ test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
     console.log(
       `${fault.kind}: met ${met} times, ${verdicts} verdicts meanwhile, all known after ${Math.round(performance.now() - began)} ms`,
     );
-    if (fault.kind !== 'drop-bookmarks') expect(met).toBeGreaterThan(0); // they come once a minute
-    // What is gone stays gone.
+    if (fault.kind !== 'drop-bookmarks') expect(met).toBeGreaterThan(0); // bookmarks come once a minute
+    // Deleted objects stay deleted.
     await sleep(500);
     expect(await kindOf('p', { at: `old-${n}` })).toBe('refused');
   },
@@ -194,7 +197,7 @@ test('the write of a certificate meets each fault, and it is issued once all the
   await Promise.all(cases.map(({ name }) => cluster.admin.create(services, servingCert(name))));
   const first = await Promise.all(cases.map(({ name }) => seeCertOf(name)));
   expect(cases.filter((_one, n) => met[n]?.isMet() !== true).map(({ how }) => how)).toEqual([]);
-  await sleep(2_000); // for a second write, of what was carried out and looks lost
+  await sleep(2_000); // time for a duplicate write, in case Gatehouse repeats a write whose response was lost
   const last = await Promise.all(cases.map(({ name }) => seeCertOf(name)));
   for (const [n, { how }] of cases.entries()) expect(last[n]?.data, how).toEqual(first[n]?.data);
   const writes = countByTarget(writesOf(cluster.plane));
@@ -218,7 +221,7 @@ test('the write of a claim meets each fault, and no value is held twice', async 
       ['a', 'b'].map(async (side) => {
         const wanted = serverWith('fra1', { name: `${serial.toLowerCase()}-${side}`, serial });
         const verdict = await verdictOn(cluster, wanted, { dryRun: false });
-        // A refusal names the other one, which then has it or may still get it.
+        // A denial names the other Server, which then holds the value or may still get it.
         if (verdict.kind === 'refused') expect(verdict.message, how).toContain('is held by');
         return `${how}: ${verdict.kind}`;
       }),

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Handlers out of a folder, in a process of their own, asked by a real API server (or the sandbox). */
+/** Handlers from a folder, in a separate process, called by a real API server (or the sandbox). */
 import { rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -201,11 +201,11 @@ const configMap = (name: string, labels: Record<string, string> = { case: name }
     data: { note: 'as sent' },
   }) as KubeObject;
 
-/** The log is written a moment after the answer. */
+/** The log line is written a moment after the response. */
 const seeInLog = (text: string) =>
   eventually(`${text} is in the log`, () => tail(replica.program.logFile, 2_000).includes(text));
 
-/** The warnings that the API server sends with its answer to a create. */
+/** The warnings in the API server's response to a create request. */
 async function warningsOf(path: string, object: KubeObject): Promise<string> {
   const { plane } = cluster;
   return await new Promise((resolve, reject) => {
@@ -355,7 +355,7 @@ test('deletions are judged by the object that goes, one by one in a collection',
   expect(left.items.map(({ metadata }) => metadata?.name)).toContain('precious');
 });
 
-// controller-runtime's cases of multi_test.go; there, mutating handlers all see the object as it was sent.
+// controller-runtime's cases of multi_test.go; there, every mutating handler receives the original object.
 describe('multi', () => {
   const multi = (name: string, data: object = {}): KubeObject & { readonly data: object } => ({
     ...configMap(name, { case: 'multi' }),
@@ -477,7 +477,7 @@ describe('what goes wrong in a handler', () => {
   });
 });
 
-// Pepr P1: there the histograms observe nothing. P2: there every call of more than 10 ms counts as a timeout.
+// Pepr P1: there, the histograms observe nothing. P2: there, every call that takes more than 10 ms counts as a timeout.
 test('handlers are measured by name and outcome, and only those that were late are timeouts', async () => {
   const metrics = await replica.metrics();
   const value = (name: string, labels: string) =>

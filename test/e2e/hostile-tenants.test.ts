@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long
-/** Tenants who write whatever their namespace lets them write: to have certificates of others, bundles of others, or no checks. */
+/**
+ * Hostile tenants who use every permission in their namespace to get certificates or bundles of others, or to bypass
+ * checks.
+ */
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -36,7 +39,7 @@ beforeAll(async () => {
     prepare: (started) => started.applyFolder('components/openshift-compat'),
     settings: { compat: 'openshift,cert-manager', 'serving-cert-dns-suffixes': 'apps.example.com' },
   }));
-  await enforceExamples(cluster); // makes the namespace shop
+  await enforceExamples(cluster); // creates the namespace shop
   await createNamespace(cluster, 'vault');
 });
 

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Tenants whose names and values are meant for those who read them: logs, Events, messages, metrics, terminals. */
+/** Hostile names and values of tenants, aimed at the readers of logs, Events, messages, metrics and terminals. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -20,13 +20,13 @@ const ROLES: Resource = {
   kind: 'Role',
   namespaced: true,
 };
-/** Ends lines, closes strings of JSON, clears the screen, turns text round, and forges a line of the log. */
+/** Ends lines, closes JSON strings, clears the screen, reverses the text direction, and forges a log line. */
 const EVIL = 'evil"}\r\n{"level":"info","msg":"forged"}\u001b[2J\u0085\u009b31m\u2028\u2029\u202e\u007f';
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 const LABELS = { judged: 'true' };
-/** A ConfigMap holds a megabyte. */
+/** A large ConfigMap with this many violations still fits into the limit of one megabyte. */
 const VIOLATIONS = 10_000;
-/** Of objects of one policy, at most; and of the policy itself. */
+/** Maximum number of Events: on objects of one policy, and on the policy itself. */
 const MOST_EVENTS = 21;
 
 interface ConfigMap extends KubeObject {
@@ -54,7 +54,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Policies on built-in kinds are read with a role of one's own. */
+/** The user creates a role that lets Gatehouse read policies on built-in kinds. */
 function readers(): readonly KubeObject[] {
   const apiVersion = 'rbac.authorization.k8s.io/v1';
   const role: KubeObject & { readonly rules: readonly object[] } = {
@@ -95,7 +95,7 @@ const configMap = (name: string, data: Readonly<Record<string, string>>): Config
   data,
 });
 
-/** The answer of the API server to one who is refused. */
+/** The API server's error for a refused request. */
 async function refusal(attempt: () => Promise<unknown>): Promise<ApiError> {
   return await eventually(
     'a refusal',

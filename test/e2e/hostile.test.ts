@@ -19,10 +19,10 @@ import {
 } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
-/** Of the replica, so that nobody waits for the two minutes that slow clients get by default. */
+/** Setting of the replica. The default for slow clients is two minutes, too long for a test. */
 const CONNECTION_TIMEOUT_SECONDS = 5;
 
-/** The default. */
+/** The default limit. */
 const MOST_CONNECTIONS = 1_500;
 
 let cluster: Cluster;
@@ -83,7 +83,7 @@ function post(body: string | Buffer, { headers = {}, ...options }: PostOptions =
         response.setEncoding('utf8');
         response.on('data', (chunk: string) => (text += chunk));
         response.on('end', () => {
-          call.destroy(); // who has an answer need not write the rest of the question
+          call.destroy(); // a client that has the response need not send the rest of its request
           resolve({ status: response.statusCode ?? 0, body: text });
         });
       },
@@ -93,7 +93,10 @@ function post(body: string | Buffer, { headers = {}, ...options }: PostOptions =
   });
 }
 
-/** The text of a review for a Server; `spec` and the rest are JSON texts, so that they may be what no parser would write. */
+/**
+ * The text of a review for a Server. `spec` and the other fields are raw JSON, so that tests can send invalid or
+ * unusual JSON.
+ */
 function review({
   uid = '"one"',
   spec = '{"datacenter":"fra1"}',
@@ -174,10 +177,10 @@ test('a client that sends a byte a second is cut off, and others are served mean
   console.log(`cut off after ${took.toFixed(1)} s: ${answer.split('\r\n', 1)[0] ?? ''}`);
   expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   expect(took).toBeGreaterThan(CONNECTION_TIMEOUT_SECONDS - 1);
-  expect(took).toBeLessThan(CONNECTION_TIMEOUT_SECONDS + 25); // Node looks once a second, and the machine may be busy
+  expect(took).toBeLessThan(CONNECTION_TIMEOUT_SECONDS + 25); // Node checks once a second, and the machine may be busy
 });
 
-/** Of the process behind `replica`; its shell has made way for it. */
+/** Open files of the replica's process. The pid is valid, because the shell has replaced itself with Node. */
 const openFiles = () => readdirSync(`/proc/${replica.program.pid}/fd`).length;
 const connections = async () =>
   Number(/^gatehouse_webhook_connections (\d+)$/m.exec(await replica.metrics())?.[1]);
@@ -191,11 +194,11 @@ test('of 10,000 idle connections no more are held than may be, and the API serve
   const held: Socket[] = [];
   let [mostConnections, mostFiles, admitted] = [0, 0, 0];
   const open = (index: number): Promise<unknown> => {
-    // Every tenth shakes hands and stays silent then; the others do not even begin to.
+    // Every tenth client completes the TLS handshake and then stays silent; the others do not start it.
     const address = { host: '127.0.0.1', port: replica.port };
     const socket =
       index % 10 === 0
-        ? connect({ ...address, rejectUnauthorized: false }) // nothing is sent over it
+        ? connect({ ...address, rejectUnauthorized: false }) // the client sends nothing over it
         : connectTcp(address);
     held.push(socket.on('error', () => undefined).resume());
     return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
@@ -213,7 +216,7 @@ test('of 10,000 idle connections no more are held than may be, and the API serve
     `${held.length} opened, at most ${mostConnections} held, ${mostFiles} files; ${admitted} writes between`,
   );
   expect(admitted).toBe(10);
-  expect(mostConnections).toBeGreaterThan(MOST_CONNECTIONS / 2); // else this test has tried nothing
+  expect(mostConnections).toBeGreaterThan(MOST_CONNECTIONS / 2); // otherwise this test proves nothing
   expect(mostConnections).toBeLessThanOrEqual(MOST_CONNECTIONS);
   expect(mostFiles).toBeLessThanOrEqual(filesBefore + MOST_CONNECTIONS + 50);
   expect(await replica.metrics()).toMatch(/^gatehouse_webhook_connections_crowded_out_total [1-9]\d{3,}$/m);
@@ -221,7 +224,7 @@ test('of 10,000 idle connections no more are held than may be, and the API serve
   await eventually(
     'files and memory are back',
     async () => {
-      for (let n = 0; n < 50; n++) await healthyVerdict(); // something for the collector to run on
+      for (let n = 0; n < 50; n++) await healthyVerdict(); // allocations, so that the garbage collector runs
       return openFiles() < filesBefore + 20 && (await heapBytes()) < bytesBefore + 32 * 2 ** 20;
     },
     { timeoutMs: 60_000, everyMs: 500 },
@@ -240,7 +243,7 @@ test('after 500 large and hostile requests the process lives and its memory is b
   ];
   const statuses = new Map<number, number>();
   for (let round = 0; round < 150; round++) {
-    // Few large ones, for they take long; if just their texts were kept, it would show.
+    // Only some rounds send large bodies, because they are slow. A leak of even their text would be visible.
     const bodies = round % 6 === 0 ? [...hostile, ...large] : hostile;
     for (const { status } of await Promise.all(bodies.map((body) => post(body)))) {
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
@@ -250,7 +253,7 @@ test('after 500 large and hostile requests the process lives and its memory is b
   const after = await eventually(
     'the memory is back',
     async () => {
-      for (let n = 0; n < 200; n++) await healthyVerdict(); // something for the collector to run on
+      for (let n = 0; n < 200; n++) await healthyVerdict(); // allocations, so that the garbage collector runs
       const now = await heapBytes();
       return now < before + 32 * 2 ** 20 ? now : undefined;
     },

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** CA bundles in objects that other managers apply, replace and fight over. */
+/** CA bundles in objects that other field managers apply, replace and compete for. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -51,7 +51,7 @@ const configuration = (name: string, ...entries: readonly string[]): Carrier => 
   metadata: { name, annotations: ASKS },
   webhooks: entries.map((one) => entry(one)),
 });
-/** As Helm 4 and Argo CD do it. */
+/** Applies like Helm 4 and Argo CD. */
 const apply = (object: Carrier) =>
   cluster.admin.apply<Carrier>(validatingWebhookConfigurations, object, {
     fieldManager: 'helm',
@@ -59,7 +59,7 @@ const apply = (object: Carrier) =>
   });
 const names = ({ webhooks = [] }: Carrier) => webhooks.map(({ name }) => name);
 
-/** Until we have handed back what the write made us own beside the bundles. */
+/** Waits until Gatehouse has given up the other fields that its write made it own. */
 const seeTidy = (name: string) =>
   cluster.see<Carrier>(
     'no more than the bundles is ours',
@@ -118,7 +118,8 @@ describe('somebody else applies on the server side', () => {
       (object) => managedBy(object, 'gatehouse-cabundle').length === 0,
     );
 
-    // Before 1.22 the API server cannot do that in one apply, whoever owns what; there it is replaced.
+    // Before 1.22, the API server cannot make this change in one apply, whichever manager owns the fields.
+    // There, the test replaces the object.
     const { minor } = cluster.plane.version;
     if (minor >= 22)
       await cluster.admin.apply(customResourceDefinitions, definition({ strategy: 'None' }), asHelm);
@@ -152,7 +153,7 @@ describe('somebody else replaces', () => {
         crdOf('placeholder', conversion({ ...(service === undefined ? {} : { service }), caBundle: 'Cg==' })),
       )
       .catch(async () => {
-        // Newer API servers refuse it in a new object; then it has to be absent.
+        // Newer API servers reject it in a new object; there, the field must be absent.
         await cluster.admin.create(customResourceDefinitions, crdOf('placeholder', conversion()));
       });
     await seeBundle(cluster, crd, 'placeholder', bundle);
@@ -200,7 +201,7 @@ test('what is right is not written again, however often it is looked at', async 
   await cluster.admin.create(configMaps, configmap.make('quiet'));
   await seeBundle(cluster, validatingwebhook, 'quiet', bundle);
   await seeBundle(cluster, configmap, 'quiet', bundle);
-  await sleep(500); // until what comes after the write has been done too
+  await sleep(500); // wait for the writes that follow the injection
   const version = async (kind: Kind) =>
     (await cluster.admin.get(kind.resource, kind.ref('quiet')))?.metadata?.resourceVersion;
   for (const kind of [validatingwebhook, configmap]) {

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: yes
-/** Every kind that can carry a CA bundle, every place that a bundle can come from. */
+/** Every kind that can carry a CA bundle, and every source of a bundle. */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 

@@ -19,7 +19,7 @@ const asked: string[] = [];
 const WITHIN_MS = 2_000;
 const NAME = { name: 'third-party' };
 
-/** A webhook of somebody else: refuses ConfigMaps that are named `refused`. */
+/** A third-party webhook: it denies ConfigMaps that are named `refused`. */
 async function startThirdParty(port: number, secret: SecretObject): Promise<Server> {
   const server = createServer(
     { cert: text(secret, 'tls.crt'), key: text(secret, 'tls.key') },
@@ -112,7 +112,7 @@ const configMap = (name: string): KubeObject => ({ metadata: { namespace: 'shop'
 
 test('a webhook configuration of a third party gets the bundle, and the API server then calls the webhook', async () => {
   await seeInjected();
-  // The API server learns of the bundle by a watch of its own.
+  // The API server learns of the bundle through its own watch.
   await untilRefused('a ConfigMap', 'third party says no', () =>
     cluster.admin.create(configMaps, configMap('refused'), { dryRun: true }),
   );

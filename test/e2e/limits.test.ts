@@ -1,10 +1,10 @@
 // suite: shared-plane, sandbox: long
-/** What `npm run soak` measures in the large, seen to work in the small. The figures stand in docs/reliability.md. */
+/** A small version of the measurement of `npm run soak`. docs/reliability.md has the full figures. */
 import { expect, test } from 'vitest';
 
 import { measureStorms } from '../soak/storm.ts';
 
-/** Twice as many watches. */
+/** A replica has two watches for each kind. */
 const KINDS = 30;
 
 test('when the API server is back a replica opens all of its watches again, with at most 50 requests in any second', async () => {

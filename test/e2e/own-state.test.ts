@@ -1,5 +1,7 @@
 // suite: shared-plane, sandbox: long
-/** C1–C3: a restore overwrites what Gatehouse keeps in the cluster for itself, as a backup tool would: without asking. */
+/**
+ * C1–C3: a restore overwrites Gatehouse's own state in the cluster, as a backup tool does: without asking Gatehouse.
+ */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
@@ -83,7 +85,7 @@ afterAll(async () => {
   await balancer.stop();
 });
 
-/** Once: a client that asks again would hide what this test is about. */
+/** Sends one request without retries: a retry would hide the failures that this test looks for. */
 async function admit(n: number): Promise<void> {
   const { statusCode, body } = await pool.request({
     method: 'POST',
@@ -95,7 +97,7 @@ async function admit(n: number): Promise<void> {
   if (statusCode !== 201) throw new Error(`${statusCode} ${answer}`);
 }
 
-/** A restore with `existingResourcePolicy: update`: what is in the backup goes over what is there. */
+/** A restore with `existingResourcePolicy: update`: the content of the backup overwrites the existing object. */
 const overwrite = (resource: Resource, ref: NamedRef, part: object) =>
   cluster.admin.patchMerge(resource, ref, part);
 
@@ -105,7 +107,7 @@ const read = async <T extends KubeObject>(resource: Resource, ref: NamedRef): Pr
   return found;
 };
 
-/** Keys do not belong into the output of a test that fails. */
+/** Private keys must not appear in the output of a failed test. */
 const digest = (data: Readonly<Record<string, string>>) =>
   createHash('sha256').update(JSON.stringify(data)).digest('hex');
 
@@ -123,7 +125,7 @@ async function leaderAndOther(): Promise<readonly [Replica, Replica]> {
   return (await isLeading(one)) ? [one, two] : [two, one];
 }
 
-/** Of the replica that leads; a counter that is not there yet is 0. */
+/** A counter of the leader; 0 if it does not exist yet. */
 async function counter(name: string): Promise<number> {
   const [leader] = await leaderAndOther();
   const metrics = await leader.metrics();
@@ -164,7 +166,7 @@ async function snapshot(): Promise<Before> {
   };
 }
 
-/** Until the authority that a backup holds is of the past: its CA is gone everywhere. */
+/** Rotates until the authority in the backup is obsolete: no bundle contains its CA any more. */
 async function rotate(reason: string): Promise<void> {
   const before = await generationIds();
   await overwrite(secrets, AUTHORITY, { metadata: { annotations: { 'gatehouse.dev/rotate': reason } } });
@@ -206,7 +208,7 @@ describe('C1: an older authority that is valid takes the place of the one in use
 
   beforeEach(() => {
     load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
-    // The API server keeps its connections: without new ones nobody would notice which certificate is presented.
+    // The API server reuses its connections: only new connections show which certificate the replica presents.
     cutting = setInterval(() => void load.between(() => balancer.cut(1)), 300);
   });
   afterEach(async () => {
@@ -251,7 +253,7 @@ describe('C1: an older authority that is valid takes the place of the one in use
       const { serving } = await snapshot();
       return serving['tls.crt'] !== before.serving['tls.crt'];
     });
-    await sleep(2_000); // what could still go wrong does
+    await sleep(2_000); // time for late failures
     clearInterval(cutting);
     const { sent, failures } = await load.stop();
     expect(sent).toBeGreaterThan(PER_SECOND);
@@ -274,7 +276,7 @@ describe('C1: an older authority that is valid takes the place of the one in use
     leader.program.kill('SIGSTOP');
     try {
       await overwrite(secrets, SERVING, { data: before.serving });
-      await sleep(3_000); // less than a lease lives
+      await sleep(3_000); // less than the duration of a lease
       expect(await presentedSerial(other.port)).toBe(serial);
     } finally {
       leader.program.kill('SIGCONT');
@@ -443,7 +445,7 @@ describe('C3: the lease is overwritten', () => {
         const now = await cluster.admin.get<LeaseObject>(leases, LEASE);
         return now?.spec?.holderIdentity === leader.name && Number(epochOf(now)) > Number(epochOf(lease));
       });
-      await sleep(3_000); // the other one looks at it every two seconds
+      await sleep(3_000); // the other replica reads the lease every two seconds
       expect([await isLeading(leader), await isLeading(other)]).toEqual([true, false]);
       expect(writesOf(cluster.plane, other.name)).toHaveLength(written);
     },

@@ -1,5 +1,8 @@
 // suite: own-plane, sandbox: no (it has no admission plugins)
-/** Owner references where the API server asks who may write them, as OpenShift has it: OwnerReferencesPermissionEnforcement. */
+/**
+ * Owner references where the API server checks the permission to set them (OwnerReferencesPermissionEnforcement), as on
+ * OpenShift.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { DATACENTERS, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';

@@ -1,5 +1,7 @@
 // suite: shared-plane, sandbox: long
-/** Owner references come back after a restore, and nothing is linked that would have an object deleted. */
+/**
+ * Owner references come back after a restore. Gatehouse never adds an owner that would cause the deletion of an object.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -16,7 +18,7 @@ let cluster: Cluster;
 let replica: Replica;
 let scene: OwnerScene;
 
-/** How long an object with a wrong owner lives at most, and then some. */
+/** Longer than the garbage collector takes to delete an object with a wrong owner. */
 const SURVIVES_MS = 5_000;
 
 beforeAll(async () => {
@@ -60,7 +62,7 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   const restored = await scene.restorer.create(SERVERS, early);
   expect(ownersOf(restored)).toEqual([]);
   expect(recordOf(restored)).toBe(recordOf(early));
-  // As Velero does after each creation.
+  // Velero sends this patch after each creation.
   const patched = await scene.restorer.patchMerge<Server>(SERVERS, scene.place('early'), {
     metadata: { managedFields: [] },
   });
@@ -85,7 +87,7 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   await sleep(SURVIVES_MS);
   expect(ownersOf(await scene.find('early'))).toHaveLength(1);
 
-  // A foreground deletion waits for children that block it.
+  // A foreground deletion waits for children with blockOwnerDeletion.
   const hold = 'test.example.com/hold';
   await cluster.admin.patchMerge(SERVERS, scene.place('early'), { metadata: { finalizers: [hold] } });
   await cluster.admin.delete(DATACENTERS, { name: 'later' }, { propagationPolicy: 'Foreground' });
@@ -193,7 +195,7 @@ test('G7: a copy of a manifest gains no owners, and a record that a user writes 
   await scene.open('g7');
   const copy = await scene.alice.create(SERVERS, backupOf(owned, 'copy'));
   expect([ownersOf(copy), recordOf(copy)]).toEqual([[], undefined]);
-  // Not even under the name that it speaks of.
+  // A create under the name in the record gains no owners either.
   await cluster.admin.delete(SERVERS, scene.place('original'));
   const forged = await scene.alice.create(SERVERS, backupOf(owned));
   expect([ownersOf(forged), recordOf(forged)]).toEqual([[], undefined]);
@@ -201,7 +203,7 @@ test('G7: a copy of a manifest gains no owners, and a record that a user writes 
     metadata: { annotations: { [OWNER_RECORD_ANNOTATION]: recordOf(owned) } },
   });
   expect(recordOf(patched)).toBeUndefined();
-  // A copy by the restorer is one too.
+  // A copy by the restorer gains no owners either.
   const twin = await scene.restorer.create(SERVERS, backupOf(owned, 'twin'));
   expect([ownersOf(twin), recordOf(twin)]).toEqual([[], undefined]);
   await scene.close('g7');

@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long
-/** Gatehouse under Node's permission model, with the flags of docs/hardening.md: it may read a few files, and do nothing else. */
+/**
+ * Gatehouse under Node's permission model, with the flags of docs/hardening.md: it may read a few files, and nothing
+ * else.
+ */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,7 +19,7 @@ const flags = [
   ...readFileSync(join(ROOT, 'docs', 'hardening.md'), 'utf8').matchAll(/^ +(?<flag>--[\w-]+(?:=\S+)?)$/gm),
 ].map(({ groups }) => groups?.flag ?? '');
 
-/** Each tries something on each Datacenter of its name, and says how that went. */
+/** Each attempt is a forbidden action. The name of the Datacenter selects it, and the denial reports the outcome. */
 const HANDLER = `
   import { spawnSync } from 'node:child_process';
   import { readFileSync, writeFileSync } from 'node:fs';

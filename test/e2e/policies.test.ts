@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: yes
 /**
- * Whole policies against an API server: schemas, rules, mutations, warnings, exceptions, audit, and the cases of Kubernetes' own
- * conformance suite for webhooks (test/e2e/apimachinery/webhook.go), each by its name there.
+ * Complete policies against an API server: schemas, rules, mutations, warnings, exceptions, audit. Also the cases of
+ * Kubernetes' conformance suite for webhooks (test/e2e/apimachinery/webhook.go), with the original test names.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -59,7 +59,7 @@ const configMap = (
   data,
 });
 
-/** Applies a policy; resolves when the API server asks about it, which `probe` shows by being refused with `why`. */
+/** Applies a policy. Resolves when the API server calls its webhook: it then refuses `probe` with `why`. */
 async function govern(name: string, spec: object, why: string, probe: () => Promise<unknown>): Promise<void> {
   await cluster.apply({
     apiVersion: 'gatehouse.dev/v1alpha1',
@@ -71,7 +71,7 @@ async function govern(name: string, spec: object, why: string, probe: () => Prom
   await untilRefused(name, why, probe);
 }
 
-/** The same for a policy that refuses nothing: `probe` says when it is in force. */
+/** Like `govern`, for a policy that denies nothing: `probe` reports whether it is in force. */
 async function changing(name: string, spec: object, probe: () => Promise<boolean>): Promise<void> {
   await cluster.apply({
     apiVersion: 'gatehouse.dev/v1alpha1',
@@ -630,7 +630,7 @@ describe('a policy with everything', () => {
   });
 });
 
-// The last one: afterwards nobody answers.
+// This test comes last: afterwards no replica answers.
 test('should unconditionally reject operations on fail closed webhook', async () => {
   const make = () => cluster.admin.create(configMaps, configMap('closed'), dryRun);
   await govern(

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** More reviews than a replica takes at a time: the API server asks again, and nobody's write fails for it. */
+/** More concurrent reviews than a replica accepts: the API server retries, and no user's write fails because of it. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -17,14 +17,14 @@ import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { datacenter, server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
-/** Of which one webhook has half. */
+/** The replica's limit; one webhook may use half of it. */
 const AT_A_TIME = 4;
 
 let cluster: Cluster;
 let proxy: ApiProxy;
 let replica: Replica;
 
-/** Reads of Datacenters that are called so wait until they are let through. */
+/** The proxy holds reads of Datacenters with such names until the test releases them. */
 const SLOW = '/datacenters/slow';
 let letThrough = Promise.withResolvers<undefined>();
 
@@ -62,7 +62,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** The API server waits for it as long as it does for anyone. */
+/** Its timeout is the maximum that the API server allows. */
 const patient = {
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
@@ -83,7 +83,7 @@ const patient = {
   },
 } as KubeObject;
 
-/** Of another scope, and so in a webhook of its own. */
+/** A policy on cluster-scoped objects: it has its own webhook. */
 const others = {
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
@@ -95,7 +95,7 @@ const others = {
   },
 } as KubeObject;
 
-/** The value of a metric of the replica. */
+/** The value of one of the replica's metrics. */
 async function metric(series: string): Promise<number> {
   const line = (await replica.metrics()).split('\n').find((one) => one.startsWith(`${series} `));
   return Number(line?.slice(series.length));
@@ -104,7 +104,7 @@ async function metric(series: string): Promise<number> {
 const inFlight = () => metric('gatehouse_admission_reviews_in_flight');
 const refused = (reason: string) => metric(`gatehouse_admission_reviews_refused_total{reason="${reason}"}`);
 
-/** Servers whose datacenter has to be looked for in the API server, which takes its time; as many as a webhook may have. */
+/** Fills one webhook's share of the limit with creates of Servers, whose lookup of the datacenter the proxy holds. */
 async function holdUp(name: string): Promise<{ readonly end: () => Promise<void> }> {
   const names = Array.from({ length: AT_A_TIME / 2 }, (_, index) => `${name}-${index}`);
   const creating = names.map((each) => cluster.admin.create(SERVERS, server('shop', each, `slow-${each}`)));
@@ -114,7 +114,7 @@ async function holdUp(name: string): Promise<{ readonly end: () => Promise<void>
     end: async () => {
       letThrough.resolve(undefined);
       for (const result of await ended) {
-        expect(result.status).toBe('rejected'); // there is no such datacenter
+        expect(result.status).toBe('rejected'); // the datacenter does not exist
         if (result.status === 'rejected') expect(String(result.reason)).toContain('slow-');
       }
     },

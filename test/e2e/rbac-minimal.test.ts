@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: long
 /**
- * Each permission of deploy/ is taken away by itself: then the API server refuses a request that Gatehouse makes. Which one, and what
- * breaks for it, is said in docs/hardening.md; that Gatehouse does make it is shown by deploy-rbac.test.ts.
+ * The test removes each permission of deploy/ in turn: the API server must then refuse a request that Gatehouse makes.
+ * docs/hardening.md names the request and the consequence. deploy-rbac.test.ts shows that Gatehouse makes the request.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,20 +25,20 @@ import {
 import { eventually } from '../support/processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-/** Whoever grants less than all of these leaves a folder out. */
+/** An administrator can grant less by leaving out folders. */
 const FOLDERS = ['base', 'components/delete-secrets', 'components/openshift-compat', 'detectors/velero'];
 const RBAC = 'rbac.authorization.k8s.io';
 
-/** Whose removal has nothing refused. Each with the reason for which it stays. */
+/** Permissions whose removal causes no refusal, each with the reason to keep it. */
 const NOT_MISSED: Readonly<Record<Permission, string>> = {
   'create authorization.k8s.io/selfsubjectaccessreviews':
     'Kubernetes gives it to everybody (system:basic-user), which an administrator can take back',
 };
 
 const manifests = FOLDERS.flatMap((folder) => readManifests(join(ROOT, 'deploy', folder)));
-/** Kustomize puts Roles into the namespace. */
+/** Kustomize sets the namespace of Roles. */
 const roles: readonly GrantingRole[] = rolesIn(manifests)
-  .filter(({ rules }) => rules !== undefined) // one only gathers what others give
+  .filter(({ rules }) => rules !== undefined) // one role only aggregates others
   .map((role) =>
     role.kind === 'Role' ? { ...role, metadata: { ...role.metadata, namespace: SYSTEM_NAMESPACE } } : role,
   );
@@ -64,7 +64,7 @@ test('no permission is granted twice, and the page says of each of them what bre
   expect([...purposes.keys()].toSorted()).toEqual(all.toSorted());
 });
 
-/** A role, and a binding of it to a user or a group. */
+/** Creates a role, and its binding to a user or a group. */
 async function grant(
   role: GrantingRole,
   subject: { readonly kind: 'User' | 'Group'; readonly name: string },
@@ -89,11 +89,14 @@ async function grant(
 
 const groupOf = ({ metadata }: GrantingRole, kind = ''): string => `all-of-${kind}-${metadata?.name ?? ''}`;
 
-/** Somebody with every role of Gatehouse but that one. */
+/** The groups that together have every role of Gatehouse except this one. */
 const others = (role: GrantingRole): readonly string[] =>
   roles.filter((one) => one !== role).map((one) => groupOf(one, one.kind));
 
-/** What the authorizer says to a request. Nothing is changed by it: what passes is a dry run of an object that is none. */
+/**
+ * The authorizer's decision on a request. The request changes nothing: an authorized one is a dry run with an invalid
+ * object.
+ */
 async function ask(rest: Rest, request: ExpectedRequest): Promise<'refused' | 'let through'> {
   try {
     await send(rest, request);
@@ -128,7 +131,7 @@ interface Taken {
   readonly role: GrantingRole;
   readonly permission: Permission;
   readonly purpose: Purpose;
-  /** Whoever lacks this permission alone. */
+  /** A client that lacks only this permission. */
   readonly rest: Rest;
 }
 
@@ -147,7 +150,7 @@ test('without any one of them the request is refused that the page names, and wi
   const taken: Taken[] = [];
   for (const [index, { role, permission }] of granted.entries()) {
     const purpose = purposes.get(permission);
-    if (purpose === undefined) continue; // the test above complains
+    if (purpose === undefined) continue; // the previous test reports it
     const user = `without-${index}`;
     await grant(roleWithout(role, permission, user), { kind: 'User', name: user });
     const rest = cluster.adminRest.impersonate({ user, groups: others(role) });

@@ -97,7 +97,7 @@ test('after kill -9 of the leader the other one leads within 20 s, and nothing i
 
   leader.program.kill('SIGKILL');
   const killed = performance.now();
-  await askForCert('meanwhile'); // nobody is there to see it happen
+  await askForCert('meanwhile'); // no replica is connected to see this change
   await eventually('the heir leads', () => isLeading(heir), { timeoutMs: 20_000 });
   const took = performance.now() - killed;
   console.log(`the other replica leads after ${(took / 1000).toFixed(1)} s`);
@@ -152,10 +152,10 @@ test('an idle replica is small', async () => {
 test('a leader that still has Events to write ends all the same', async () => {
   const leader = await leaderAmong(replicas.filter(({ program }) => program.isRunning()));
   if (leader === undefined) throw new Error('nobody leads');
-  // An Event each: 50 are written at once, and then five a second.
+  // One Event each: the replica writes 50 at once, and then five a second.
   const names = Array.from({ length: 150 }, (_, index) => `many-${index}`);
   await Promise.all(names.map(askForCert));
   await Promise.all(names.map((name) => issued(name, 30_000)));
-  await leader.program.stop(15_000); // then it is killed
+  await leader.program.stop(15_000); // after this timeout, the program is killed
   expect(await leader.program.exited).toEqual({ code: 0, signal: null });
 });

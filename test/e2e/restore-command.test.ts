@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** `gatehouse restore`, as somebody runs it on the day of a restore. */
+/** `gatehouse restore`, as a user runs it on the day of a restore. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
@@ -71,7 +71,7 @@ test('somebody who may not open a window is told what to ask for', async () => {
   expect(stranger.code).toBe(1);
 
   await grant('test-alice-creates', ['create', 'get']);
-  // The authorizer learns of it by a watch.
+  // The authorizer learns of the change through a watch.
   await eventually('the webhook refuses her instead', async () => {
     const { code, stderr } = await open();
     expect(code).toBe(1);

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: yes
-/** What the CRD of RestoreWindows says by itself, while no replica answers. */
+/** The validation rules in the CRD of RestoreWindows, which hold while no replica answers. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -15,7 +15,7 @@ let cluster: Cluster;
 
 const RULES_SINCE = 25;
 
-/** As shipped. */
+/** The rules as shipped. */
 const RULES = crdRules();
 
 const END = '2099-01-01T12:00:00Z';
@@ -28,7 +28,7 @@ const window = (name: string, spec: Partial<RestoreWindow['spec']> = {}): Restor
 });
 
 beforeAll(async () => {
-  cluster = await startClusterFor(1); // nobody listens there, and no webhook is configured
+  cluster = await startClusterFor(1); // no server listens there, and no webhook is configured
   if (cluster.plane.version.minor < RULES_SINCE) return;
   await cluster.admin.patchJson(customResourceDefinitions, { name: 'restorewindows.gatehouse.dev' }, RULES);
   await eventually('the rules hold', async () => {
@@ -53,8 +53,8 @@ function crdRules(): readonly JsonPatchOperation[] {
   const file = join(import.meta.dirname, '../../deploy/components/crd-rules/kustomization.yaml');
   const { patches } = parse(readFileSync(file, 'utf8')) as {
     readonly patches: readonly [{ readonly patch: string }];
-  }; // our own file
-  return parse(patches[0].patch) as readonly JsonPatchOperation[]; // so is this
+  }; // a file of this repository
+  return parse(patches[0].patch) as readonly JsonPatchOperation[]; // a file of this repository
 }
 
 afterAll(() => cluster.stop());

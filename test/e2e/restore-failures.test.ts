@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Restores on bad days: of Gatehouse, of Velero, of the network between. The ids are those of research/restore.md. */
+/** Restores while Gatehouse, Velero or the network fails. The ids are those of research/restore.md. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
@@ -59,14 +59,14 @@ afterAll(async () => {
   await balancer.stop();
 });
 
-/** What dangles would be in every report after it, for a sweep looks at the whole cluster. */
+/** A sweep covers the whole cluster: dangling references of one test would be in every later report. */
 afterEach(async () => {
   const { items } = await cluster.admin.listAll(APPLICATIONS);
   for (const { metadata } of items)
     await cluster.admin.delete(APPLICATIONS, { namespace: metadata?.namespace, name: metadata?.name ?? '' });
 });
 
-/** From here on the API server asks this replica, and no other. */
+/** Starts a replica, and makes it the only one that the API server calls. */
 async function serve(name: string, kubeconfig?: string): Promise<Replica> {
   const replica = await startReplica(cluster.plane, {
     name,
@@ -87,7 +87,7 @@ async function route(...to: readonly Replica[]): Promise<void> {
 const refusedForAll = (name: string) =>
   verdictOf(restorer, application('prod', name, { zone: 'no' }), { dryRun: true });
 
-/** Applications in the order that hurts: each names a Zone that comes after all of them. */
+/** Applications before their targets: each names a Zone that comes after all Applications. */
 const backupOf = (prefix: string, count: number): readonly BackupObject[] =>
   Array.from({ length: count }, (_, index) => [
     asReturned(
@@ -98,7 +98,7 @@ const backupOf = (prefix: string, count: number): readonly BackupObject[] =>
 
 const withoutZones = (backup: readonly BackupObject[]) => backup.filter(({ kind }) => kind !== ZONES.kind);
 
-/** Holds every request that fits for ever, as a watch that has stopped telling anything. */
+/** Never answers the requests that `fits` selects, like a watch that has gone silent. */
 const holding =
   (fits: (method: string, path: string) => boolean): OwnAnswer =>
   (method, path) =>
@@ -150,7 +150,7 @@ test('B2: a restore that no leader saw gets its window and its report when there
 
 test('B5: a Restore that never ends is enforced again when its time is over, and swept', async () => {
   await trustVelero(cluster, { settle: '2s', idle: '1s', maxDuration: '6s' });
-  await sleep(1_000); // for the watch of the detector
+  await sleep(1_000); // time for the watch of the detector
   const run = await velero.begin({ name: 'b5', backup: withoutZones(backupOf('b5', 1)) });
   const began = Date.now();
   await run.write();
@@ -178,7 +178,7 @@ test('B6: what is let in before the end and stored after it is in the final repo
   const late = application('prod', 'b6-late', { zone: 'b6-late' }, { labels: { slow: 'yes' } });
   const [posted] = [other.send('POST', '/apis/restore.example.com/v1/namespaces/prod/applications', late)];
   await slow.asked;
-  await sleep(1_000); // Gatehouse is asked at the same time, and answers
+  await sleep(1_000); // the webhook call for this request happens at the same time, and Gatehouse answers
   await run.write();
   await run.finish();
   await seeWindowOf(
@@ -233,7 +233,7 @@ test('B7: of two Restores that overlap each has its window, and the end of one i
   expect(isVerified(await seeReportOf(cluster, 'b7-second'))).toBe(true);
 });
 
-/** Every sweep lists the targets once. */
+/** The number of sweeps: each one lists the targets once. */
 const sweeps = (): number =>
   cluster.plane
     .auditLog()
@@ -257,7 +257,7 @@ async function restoreTwentyTimes(prefix: string): Promise<void> {
 test('B7: twenty restores one after the other each have a window and a clean report, and share sweeps', async () => {
   const before = sweeps();
   await restoreTwentyTimes('b7-sync');
-  // At most one a second; an interim sweep and a last one for each would be 40.
+  // Gatehouse runs at most one sweep a second. One interim and one last sweep for each restore would be 40.
   expect(sweeps() - before).toBeLessThan(20);
 });
 
@@ -279,7 +279,7 @@ test('B8: when all is written a first sweep reports, though the phase does not c
   expect(names).toEqual(expect.arrayContaining(['b8-0', 'b8-1']));
 });
 
-/** Why a test cannot hold on this API server, also for the log; undefined where it can. */
+/** The reason why a test cannot run on this API server, also for the log; undefined if it can. */
 function withoutMatchConditions(consequence: string): string | undefined {
   const { minor, gitVersion } = cluster.plane.version;
   if (minor >= 28) return undefined;

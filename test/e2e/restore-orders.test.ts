@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long, nightly
-/** A3 as a property: whatever a backup holds and in whatever order it is written, no object is lost and the report is right. */
+/** A3 as a property: for any backup and any write order, no object is lost and the report is correct. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { Cluster } from '../support/cluster.ts';
@@ -20,10 +20,12 @@ import { APPLICATIONS, type Application } from '../support/restore-kinds.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 
-/** A failure is had again with `GATEHOUSE_SEED`. */
+/** `GATEHOUSE_SEED` reproduces a failure. */
 const SEED = Number(process.env.GATEHOUSE_SEED ?? Date.now() % 2 ** 31);
 const GRAPHS = testsSandbox() || isNightly ? 50 : 10;
-/** Each waits for the same settle time, so several wait together; what a report lists in full holds all that they lack. */
+/**
+ * Each restore waits for the same settle time, so several wait together. The violations of a batch fit into a report.
+ */
 const BATCH = 5;
 
 let cluster: Cluster;
@@ -66,7 +68,7 @@ async function restore(index: number): Promise<{ readonly name: string; readonly
   return { name, graph };
 }
 
-/** So that the next batch finds the report empty. */
+/** Cleans up, so that the next batch starts with an empty report. */
 async function tidyUp(): Promise<void> {
   const { items } = await cluster.admin.listAll<Application>(APPLICATIONS);
   for (const { metadata } of items)

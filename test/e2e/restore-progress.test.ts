@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** A sweep that takes long says how far it is while it goes on, and its report comes all the same. */
+/** A slow sweep reports its progress while it runs, and publishes its report at the end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -11,7 +11,7 @@ import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { server } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
 
-/** Longer than a sweep goes on without saying anything. */
+/** Longer than the time after which a sweep first reports its progress. */
 const SLOW_MS = 4_000;
 
 let cluster: Cluster;

@@ -1,5 +1,7 @@
 // suite: shared-plane, sandbox: long
-/** Who may have checks deferred, and who may not however they try. The ids are those of research/restore.md. */
+/**
+ * Which users can have checks deferred, and which cannot, whatever they try. The ids are those of research/restore.md.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
@@ -54,7 +56,7 @@ let cluster: Cluster;
 let replica: Replica;
 let velero: Velero;
 let restorer: KubeClient;
-/** May create RestoreWindows, and nothing else that matters here. */
+/** May create RestoreWindows, and has no other permission that matters here. */
 let bob: KubeClient;
 
 beforeAll(async () => {
@@ -98,7 +100,7 @@ const window = (
   },
 });
 
-/** One that trusts Velero everywhere. */
+/** A detector that trusts Velero in every namespace. */
 const detector = (name: string): RestoreDetector => ({
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'RestoreDetector',
@@ -113,7 +115,7 @@ const detector = (name: string): RestoreDetector => ({
   },
 });
 
-/** RBAC for bob on RestoreWindows: everywhere, or as if they lived in a namespace. */
+/** RBAC for bob on RestoreWindows: cluster-wide, or in a namespace, although RestoreWindows are cluster-scoped. */
 function grant(name: string, verbs: readonly string[], namespace?: string): readonly KubeObject[] {
   const suffix = namespace === undefined ? 'ClusterRole' : 'Role';
   const apiVersion = 'rbac.authorization.k8s.io/v1';
@@ -134,7 +136,7 @@ function grant(name: string, verbs: readonly string[], namespace?: string): read
   return [role, binding];
 }
 
-/** `allowed`, or the refusal by an admission webhook or RBAC. */
+/** `allowed`, or the denial by an admission webhook or RBAC. */
 async function attempt(work: Promise<unknown>): Promise<string> {
   try {
     await work;
@@ -146,7 +148,7 @@ async function attempt(work: Promise<unknown>): Promise<string> {
 }
 
 test('S1: a Restore in a namespace that nobody trusts opens nothing', async () => {
-  // It counts where it is trusted: else this test could not fail.
+  // In a trusted namespace, the Restore must open a window: otherwise this test could not fail.
   await untilDetectorCounts(cluster, velero);
   await eventually(
     'the trusted one is over',
@@ -162,7 +164,7 @@ test('S1: a Restore in a namespace that nobody trusts opens nothing', async () =
   expect(await verdictOf(restorer, child('team-a', 's1'))).toContain('spec.zone');
 });
 
-/** The leader may have looked for the kind just before it was served, and does so every ten seconds. */
+/** The leader may have looked for the kind just before the API server served it; it looks again every ten seconds. */
 const LOOKS_AGAIN = { timeoutMs: 45_000 };
 
 test('S1: it is told so by an Event', async () => {
@@ -375,14 +377,14 @@ test('S6: the counters say the same', async () => {
   );
 });
 
-/** A figure of the replica; 0 where it shows none. */
+/** The value of one of the replica's metrics; 0 if it is missing. */
 async function counted(metric: string, label: string): Promise<number> {
   const lines = (await replica.metrics()).split('\n');
   const line = lines.find((one) => one.startsWith(`${metric}{`) && one.includes(label));
   return Number(line?.split(' ').at(-1) ?? 0);
 }
 
-// The last one: it ends the replica.
+// This test comes last: it ends the replica.
 test('S3: a restorer is refused by the API server itself while nobody of us answers', async ({ skip }) => {
   const discovery = createDiscovery(cluster.adminRest, systemClock);
   const policies = await discovery.resolve(validatingAdmissionPolicies);

@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long
-/** A restore by Velero from its first request to the report, as its users see it. The ids are those of research/restore.md. */
+/**
+ * A restore by Velero from its first request to the report, as its users see it. The ids are those of
+ * research/restore.md.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
@@ -63,7 +66,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Written, read back and deleted again, but for the namespaces. */
+/** Creates the objects, reads them back as a backup, and deletes all but the namespaces. */
 async function backUpShops(): Promise<readonly BackupObject[]> {
   const places = await Promise.all(['east', 'west'].map((name) => createNamespace(cluster, name)));
   const zones = await Promise.all(['red', 'blue'].map((name) => cluster.admin.create(ZONES, zone(name))));
@@ -123,7 +126,8 @@ describe('without a detector', () => {
     for (const error of errors)
       expect(error).toMatch(/^error restoring applications\.restore\.example\.com\//);
     expect(await stored('east', 'cart')).toBeUndefined();
-    expect(await cluster.admin.get(ZONES, { name: 'red' })).toBeDefined(); // it came too late
+    // the Zone was restored after the Application that names it
+    expect(await cluster.admin.get(ZONES, { name: 'red' })).toBeDefined();
     await deleteAll(shops.filter(({ kind }) => kind === ZONES.kind));
   });
 });
@@ -324,7 +328,7 @@ describe('with the detector for Velero', () => {
       if (probe.metadata?.annotations?.[OWNER_RECORD_ANNOTATION] === undefined) return undefined;
       return await cluster.admin.create<Application>(APPLICATIONS, made);
     });
-    // The child first: its owner is not there when it is written.
+    // The child comes first, before its owner exists.
     const { errors } = await velero.restore({
       name: 'a9-owners',
       backup: [child, owner].map(backupObject),

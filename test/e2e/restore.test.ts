@@ -59,7 +59,7 @@ const window = (name: string, expiresInMs: number) =>
 const seeWindow = (name: string, what: string, accept: (window: Window) => boolean, timeoutMs = 15_000) =>
   cluster.see<Window>(what, RESTORE_WINDOWS, { name }, accept, timeoutMs);
 
-/** What becomes of a Server without its datacenter: `allowed`, or the refusal. */
+/** The outcome of creating a Server without its datacenter: `allowed`, or the denial. */
 async function verdict(client: KubeClient, name: string, dryRun = false): Promise<string> {
   const label = { 'velero.io/restore-name': 'drill' };
   try {
@@ -77,7 +77,7 @@ test('without a window nobody may create a Server before its datacenter', async 
 
 test('in a window the restorer may, at once; an ordinary user may not, even with a label of Velero', async () => {
   await cluster.admin.create(RESTORE_WINDOWS, window('drill', 3_600_000));
-  // The replica may not have seen the window yet: the restorer gets a live look, not a refusal.
+  // The replica may not have seen the window yet: it then reads live for the restorer instead of denying.
   expect(await verdict(restorer, 'restored')).toBe('allowed');
   expect(await verdict(alice, 'forged')).toContain('spec.datacenter');
   await seeWindow('drill', 'the window is open', ({ status }) => status?.phase === 'Open');

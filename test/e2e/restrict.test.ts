@@ -68,7 +68,7 @@ const reference = (name: string, path: string, target: object) => ({
   onTargetDelete: 'Restrict',
 });
 
-/** Deletions of an object that Gatehouse has refused, dry runs left out. */
+/** Number of deletions of an object that Gatehouse has denied, without dry runs. */
 function refusedDeletions(name: string): number {
   const lines = readFileSync(replica.program.logFile, 'utf8').split('\n');
   const isRefusal = (line: string) => {
@@ -84,7 +84,7 @@ function refusedDeletions(name: string): number {
 const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
 const removeDc = (name: string, options: Parameters<KubeClient['delete']>[2] = {}) =>
   cluster.admin.delete(DATACENTERS, { name }, options);
-/** Until the replica knows that it is named: its watch may be some milliseconds behind. */
+/** Waits until the replica knows the reference: its watch may be some milliseconds behind. */
 const untilHeld = (resource: Resource, ref: { namespace?: string; name: string }, by = 'still named') =>
   untilRefused(`the deletion of ${ref.name}`, by, () =>
     cluster.admin.delete(resource, ref, { dryRun: true }),
@@ -121,7 +121,7 @@ test('a target goes once nobody names it any more', async () => {
     await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `s${n}` });
   expect((await refusal(removeDc('fra1'))).message).toContain('"s7"');
   await dc('fra2');
-  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' }); // it makes spec.datacenter immutable
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' }); // the policy makes spec.datacenter immutable
   await eventually('a Server can move', () =>
     cluster.admin.patchMerge(SERVERS, { namespace: 'shop', name: 's7' }, { spec: { datacenter: 'fra2' } }),
   );

@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long
-/** `gatehouse review --cluster`: what is stored, judged by policies that are in force or not there yet. */
+/**
+ * `gatehouse review --cluster`: judges stored objects by policies that are in force, and by policies that are not
+ * applied yet.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +33,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'shop');
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
   await cluster.admin.create(SERVERS, server('shop', 'web', 'fra1'));
-  // More than the audit tells of in Events.
+  // More objects than the audit reports in Events.
   for (let n = 0; n < 25; n++) await cluster.admin.create(SERVERS, server('shop', `lost-${n}`, 'gone'));
 });
 

@@ -18,14 +18,14 @@ import { presentedSerial } from '../support/tls.ts';
 
 const ROTATIONS = 3;
 const RATE = 200;
-/** More at a time would only wait for one another, and an admission that waits for 5 s has failed. */
+/** More concurrent requests would only queue, and an admission that waits for 5 s has failed. */
 const LANES = 16;
 /** The minimum duration. */
 const SOAK_MS = isNightly ? 60_000 : 15_000;
 const CUT_EVERY_MS = 1_000;
-/** Looking is work too, for the same machine. */
+/** Polling uses the CPU of the same machine. */
 const LOOK_EVERY_MS = 100;
-/** Their certs have to be made again before an old CA can go. */
+/** Their certs must be reissued before an old CA can be removed. */
 const SERVICES = 20;
 
 const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
@@ -61,7 +61,7 @@ afterAll(async () => {
   await balancer.stop();
 });
 
-/** Once: a client that asks again would hide what this test is about. */
+/** Sends one request without retries: a retry would hide the failures that this test looks for. */
 async function admit(n: number): Promise<void> {
   const { statusCode, body } = await pool.request({
     method: 'POST',
@@ -95,8 +95,8 @@ const activeOf = (list: readonly Generation[]) => list.find(({ state }) => state
 const presentedSerials = () => Promise.all(replicas.map(({ port }) => presentedSerial(port)));
 
 /**
- * Ends half of the connections between API server and Gatehouse now and then, and with each new phase of a rotation: the other
- * half goes on from one phase to the next. Counts the handshakes that follow, by phase.
+ * Cuts half of the connections between the API server and Gatehouse periodically, and at each new phase of a rotation.
+ * The other half survives from one phase to the next. Counts the new handshakes by phase.
  */
 function startCutting(load: Load) {
   const handshakes = new Map<string, number>();
@@ -127,7 +127,10 @@ function startCutting(load: Load) {
   };
 }
 
-/** Asks for a new CA, and waits until it signs, both replicas present a cert of it, and the API server has seen one. */
+/**
+ * Requests a new CA. Waits until it signs, both replicas present one of its certs, and the API server has connected to
+ * one.
+ */
 async function rotate(reason: string, load: Load): Promise<string> {
   const before = { active: activeOf(await generations()), serials: await presentedSerials() };
   const annotations = { 'gatehouse.dev/rotate': reason };
@@ -153,7 +156,7 @@ async function rotate(reason: string, load: Load): Promise<string> {
   return id;
 }
 
-/** Admissions that Gatehouse could not decide: the API server asks again, so they need not show as failures. */
+/** Admissions that Gatehouse could not decide. The API server retries them, so clients may not see a failure. */
 async function undecided(): Promise<number> {
   const pattern =
     /^(?:gatehouse_admission_duration_seconds_count\{.*outcome="(?:retry|error)".*\}|gatehouse_rejected_requests_total\{.*\}) (\d+)$/gm;

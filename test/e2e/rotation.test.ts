@@ -34,7 +34,7 @@ afterAll(async () => {
   await balancer.stop();
 });
 
-/** Through kube-apiserver, which calls both webhooks: a failed call there is a failed request here. */
+/** Sends a request through kube-apiserver, which calls both webhooks: a failed call fails the request. */
 const admit = (n: number) =>
   cluster.admin.create(SERVERS, server('shop', `load-${n}`, 'fra1'), { dryRun: true });
 
@@ -80,7 +80,7 @@ test('replacing a replica by another under load fails no request', async () => {
   await eventually('it is not ready', async () => !(await leaving.readyz().catch(() => ({ ok: true }))).ok, {
     timeoutMs: 1_000,
   });
-  balancer.setBackends([next.port]); // what the endpoints controller does when readiness goes
+  balancer.setBackends([next.port]); // the endpoints controller does this when readiness fails
   const { code } = await leaving.program.exited;
   expect(code).toBe(0);
   replica = next;

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** What Services may ask for beyond a plain serving cert, and what operators decide about it. */
+/** Options of Services for their serving certs, and limits that operators set. */
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -126,7 +126,7 @@ test('key stores stand in the Secret, follow what they are made of, and are not 
 test('L3: of two Services with one Secret the first has it, the second is told and takes over when it goes', async () => {
   await cluster.admin.create(services, asked('elder', 'shared-tls'));
   await seeSecret('shared-tls');
-  await new Promise((resolve) => setTimeout(resolve, 1_100)); // ages of Services are counted in seconds
+  await new Promise((resolve) => setTimeout(resolve, 1_100)); // ages of Services have a resolution of one second
   await cluster.admin.create(services, asked('younger', 'shared-tls'));
   expect((await eventOn('younger', 'SecretTaken')).message).toContain('elder');
   expect(namesOf(await seeSecret('shared-tls'))).toContain('DNS:elder.shop.svc');

@@ -48,7 +48,7 @@ const seeEvent = (reason: string, name: string) =>
       const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
       return items.find((event) => event.reason === reason && event.involvedObject.name === name);
     },
-    { timeoutMs: 20_000 }, // what is refused is told after some seconds
+    { timeoutMs: 20_000 }, // the controller reports a refused write only after some seconds
   );
 
 async function expectAcceptedByClients(secret: SecretObject): Promise<void> {
@@ -165,7 +165,7 @@ interface EventObject extends KubeObject {
 }
 
 let key: string | undefined;
-/** The private key of nobody we know, in base64. */
+/** An unknown private key, in base64. */
 function foreignKey(): string {
   key ??= Buffer.from(
     generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey.export({

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** The status page of a replica: who gets in, by the API server's word, and what they see. */
+/** The status page of a replica: which viewers the API server admits, and what they see. */
 import { createSign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ import {
   visit,
 } from '../support/status-viewers.ts';
 
-/** Answers of the API server are kept for ten seconds. */
+/** Gatehouse caches the API server's answers for ten seconds. */
 const SOON = { timeoutMs: 40_000, everyMs: 500 };
 
 let cluster: Cluster;
@@ -112,7 +112,7 @@ test.skipIf(testsSandbox())(
   },
 );
 
-/** What the API server would have issued for the looker, with the end of its life in seconds since 1970. */
+/** A token for the viewer as the API server issues it, with its expiry in seconds since 1970. */
 function signedToken(uid: string, exp: number): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = {

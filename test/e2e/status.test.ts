@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** `gatehouse status`, as somebody runs it who wants to know whether all is well. */
+/** `gatehouse status`, as a user runs it to check the health of Gatehouse. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';
 
-/** Each look is a process of its own. */
+/** Each attempt starts a process, which takes long. */
 const SOON = { timeoutMs: 30_000 };
 
 let cluster: Cluster;
@@ -130,7 +130,7 @@ test('who may read nothing is told so in each place; who may read the rest sees 
   );
 });
 
-/** Everything but Secrets, by the ClusterRole that the manual recommends. */
+/** Grants all that the command reads, except Secrets, with the ClusterRole that the manual recommends. */
 async function grantAlice(): Promise<void> {
   const manual = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'status.md'), 'utf8');
   const [, yaml = ''] = /```yaml\n(apiVersion: rbac[^`]*)```/.exec(manual) ?? [];

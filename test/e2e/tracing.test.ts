@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: long
-/** Traces and exemplars of real processes, as a collector and a Prometheus see them. */
+/** Traces and exemplars of real processes, as a collector and Prometheus receive them. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
@@ -13,7 +13,7 @@ import { entriesOfPolicies, server, type WebhookConfigurationObject } from '../s
 import { startCollector, type CollectedSpan, type Collector } from '../support/otlp-collector.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
-/** Says on stderr what is loaded of OpenTelemetry, but for its interfaces, which prom-client has too. */
+/** Logs the loaded OpenTelemetry modules to stderr, except the API package, which prom-client also loads. */
 const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   registerHooks({
@@ -23,7 +23,7 @@ const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
       return found;
     },
   });`)}`;
-/** Whatever is exported only at the end. */
+/** Exports spans only at the end of the process. */
 const NEVER_BY_ITSELF = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
 const SOON = { timeoutMs: 30_000 };
 
@@ -59,7 +59,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Of the entry that the policy of the examples is in. */
+/** The path of the webhook entry that contains the policy of the examples. */
 async function pathFor(plural: string, kind: string): Promise<string> {
   const resource = {
     group: 'admissionregistration.k8s.io',
@@ -100,7 +100,9 @@ interface Reviewed {
   readonly text: string;
 }
 
-/** As the API server asks, but for the trace, which no API server of ours begins. */
+/**
+ * Sends a review like the API server, plus the header of a trace: the API server of these tests does not start traces.
+ */
 function ask(replica: Replica, body: object, headers: Record<string, string> = {}): Promise<Reviewed> {
   const { port } = replica;
   const options = { host: '127.0.0.1', port, path: `${validate}?timeout=5s`, method: 'POST', agent: false };
@@ -130,7 +132,7 @@ const newParent = () => {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
 };
 
-/** Those of a trace, once the review is among them. */
+/** The spans of a trace, once they include the review. */
 const spansOf = (traceId: string): Promise<readonly CollectedSpan[]> =>
   eventually(
     `the spans of ${traceId}`,
@@ -179,7 +181,7 @@ describe('with a collector', () => {
       expect.objectContaining({
         name: 'GET /apis/infra.example.com/v1/datacenters/{name}',
         parentSpanId: span?.spanId,
-        failed: false, // that there is none is an answer
+        failed: false, // a 404 is an answer, not a failure
         attributes: expect.objectContaining({ 'http.response.status_code': 404 }) as unknown,
       }),
     );
@@ -206,7 +208,7 @@ describe('with a collector', () => {
   test('an answer that is no decision fails its span', async () => {
     const parent = newParent();
     const { request, ...rest } = review('fra1');
-    // Of a kind that no policy in this entry governs: this replica cannot know whether it is behind.
+    // No policy in this entry covers this kind: the replica cannot know whether its own state is stale.
     const resource = { group: 'infra.example.com', version: 'v1', resource: 'racks' };
     const odd = { ...rest, request: { ...request, resource } };
     expect((await ask(traced, odd, parent.headers)).status).toBe(503);
@@ -230,7 +232,7 @@ describe('with a collector', () => {
     expect(reconcile).toMatchObject({ kind: 'internal', parentSpanId: '' });
     const within = collector.spans().filter(({ parentSpanId }) => parentSpanId === reconcile.spanId);
     expect(within.map(({ kind, traceId }) => [kind, traceId])).toContainEqual(['client', reconcile.traceId]);
-    // Watches and the lease are no part of anything.
+    // Watches and the lease belong to no trace.
     const roots = collector.spans().filter(({ parentSpanId }) => parentSpanId === '');
     expect(roots.filter(({ kind }) => kind === 'client')).toEqual([]);
   });
@@ -286,7 +288,7 @@ test('a protocol that is not spoken ends the start, and the message says what to
 });
 
 describe('a collector', () => {
-  /** Takes connections and says nothing. */
+  /** Accepts connections and never answers. */
   async function blackHole(): Promise<string> {
     const sockets = new Set<Socket>();
     const hole = createServer((socket) => sockets.add(socket.on('error', () => undefined)));

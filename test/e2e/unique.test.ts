@@ -22,7 +22,7 @@ import { datacenter, server, serversPolicy } from '../support/objects.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually } from '../support/processes.ts';
 
-/** Long enough for a write that is under way, short enough to be waited for. */
+/** Long enough for a write in flight, short enough for a test to wait. */
 const SETTLE_MS = 6_000;
 
 const UNIQUE_CLAIMS: Resource = {
@@ -95,7 +95,7 @@ const create = (
   cluster.admin.create(
     SERVERS,
     { ...server(namespace, name, 'fra1', metadata), spec: { datacenter: 'fra1', serial } } as KubeObject,
-    // An impatient client does not wait the second that it is told to.
+    // An impatient client does not wait for the second in Retry-After.
     { dryRun, ...(patient ? {} : { timeoutMs: 900 }) },
   );
 
@@ -182,7 +182,7 @@ test.skipIf(!HAS_KUBECTL)('claims can be listed: who holds what', async () => {
 test('a value is free once its holder is deleted', async () => {
   await create('short-lived', 'FREED');
   await remove('short-lived');
-  await create('heir', 'FREED'); // the client waits a second when it is told to, as kubectl does
+  await create('heir', 'FREED'); // the client waits a second if the server says so, like kubectl
   await eventually(
     'the claim of the heir',
     async () => (await claimOf('FREED'))?.spec.holder.name === 'heir',
@@ -218,7 +218,7 @@ test('a dry run gets the same verdict and leaves no claim', async () => {
 });
 
 test('a creation that another admission refuses does not block its own retry, and others only for a while', async () => {
-  // An entry of its own: the API server asks both at the same time.
+  // Each policy has its own entry: the API server calls both at the same time.
   const rules = [
     {
       name: 'approved',
@@ -240,7 +240,7 @@ test('a creation that another admission refuses does not block its own retry, an
   const blocked = await refusal(create('other', 'LOST', { ...approved, dryRun: true, patient: false }));
   expect(blocked.code).toBe(429);
   expect(blocked.message).toContain('"refused"');
-  expect(blocked.retryAfterSeconds).toBe(1); // so that clients ask again by themselves
+  expect(blocked.retryAfterSeconds).toBe(1); // so that clients retry automatically
   await create('refused', 'LOST', approved);
 
   expect((await refusal(create('refused-again', 'LOST-2'))).message).toContain('not approved');

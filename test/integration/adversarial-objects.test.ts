@@ -1,4 +1,7 @@
-/** Objects that users can make the API server send, through every check that a policy can have. Nothing may get past, or take long. */
+/**
+ * Hostile objects that users can make the API server send, through every check of a policy. None may bypass a check or
+ * take long.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { parseJson } from '../../src/json/json.ts';
@@ -8,7 +11,7 @@ import { governedBy, policy, runWebhookServer, type Running } from '../support/w
 
 const MIB = 1024 * 1024;
 
-/** Servers: even slots become odd, which a second call leaves alone. */
+/** A policy on Servers that uses every check. It makes even slots odd; a second call changes nothing more. */
 const everything = policy('everything', {
   match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
   defaults: [{ path: 'spec.tier', value: 'standard' }],
@@ -50,7 +53,7 @@ async function ask(webhook: 'mutate' | 'validate', body: string) {
   return judgeAdmission(webhook, body, answer.body);
 }
 
-/** A review about a Server whose spec is this text, and was that. */
+/** A review of an update of a Server; the arguments are the raw JSON of the new and the old spec. */
 function reviewOfSpec(is: string, was?: string): string {
   const object = (spec: string) =>
     JSON.stringify(serverObject()).replace(/"spec":\{[^}]*\}/, `"spec":${spec}`);
@@ -77,7 +80,7 @@ test('a 2,000-element array with half of it changed', async () => {
   const slots = Array.from({ length: 2_000 }, (_, index) => index);
   const body = reviewOfSpec(spec(`,"slots":${JSON.stringify(slots)}`));
   const { patch } = await ask('mutate', body);
-  expect(patch.length).toBeLessThan(300); // one for the list rather than a thousand
+  expect(patch.length).toBeLessThan(300); // one operation on the list rather than a thousand
   const object = serverObject({ slots });
   expect(patched(object, patch)).toEqual(
     serverObject({ slots: slots.map((slot) => slot | 1), tier: 'standard' }),

@@ -1,4 +1,7 @@
-/** The fault harness between a client and an API server: each fault of requests and watches, and what a seed decides. */
+/**
+ * The fault harness between a client and an API server: each fault of requests and watches, and the effects of the
+ * seed.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { createServer, request } from 'node:https';
@@ -29,9 +32,9 @@ import { listen } from '../support/tls.ts';
 
 let proxy: ApiProxy;
 let upstream: ApiProxy['endpoint'];
-/** `POST /path` and so on: what was carried out. */
+/** Requests that the API server carried out, such as `POST /path`. */
 let carriedOut: string[] = [];
-/** The watches that the API server is writing. */
+/** The open watches on the side of the API server. */
 let watches: ServerResponse[] = [];
 let stop: () => Promise<void>;
 
@@ -80,7 +83,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** An answer, or the code of the error instead of one. */
+/** The response, or the code of the error instead. */
 async function say(method: string, path = THING, { server, ca } = proxy.endpoint): Promise<Answer | string> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer | string>();
   const call = request(new URL(path, server), { method, ca, agent: false }, (response) => {
@@ -115,7 +118,7 @@ test.each<[string, Fault, string | object, boolean]>([
   expect(carriedOut).toEqual(applied ? [`PUT ${THING}`] : []);
   if (typeof learns !== 'string')
     expect(answer).toMatchObject({ body: expect.stringContaining('"kind":"Status"') as string });
-  expect(await say('GET')).toMatchObject({ code: 200 }); // chosen by what it is: reads are not harmed
+  expect(await say('GET')).toMatchObject({ code: 200 }); // the fault applies only to writes: reads succeed
 });
 
 test('429 without Retry-After has none', async () => {
@@ -150,11 +153,11 @@ test('a TCP proxy may stand before it, and a kubeconfig leads through both', asy
 interface Watcher {
   readonly code: () => number | undefined;
   readonly lines: () => readonly string[];
-  /** What came after the last whole line. */
+  /** The text after the last complete line. */
   readonly rest: () => string;
-  /** `ended`, or `broken`; undefined while it is open. */
+  /** `ended` or `broken`; undefined while the watch is open. */
   readonly end: () => string | undefined;
-  /** The API server's side of it. */
+  /** Sends events from the API server. */
   readonly tell: (...events: readonly string[]) => void;
 }
 

@@ -4,14 +4,14 @@ import { CelError, compileCel } from '../../src/cel/cel.ts';
 import { isJsonObject, parseJson, type JsonObject } from '../../src/json/json.ts';
 
 /**
- * Expressions with what kube-apiserver 1.36.2 said of them as ValidatingAdmissionPolicies: a result, an error at evaluation, or
- * an error when the policy was written. Ours must be the same, in the same words.
+ * Expressions with the answer of kube-apiserver 1.36.2 to them in ValidatingAdmissionPolicies: a result, an error at
+ * evaluation, or an error at creation of the policy. Gatehouse must give the same answer with the same message.
  */
 type Answer =
   | { readonly kind: 'result'; readonly value: unknown }
   | { readonly kind: 'error' | 'compileError'; readonly message: string };
 
-/** Where we differ, and why. An entry that is no longer true fails, too. */
+/** Expressions where Gatehouse differs, with the reason. An obsolete entry fails, too. */
 const EXCEPTIONS: Readonly<Record<string, { readonly ours: Answer; readonly why: string }>> = {
   "authorizer.group('').resource('pods').namespace('default').check('create').allowed()": {
     ours: {
@@ -36,7 +36,9 @@ function objectIn(value: unknown, key: string): JsonObject {
 
 const cases = Object.values(isJsonObject(corpus) && Array.isArray(corpus.cases) ? corpus.cases : []);
 
-/** What the expressions saw: its name is not the one in the corpus, it began with `e` and a number. */
+/**
+ * The object that the expressions saw. Its recorded name began with `e` and a number, unlike the name in the corpus.
+ */
 const object = {
   ...objectIn(corpus, 'object'),
   metadata: { ...objectIn(objectIn(corpus, 'object'), 'metadata'), name: 'e1' },

@@ -1,4 +1,4 @@
-/** A serving certificate is replaced under load, and nobody notices. */
+/** The server replaces its serving certificate under load, without an effect on clients. */
 import { X509Certificate } from 'node:crypto';
 import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,7 +19,7 @@ import {
   type Endpoint,
 } from '../support/webhook-server.ts';
 
-/** A generation and the one after it, with a bundle that trusts both as during a rotation. */
+/** Two successive generations, with a bundle that trusts both as during a rotation. */
 async function twoGenerations() {
   const now = new Date();
   const old = await firstAuthority(now);
@@ -41,7 +41,7 @@ async function startListener(): Promise<{
 
 const serialOf = ({ chain }: ServingCertificate) => new X509Certificate(chain).serialNumber;
 
-/** The serial of the certificate that a new connection meets. */
+/** The serial number of the certificate on a new connection. */
 async function presented(endpoint: Endpoint): Promise<string> {
   const { socket } = await openRaw(endpoint);
   const { serialNumber } = socket.getPeerCertificate();
@@ -90,7 +90,7 @@ test('of 200 reviews a second, or what the machine can carry, half of them on ne
   console.log(`${reviews.length} reviews while the certificate was swapped five times`);
   expect(reviews.length).toBeGreaterThan(50);
 
-  // The connection from before the first swap.
+  // This connection is older than the first swap.
   held.socket.write(rawPost(VALIDATE, reviewOf({ uid: 'held' })));
   expect(await held.received(/held/)).toMatch(/^HTTP\/1\.1 200 /);
   held.socket.destroy();

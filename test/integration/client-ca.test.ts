@@ -1,4 +1,4 @@
-/** Whom the webhook port lets in with `--client-ca`: nobody else gets as far as HTTP, with one exception. */
+/** Which clients the webhook port accepts with `--client-ca`: with one exception, no others get as far as HTTP. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -22,12 +22,12 @@ import {
 } from '../support/webhook-server.ts';
 
 const ours = createClientCa('webhook clients');
-const others = createClientCa('webhook clients'); // the same name, another key
+const others = createClientCa('webhook clients'); // the same name with another key
 const apiServer = ours.issue({ commonName: 'kube-apiserver', dnsNames: ['api.example.com'] });
 
 interface Guarded extends Endpoint {
   readonly listener: Listener;
-  /** Why clients were refused, in order. */
+  /** The reasons for refused connections, in order. */
   readonly refusals: string[];
   readonly lines: readonly Record<string, unknown>[];
   readonly admissions: readonly unknown[];
@@ -51,7 +51,9 @@ async function start(trust: Partial<ClientTrust> = {}): Promise<Guarded> {
   return { port, ca: caBundle(authority, now), listener, refusals, lines, admissions };
 }
 
-/** The status of a review, and of a POST to `path` in general; undefined: closed without an answer. */
+/**
+ * The status of a review, or of any POST to `path`; undefined if the server closed the connection without a response.
+ */
 async function ask(
   endpoint: Endpoint,
   client: ConnectionOptions = {},
@@ -100,7 +102,8 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
     expect(await ask(server, by, '/mutate/x')).toBe(401);
     expect(await ask(server, by, '/')).toBe(401);
     expect(await ask(server, by, '/convert/../validate/x')).toBe(401);
-    expect(await ask(server, by, '/convert')).toBe(400); // read, and no ConversionReview
+    // the server has read the body, which is not a ConversionReview
+    expect(await ask(server, by, '/convert')).toBe(400);
     expect(await ask(server, by, '/convert/servers.infra.example.com')).toBe(400);
     expect(server.admissions).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** The RestoreDetectors in deploy/: those who apply one need only name a namespace. */
+/** The RestoreDetectors in deploy/: a user who applies one only has to set the namespace. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -37,7 +37,7 @@ const trusting = (detector: RestoreDetector): RestoreDetector => ({
   spec: { ...detector.spec, namespaces: ['backup-tool'] },
 });
 
-/** As the API server has it: TypeBox's own notes are no part of its JSON. */
+/** The schema as the API server receives it: JSON drops TypeBox's own symbols. */
 const schema = JSON.parse(JSON.stringify(restoreDetectorSchema)) as Schema;
 
 test('there is one for each backup tool that is known to restore objects', () => {

@@ -1,5 +1,8 @@
 // suite: processes
-/** Every command and every manifest of the README and of docs/ does what its page says: test/support/doc-pages.ts has the rules. */
+/**
+ * Every command and manifest of the README and of docs/ works as its page says. test/support/doc-pages.ts has the
+ * rules.
+ */
 import { describe, expect, test } from 'vitest';
 
 import { pages, scriptOf } from '../support/doc-pages.ts';
@@ -8,11 +11,11 @@ import { startReader } from '../support/doc-shell.ts';
 import { typeErrors } from '../support/doc-types.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 
-/** A page has some dozens of commands at most, and starts a sandbox: milliseconds. */
+/** In milliseconds: a page starts a sandbox and runs at most a few dozen commands. */
 const PATIENCE_MS = 300_000;
 
 describe.runIf(HAS_KUBECTL)('what a page shows works as shown', { timeout: PATIENCE_MS }, () => {
-  /** For whoever writes a page: a regular expression over paths. */
+  /** Selects pages by a regular expression over their paths, for authors of a page. */
   const only = process.env.GATEHOUSE_PAGE;
   const wanted = pages()
     .map((page) => ({ ...page, script: scriptOf(page) }))

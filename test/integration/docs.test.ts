@@ -1,4 +1,4 @@
-/** What of the README and docs/ can be judged without running it; docs-run.test.ts runs the rest. */
+/** Static checks of the README and docs/; docs-run.test.ts runs their commands. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -10,14 +10,14 @@ import { fragmentProblem } from '../support/doc-fragments.ts';
 import { anchorsOf, brokenLinks } from '../support/doc-links.ts';
 import { pages, ROOT, scriptOf, type Page } from '../support/doc-pages.ts';
 
-/** What blocks may be in, beside what is run. `text` and none are what programs print, or a picture. */
+/** Languages of blocks that the tests do not run. `text` and blocks without a language contain output or diagrams. */
 const READ_ONLY = ['', 'text', 'mermaid', 'dockerfile'];
 const RUN = ['console', 'yaml', 'ts', 'json', 'sh', 'bash'];
 
 const blocksOf = ({ markdown }: Page): readonly Block[] =>
   partsOf(markdown).filter((part) => part.kind === 'block');
 
-/** What holds of a page, said of the line where it does not. */
+/** The problems that `judge` finds in the blocks of a page, with line numbers. */
 function complaints(page: Page, judge: (block: Block) => string | undefined): readonly string[] {
   return blocksOf(page).flatMap((block) => {
     try {

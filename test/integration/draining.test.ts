@@ -1,4 +1,4 @@
-/** The end of a replica: no admission may fail because of it, and no client may hold it up. */
+/** Shutdown of a replica: no admission fails because of it, and no client can delay it. */
 import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -30,7 +30,7 @@ function keptAlive(): Agent {
   return agent;
 }
 
-/** A server whose validating webhook answers when it is told to. */
+/** A server whose validating webhook waits for the test before it answers. */
 async function slowServer(limits = WEBHOOK_LIMITS) {
   const decision = Promise.withResolvers<Decision>();
   let asked = 0;
@@ -48,14 +48,14 @@ async function slowServer(limits = WEBHOOK_LIMITS) {
   };
 }
 
-/** Milliseconds until the server is closed. */
+/** Closes the server, and returns the milliseconds that it took. */
 async function close({ app }: Running): Promise<number> {
   const started = performance.now();
   await app.close();
   return performance.now() - started;
 }
 
-/** Long before connections would end by themselves, after 30 s and more; a busy machine gets there too. */
+/** In milliseconds: far below the 30 s after which idle connections end, and enough for a busy machine. */
 const SOON_MS = 10_000;
 
 describe('while draining', () => {
@@ -74,7 +74,7 @@ describe('while draining', () => {
       for (const [path, body, status] of cases) {
         const answer = await post(running, path, body, { agent: keptAlive() });
         expect(answer.status).toBe(status);
-        // A body that is no JSON may be the start of anything, so that connection never stays.
+        // After an invalid body the server cannot find the next request, so it always closes that connection.
         if (status !== 400) expect([path, answer.headers.connection]).toEqual([path, connection]);
       }
       draining = true;
@@ -134,7 +134,7 @@ describe('closing', () => {
     ];
     socket.write(first);
     await received(/first/);
-    socket.write(second.slice(0, 20)); // the server has seen some of its headers when it closes
+    socket.write(second.slice(0, 20)); // the server has read some of its headers when it closes
     await sleep(50);
     const closed = close(running);
     await sleep(50);
@@ -149,11 +149,11 @@ describe('closing', () => {
 
   test('connections without a review do not hold it up', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]));
-    const neverUsed = await openRaw(running); // the API server keeps some in reserve
+    const neverUsed = await openRaw(running); // the API server keeps some unused connections open
     const agent = keptAlive();
     await post(running, VALIDATE, reviewOf(), { agent });
     expect(await close(running)).toBeLessThan(SOON_MS);
-    await neverUsed.received(); // closed
+    await neverUsed.received(); // the server has closed it
   });
 
   test('a client that never ends its review holds it up for the longest admission, no longer', async () => {
@@ -174,7 +174,7 @@ describe('idle connections', () => {
     const { keepAliveTimeout, headersTimeout, requestTimeout } = app.server;
     expect({ keepAliveTimeout, headersTimeout, requestTimeout }).toEqual({
       keepAliveTimeout: 120_000,
-      headersTimeout: 120_000, // both count from the start of a connection that has not been used
+      headersTimeout: 120_000, // both timeouts start at the beginning of an unused connection
       requestTimeout: 120_000,
     });
     const answer = await post(endpoint, VALIDATE, reviewOf(), { agent: keptAlive() });

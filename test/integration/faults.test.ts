@@ -1,4 +1,4 @@
-/** The fault harness itself: each fault does what it says, seen by plain clients and servers of Node. */
+/** The fault harness: plain clients and servers of Node check that each fault has its documented effect. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startTcpFaults, type TcpFaults } from '../support/faults.ts';
 import { eventually } from '../support/processes.ts';
 
-/** Says everything back, after a `>`; keeps its side open when the other one ends. */
+/** Echoes all data after a `>`; keeps its side open when the other side ends. */
 async function startEcho() {
   const sockets: Socket[] = [];
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -39,7 +39,7 @@ interface Client {
   readonly socket: Socket;
   readonly heard: () => string;
   readonly ended: () => boolean;
-  /** `closed`, or the code of the error that it closed with; undefined while it is open. */
+  /** `closed`, or the code of the error that closed it; undefined while it is open. */
   readonly end: () => string | undefined;
 }
 

@@ -1,5 +1,5 @@
 // suite: processes
-/** Handlers as people write them, loaded by Node itself: what is wrong with them is said before anything is served. */
+/** Handlers as users write them, loaded by Node: Gatehouse reports their problems before it serves any request. */
 import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const GOOD = `export default defineHandler({
   validate(server: { spec?: { units?: number } }) {},
 });`;
 
-/** What `gatehouse manifests` prints, or its error. */
+/** The output of `gatehouse manifests`, or its error. */
 async function manifests(
   folder: string,
   ...flags: string[]
@@ -40,7 +40,7 @@ async function manifests(
     });
     return { out: stdout, error: '', code: 0 };
   } catch (error) {
-    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number }; // as node documents
+    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number }; // documented by Node
     return { out: stdout, error: stderr, code };
   }
 }
@@ -200,7 +200,7 @@ describe('gatehouse manifests', () => {
 
 describe('deploy/examples/handler', () => {
   const example = join(ROOT, 'deploy', 'examples', 'handler');
-  /** `gatehouse` as it is after `npm install`, without a build. */
+  /** Resolves `gatehouse` to its source, because the tests run without a build. */
   const hook = `import { registerHooks } from 'node:module';
     registerHooks({ resolve: (name, context, next) => name === 'gatehouse'
       ? { url: ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)}, shortCircuit: true } : next(name, context) });`;
@@ -209,7 +209,7 @@ describe('deploy/examples/handler', () => {
     const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
     const said = await run(process.execPath, [tsc, '-p', example], { cwd: ROOT }).then(
       ({ stdout }) => stdout,
-      (error: unknown) => (error as { stdout: string }).stdout, // as node documents
+      (error: unknown) => (error as { stdout: string }).stdout, // documented by Node
     );
     expect(said.split('\n').filter((line) => line.startsWith('deploy/'))).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /**
- * Handlers behind the webhook server, by what goes over the wire. The names in front are those of controller-runtime's cases
- * (pkg/webhook/admission: webhook_test.go, defaulter_custom_test.go, validator_custom_test.go).
+ * Handlers behind the webhook server, tested over the network. The test names begin with controller-runtime's case
+ * names (pkg/webhook/admission: webhook_test.go, defaulter_custom_test.go, validator_custom_test.go).
  */
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -28,7 +28,7 @@ const MATCH = {
   operations: ['CREATE', 'UPDATE', 'DELETE'],
 } as const satisfies HandlerDefinition['match'];
 
-/** The webhook server with one handler, which reads nothing. */
+/** A webhook server with one handler that reads no objects. */
 async function serving(definition: Partial<HandlerDefinition<Server>>) {
   const lines: Record<string, unknown>[] = [];
   const log = pino(
@@ -40,7 +40,7 @@ async function serving(definition: Partial<HandlerDefinition<Server>>) {
   onTestFinished(() => {
     stopping.abort();
   });
-  const nobody = undefined as never; // a handler that reads nothing asks nobody
+  const nobody = undefined as never; // a handler that reads no objects never uses a client
   const handlers = startHandlers(
     {
       ...{ metrics, log, config: resolveConfig({}, {}), capabilities: { matchConditions: true } },
@@ -55,7 +55,8 @@ async function serving(definition: Partial<HandlerDefinition<Server>>) {
       {
         name: 'servers',
         origin: 'servers.ts',
-        handler: defineHandler<Server>({ match: MATCH, reads: [], ...definition }) as never, // of its own type
+        // the handler has its own object type
+        handler: defineHandler<Server>({ match: MATCH, reads: [], ...definition }) as never,
       },
     ],
     stopping.signal,
@@ -154,7 +155,7 @@ describe('webhook', () => {
     );
   });
 
-  // controller-runtime lets one choose whether a panic is recovered; here nothing ends the process.
+  // In controller-runtime, recovering from panics is optional; here an error in a handler never ends the process.
   test('should recover from a panic: 500, the handler by its name, and the rest in the log', async () => {
     const { ask, lines, metrics } = await serving({
       validate: () => {
@@ -170,7 +171,7 @@ describe('webhook', () => {
     expect(body).not.toContain('hunter2');
     const errors = lines.filter(({ level }) => level === 'error');
     expect(errors).toHaveLength(1);
-    expect(JSON.stringify(errors)).toMatch(/hunter2.*handler-reviews\.test\.ts/); // the stack, too
+    expect(JSON.stringify(errors)).toMatch(/hunter2.*handler-reviews\.test\.ts/); // the log has the stack, too
     expect(await metrics.text()).toContain(
       'gatehouse_handler_failures_total{handler="servers",reason="exception"} 1',
     );
@@ -250,7 +251,7 @@ describe.each([
     });
   });
 
-  // There, a plain error is a refusal with 403 whatever the failurePolicy. Here its author chooses.
+  // There, a plain error is a denial with 403, whatever the failurePolicy. Here, the author chooses.
   test.each([
     ['failurePolicy', 500, undefined],
     ['deny', 200, false],

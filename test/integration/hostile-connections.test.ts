@@ -1,4 +1,4 @@
-/** What anyone can do to the webhook port below HTTP: by TCP and TLS. The next review is answered all the same. */
+/** Attacks on the webhook port below HTTP: by TCP and TLS. The server must still answer the next review. */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -162,13 +162,14 @@ describe('clients that vanish', () => {
     const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
     onTestFinished(() => void child.kill('SIGKILL'));
     await new Promise((resolve) => child.stdout.once('data', resolve));
-    child.kill('SIGSTOP'); // its kernel goes on; that of a machine which has lost its power would not
+    child.kill('SIGSTOP'); // its kernel still acknowledges packets, unlike that of a machine without power
     await eventually('it is cut off', async () => (await connectionsOf(running)) === 0);
   });
 
   test('their kernels are asked whether they are still there', async () => {
     const { socket } = await open(server);
-    // Linux says in /proc which timer runs for a socket: 02 is keepalive. The server's end is the one with its port first.
+    // In /proc, Linux shows which timer runs for a socket: 02 is keepalive.
+    // The server's end is the row with its port first.
     const hex = (port: number | undefined) => (port ?? 0).toString(16).toUpperCase().padStart(4, '0');
     const isServersEnd = new RegExp(`:${hex(server.port)} \\w+:${hex(socket.localPort)} 01 `);
     const isKeptAlive = / 02:[0-9A-F]{8} /;

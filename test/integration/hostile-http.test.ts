@@ -1,4 +1,4 @@
-/** Requests that are none, or two in one. */
+/** Malformed HTTP requests, and request smuggling (two requests in one). */
 import { gzipSync } from 'node:zlib';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -124,7 +124,7 @@ test('who expects to be told to go on is told so, and answered', async () => {
 
 test('a compressed body of a gibibyte costs no more than its megabyte', async () => {
   const zeros = gzipSync(Buffer.alloc(64 * 2 ** 20));
-  const bomb = Buffer.concat(Array.from({ length: 16 }, () => zeros)); // members of one file
+  const bomb = Buffer.concat(Array.from({ length: 16 }, () => zeros)); // gzip members, concatenated to one file
   const before = process.memoryUsage().rss;
   for (const encoding of ['gzip', 'x-gzip', 'gzip, gzip'])
     expect((await post(server, VALIDATE, bomb, { headers: { 'content-encoding': encoding } })).status).toBe(
@@ -143,7 +143,7 @@ test('of 5,000 reviews sent ahead on one connection those that are answered are 
   const text = await received(/there is no POST \/last/);
   const statuses = statusesIn(text);
   const answered = [...text.matchAll(/"uid":"ahead-(\d+)"/g)].map(([, n]) => Number(n));
-  expect(statuses.length).toBeLessThanOrEqual(5_001); // whoever sends too much ahead may be cut off
+  expect(statuses.length).toBeLessThanOrEqual(5_001); // the server may cut off a client that pipelines too much
   expect(statuses.filter((status) => ![200, 404, 429].includes(status))).toEqual([]);
   expect(answered[0]).toBe(0);
   expect(answered).toEqual(answered.toSorted((one, other) => one - other));

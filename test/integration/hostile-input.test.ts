@@ -1,4 +1,7 @@
-/** What anyone in the cluster network can send to the webhook port. Whatever it is, the next review is answered. */
+/**
+ * Hostile data that any client in the cluster network can send to the webhook port. The server must still answer the
+ * next review.
+ */
 import { Agent } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -141,7 +144,7 @@ describe('what is no review is refused with a sentence', () => {
 });
 
 describe('size', () => {
-  /** Resolves when `bytes` have left this process, or, with false, when they never will. */
+  /** Resolves with true when `bytes` have left this process, or with false when sending has failed. */
   const written = (socket: TLSSocket, bytes: Buffer) =>
     new Promise<boolean>((resolve) => {
       socket.write(bytes, (error) => {
@@ -168,7 +171,7 @@ describe('size', () => {
     const { socket, received } = await openRaw(server);
     socket.write(rawHead(VALIDATE, [`content-length: ${9 * MIB}`]));
     expect(await received(/"code":413/)).toMatch(/^HTTP\/1\.1 413 /);
-    expect(socket.readableEnded).toBe(false); // it may still send them
+    expect(socket.readableEnded).toBe(false); // the client may still send the body
     socket.destroy();
   });
 
@@ -222,7 +225,7 @@ describe('keys that mean something to JavaScript are data', () => {
       .replace('"IS"', is)
       .replace('"WAS"', was);
 
-  // With a long integer the other one of our two parsers is at work.
+  // A long integer selects the second of our two parsers.
   const integers = ['1', '9007199254740993'];
 
   test.each(['__proto__', 'constructor'].flatMap((key) => integers.map((integer) => [key, integer])))(
@@ -272,7 +275,7 @@ describe('JSON that is unusual', () => {
     expect((await verdict('validate', body)).allowed).toBe(true);
     expect((await verdict('mutate', body)).patch).toHaveLength(1);
     expect((await verdict('validate', update(deep(10_000, '1'), deep(10_000, '2')))).allowed).toBe(false);
-    // The same by way of the parser that keeps long integers.
+    // The same case with the parser that keeps long integers.
     const long = '9007199254740993';
     expect((await verdict('validate', update(deep(10_000, long), deep(10_000, long)))).allowed).toBe(true);
   });
@@ -308,7 +311,7 @@ describe('JSON that is unusual', () => {
 
 describe('clients with time', () => {
   const limits = { ...WEBHOOK_LIMITS, handshakeMs: 300, requestMs: 300 };
-  const patience = 2_000; // Node looks for overdue connections every 300 ms here
+  const patience = 2_000; // Node checks for overdue connections every 300 ms here
 
   async function within<T>(answer: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();

@@ -1,5 +1,5 @@
 // suite: processes
-/** Declarations and what becomes of them: by kubectl's own three-way merge, and by the server's bookkeeping. */
+/** Declarative changes: kubectl's client-side three-way merge, and server-side apply. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 

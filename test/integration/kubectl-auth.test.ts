@@ -1,5 +1,5 @@
 // suite: processes
-/** Who may do what, in the words of kubectl: its questions, its impersonation, its tokens. */
+/** Authorization through kubectl: `auth can-i`, impersonation and tokens. */
 import { describe, expect, test } from 'vitest';
 
 import { describeKubectl } from '../support/kubectl-suite.ts';

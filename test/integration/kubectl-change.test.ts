@@ -1,5 +1,5 @@
 // suite: processes
-/** kubectl changes what is there: by patches, by an editor, as a whole, and by the commands for one field. */
+/** kubectl changes objects: with patches, an editor, complete replacements, and the commands for a single field. */
 import { describe, expect, test } from 'vitest';
 
 import {

@@ -1,5 +1,7 @@
 // suite: processes
-/** What kubectl makes out of words alone. Most of it goes to the server in protobuf, and is read back as JSON. */
+/**
+ * kubectl creates objects from command line arguments. It sends most of them as protobuf, and reads them back as JSON.
+ */
 import { describe, expect, test } from 'vitest';
 
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';

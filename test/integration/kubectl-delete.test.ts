@@ -1,5 +1,5 @@
 // suite: processes
-/** kubectl deletes and waits: for what hinders a deletion, for what depends on the deleted, for what is still to come. */
+/** kubectl deletes and waits: for finalizers, for dependents, and for conditions. */
 import { describe, expect, test } from 'vitest';
 
 import { configMapManifest, serverManifest } from '../support/kubectl-objects.ts';

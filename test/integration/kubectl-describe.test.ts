@@ -1,5 +1,5 @@
 // suite: processes
-/** What kubectl tells of one object, which it gathers from several: fields, references, events. */
+/** kubectl describes one object from several sources: its fields, references and Events. */
 import { describe, expect, test } from 'vitest';
 
 import {
@@ -49,7 +49,7 @@ const SEED = [
   datacenterManifest('fra1', { location: 'Frankfurt' }),
 ];
 
-/** What was printed, with one space where columns are padded: how wide they are is for kubectl to say. */
+/** The output with one space between columns: kubectl decides on the width of columns. */
 const unpadded = (said: string) =>
   said
     .split('\n')

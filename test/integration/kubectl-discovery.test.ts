@@ -1,5 +1,5 @@
 // suite: processes
-/** What kubectl finds out about the server: what it serves, and what its kinds are made of. */
+/** kubectl's discovery of the server: the API groups, resources and schemas that it serves. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 

@@ -1,5 +1,5 @@
 // suite: processes
-/** What a person sees who reads the sandbox with the real kubectl: tables, objects, changes as they come. */
+/** Reads of the sandbox with the real kubectl: tables, objects, and changes as they happen. */
 import { describe, expect, test } from 'vitest';
 
 import {
@@ -13,7 +13,7 @@ import { cells, type Told } from '../support/kubectl.ts';
 
 const AGE = expect.stringMatching(/^\d+[sm]/) as string;
 
-/** What is there to be read. No test changes it. */
+/** Objects for all tests to read. No test changes them. */
 const SEED = [
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'seen', labels: { team: 'blue' } } },
   ...[

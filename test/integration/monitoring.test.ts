@@ -1,4 +1,4 @@
-/** An alert or a panel on a metric that nobody exports shows nothing for ever, and nobody notices. */
+/** Alerts and panels use only exported metrics: otherwise they show nothing, and users would not notice. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -39,7 +39,7 @@ const exported = new Set(
 
 const WORDS = /^(?:and|or|unless|by|without|on|ignoring|group_left|group_right|bool|offset|inf|nan)$/i;
 
-/** The names in a query that are metrics: neither functions, labels, words of the language, strings nor durations. */
+/** The metric names in a query, without functions, labels, keywords, strings and durations. */
 function metricsIn(expr: string): readonly string[] {
   const bare = expr
     .replaceAll(/"[^"]*"|'[^']*'/g, '')

@@ -1,4 +1,4 @@
-/** More than a server can do at once: who is told to come back, and that nobody else notices. */
+/** Overload of a server: which clients it tells to retry, and that other clients notice nothing. */
 import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -19,7 +19,7 @@ const WAITING = 250;
 
 type Decide = WebhookDeps['validate'];
 
-/** Entries that begin with `slow` answer when they are released, all others at once. */
+/** Entries that begin with `slow` answer when the test releases them, all others at once. */
 function slowEntries() {
   const { promise, resolve } = Promise.withResolvers<Decision>();
   const asked: string[] = [];
@@ -50,7 +50,7 @@ describe('as many reviews as may be are under way', () => {
     const slow = slowEntries();
     const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews }) });
     const ask = (entry: string, webhook = 'validate') => post(running, `/${webhook}/${entry}`, reviewOf());
-    /** Resolves when so many are being judged. */
+    /** Resolves when `count` reviews are being judged. */
     const judged = (count: number) => eventually('judged', () => slow.asked.length === count);
     return { running, ask, judged, ...slow };
   }
@@ -69,7 +69,7 @@ describe('as many reviews as may be are under way', () => {
     release();
     expect((await first).status).toBe(200);
     expect((await ask('other')).status).toBe(200);
-    expect(running.recorded.rejected).toEqual([]); // it is no fault of the request
+    expect(running.recorded.rejected).toEqual([]); // overload is not an error of the request
     expect(running.recorded.admissions).toHaveLength(2);
   });
 
@@ -106,7 +106,7 @@ describe('as many reviews as may be are under way', () => {
     const body = large(1);
     socket.write(rawHead('/validate/other', [`content-length: ${body.length}`]));
     expect(await received(/ask again/)).toMatch(/^HTTP\/1\.1 429 /);
-    socket.write(body); // the API server may be writing it already
+    socket.write(body); // the API server may be sending the body already
     release();
     await first;
     socket.write(rawPost('/validate/other', reviewOf({ uid: 'second' })));
@@ -160,14 +160,14 @@ test('reviews that wait cost a few KiB each', async () => {
   });
   const ask = (entry: string) => post(running, `/validate/${entry}`, reviewOf(), { agent });
   const many = (entry: string) => Array.from({ length: WAITING }, () => ask(entry));
-  await Promise.all(many('other')); // from here on the connections are there
+  await Promise.all(many('other')); // from here on, all connections exist
   const before = await bytesInUse();
   const waiting = many('slow');
   await eventually('all are judged', () => slow.asked.length === 2 * WAITING);
   const each = ((await bytesInUse()) - before) / WAITING;
   slow.release();
   expect((await Promise.all(waiting)).every(({ status }) => status === 200)).toBe(true);
-  expect(each).toBeLessThan(40 * 1024); // client and server are one process here
+  expect(each).toBeLessThan(40 * 1024); // client and server share this process
 });
 
 describe('an event loop that is blocked', () => {
@@ -189,7 +189,7 @@ describe('an event loop that is blocked', () => {
     const ready = () => app.inject('/readyz');
     await eventually('it is ready', async () => (await ready()).statusCode === 200);
     block(600);
-    await sleep(30); // the next turn, in which probes are answered
+    await sleep(30); // wait for the next turn of the event loop, in which the server answers probes
     const { statusCode, body } = await ready();
     expect(statusCode).toBe(503);
     expect(body).toMatch(/\[-\]event-loop failed: nothing was answered for 0\.\d s/);

@@ -1,5 +1,5 @@
 // suite: processes
-/** What people see at a terminal while something takes long, and programs do not. */
+/** Progress output of slow commands: shown on a terminal, and hidden from programs. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'gatehouse-progress-'));
-    vi.stubEnv('GATEHOUSE_TEST_API', 'sandbox'); // what is looked at here is on this side of any API server
+    vi.stubEnv('GATEHOUSE_TEST_API', 'sandbox'); // this test covers only the command, so any API server will do
     cluster = await startCluster();
     await cluster.applyFolder('base/crds');
     await established(cluster, 'admissionpolicies.gatehouse.dev');

@@ -1,4 +1,7 @@
-/** What a kube-apiserver 1.36 sent to webhooks, answered by ours and judged by its rules. */
+/**
+ * Recorded requests of kube-apiserver 1.36 to webhooks: Gatehouse answers them, and the API server's rules judge the
+ * answers.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -20,7 +23,7 @@ interface RecordedRequest {
   readonly step: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** As it was on the wire. */
+  /** The raw body. */
   readonly body: string;
 }
 
@@ -37,11 +40,11 @@ interface Review {
 const recorded = readFileSync(join(import.meta.dirname, '../data/admission-reviews-1.36.jsonl'), 'utf8')
   .trim()
   .split('\n')
-  .map((line) => JSON.parse(line) as RecordedRequest); // the file is ours
+  .map((line) => JSON.parse(line) as RecordedRequest); // a file of this repository
 const admissions = recorded.filter(({ path }) => !path.startsWith('/convert'));
 const conversions = recorded.filter(({ path }) => path.startsWith('/convert'));
 
-/** Everything else that was recorded, so that each review is judged by some policy. */
+/** A policy on all other recorded kinds, so that some policy judges each review. */
 const others = policy('others', {
   match: {
     apiGroups: ['', 'apiextensions.k8s.io', 'infra.example.com'],
@@ -87,7 +90,7 @@ async function replay(request: RecordedRequest, body = request.body) {
   return answer.body;
 }
 
-/** A Server that is neither a Scale nor on its way out gets a tier where it has none. */
+/** The expected object: a Server without a tier gets one, unless it is a Scale or is being deleted. */
 function wanted({ request: { object, operation, resource, subResource } }: Review): unknown {
   if (object === null || resource.resource !== 'servers' || subResource === 'scale') return object;
   if (operation !== 'CREATE' && operation !== 'UPDATE') return object;

@@ -1,4 +1,4 @@
-/** When there is no verdict: what the API server is told, what is logged, and that nobody works for someone who has gone. */
+/** Reviews without a verdict: the response to the API server, the log, and no more work for clients that have gone. */
 import { describe, expect, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
@@ -100,7 +100,7 @@ describe('an error', () => {
     const unwritable = {
       ...ALLOWED,
       auditAnnotations: { 'a/b': 'the API server would drop it' },
-    } as Decision; // one that the types do not let pass
+    } as Decision; // a decision that the types forbid
     const running = await startWebhookServer({ validate: () => Promise.resolve(unwritable) });
     expect((await post(running, VALIDATE, reviewOf())).status).toBe(500);
     expect(running.recorded.lines).toMatchObject([{ level: 'error', outcome: 'error' }]);
@@ -109,7 +109,7 @@ describe('an error', () => {
 });
 
 describe('the time to answer', () => {
-  /** Answers when its signal ends, and says what it has seen. */
+  /** A policy that waits until its signal aborts, and records the signal. */
   function waiting() {
     const seen: { signal?: AbortSignal } = {};
     const validate: Decide = async (_entry, _request, signal) => {

@@ -1,4 +1,4 @@
-/** What `gatehouse review` makes of objects: the same as a cluster would that holds what was read. */
+/** `gatehouse review` judges objects exactly like a cluster that contains the same manifests. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -185,7 +185,7 @@ test('rules see defaults of the definition and changes of policies, also those o
   expect(outcomes.map(({ verdict, messages }) => [verdict, messages])).toEqual([
     ['allowed', []],
     ['denied', ['too small (policy servers)']],
-    // The definition's default comes first, so the policy has nothing to fill.
+    // The CRD's default comes first, so the policy has nothing to add.
     ['allowed', []],
   ]);
   expect(outcomes[0]?.object).toMatchObject({ spec: { tier: 'standard', serial: 'a-1' } });
@@ -210,7 +210,7 @@ test('what a definition does not allow is denied in the words of the API server;
     causes: [{ field: 'spec.units' }],
   });
   expect(outcomes[1]?.warnings).toEqual(['unknown field "spec.colour"']);
-  // After it was changed it is looked at again.
+  // The schema is checked again after the mutation.
   expect(outcomes[2]?.messages[0]).toContain('spec.units in body should be less than or equal to 100');
 });
 

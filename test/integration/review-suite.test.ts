@@ -1,4 +1,4 @@
-/** Suites of `gatehouse review --suite`: found, run and reported. */
+/** Suites of `gatehouse review --suite`: discovery, execution and reports. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // suite: processes
-/** `gatehouse review` as a command: what it prints, what it ends with, and what it says of input that is of no use. */
+/** `gatehouse review` as a command: its output, its exit code, and its messages for invalid input. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** `gatehouse sandbox` as a person starts, reads, stops and starts it again. */
+/** `gatehouse sandbox` as a user starts, reads, stops and restarts it. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What it creates for itself goes into `folder/tmp`. */
+/** Its temporary files go into `folder/tmp`. */
 function start(...args: readonly string[]): Program {
   const tmp = mkdtempSync(join(folder, 'tmp-'));
   const program = startProgram(process.execPath, [MAIN, 'sandbox', ...args], {

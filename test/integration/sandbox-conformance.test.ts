@@ -1,4 +1,4 @@
-/** The sandbox answers as a real kube-apiserver does: compared with recorded answers, case by case. */
+/** The sandbox answers like a real kube-apiserver: each case compares its answers with recorded ones. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ALL_CASES } from '../conformance/all-cases.ts';

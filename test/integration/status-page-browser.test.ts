@@ -1,5 +1,5 @@
 // suite: processes
-/** The status page as people see it: in a headless Chromium, where there is one. */
+/** The status page as users see it: in a headless Chromium, if it is installed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     else rmSync(folder, { recursive: true });
   });
 
-  /** A page that has signed in; what the console says is a fault, but for the answer 401 that asks to sign in. */
+  /** Signs in on a new page. Console errors count as faults, except the answer 401 that asks the user to sign in. */
   async function signIn(options: BrowserContextOptions = {}) {
     const scene = await runStatusPage();
     onTestFinished(() => scene.app.close());
@@ -137,7 +137,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
   });
 });
 
-/** The least contrast of a text against what it stands on (WCAG 2.2, 1.4.3), in the page. */
+/** Runs in the page: the minimum contrast of a text against its background (WCAG 2.2, 1.4.3). */
 const LEAST_CONTRAST = `(() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b]

@@ -1,4 +1,4 @@
-/** The status page over real sockets, as browsers and programs meet it. */
+/** The status page over real sockets, with requests of browsers and programs. */
 import { expect, onTestFinished, test } from 'vitest';
 
 import { MOST_SESSIONS, SESSION_MS } from '../../src/server/status-page/sessions.ts';
@@ -105,7 +105,7 @@ test('who has seen this version is told that it is the same', async () => {
   expect((await again()).status).toBe(200);
 });
 
-/** What a stream says, as far as it has come. */
+/** Collects the data of a stream as it arrives. */
 async function listen(url: string, headers: Readonly<Record<string, string>>) {
   const stopped = new AbortController();
   onTestFinished(() => {

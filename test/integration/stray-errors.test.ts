@@ -1,4 +1,7 @@
-/** What ends a process in which handlers run, and what does not: seen from outside, with Node's own handling of errors. */
+/**
+ * Which errors end a process that runs handlers, and which do not. It runs as a child process with Node's own error
+ * handling.
+ */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,7 +10,10 @@ import { expect, test } from 'vitest';
 const run = promisify(execFile);
 const MODULE = join(import.meta.dirname, '..', '..', 'src', 'runtime', 'handlers', 'stray-errors.ts');
 
-/** Runs `body` in a process that survives the stray errors of handlers in the folder `/handlers`; prints each as JSON. */
+/**
+ * Runs `body` in a child process that survives stray errors of handlers in the folder `/handlers`, and prints each
+ * error as JSON.
+ */
 async function processWith(body: string): Promise<{ out: string; code: number; error: string }> {
   const script = `
     import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +29,7 @@ async function processWith(body: string): Promise<{ out: string; code: number; e
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
     return { out: stdout, code: 0, error: '' };
   } catch (thrown) {
-    const { stdout, stderr, code } = thrown as { stdout: string; stderr: string; code: number }; // as node documents
+    const { stdout, stderr, code } = thrown as { stdout: string; stderr: string; code: number }; // documented by Node
     return { out: stdout, code, error: stderr };
   }
 }

@@ -1,4 +1,4 @@
-/** What holds the project together: the Node that its scripts run on, and the borders between its rooms. */
+/** Checks of the toolchain: the Node version that the scripts run on, and the import rules between folders. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 
-/** As a shell on this machine: without what npm and npx add to find our own tools. */
+/** The environment of a shell on this machine, without the variables that npm and npx add for the project's tools. */
 function ownEnvironment(): NodeJS.ProcessEnv {
   const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'));
   const others = Object.entries(process.env).filter(
@@ -30,7 +30,7 @@ test('npm scripts run on the Node of package.json, whichever the machine has', a
 });
 
 describe('the import arrows', () => {
-  // Only the rules about imports and globals, which need no types: so a file is judged in milliseconds.
+  // Only the rules on imports and globals, which need no types: linting a file then takes milliseconds.
   const eslint = new ESLint({
     cwd: root,
     ruleFilter: ({ ruleId }) => ruleId.startsWith('no-restricted-'),

@@ -1,15 +1,15 @@
-/** One request through the proxy: what it is, how it is passed on, and what comes back. */
+/** One request through the proxy: how the proxy classifies it, forwards it and returns the response. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as tlsRequest, type Agent } from 'node:https';
 
-/** A request that is to change something. */
+/** A request that changes an object. */
 export interface Write {
   readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** `secrets gatehouse-system/gatehouse-authority`, as in `gatehouse-audit.ts`. */
   readonly target: string;
-  /** The object or patch that was sent. */
+  /** The object or patch in the request. */
   readonly body: unknown;
-  /** The name of the replica that sent it. */
+  /** The replica that sent the request. */
   readonly sender: string;
 }
 
@@ -19,7 +19,7 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** Sends the request on and waits for the head of the answer. */
+/** Forwards the request and waits for the head of the response. */
 export function ask(
   server: string,
   agent: Agent,
@@ -33,13 +33,13 @@ export function ask(
   return new Promise((resolve, reject) => {
     const call = tlsRequest(new URL(url, server), { agent, method, headers }, resolve);
     call.on('error', reject);
-    // A watch ends when its reader leaves. A write that was sent is carried out, whoever waits for the answer.
+    // A watch ends when its reader leaves. The API server carries out a write even if its sender has left.
     if (method === 'GET') response.once('close', () => call.destroy());
     call.end(body === '' ? undefined : body);
   });
 }
 
-/** Head and body, as they come: watches have no end. */
+/** Copies head and body as they arrive: watches have no end. */
 export function pass(from: IncomingMessage, to: ServerResponse): Promise<void> {
   to.writeHead(from.statusCode ?? 502, without(from.headers, ['connection', 'keep-alive']));
   to.flushHeaders();
@@ -67,7 +67,7 @@ const without = (headers: IncomingHttpHeaders, names: readonly string[]): Incomi
 export const isWriteMethod = (method: string): method is Write['method'] =>
   ['POST', 'PUT', 'PATCH', 'DELETE'].includes(method);
 
-/** Told by the path: `/api/v1/namespaces/x/secrets/y`, `/apis/group/v1/things/y/status` and so on. */
+/** Parses paths such as `/api/v1/namespaces/x/secrets/y` and `/apis/group/v1/things/y/status`. */
 export function toWrite(
   method: Write['method'],
   { url = '/', headers }: IncomingMessage,
@@ -91,7 +91,7 @@ function nameIn(body: unknown): string {
   return String(metadata.name);
 }
 
-/** Undefined: there is none, or it is not JSON. */
+/** Undefined if the body is empty or is not JSON. */
 export function parseBody(text: string): unknown {
   if (text === '') return undefined;
   try {

@@ -1,4 +1,4 @@
-/** A TLS proxy before an API server that does to requests and watches what networks and API servers do to them on bad days. */
+/** A TLS proxy in front of an API server. It injects faults of networks and API servers into requests and watches. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer as createTlsServer } from 'node:https';
 import { text as textOf } from 'node:stream/consumers';
@@ -37,7 +37,7 @@ interface Own {
   readonly body: object;
 }
 
-/** Answers a request itself instead of passing it on, or has it wait. Undefined: passes it on. */
+/** Answers or delays a request instead of forwarding it. Undefined: the proxy forwards it. */
 export type OwnAnswer = (
   method: string,
   path: string,
@@ -46,29 +46,29 @@ export type OwnAnswer = (
 
 export interface ApiProxy {
   readonly kubeconfig: (user: User) => string;
-  /** The first write that `matches` from now on meets the fault, once. */
+  /** The next write that `matches` meets the fault, once. */
   readonly intercept: (matches: (write: Write) => boolean, fault: Fault) => Interception;
-  /** Told of each write before anything is done about it. Returns how to end that. */
+  /** Calls the listener for each write, before any fault applies. Returns a function that unsubscribes. */
   readonly onWrite: (listener: (write: Write) => void) => () => void;
-  /** How long each write waits before it is passed on, in milliseconds. Default: 0. */
+  /** Delay of each write before the proxy forwards it, in milliseconds. Default: 0. */
   readonly delayWrites: (ms: () => number) => void;
-  /** From now on each request that is no watch meets what this chooses, if anything; what it chose before no longer holds. */
+  /** Chooses a fault for each later request other than a watch. Replaces the previous choice. */
   readonly disturb: (choose: ((asked: Asked) => Fault | undefined) | undefined) => void;
   readonly watches: WatchFaults;
-  /** What clients connect to and trust: a TCP proxy may stand before it. */
+  /** Address and credentials for clients. A TCP proxy can sit in front of it. */
   readonly endpoint: Pick<ControlPlane, 'server' | 'ca' | 'folder' | 'token'>;
   readonly stop: () => Promise<void>;
 }
 
-/** A request that is no watch. */
+/** A request other than a watch. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
-  /** What it is to change; undefined when it only reads. */
+  /** The change that the request makes; undefined for reads. */
   readonly write: Write | undefined;
 }
 
-/** @param name of the folder for its kubeconfigs, inside the folder of the control plane */
+/** @param name the subfolder for its kubeconfigs, inside the folder of the control plane */
 export async function startApiProxy(
   plane: ApiProxy['endpoint'],
   name: string,
@@ -105,7 +105,7 @@ export async function startApiProxy(
   };
 }
 
-/** What is no watch. */
+/** Handles every request other than a watch. */
 function createRequests(forward: Forward) {
   const listeners = new Set<(write: Write) => void>();
   const pending = new Set<Pending>();
@@ -160,7 +160,7 @@ const NEVER = new Promise<never>(() => undefined);
 interface RunningServer {
   readonly port: number;
   readonly ca: string;
-  /** @throws Error if the proxy failed where no test had told it to */
+  /** @throws Error if the proxy failed without a fault from a test */
   readonly stop: () => Promise<void>;
 }
 
@@ -172,7 +172,7 @@ async function startServer(
   const failures: unknown[] = [];
   const server = createTlsServer({ cert, key, keepAliveTimeout: 120_000 }, (request, response) => {
     handle(request, response).catch((error: unknown) => {
-      // A client that is killed breaks its connections, and that is no failure of ours.
+      // A killed client breaks its connections: that is not a failure of the proxy.
       if (!response.destroyed && !request.destroyed) failures.push(error);
       response.destroy();
     });

@@ -1,15 +1,15 @@
-/** A TCP balancer on loopback: the one address behind which several replicas stand, as a Service would be. */
+/** A TCP balancer on loopback: one address for several replicas, as a Service provides. */
 import { connect, createServer, type Socket } from 'node:net';
 
 export interface Balancer {
   readonly port: number;
-  /** Ports that new connections go to, in turn. A backend that refuses is passed over. */
+  /** Ports for new connections, round robin. The balancer skips a backend that refuses. */
   readonly setBackends: (ports: readonly number[]) => void;
-  /** How many connections clients have opened so far. */
+  /** Number of connections that clients have opened so far. */
   readonly accepted: () => number;
   /**
-   * Ends every `nth` connection, beginning with the newest, and waits until the clients have closed their side. Says how many.
-   * Requests that are under way on them are lost: see that there are none.
+   * Ends every `nth` connection, newest first, and waits until the clients have closed their side. Returns the number
+   * ended. Requests in flight on them are lost: the caller must ensure that none are in flight.
    */
   readonly cut: (nth: number) => Promise<number>;
   readonly stop: () => Promise<void>;
@@ -74,7 +74,7 @@ export async function startBalancer(): Promise<Balancer> {
   };
 }
 
-/** Says goodbye first: a client that has heard it sends nothing more. */
+/** Sends a FIN first: a client that has received it sends nothing more. */
 async function hangUp(socket: Socket): Promise<void> {
   const closed = new Promise((resolve) => socket.once('close', resolve));
   const force = setTimeout(() => socket.destroy(), 1_000);

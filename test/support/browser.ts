@@ -1,10 +1,10 @@
-/** A headless Chromium, where the machine has one. */
+/** A headless Chromium, if the machine has one. */
 import { existsSync } from 'node:fs';
 import { chromium, type Browser } from 'playwright-core';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/** Where it is; says so in the log of the test run where there is none. */
+/** The path of Chromium; logs a warning and is undefined if the machine has none. */
 export const CHROMIUM = ((): string | undefined => {
   const found = [process.env.CHROMIUM ?? '', ...PLACES].find((path) => path !== '' && existsSync(path));
   if (found === undefined)
@@ -12,6 +12,6 @@ export const CHROMIUM = ((): string | undefined => {
   return found;
 })();
 
-/** Tests may run as root, for whom Chromium has no sandbox. */
+/** Disables Chromium's sandbox, which does not work for root: tests may run as root. */
 export const launchBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox', '--disable-dev-shm-usage'] });

@@ -1,4 +1,4 @@
-/** Client certificates as an operator makes them: by OpenSSL, of a CA of their own. */
+/** Client certificates as an operator creates them: with OpenSSL, from a separate CA. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,13 +15,13 @@ interface CertificateOrder {
   readonly dnsNames?: readonly string[];
   /** Default: clientAuth. */
   readonly usage?: 'clientAuth' | 'serverAuth';
-  /** Begins before now, and lasts so long, in seconds. Default: a day. */
+  /** In seconds; the certificate becomes valid before now. Default: a day. */
   readonly lifetimeSeconds?: number;
 }
 
 export interface ClientCa extends ClientCertificate {
   readonly issue: (order: CertificateOrder) => ClientCertificate;
-  /** A CA below this one. */
+  /** An intermediate CA, signed by this one. */
   readonly intermediate: (commonName: string) => ClientCa;
 }
 

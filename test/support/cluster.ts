@@ -1,4 +1,4 @@
-/** A control plane with what `deploy/` puts into a cluster, and clients to look at it with. */
+/** A control plane with the manifests of `deploy/` installed, and clients to inspect it. */
 import { join } from 'node:path';
 
 import { applyManifests, readManifests } from '../../src/cli/deploy-manifests.ts';
@@ -38,11 +38,11 @@ export interface Cluster {
   readonly adminRest: Rest;
   readonly as: (user: User) => Promise<KubeClient>;
   readonly impersonate: (who: Impersonation) => KubeClient;
-  /** Server-side apply, as a person with kubectl would. */
+  /** Server-side apply, like a user with kubectl. */
   readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
-  /** Everything in the YAML files of a folder of `deploy/`. */
+  /** Applies every YAML file in a folder of `deploy/`. */
   readonly applyFolder: (folder: string, only?: (manifest: KubeObject) => boolean) => Promise<void>;
-  /** Reads until `accept` likes what it sees. */
+  /** Reads until `accept` returns true for the result. */
   readonly see: <T extends KubeObject>(
     what: string,
     resource: Resource,
@@ -106,7 +106,9 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
   };
 }
 
-/** A cluster with CRDs, RBAC and namespace of Gatehouse, whose Service leads to `port` on this machine. */
+/**
+ * A cluster with the CRDs, RBAC and namespace of Gatehouse. The Service of Gatehouse leads to `port` on this machine.
+ */
 export async function startClusterFor(port: number, options: ControlPlaneOptions = {}): Promise<Cluster> {
   const cluster = await startCluster({ ...options, contents: 'gatehouse' });
   try {
@@ -119,7 +121,7 @@ export async function startClusterFor(port: number, options: ControlPlaneOptions
   }
 }
 
-/** CRDs, RBAC and namespace of Gatehouse; neither Service nor Deployment. */
+/** Installs the CRDs, RBAC and namespace of Gatehouse, without Service and Deployment. */
 export async function installGatehouse(cluster: Cluster): Promise<void> {
   await cluster.applyFolder('base/crds');
   await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
@@ -128,7 +130,7 @@ export async function installGatehouse(cluster: Cluster): Promise<void> {
   await established(cluster, 'restorewindows.gatehouse.dev');
 }
 
-/** The examples; what Gatehouse may read is bound directly where no controller fills aggregated roles. */
+/** Applies the examples. Where no controller aggregates ClusterRoles, binds Gatehouse's read permissions directly. */
 export async function applyExamples(cluster: Cluster): Promise<void> {
   await cluster.applyFolder('examples', ({ kind }) => kind !== 'AdmissionPolicy');
   await established(cluster, 'servers.infra.example.com');

@@ -1,4 +1,4 @@
-/** Where etcd, kube-apiserver and kube-controller-manager are. */
+/** Finds etcd, kube-apiserver and kube-controller-manager. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,12 +8,12 @@ const run = promisify(execFile);
 /**
  * The folder that scripts/envtest.sh prints.
  *
- * @throws Error with what the script says is to be installed when there is no control plane to be had.
+ * @throws Error with the installation hint of the script if it finds no control plane
  */
 export async function findAssets(): Promise<string> {
   const script = join(import.meta.dirname, '..', '..', 'scripts', 'envtest.sh');
   try {
-    const { stdout } = await run(script, { maxBuffer: 64 * 2 ** 20 }); // a build prints much on stderr
+    const { stdout } = await run(script, { maxBuffer: 64 * 2 ** 20 }); // a build prints a lot on stderr
     return stdout.trim();
   } catch (error) {
     const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';

@@ -1,4 +1,4 @@
-/** What is asked of an API server before there is a client for it. */
+/** Plain HTTPS requests to an API server, for use before a client exists. */
 import { request } from 'node:https';
 
 export interface KubeVersion {
@@ -32,7 +32,7 @@ export function get(
 ): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve, reject) => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    // The self-made certificates name the machine, not always the address that we dial.
+    // The self-signed certificates name the machine, not always the address that we dial.
     const call = request(
       url,
       { ca, headers, agent: false, timeout: 5_000, checkServerIdentity: () => undefined },

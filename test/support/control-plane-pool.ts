@@ -1,6 +1,6 @@
 /**
- * Control planes that test files share, one file at a time. Vitest's main process starts them and takes each back to its first
- * state when a file has finished with it; workers borrow them over HTTP.
+ * Control planes that test files share, one file at a time. Vitest's main process starts them and resets each one to
+ * its initial state after a test file has used it. Workers borrow them over HTTP.
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -12,30 +12,30 @@ import { caOf, launchPlane, stopPlane, type Plane, type Site } from './control-p
 import { restoreEtcdSnapshot, takeEtcdSnapshot, type EtcdSnapshot } from './etcd-reset.ts';
 import { eventually, freePort } from './processes.ts';
 
-/** Where workers ask for a control plane; they inherit the variable. */
+/** Environment variable with the address of the pool; workers inherit it. */
 const ADDRESS = 'GATEHOUSE_CONTROL_PLANES';
 
-/** What a cluster holds at first: nothing, or the CRDs, the RBAC and the namespace of Gatehouse. */
+/** Initial content of a cluster: nothing, or the CRDs, the RBAC and the namespace of Gatehouse. */
 export type Contents = 'empty' | 'gatehouse';
 
-/** JSON: what a worker is told of a plane. */
+/** JSON: the description of a plane that a worker receives. */
 export interface Borrowed {
   readonly site: Site;
   readonly server: string;
-  /** For logs and kubeconfigs of this test file. */
+  /** Folder for logs and kubeconfigs of this test file. */
   readonly folder: string;
-  /** How long the audit log was, in bytes. */
+  /** Size of the audit log at the time of borrowing, in bytes. */
   readonly auditedBefore: number;
 }
 
-/** @returns undefined when no pool runs: the caller starts a plane of its own */
+/** @returns undefined if no pool runs: the caller starts its own plane */
 export async function borrowPlane(contents: Contents): Promise<Borrowed | undefined> {
   const address = process.env[ADDRESS];
   if (address === undefined) return undefined;
   return JSON.parse(await post(`${address}/borrow`, contents)) as Borrowed; // from the server below
 }
 
-/** No process may write to the plane after this. */
+/** The caller must ensure that no process writes to the plane afterwards. */
 export async function returnPlane({ site }: Borrowed): Promise<void> {
   await post(`${process.env[ADDRESS] ?? ''}/return`, site.folder);
 }
@@ -55,15 +55,15 @@ interface Pooled {
 
 /**
  * @param assets the folder of etcd and kube-apiserver
- * @param install puts Gatehouse's CRDs, RBAC and namespace into a new plane
- * @returns how to stop the pool
+ * @param install installs Gatehouse's CRDs, RBAC and namespace into a new plane
+ * @returns a function that stops the pool
  */
 export async function startPool(
   assets: string,
   install: (plane: Plane) => Promise<void>,
 ): Promise<() => Promise<void>> {
   const all = new Set<Pooled>();
-  /** Resolve when the plane has been taken back to the state with Gatehouse, or when it could not be. */
+  /** Each resolves when its plane is back in the state with Gatehouse, or undefined if the reset failed. */
   const idle: Promise<Pooled | undefined>[] = [];
   const lent = new Map<string, Pooled>();
   let files = 0;
@@ -145,7 +145,7 @@ export async function startPool(
 
 async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot; readonly groups: string }> {
   let before = '';
-  // Until the API server itself has nothing more to write.
+  // Wait until the API server itself has nothing more to write.
   const snapshot = await eventually(
     'a plane at rest',
     async () => {
@@ -160,7 +160,7 @@ async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot
   return { snapshot, groups: await readGroups(plane) };
 }
 
-/** Resolves when etcd holds what it held, and the API server serves the same groups. */
+/** Resolves when etcd has its original content, and the API server serves the same groups as before. */
 async function reset({ plane, snapshots, groups }: Pooled, to: Contents): Promise<void> {
   let last: readonly string[] = [];
   await eventually(

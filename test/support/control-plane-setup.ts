@@ -1,4 +1,7 @@
-/** Vitest's global setup: the pool of control planes. The first build of the servers takes minutes, longer than a test file may. */
+/**
+ * Vitest's global setup: the pool of control planes. The first build of the servers takes minutes, longer than the
+ * timeout of a file.
+ */
 import { connectCluster, installGatehouse } from './cluster.ts';
 import { findAssets } from './control-plane-assets.ts';
 import { startPool } from './control-plane-pool.ts';

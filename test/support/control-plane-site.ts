@@ -1,4 +1,4 @@
-/** Where a control plane lives: its folder, its ports, and the servers that run there. */
+/** The site of a control plane: its folder, its ports, and its servers. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,14 +8,14 @@ import { get } from './control-plane-http.ts';
 import { writeTokens, type PerUser } from './control-plane-users.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
-/** JSON, so that one process can start the servers and another one use them. */
+/** JSON, so that one process can start the servers and another can use them. */
 export interface Site {
   readonly folder: string;
   readonly tokens: PerUser;
   readonly ports: { readonly etcd: number; readonly etcdPeer: number; readonly apiServer: number };
 }
 
-/** A folder with all that the servers read when they start. */
+/** Creates a folder with all files that the servers read when they start. */
 async function createSite(): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-control-plane-'));
   mkdirSync(join(folder, 'certificates'));
@@ -46,9 +46,9 @@ export interface Plane {
 }
 
 export interface PlaneFlags {
-  /** Names as kube-apiserver's `--enable-admission-plugins` takes them. */
+  /** Values of kube-apiserver's `--enable-admission-plugins`. */
   readonly admissionPlugins?: readonly string[];
-  /** More arguments of kube-apiserver. */
+  /** Additional arguments of kube-apiserver. */
   readonly apiServerFlags?: readonly string[];
 }
 
@@ -74,7 +74,7 @@ export async function stopPlane({ site, servers }: Plane): Promise<void> {
   rmSync(site.folder, { recursive: true, force: true });
 }
 
-/** A server of the control plane, whose arguments stay the same however often it is started. */
+/** A server of the control plane. Its arguments stay the same across restarts. */
 export interface Launchable {
   readonly launch: () => void;
   readonly whenReady: () => Promise<void>;
@@ -133,7 +133,7 @@ function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
       `--listen-peer-urls=http://127.0.0.1:${ports.etcdPeer}`,
       `--initial-advertise-peer-urls=http://127.0.0.1:${ports.etcdPeer}`,
       `--initial-cluster=default=http://127.0.0.1:${ports.etcdPeer}`,
-      '--unsafe-no-fsync', // a test's data need not survive a power cut
+      '--unsafe-no-fsync', // test data need not survive a power failure
     ],
     join(folder, 'etcd.log'),
     async () => (await fetch(`${url}/health`)).ok,
@@ -158,14 +158,15 @@ function apiServerOf(
       '--advertise-address=127.0.0.1',
       `--secure-port=${ports.apiServer}`,
       `--cert-dir=${join(folder, 'certificates')}`,
-      '--endpoint-reconciler-type=none', // a loopback address may not be an endpoint
+      '--endpoint-reconciler-type=none', // an endpoint cannot have a loopback address
       '--service-cluster-ip-range=10.0.0.0/24',
       `--token-auth-file=${join(folder, 'tokens.csv')}`,
       '--authorization-mode=RBAC',
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-key-file=${serviceAccountKey}`,
       `--service-account-signing-key-file=${serviceAccountKey}`,
-      '--disable-admission-plugins=ServiceAccount', // nobody makes the default accounts that it would demand
+      // no controller creates the default service accounts that it requires
+      '--disable-admission-plugins=ServiceAccount',
       ...flags,
       `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
       `--audit-log-path=${join(folder, 'audit.log')}`,
@@ -178,7 +179,7 @@ function apiServerOf(
   return { ...apiServer, server };
 }
 
-/** @throws Error with its last lines when the program ends, or does not become ready in a minute */
+/** @throws Error with the last log lines if the program ends, or does not become ready within a minute */
 export async function ready(
   name: string,
   program: Pick<Program, 'logFile' | 'isRunning'>,

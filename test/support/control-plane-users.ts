@@ -1,9 +1,9 @@
-/** Who asks the API server of a control plane, and by which token. */
+/** Users of a control plane, and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Who may log in with a token. Groups beside `system:authenticated`. */
+/** Users that can log in with a token. Groups are in addition to `system:authenticated`. */
 export const USERS = {
   admin: { name: 'admin', groups: ['system:masters'] },
   gatehouse: {

@@ -1,4 +1,4 @@
-/** A real control plane on loopback: etcd, kube-apiserver and, when asked for, kube-controller-manager. */
+/** A real control plane on loopback: etcd, kube-apiserver and, on request, kube-controller-manager. */
 import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -25,9 +25,9 @@ export interface ControlPlane {
   readonly server: string;
   /** PEM that verifies the API server. */
   readonly ca: string;
-  /** For logs and kubeconfigs of this test file. */
+  /** Folder for logs and kubeconfigs of this test file. */
   readonly folder: string;
-  /** What it held when it was handed over. */
+  /** Initial content of the cluster. */
   readonly contents: Contents;
   /** `1.20`, `1.36` and so on. */
   readonly version: KubeVersion;
@@ -36,28 +36,28 @@ export interface ControlPlane {
   readonly kubeconfig: (user: User) => string;
   /** Every finished request of this test file so far, oldest first. */
   readonly auditLog: () => readonly AuditEvent[];
-  /** Undefined in the sandbox, which has none, and for a shared control plane, which other files need. */
+  /** Undefined for the sandbox, which has none, and for a shared control plane, which other files need. */
   readonly processes: ControlPlaneProcesses | undefined;
   readonly stop: () => Promise<void>;
 }
 
-/** etcd and kube-apiserver, to be stopped and started again as the same members on the same ports. */
+/** Stops and restarts etcd and kube-apiserver as the same members on the same ports. */
 export interface ControlPlaneProcesses {
   readonly stop: () => Promise<void>;
   readonly stopApiServer: () => Promise<void>;
-  /** The API server goes on, and finds nobody to ask. */
+  /** Stops etcd; the API server keeps running without its store. */
   readonly stopEtcd: () => Promise<void>;
-  /** Starts what does not run. Resolves when the API server is ready. */
+  /** Starts every stopped server. Resolves when the API server is ready. */
   readonly start: () => Promise<void>;
-  /** The same without waiting: requests are served before the API server has done all that it does when it starts. */
+  /** Like `start`, without waiting: the API server serves requests before its startup hooks have finished. */
   readonly launch: () => void;
-  /** etcd alone, while the API server is stopped. Gives its client URL. */
+  /** Starts only etcd, while the API server is stopped. Returns its client URL. */
   readonly startEtcd: () => Promise<string>;
-  /** The data of etcd: a snapshot of it may be taken and put back while it is stopped. */
+  /** Data folder of etcd: a test can copy it and restore it while etcd is stopped. */
   readonly dataFolder: string;
 }
 
-/** The part of audit.k8s.io/v1 Event that tests look at. */
+/** The fields of an audit.k8s.io/v1 Event that tests read. */
 export interface AuditEvent {
   readonly verb: string;
   readonly requestURI: string;
@@ -78,25 +78,28 @@ export interface AuditEvent {
 
 /** The sandbox has neither plugins nor flags. */
 export interface ControlPlaneOptions extends PlaneFlags {
-  /** Names as kube-controller-manager's `--controllers` takes them. None: it is not started. The sandbox has its own, always. */
+  /**
+   * Values of kube-controller-manager's `--controllers`. Empty: it is not started. The sandbox always runs its own
+   * controllers.
+   */
   readonly controllers?: readonly string[];
-  /** Whether the file stops or restarts the servers. Otherwise it may share them with the files before and after it. */
+  /** Whether the file stops or restarts the servers. Otherwise it may share them with other test files. */
   readonly own?: boolean;
-  /** What a shared control plane should hold. One that is not shared is always empty. */
+  /** Initial content of a shared control plane. An unshared one is always empty. */
   readonly contents?: Contents;
 }
 
-/** Which API server tests run against: a vitest project sets this variable. Default: a real one. */
+/** Selects the API server that tests use: a vitest project sets the variable. Default: a real one. */
 export const testsSandbox = () => process.env.GATEHOUSE_TEST_API === 'sandbox';
 
 /** A control plane for a test file: the sandbox, or etcd and kube-apiserver. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   if (!testsSandbox()) return await startRealControlPlane(options);
   const { startSandboxPlane } = await import('./sandbox-plane.ts');
-  return await startSandboxPlane(); // with all of its controllers
+  return await startSandboxPlane(); // always runs all of its controllers
 }
 
-/** A control plane that runs, whoever started it. */
+/** A running control plane; either the pool or this file started it. */
 interface Running {
   readonly site: Site;
   readonly server: string;
@@ -126,7 +129,7 @@ async function startRealControlPlane({
   return { ...plane, stop: () => controllerManager.stop().finally(plane.stop) };
 }
 
-/** What clients need to know of servers that run. */
+/** The information that clients need about running servers. */
 async function describePlane({
   site,
   server,
@@ -207,7 +210,7 @@ function processesOf({ folder }: Site, { etcd, apiServer }: Servers): ControlPla
 }
 
 interface ControllerManager {
-  /** @throws Error with its last lines when it never became ready */
+  /** @throws Error with the last log lines if it never became ready */
   readonly stop: () => Promise<void>;
 }
 
@@ -235,7 +238,7 @@ async function startControllerManager(
       '--bind-address=127.0.0.1',
       `--secure-port=${port}`,
       `--cert-dir=${certificates}`,
-      ...(version.minor < 24 ? ['--port=0'] : []), // the insecure port, which later releases do not have
+      ...(version.minor < 24 ? ['--port=0'] : []), // the insecure port, which later releases have removed
       `--authentication-kubeconfig=${kubeconfig}`,
       `--authorization-kubeconfig=${kubeconfig}`,
       `--service-account-private-key-file=${serviceAccountKeyOf(site.folder)}`,
@@ -246,7 +249,7 @@ async function startControllerManager(
     const ca = readFileSync(join(certificates, 'kube-controller-manager.crt'), 'utf8');
     return (await get(`https://127.0.0.1:${port}/healthz`, ca)).status === 200;
   });
-  started.catch(() => undefined); // `stop` reports it
+  started.catch(() => undefined); // `stop` reports the error
   return {
     stop: async () => {
       await started.finally(() => program.stop(2_000));

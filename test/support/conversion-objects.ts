@@ -1,4 +1,4 @@
-/** The kind of deploy/examples/conversion, and definitions of others that convert. */
+/** The kind of deploy/examples/conversion, and definitions of other kinds with conversion. */
 import { join } from 'node:path';
 
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
@@ -41,7 +41,10 @@ interface Crd extends KubeObject {
   readonly status?: { readonly storedVersions?: readonly string[] };
 }
 
-/** The example, whose CustomResourceDefinition finds Gatehouse at `port`. Resolves when it is in force and installed. */
+/**
+ * Applies the conversion example, with Gatehouse on `port`. Resolves when the policy is in force and the CRD is
+ * established.
+ */
 export async function convertExamples(cluster: Cluster, port: number): Promise<void> {
   const manifests = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion'));
   const [definition] = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition') as Crd[]; // our own file
@@ -69,7 +72,7 @@ export const seeConverting = (cluster: Cluster, policy: string): Promise<Conditi
     30_000,
   );
 
-/** Makes `version` the one in which objects are stored from now on. Resolves when the API server says so. */
+/** Makes `version` the storage version. Resolves when the API server reports it. */
 export async function storeIn(cluster: Cluster, definition: string, version: string): Promise<void> {
   const live = await cluster.admin.get<Crd>(customResourceDefinitions, { name: definition });
   const versions = (live?.spec.versions ?? []).map((one) => ({ ...one, storage: one.name === version }));
@@ -82,7 +85,7 @@ export async function storeIn(cluster: Cluster, definition: string, version: str
   );
 }
 
-/** The message with which the API server fails. */
+/** The error message of the API server. */
 export async function failureOf(attempt: () => Promise<unknown>): Promise<string> {
   try {
     await attempt();

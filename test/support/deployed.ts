@@ -1,4 +1,7 @@
-/** A cluster as kubectl makes it of deploy/, and Gatehouse with a token of its own service account there. */
+/**
+ * A cluster with the manifests of deploy/ as kubectl applies them, and Gatehouse with a token of its own service
+ * account.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -11,15 +14,15 @@ import type { Kubectl } from './kubectl.ts';
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 
 export interface Deployed {
-  /** Every object that was applied so far. */
+  /** Every object applied so far. */
   readonly manifests: () => readonly KubeObject[];
-  /** `kubectl apply -k` of a folder of deploy/, but for the Service, which leads to `port` on this machine. */
+  /** `kubectl apply -k` of a folder of deploy/, except for the Service, which leads to `port` on this machine. */
   readonly apply: (folder: string) => Promise<void>;
 }
 
 export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number): Deployed {
   const applied: KubeObject[] = [];
-  // Nobody runs pods here, and the budget of what is older than policy/v1 is the business of deploy.test.ts.
+  // No pods run here, and deploy.test.ts covers the PodDisruptionBudget on API servers without policy/v1.
   const isLeftOut = ({ kind }: KubeObject) =>
     kind === 'Deployment' || (kind === 'PodDisruptionBudget' && cluster.plane.version.minor < 21);
   return {
@@ -37,7 +40,10 @@ export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number)
   };
 }
 
-/** The path of a kubeconfig with a token for the ServiceAccount of the manifests. The sandbox gives none: it knows the user by another one. */
+/**
+ * The path of a kubeconfig with a token for the ServiceAccount. The sandbox issues no such token: there, the user has a
+ * static one.
+ */
 export async function serviceAccountKubeconfig({ plane, adminRest }: Cluster): Promise<string> {
   if (testsSandbox()) return plane.kubeconfig('gatehouse');
   const { status } = await adminRest.request<{ readonly status: { readonly token: string } }>({

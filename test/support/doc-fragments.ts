@@ -1,4 +1,4 @@
-/** Parts of manifests in the docs: whether their fields are those of Gatehouse's kinds. */
+/** Checks that fragments of manifests in the docs use only fields of Gatehouse's kinds. */
 import { parseAllDocuments } from 'yaml';
 
 import { customResourceDefinitions } from '../../src/api/crds.ts';
@@ -17,11 +17,11 @@ interface Definition {
 }
 
 const KINDS = customResourceDefinitions().map(({ manifest }) => {
-  const { spec } = JSON.parse(JSON.stringify(manifest)) as Definition; // made by that function
+  const { spec } = JSON.parse(JSON.stringify(manifest)) as Definition; // customResourceDefinitions generated it
   return { kind: spec.names.kind, schema: spec.versions[0]?.schema.openAPIV3Schema ?? {} };
 });
 
-/** Every place of every kind at which a fragment may begin: the whole, its spec, and what is in that. */
+/** Every place of every kind at which a fragment can begin: the root, its spec, and every field below the spec. */
 const PLACES = KINDS.flatMap(({ kind, schema }) => placesIn(kind, schema));
 
 function placesIn(
@@ -38,9 +38,10 @@ function placesIn(
 }
 
 /**
- * What is wrong with a fragment; undefined if nothing is, or if it is no part of a kind of Gatehouse. It is a part of the place that
- * knows most of its fields, two at least or all: `name` is a word of everybody.
- * @throws Error when it is no YAML
+ * The problem of a fragment; undefined if it has none, or if it belongs to no kind of Gatehouse. The fragment belongs
+ * to the place that knows most of its fields: at least two, or all. One match is too weak, because fields such as
+ * `name` are common.
+ * @throws Error if the text is not YAML
  */
 export function fragmentProblem(text: string): string | undefined {
   const documents = parseAllDocuments(text);

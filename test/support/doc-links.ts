@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path';
 import { proseOf } from '../../scripts/markdown.ts';
 import { ROOT, type Page } from './doc-pages.ts';
 
-/** Links that lead nowhere. Those to other sites are nobody's business here. */
+/** Links of the page without a target in the repository. Links to other sites are out of scope. */
 export function brokenLinks({ path, markdown }: Page): readonly string[] {
   const prose = proseOf(markdown).replaceAll(/`[^`\n]*`/g, '');
   const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
@@ -20,7 +20,7 @@ export function brokenLinks({ path, markdown }: Page): readonly string[] {
     });
 }
 
-/** As GitHub makes them of headings; the second of two that are the same gets a number. */
+/** Anchors as GitHub generates them from headings; a repeated heading gets a number. */
 export function anchorsOf(markdown: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of proseOf(markdown).matchAll(/^#{1,6} (.+)$/gm)) {

@@ -1,22 +1,23 @@
 /**
- * The pages that tests go through, and what in them is run. How a page says it:
+ * The pages that tests check, and the parts of them that tests run. The language of a code block selects the check:
  *
- * - `console`: commands behind `$ `, run in order with the rules of scripts/tour-steps.ts. A command that only reads is repeated for
- *   some seconds until it prints what the page says.
- * - `yaml`: whole manifests. They are applied, and policies have to become ready. With a file name in the first line
- *   (`# policies/servers.yaml`, text may follow behind a dash) they are only written to that file, for commands of the page to use.
- * - `yaml fragment`: a part of a manifest or an output. It parses; fields of Gatehouse's kinds exist.
- * - `ts`: is compiled with the others of the page, as the file that its first line names (`// handlers/servers.ts`).
- * - `json`: parses.
+ * - `console`: commands after `$ `, run in order with the rules of scripts/tour-steps.ts. The test repeats a read-only
+ *   command for some seconds until its output matches the page.
+ * - `yaml`: whole manifests. The test applies them, and policies must become ready. With a file name in the first line
+ *   (`# policies/servers.yaml`, optionally followed by a dash and text), the test only writes the file, for commands of
+ *   the page.
+ * - `yaml fragment`: a part of a manifest or an output. It must parse; fields of Gatehouse's kinds must exist.
+ * - `ts`: compiled with the other `ts` blocks of the page, as the file in its first line (`// handlers/servers.ts`).
+ * - `json`: must parse.
  * - `sh`, `bash`: only with the note `not run`.
  *
  * Notes are HTML comments, which readers do not see:
  *
- * - `<!-- not run: why -->` before a block: it is not run, only parsed.
- * - `<!-- before: commands -->`: run at this place of the page; they have to succeed.
- * - `<!-- sandbox: npm start -- flags -->`: how the sandbox of the page is started. Default: `npm start -- --no-tour`.
+ * - `<!-- not run: why -->` before a block: the test only parses the block.
+ * - `<!-- before: commands -->`: the test runs them at this place of the page; they must succeed.
+ * - `<!-- sandbox: npm start -- flags -->`: starts the sandbox of the page. Default: `npm start -- --no-tour`.
  *
- * Each page has a sandbox of its own, and begins in a folder that looks like the root of the repository.
+ * Each page has its own sandbox, and starts in a folder that looks like the root of the repository.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -27,18 +28,18 @@ import { stepsIn, type Step } from '../../scripts/tour-steps.ts';
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 export interface Page {
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly path: string;
   readonly markdown: string;
 }
 
-/** Something to do with a page; `line` is where it stands. */
+/** One step of a page; `line` is its position. */
 export type Action =
   | { readonly kind: 'prepare'; readonly line: number; readonly command: string }
   | { readonly kind: 'step'; readonly line: number; readonly step: Step }
   | { readonly kind: 'write'; readonly line: number; readonly file: string; readonly text: string }
   | { readonly kind: 'apply'; readonly line: number; readonly text: string }
-  /** What does not keep to the rules above. */
+  /** A violation of the rules above. */
   | { readonly kind: 'complain'; readonly line: number; readonly complaint: string }
   | { readonly kind: 'skip'; readonly line: number; readonly block: Block; readonly reason: string };
 
@@ -80,7 +81,7 @@ export function scriptOf({ markdown }: Page): Script {
   return { sandbox, actions };
 }
 
-/** `npm start -- --data x`: what stands behind the dashes. */
+/** The arguments after `--` in `npm start -- --data x`. */
 const sandboxFlags = (command: string): readonly string[] =>
   command
     .replace(/^npm start *(-- )?/, '')
@@ -122,7 +123,7 @@ function actionsOf(block: Block): readonly Action[] {
   }
 }
 
-/** What the first line of a block calls it: `# policy.yaml`, `// handlers/servers.ts – for Node 24`. */
+/** The file name in the first line of a block: `# policy.yaml`, `// handlers/servers.ts – for Node 24`. */
 function fileNameOf(text: string): string | undefined {
   return /^(?:#|\/\/) (?<file>[\w./-]+\.(?:yaml|yml|ts|json))(?: [–-] .*)?\n/.exec(text)?.groups?.file;
 }

@@ -1,4 +1,4 @@
-/** Goes through a page as a reader would who types everything. */
+/** Follows a page like a reader who types every command. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -7,7 +7,7 @@ import { isAsSaid, runCommand, runStep, type Ran, type Shell } from '../../scrip
 import type { Step } from '../../scripts/tour-steps.ts';
 import type { Action, Script } from './doc-pages.ts';
 
-/** What does not happen as the page says, in the order of the page. */
+/** Differences from the page, in the order of the page. */
 export async function runPage({ actions }: Script, shell: Shell): Promise<readonly string[]> {
   const complaints: string[] = unusedFiles(actions);
   for (const action of actions) {
@@ -28,7 +28,7 @@ function unusedFiles(actions: readonly Action[]): string[] {
   });
 }
 
-/** The file, or the folder that it is in. */
+/** Whether the command names the file or its folder. */
 const mentions = (command: string, file: string): boolean =>
   command.includes(file) ||
   (dirname(file) !== '.' && command.includes(dirname(file))) ||
@@ -71,12 +71,12 @@ interface Manifest {
   readonly metadata?: { readonly name?: string };
 }
 
-/** Kinds that Gatehouse answers with a condition `Ready`. */
+/** Kinds for which Gatehouse sets the condition `Ready`. */
 const BECOME_READY = new Set(['AdmissionPolicy', 'ConversionPolicy', 'RestoreDetector']);
 
-/** As one applies what a page shows. */
+/** Applies a manifest of the page, like a reader. */
 async function apply(text: string, shell: Shell): Promise<string | undefined> {
-  const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null); // only looked at below
+  const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null); // only read below
   const [first] = manifests;
   if (manifests.some((manifest) => manifest?.apiVersion === undefined || manifest.kind === undefined))
     return 'this is no whole manifest: mark it as `yaml fragment`, or name a file in its first line (# policy.yaml)';
@@ -100,14 +100,14 @@ async function apply(text: string, shell: Shell): Promise<string | undefined> {
   );
 }
 
-/** A shell that would not take it says so. */
+/** Reports a skipped block that its shell cannot parse. */
 async function checkSkipped(
   { language, text }: { readonly language: string; readonly text: string },
   shell: Shell,
 ): Promise<string | undefined> {
   if (language !== 'sh' && language !== 'bash') return undefined;
   const file = join(shell.cwd, 'page', 'block.sh');
-  // <name> stands for what the reader puts there.
+  // <name> is a placeholder for a value of the reader.
   write(file, text.replaceAll(/<[a-z][\w ]*>/g, 'NAME'));
   return await succeed('bash -n page/block.sh', shell);
 }

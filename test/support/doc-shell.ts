@@ -1,4 +1,4 @@
-/** What a reader of the docs has at hand: a sandbox, a shell with kubectl and gatehouse, a clone of the repository. */
+/** The tools of a reader of the docs: a sandbox, a shell with kubectl and gatehouse, a clone of the repository. */
 import {
   chmodSync,
   cpSync,
@@ -18,7 +18,7 @@ import { ROOT } from './doc-pages.ts';
 import { eventually, startProgram, tail } from './processes.ts';
 
 const MAIN = join(ROOT, 'src', 'main.ts');
-/** How long a sandbox may take until it is ready: milliseconds. */
+/** Startup timeout of a sandbox, in milliseconds. */
 const READY_WITHIN_MS = 60_000;
 
 export interface Reader {
@@ -48,7 +48,7 @@ export async function startReader(flags: readonly string[]): Promise<Reader> {
     HOME: home,
     TMPDIR: join(folder, 'tmp'),
     KUBECONFIG: join(folder, 'kubeconfig'),
-    GOGC: 'off', // kubectl ends before its garbage is worth collecting
+    GOGC: 'off', // kubectl ends before garbage collection pays off
     LANG: 'C.UTF-8',
     TZ: 'UTC',
   };
@@ -81,7 +81,9 @@ function writeProgram(bin: string): void {
   chmodSync(path, 0o755);
 }
 
-/** Pages write into deploy/, and kustomize follows no links out of a folder; all else is only read. */
+/**
+ * Copies deploy/, because pages write into it and kustomize follows no symlinks out of a folder; links everything else.
+ */
 function cloneInto(clone: string): void {
   const copied = new Set(['deploy']);
   const left = new Set(['.git', 'dist', 'coverage']);

@@ -1,4 +1,4 @@
-/** The TypeScript of all pages, compiled at once as people have it who import the package. */
+/** Compiles the TypeScript of all pages at once, with the package as a dependency, as users have it. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const CONFIG = {
   include: ['pages/**/*'],
 };
 
-/** What the compiler says, with page and file; empty: nothing. */
+/** The compiler's errors, with page and file; empty if there are none. */
 export async function typeErrors(pages: readonly Page[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-types-'));
   try {
@@ -45,7 +45,7 @@ export async function typeErrors(pages: readonly Page[]): Promise<string> {
   }
 }
 
-/** `pages/docs/handlers.md/handlers/servers.ts`; a block without a name has that of its line. */
+/** `pages/docs/handlers.md/handlers/servers.ts`; a block without a file name is named after its line. */
 const filesOf = (page: Page) =>
   scriptOf(page).actions.flatMap((action) =>
     action.kind === 'write' && action.file.endsWith('.ts')

@@ -1,12 +1,12 @@
 /**
- * Takes a control plane back to an earlier state, key by key in etcd. The API server learns of each change by its watches, as of
- * any other change. It asks no webhook and waits for no finalizer.
+ * Resets a control plane to an earlier state, key by key in etcd. The API server learns of each change through its
+ * watches, like any other change. No webhook is called, and no finalizer delays a deletion.
  */
 import { callEtcd } from './etcd.ts';
 
 interface Stored {
   readonly value: string;
-  /** The revision of the last write: a higher one means that the object has changed. */
+  /** The revision of the last write: a higher revision means that the object has changed. */
   revision: string;
 }
 
@@ -34,17 +34,17 @@ export async function takeEtcdSnapshot(url: string): Promise<EtcdSnapshot> {
 }
 
 /**
- * One pass. Controllers inside the API server answer to what they see, so that more than one may be needed.
+ * One pass. Controllers inside the API server react to it, so the caller may need several passes.
  *
  * @param url the client URL of etcd
- * @returns the keys that were different
+ * @returns the keys that differed
  */
 export async function restoreEtcdSnapshot(url: string, snapshot: EtcdSnapshot): Promise<readonly string[]> {
   const found = new Map((await range(url, true)).map(({ key, mod_revision: revision }) => [key, revision]));
   const added = [...found.keys()].filter((key) => !snapshot.has(key));
   const changed = [...snapshot].filter(([key, { revision }]) => found.get(key) !== revision);
 
-  // Custom resources go before their definitions: after that, the API server no longer looks at them.
+  // Custom resources go before their definitions: afterwards, the API server no longer watches them.
   const [definitions, objects] = split(added, isDefinition);
   for (const keys of [objects, definitions])
     await transact(

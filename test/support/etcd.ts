@@ -1,9 +1,12 @@
-/** etcd while nobody else talks to it: its data as a snapshot, and its revision moved on as `etcdutl --bump-revision` would. */
+/**
+ * Maintenance of etcd while the API server is stopped: snapshots, and a higher revision as after `etcdutl
+ * --bump-revision`.
+ */
 import { cpSync, rmSync } from 'node:fs';
 
 import type { ControlPlaneProcesses } from './control-plane.ts';
 
-/** A copy of the data of a member that is stopped is a snapshot of it. */
+/** Copies the data folder of a stopped member: the copy is a snapshot. */
 export function takeSnapshot({ dataFolder }: ControlPlaneProcesses, to: string): void {
   cpSync(dataFolder, to, { recursive: true });
 }
@@ -17,7 +20,7 @@ const AT_A_TIME = 100;
 const KEY = Buffer.from('/gatehouse-test/bump').toString('base64');
 
 /**
- * Writes until the revision is `by` higher, and compacts what was before: whoever watches from an earlier one is told so.
+ * Writes until the revision is `by` higher, then compacts everything before: a watch from an earlier revision fails.
  * @param url the client URL of etcd
  */
 export async function bumpRevision(url: string, by: number): Promise<void> {
@@ -35,7 +38,7 @@ interface EtcdResponse {
   readonly header: { readonly revision: string };
 }
 
-/** Calls the JSON form of etcd's API. */
+/** Calls etcd's JSON gateway. */
 export async function callEtcd<Extra = unknown>(
   url: string,
   path: string,

@@ -1,4 +1,7 @@
-/** The fault harness: proxies that do to Gatehouse, on purpose and by a seed, what networks and API servers do on bad days. */
+/**
+ * The fault harness: proxies that inject faults of networks and API servers between Gatehouse and a cluster,
+ * reproducible by seed.
+ */
 export { startApiProxy, type ApiProxy, type Asked } from './api-proxy.ts';
 export {
   chanceFor,

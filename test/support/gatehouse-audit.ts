@@ -1,11 +1,13 @@
-/** What Gatehouse wrote, as the API server's audit log has it. */
+/** Gatehouse's writes, according to the audit log of the API server. */
 import { USERS, type AuditEvent, type ControlPlane } from './control-plane.ts';
 
-/** Written all the time by design, and no state of anybody. */
+/** Gatehouse writes these all the time by design, and they hold no state. */
 const NOT_COUNTED = new Set(['leases', 'events', 'selfsubjectaccessreviews']);
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
-/** Its successful writes, without leases, Events and questions. `replica`: only those of this one. */
+/**
+ * Gatehouse's successful writes, without leases, Events and access reviews. `replica`: only the writes of this replica.
+ */
 export function writesOf(plane: Pick<ControlPlane, 'auditLog'>, replica?: string): readonly AuditEvent[] {
   return plane.auditLog().filter(({ user, verb, objectRef, responseStatus, userAgent }) => {
     const code = responseStatus?.code ?? 0;
@@ -20,13 +22,13 @@ export function writesOf(plane: Pick<ControlPlane, 'auditLog'>, replica?: string
   });
 }
 
-/** `secrets gatehouse-system/gatehouse-authority`: what was written. */
+/** The object of the write: `secrets gatehouse-system/gatehouse-authority`. */
 export function target({ objectRef }: AuditEvent): string {
   const { resource = '', subresource, namespace, name = '' } = objectRef ?? {};
   return `${[resource, subresource].filter(Boolean).join('/')} ${[namespace, name].filter(Boolean).join('/')}`;
 }
 
-/** How often each object was written. */
+/** Number of writes for each object. */
 export function countByTarget(events: readonly AuditEvent[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const event of events) counts[target(event)] = (counts[target(event)] ?? 0) + 1;

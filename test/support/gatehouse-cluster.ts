@@ -1,4 +1,4 @@
-/** A cluster with one replica of Gatehouse, and its examples in force: where most tests begin. */
+/** A cluster with one replica of Gatehouse and the examples in force: the starting point of most tests. */
 import { ApiError } from '../../src/kube/api-error.ts';
 import {
   ADMISSION_POLICIES,
@@ -15,11 +15,11 @@ import { datacenter, isTrue, server, type Conditioned } from './objects.ts';
 import { eventually, freePort } from './processes.ts';
 
 interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings'> {
-  /** What is to be there before the replica runs. */
+  /** Prepares the cluster before the replica starts. */
   readonly prepare?: (cluster: Cluster) => Promise<unknown>;
 }
 
-/** Resolves when the replica `one` is ready; what the Service of Gatehouse leads to is its own port. */
+/** Resolves when the replica `one` is ready. The Service of Gatehouse leads to the port of the replica. */
 export async function startGatehouse({
   settings = {},
   prepare = () => Promise.resolve(),
@@ -33,7 +33,10 @@ export async function startGatehouse({
   return { cluster, replica };
 }
 
-/** Applies the examples, with the datacenter `fra1` and the namespace `shop`. Resolves when the API server asks about Servers. */
+/**
+ * Applies the examples, with the datacenter `fra1` and the namespace `shop`. Resolves when the API server calls the
+ * webhook for Servers.
+ */
 export async function enforceExamples(cluster: Cluster): Promise<void> {
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
@@ -44,7 +47,7 @@ export async function enforceExamples(cluster: Cluster): Promise<void> {
   );
 }
 
-/** Until Gatehouse has installed the policy; the API server learns of that by a watch of its own. */
+/** Waits until Gatehouse has installed the policy. The API server learns of that later, through its own watch. */
 export const seeInForce = (cluster: Cluster, policy: string): Promise<Conditioned> =>
   cluster.see<Conditioned>(
     `the policy ${policy} in force`,
@@ -54,7 +57,9 @@ export const seeInForce = (cluster: Cluster, policy: string): Promise<Conditione
     30_000,
   );
 
-/** Until the API server refuses this with a message that holds `why`. `attempt` leaves nothing behind. */
+/**
+ * Waits until the API server refuses `attempt` with a message that contains `why`. `attempt` must leave nothing behind.
+ */
 export const untilRefused = (what: string, why: string, attempt: () => Promise<unknown>): Promise<true> =>
   eventually(`${what} is refused`, () =>
     attempt().then(
@@ -66,7 +71,7 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
     ),
   );
 
-/** The error with which the API server refuses. @throws Error when it does not refuse */
+/** The API server's refusal. @throws Error if the API server does not refuse */
 export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
   try {
     await attempt;

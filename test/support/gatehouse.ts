@@ -1,4 +1,4 @@
-/** Replicas of `gatehouse serve` as processes of their own, against a control plane. */
+/** Replicas of `gatehouse serve` as separate processes, against a control plane. */
 import { join } from 'node:path';
 
 import type { SettingName } from '../../src/config/settings.ts';
@@ -14,20 +14,23 @@ export interface Replica {
   readonly operationsPort: number;
   readonly readyz: () => Promise<{ readonly ok: boolean; readonly text: string }>;
   readonly metrics: () => Promise<string>;
-  /** The parsed lines of its log. */
+  /** Resolves when the replica is ready. @throws Error with its last problem after `timeoutMs` */
   readonly whenReady: (timeoutMs?: number) => Promise<void>;
 }
 
 export interface ReplicaOptions {
   readonly name: string;
-  /** Where it listens for webhooks. Default: any free port. */
+  /** Webhook port. Default: any free port. */
   readonly port?: number;
-  /** What the webhook configurations name: the replica's own port unless a balancer stands before it. */
+  /**
+   * Port in the webhook configurations. Default: the replica's own port. Tests with a balancer set the port of the
+   * balancer.
+   */
   readonly servicePort?: number;
   readonly settings?: Partial<Record<SettingName, string>>;
-  /** Arguments of Node itself. */
+  /** Arguments of Node. */
   readonly nodeArgs?: readonly string[];
-  /** Beside the environment of the tests. */
+  /** In addition to the environment of the tests. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

@@ -1,8 +1,11 @@
-/** What the manifests in deploy/ allow Gatehouse, one permission at a time, and what an API server's audit log says it used. */
+/**
+ * The permissions that deploy/ grants to Gatehouse, one at a time, and the permissions that it used according to the
+ * audit log.
+ */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { AuditEvent } from './control-plane.ts';
 
-/** `update gatehouse.dev/restorewindows/status`; behind it the namespace, where a Role gives it: ` in gatehouse-system`. */
+/** `update gatehouse.dev/restorewindows/status`; a Role adds its namespace: ` in gatehouse-system`. */
 export type Permission = string;
 
 export interface Rule {
@@ -16,14 +19,14 @@ export interface GrantingRole extends KubeObject {
   readonly rules?: readonly Rule[];
 }
 
-/** What a page says of one permission. */
+/** Documentation of one permission. */
 export interface Purpose {
   readonly permission: Permission;
   readonly breaks: string;
   readonly request: ExpectedRequest;
 }
 
-/** `{name}` and `{namespace}` in the path stand for any. */
+/** `{name}` and `{namespace}` in the path match any value. */
 export interface ExpectedRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'WATCH';
   readonly path: string;
@@ -32,7 +35,7 @@ export interface ExpectedRequest {
 const permission = (verb: string, group: string, resource: string, namespace?: string): Permission =>
   `${verb} ${group === '' ? 'core' : group}/${resource}${namespace === undefined ? '' : ` in ${namespace}`}`;
 
-/** What the ClusterRoles and Roles among these manifests give, without those that only aggregate others. */
+/** The permissions of these ClusterRoles and Roles, without those of ClusterRoles that only aggregate others. */
 export function permissionsIn(manifests: readonly KubeObject[]): ReadonlySet<Permission> {
   return new Set(rolesIn(manifests).flatMap(permissionsOf));
 }
@@ -43,7 +46,7 @@ export const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole
 export const permissionsOf = ({ rules = [], metadata }: GrantingRole): readonly Permission[] =>
   rules.flatMap((rule) => expand(rule, metadata?.namespace));
 
-/** The same role without one permission. */
+/** A copy of the role without one permission. */
 export function roleWithout(role: GrantingRole, taken: Permission, name: string): GrantingRole {
   const { namespace } = role.metadata ?? {};
   const single = (role.rules ?? []).flatMap(({ apiGroups = [], resources = [], verbs = [] }) =>
@@ -60,7 +63,10 @@ export function roleWithout(role: GrantingRole, taken: Permission, name: string)
   };
 }
 
-/** The rows of the table in docs/hardening.md that says what each permission is for: `update leases.coordination.k8s.io`, and so on. */
+/**
+ * The rows of the table in docs/hardening.md that gives the purpose of each permission, such as `update
+ * leases.coordination.k8s.io`.
+ */
 export function purposesIn(page: string): readonly Purpose[] {
   const granted =
     /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.]+))?(?<sub>\/[a-z]+)?(?: in (?<namespace>[a-z-]+))?/;
@@ -83,12 +89,13 @@ export function purposesIn(page: string): readonly Purpose[] {
     return {
       permission: permission(verb, group, `${resource}${sub}`, namespace),
       breaks,
-      request: { method: method as ExpectedRequest['method'], path }, // another one is found in no audit log
+      // an unknown method matches nothing in the audit log
+      request: { method: method as ExpectedRequest['method'], path },
     };
   });
 }
 
-/** Whether the API server saw this request of that user, and let it through. */
+/** Whether the audit log contains this request of the user, and the API server authorized it. */
 export function wasMade(
   { method, path }: ExpectedRequest,
   verb: string,
@@ -118,7 +125,10 @@ const expand = (
     resources.flatMap((resource) => verbs.map((verb) => permission(verb, group, resource, namespace))),
   );
 
-/** What one user's requests needed that were let through. Each counts for a ClusterRole and, where it has one, for its namespace. */
+/**
+ * Permissions that a user's authorized requests needed. Each request counts for a ClusterRole and for its namespace, if
+ * it has one.
+ */
 export function permissionsUsed(events: readonly AuditEvent[], username: string): ReadonlySet<Permission> {
   const used = new Set<Permission>();
   for (const { user, verb, objectRef, annotations } of events) {
@@ -131,7 +141,7 @@ export function permissionsUsed(events: readonly AuditEvent[], username: string)
   return used;
 }
 
-/** The requests of one user that the authorizer refused: `list core/secrets`, each once. */
+/** A user's requests that the authorizer refused, without duplicates: `list core/secrets`. */
 export function refusedTo(events: readonly AuditEvent[], username: string): readonly Permission[] {
   const refused = events
     .filter(({ user, annotations }) => user.username === username && isForbidden(annotations))

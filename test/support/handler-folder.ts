@@ -1,9 +1,9 @@
-/** Folders with handlers, written by the test that uses them: as a user has them, importing the package by its name. */
+/** Creates folders with handlers. As in a user's project, the handlers import the package by its name. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** @param modules source by file name; in each, `defineHandler` is there */
+/** @param modules source by file name; `defineHandler` is already imported in each */
 export function writeHandlers(modules: Readonly<Record<string, string>>): string {
   const withImport = (source: string) => `import { defineHandler } from 'gatehouse';\n${source}`;
   return writeModules(
@@ -11,7 +11,7 @@ export function writeHandlers(modules: Readonly<Record<string, string>>): string
   );
 }
 
-/** A folder of files, by path in it. */
+/** Writes a folder of files; the keys are relative paths. */
 export function writeModules(modules: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-handlers-'));
   for (const [file, source] of Object.entries(modules)) {

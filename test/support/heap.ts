@@ -1,12 +1,12 @@
-/** How much memory is in use once everything unreachable is gone. */
+/** Measures the memory in use after garbage collection. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Bytes on the heap and in buffers, after collecting garbage until there is no more to collect. */
+/** Bytes on the heap and in buffers, after collecting garbage until a collection frees nothing more. */
 export async function bytesInUse(): Promise<number> {
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void; // what the flag puts there
+  const collect = runInNewContext('gc') as () => void; // the flag defines this function
   let least = Infinity;
   for (let round = 0; round < 5; round += 1) {
     await sleep(20); // sockets close and finalizers run between two collections

@@ -1,4 +1,7 @@
-/** What renders charts: Helm, where it is on the PATH, and the small program beside this file, where Go and sprig are. */
+/**
+ * Renders charts: with Helm, if it is on the PATH, and with the small program in this folder, if Go and sprig are
+ * installed.
+ */
 import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,25 +18,25 @@ const CHART = join(import.meta.dirname, '..', '..', 'deploy', 'chart', 'gatehous
 export interface RenderOptions {
   /** Default: gatehouse-system. */
   readonly namespace?: string;
-  /** Such as 1.20.2. */
+  /** A version such as 1.20.2. */
   readonly kubeVersion?: string;
-  /** What the cluster has, such as gatehouse.dev/v1alpha1/RestoreDetector. */
+  /** API versions of the cluster, such as gatehouse.dev/v1alpha1/RestoreDetector. */
   readonly apiVersions?: readonly string[];
-  /** Values as they would stand in a file. */
+  /** Values, as in a values file. */
   readonly values?: object;
-  /** Files with values, before `values`. */
+  /** Values files, applied before `values`. */
   readonly files?: readonly string[];
 }
 
 export interface Helm {
   readonly name: string;
-  /** @throws Error with what it says when the chart cannot be rendered with these values */
+  /** @throws Error with the renderer's message if it cannot render the chart with these values */
   readonly render: (options?: RenderOptions) => Promise<readonly KubeObject[]>;
-  /** What people see after an installation; undefined where that takes a cluster. */
+  /** The notes that Helm prints after an installation; undefined if the renderer needs a cluster for them. */
   readonly notes: ((options?: RenderOptions) => Promise<string>) | undefined;
 }
 
-/** All that there are; says in the log of the test run why one is missing. */
+/** All available renderers; logs the reason why one is missing. */
 export async function findHelms(): Promise<readonly Helm[]> {
   const helms: Helm[] = [];
   if (isThere('helm')) helms.push(createHelm('helm', 'helm', false));
@@ -71,7 +74,7 @@ function createHelm(name: string, binary: string, hasNotes: boolean): Helm {
       parseAllDocuments(await rendered(options))
         .map((document) => {
           if (document.errors[0] !== undefined) throw document.errors[0];
-          return document.toJS() as KubeObject | null; // a template's output; a file may be nothing but a comment
+          return document.toJS() as KubeObject | null; // the output of a template; a file may contain only a comment
         })
         .filter((object) => object !== null),
     notes: hasNotes ? (options = {}) => rendered(options, '--notes') : undefined,
@@ -82,7 +85,7 @@ type Built =
   | { readonly kind: 'built'; readonly binary: string }
   | { readonly kind: 'impossible'; readonly reason: string };
 
-/** Where Debian puts the sources of Go libraries. */
+/** Debian's folder for the sources of Go libraries. */
 const GOPATH = '/usr/share/gocode';
 
 async function build(): Promise<Built> {
@@ -100,7 +103,7 @@ async function build(): Promise<Built> {
 
   const folder = dirname(binary);
   mkdirSync(folder, { recursive: true });
-  // Another test run may be building the same: whoever is last replaces what the first one made, with the same.
+  // Another test run may build the same program. The last one replaces an identical file.
   const unfinished = mkdtempSync(join(folder, 'build-'));
   const env = {
     ...process.env,

@@ -1,4 +1,4 @@
-/** Clients that mean no good, and what is to hold whatever they do. */
+/** Hostile clients, and the checks that must hold whatever they do. */
 import { connect as connectTcp, type Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { expect, onTestFinished } from 'vitest';
@@ -6,13 +6,13 @@ import { expect, onTestFinished } from 'vitest';
 import { openRaw, post, reviewOf, VALIDATE, type RawConnection } from './webhook-client.ts';
 import type { Running } from './webhook-server.ts';
 
-/** A review is answered. */
+/** Checks that the server answers a review. */
 export async function expectLife(running: Running): Promise<void> {
   const answer = await post(running, VALIDATE, reviewOf());
   expect(answer).toMatchObject({ status: 200, body: expect.stringContaining('"allowed":true') as string });
 }
 
-/** The server's ends of connections, as it counts them itself. */
+/** The server's own count of its open connections. */
 export const connectionsOf = ({ app }: Running): Promise<number> =>
   new Promise((resolve, reject) => {
     app.server.getConnections((error, count) => {
@@ -21,14 +21,14 @@ export const connectionsOf = ({ app }: Running): Promise<number> =>
     });
   });
 
-/** A connection that ends with the test. */
+/** Opens a connection that the end of the test closes. */
 export async function open(running: Running, options: ConnectionOptions = {}): Promise<RawConnection> {
   const connection = await openRaw(running, options);
   onTestFinished(() => void connection.socket.destroy());
   return connection;
 }
 
-/** The same without TLS. */
+/** Like `open`, without TLS. */
 export async function openPlain(
   port: number,
 ): Promise<{ readonly socket: Socket; readonly closed: Promise<unknown> }> {
@@ -39,7 +39,7 @@ export async function openPlain(
   return { socket: socket.resume(), closed };
 }
 
-/** Everything that comes back for `bytes`, until the server hangs up or `until` is there. */
+/** Sends `bytes`, and returns everything received until the server hangs up or `until` matches. */
 export async function say(server: Running, bytes: string | Buffer, until?: RegExp): Promise<string> {
   const { socket, received } = await open(server);
   socket.write(bytes);

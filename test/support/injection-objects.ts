@@ -1,4 +1,4 @@
-/** Objects of all kinds that can carry a CA bundle, and how tests look at them. */
+/** Objects of every kind that can carry a CA bundle, and functions that read and change them. */
 import { isConflict } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../src/kube/object.ts';
@@ -15,7 +15,7 @@ import { startGatehouse } from './gatehouse-cluster.ts';
 import type { Replica, ReplicaOptions } from './gatehouse.ts';
 import { eventually } from './processes.ts';
 
-/** A tree of JSON: tests reach into objects of five kinds. */
+/** An untyped JSON tree: tests read fields of five different kinds. */
 export interface Carrier extends KubeObject {
   readonly webhooks?: readonly WebhookEntry[];
   readonly spec?: {
@@ -65,14 +65,14 @@ export const entry = (name: string, clientConfig: ClientConfig = { service }): W
   return whole;
 };
 
-/** Deep enough for the API server, and as small as it takes them. */
+/** A kind, with the smallest object that the API server accepts and that has a slot for each bundle. */
 export interface Kind {
   readonly resource: Resource;
   readonly make: (name: string, annotations?: Readonly<Record<string, string>>) => Carrier;
   readonly ref: (name: string) => NamedRef;
-  /** What the injector keeps up to date, as PEM. */
+  /** The PEM values that the injector keeps up to date. */
   readonly bundles: (object: Carrier) => readonly (string | undefined)[];
-  /** The object with this PEM in the place of each bundle. */
+  /** A copy of the object with this PEM in every slot. */
   readonly withBundle: (object: Carrier, pem: string) => Carrier;
 }
 
@@ -162,7 +162,7 @@ export const KINDS: Readonly<Record<KindName, Kind>> = {
   },
 };
 
-/** A cluster with a replica and the namespace that the objects stand in; `bundle` is what all targets are to hold. */
+/** A cluster with a replica and the namespace of the objects. `bundle` is the PEM that all targets must hold. */
 export async function startInjecting(settings: ReplicaOptions['settings'] = {}): Promise<{
   readonly cluster: Cluster;
   readonly replica: Replica;
@@ -178,7 +178,7 @@ async function publishedBundle(cluster: Cluster): Promise<string> {
   return data['ca.crt'] ?? '';
 }
 
-/** Until an object has this PEM in all its slots. */
+/** Waits until every slot of an object has this PEM. */
 export const seeBundle = (
   cluster: Cluster,
   kind: Kind,
@@ -194,7 +194,7 @@ export const seeBundle = (
     timeoutMs,
   );
 
-/** What somebody else makes of the live object, tried again when it has changed meanwhile, as every client does. */
+/** Replaces the live object as another client; retries on a conflict, as every client does. */
 export async function edit(
   cluster: Cluster,
   kind: Kind,
@@ -240,11 +240,11 @@ export async function seeEvent(
       const { items } = await cluster.admin.list<EventObject>(events, { namespace });
       return items.find((event) => event.involvedObject.name === name && event.reason === reason);
     },
-    { timeoutMs: 20_000 }, // what is refused is told after some seconds
+    { timeoutMs: 20_000 }, // the controller reports a refused write only after some seconds
   );
 }
 
-/** The field sets of one manager. */
+/** The fieldsV1 sets of one manager. */
 export function managedBy(object: KubeObject, manager: string): readonly unknown[] {
   const { metadata } = object as {
     readonly metadata?: { readonly managedFields?: readonly { manager: string; fieldsV1: unknown }[] };

@@ -1,4 +1,4 @@
-/** Manifests as a person would write them: the kinds of deploy/examples and built-in ones. */
+/** Manifests as a user writes them: the kinds of deploy/examples and built-in kinds. */
 
 interface Meta {
   readonly labels?: Readonly<Record<string, string>>;

@@ -5,7 +5,7 @@ import type { ControlPlane } from './control-plane.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from './kubectl.ts';
 import { startSandboxPlane } from './sandbox-plane.ts';
 
-/** How long a test may take, each of them a handful of commands: milliseconds. */
+/** Timeout of a test, in milliseconds: each runs a few commands. */
 const PATIENCE_MS = 60_000;
 
 export const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -18,9 +18,10 @@ const DEFINITIONS = ['datacenter-crd.yaml', 'server-crd.yaml']
 type Suite = Pick<Kubectl, 'says' | 'refuses' | 'watches' | 'file'>;
 
 /**
- * Tests of kubectl against a sandbox of their own, which serves Servers and Datacenters. They are skipped where there is no kubectl.
+ * Tests of kubectl against their own sandbox, which serves Servers and Datacenters. They are skipped if kubectl is
+ * missing.
  *
- * @param seed what is there when they begin
+ * @param seed objects that exist before the first test
  */
 export function describeKubectl(
   title: string,

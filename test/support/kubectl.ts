@@ -1,4 +1,4 @@
-/** The real kubectl, as a person at a shell has it: what is typed, what is said, and how it ends. */
+/** The real kubectl, run like a user runs it in a shell: commands, output, and exit code. */
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { ControlPlane, User } from './control-plane.ts';
 
-/** Whether this machine has kubectl; says so in the log of the test run where it has not. */
+/** Whether this machine has kubectl; logs a warning if it does not. */
 export const HAS_KUBECTL = ((): boolean => {
   try {
     execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' });
@@ -18,45 +18,45 @@ export const HAS_KUBECTL = ((): boolean => {
   }
 })();
 
-/** A JSON manifest, which kubectl takes for YAML; several objects make a `kind: List`. */
+/** A JSON manifest, which kubectl accepts as YAML; several objects become a `kind: List`. */
 export type Manifest = object | readonly object[];
 
 export interface Told {
-  /** Whose kubeconfig; default: admin. */
+  /** The user whose kubeconfig kubectl uses; default: admin. */
   readonly user?: User;
   readonly namespace?: string;
-  /** What `-f -` reads. */
+  /** Input for `-f -`. */
   readonly stdin?: Manifest;
-  /** A shell script in the place of the person's editor; `$1` is the file. */
+  /** A shell script that replaces the user's editor; `$1` is the file. */
   readonly editor?: string;
 }
 
-/** A kubectl that talks to one API server. Commands are what stands after `kubectl` on a line, single quotes and all. */
+/** A kubectl that talks to one API server. A command is the text after `kubectl`, with single quotes as in a shell. */
 export interface Kubectl {
-  /** All that a command says, warnings too. @throws Error when it fails */
+  /** The complete output of a command, warnings included. @throws Error if the command fails */
   readonly says: (command: string, told?: Told) => Promise<string>;
-  /** The same for a command that must fail. @throws Error when it does not */
+  /** The complete output of a command that must fail. @throws Error if it succeeds */
   readonly refuses: (command: string, told?: Told) => Promise<string>;
-  /** A command that goes on until all are stopped. */
+  /** Starts a command that runs until `stop`. */
   readonly watches: (command: string, told?: Told) => Watching;
-  /** The path of a file with this in it. */
+  /** Writes the text to a file and returns its path. */
   readonly file: (text: string) => string;
-  /** Stops what watches, and removes all files. */
+  /** Stops all running commands, and removes all files. */
   readonly stop: () => void;
 }
 
-/** A kubectl that watches. */
+/** A running `kubectl --watch`. */
 export interface Watching {
-  /** The first so many lines that it prints, when they are there. @throws Error when they do not come */
+  /** The first `count` lines of its output, once they have arrived. @throws Error if they do not arrive */
   readonly lines: (count: number) => Promise<string>;
-  /** Resolves when the API server has begun to answer its watch. */
+  /** Resolves when the API server has begun to answer the watch. */
   readonly established: () => Promise<void>;
 }
 
-/** How long a command may take to end, and a watch to print what it is to print: milliseconds. */
+/** Timeout of a command, and of the expected lines of a watch, in milliseconds. */
 const PATIENCE_MS = 30_000;
 
-/** With a home of its own, so that nobody's configuration and discovery cache come in. */
+/** kubectl gets its own home folder, so that it reads no other configuration or discovery cache. */
 export function createKubectl(plane: ControlPlane): Kubectl {
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-kubectl-'));
   for (const folder of ['files', 'tmp']) mkdirSync(join(home, folder));
@@ -78,7 +78,7 @@ export function createKubectl(plane: ControlPlane): Kubectl {
     PATH: process.env.PATH,
     HOME: home,
     TMPDIR: join(home, 'tmp'),
-    GOGC: 'off', // it ends before its garbage is worth collecting
+    GOGC: 'off', // kubectl ends before garbage collection pays off
     KUBECONFIG: plane.kubeconfig(user),
     ...(editor === undefined ? {} : { KUBE_EDITOR: write('editor', `#!/bin/sh\n${editor}\n`, 0o700) }),
   });
@@ -120,7 +120,7 @@ export function createKubectl(plane: ControlPlane): Kubectl {
 }
 
 function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: AbortSignal): Watching {
-  // At this level kubectl says on its standard error which answers it got.
+  // At this log level, kubectl prints the responses that it receives to stderr.
   const child = spawn('kubectl', [...command, '-v=8'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   stopped.addEventListener('abort', () => child.kill());
   let printed = '';
@@ -147,7 +147,7 @@ function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: A
   };
 }
 
-/** Words as a shell has them: single quotes hold spaces together. */
+/** Splits a command like a shell: single quotes keep spaces. */
 const wordsOf = (command: string): readonly string[] =>
   (command.match(/(?:[^\s']|'[^']*')+/g) ?? []).map((word) => word.replaceAll("'", ''));
 
@@ -161,11 +161,11 @@ const manifestText = (manifest: Manifest): string =>
     Array.isArray(manifest) ? { apiVersion: 'v1', kind: 'List', items: manifest as unknown[] } : manifest,
   );
 
-/** The cells of a printed table, line by line; columns stand at least two spaces apart. */
+/** The cells of a printed table, line by line; at least two spaces separate columns. */
 export const cells = (said: string): readonly (readonly string[])[] =>
   linesOf(said).map((line) => line.split(/ {2,}/));
 
-/** The lines of what was said, without what pads them. */
+/** The lines of the output, without padding. */
 const linesOf = (said: string): readonly string[] =>
   said
     .split('\n')

@@ -1,4 +1,4 @@
-/** `gatehouse serve --dev-url` as a developer runs it, as the admin of a cluster. */
+/** `gatehouse serve --dev-url` as a developer runs it, as a cluster admin. */
 import { configMaps } from '../../src/kube/well-known.ts';
 import type { Cluster } from './cluster.ts';
 import { untilRefused } from './gatehouse-cluster.ts';
@@ -6,12 +6,12 @@ import { startReplica, type Replica } from './gatehouse.ts';
 import { eventually, freePort, tail } from './processes.ts';
 
 interface LaptopOptions {
-  /** Who serves, for the note in the cluster. */
+  /** Name of the developer, for the note in the cluster. */
   readonly name: string;
   readonly handlers: string;
-  /** As the API server is told. Default: 127.0.0.1. */
+  /** Host in the URL for the API server. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Default: any free one. */
+  /** Default: any free port. */
   readonly port?: number;
 }
 
@@ -27,7 +27,7 @@ export async function startLaptop(
   });
 }
 
-/** A ConfigMap in the namespace `shop` for the handler `forCase(handler, …)`. It is not stored. */
+/** Sends a dry-run ConfigMap in the namespace `shop` for the handler `forCase(handler, …)`. */
 export const sendConfigMap = ({ admin }: Pick<Cluster, 'admin'>, handler: string) =>
   admin.create(
     configMaps,
@@ -35,11 +35,11 @@ export const sendConfigMap = ({ admin }: Pick<Cluster, 'admin'>, handler: string
     { dryRun: true },
   );
 
-/** Until such a ConfigMap is refused with a message that holds `why`. */
+/** Waits until the API server refuses such a ConfigMap with a message that contains `why`. */
 export const untilHandlerSays = (cluster: Pick<Cluster, 'admin'>, handler: string, why: string) =>
   untilRefused(`a ConfigMap for ${handler}`, why, () => sendConfigMap(cluster, handler));
 
-/** Until the laptop refuses a ConfigMap with these words; throws when it has ended. */
+/** Waits until the laptop refuses a ConfigMap with these words. Throws if the laptop has ended. */
 export const untilLaptopSays = (
   laptop: Replica,
   cluster: Pick<Cluster, 'admin'>,

@@ -1,11 +1,11 @@
-/** A steady stream of requests, and what became of each. */
+/** A steady stream of requests, and the outcome of each. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Load {
   readonly sent: () => number;
-  /** Holds back new requests, and does `work` when none is under way. */
+  /** Pauses new requests, and runs `work` when none is in flight. */
   readonly between: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Stops sending, and waits for what is under way. */
+  /** Stops sending, and waits for requests in flight. */
   readonly stop: () => Promise<LoadResult>;
 }
 
@@ -18,14 +18,14 @@ export interface LoadResult {
 export interface LoadOptions {
   readonly perSecond: number;
   /**
-   * How many requests are under way at a time, at most: then the rate is what the machine can carry, and nothing piles up behind a
-   * slow answer. Default: no limit, each is sent whether or not the ones before have been answered.
+   * Maximum number of requests in flight: the machine then determines the rate, and requests do not pile up behind a
+   * slow response. Default: no limit; each request is sent even if earlier ones are unanswered.
    */
   readonly lanes?: number;
   readonly request: (n: number) => Promise<unknown>;
 }
 
-/** What a pause leaves undone is done after it, up to so many seconds' worth of requests; the rest is never sent. */
+/** After a pause, the load catches up on requests of at most this many seconds; it drops the rest. */
 const BURST_SECONDS = 1;
 
 export function startLoad({ perSecond, lanes = Number.POSITIVE_INFINITY, request }: LoadOptions): Load {

@@ -1,2 +1,2 @@
-/** Set by the vitest project `nightly`: the complete form of suites of which CI runs a part. */
+/** Set by the vitest project `nightly`: suites then run completely, while CI runs a part of them. */
 export const isNightly = process.env.GATEHOUSE_NIGHTLY === '1';

@@ -1,4 +1,4 @@
-/** Objects of the examples, and what tests read of built-in kinds. */
+/** Objects of the examples, and types of built-in kinds that tests read. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 
 export {
@@ -36,14 +36,14 @@ export const isTrue =
   (object: Conditioned): boolean =>
     condition(object, type)?.status === 'True';
 
-/** The webhooks that ask about what policies govern, without those about Gatehouse's own kinds. */
+/** The webhooks for kinds that policies govern, without the webhooks for Gatehouse's own kinds. */
 export function entriesOfPolicies(
   configuration: WebhookConfigurationObject | undefined,
 ): NonNullable<WebhookConfigurationObject['webhooks']> {
   return (configuration?.webhooks ?? []).filter(({ name }) => !name.startsWith('own-'));
 }
 
-/** A policy on Servers; `spec` adds to its match. */
+/** A policy on Servers; `spec` extends it. */
 export function serversPolicy(name: string, spec: object): KubeObject {
   return {
     apiVersion: 'gatehouse.dev/v1alpha1',
@@ -56,7 +56,7 @@ export function serversPolicy(name: string, spec: object): KubeObject {
   } as KubeObject;
 }
 
-/** Lets Gatehouse read a kind that a policy refers to. */
+/** Lets Gatehouse read a kind that a policy references. */
 export function referencesRole(name: string, apiGroup: string, resources: readonly string[]): KubeObject {
   return {
     apiVersion: 'rbac.authorization.k8s.io/v1',

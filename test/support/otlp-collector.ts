@@ -1,5 +1,5 @@
 /**
- * A collector of traces: OTLP over HTTP, decoded with tables of its own, so that it says what went over the wire.
+ * A collector of traces: OTLP over HTTP. It decodes with its own tables, so that it reports the bytes on the wire.
  * @see https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/trace/v1/trace.proto
  */
 import { createServer } from 'node:http';
@@ -12,20 +12,20 @@ export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty: it is the first of its trace. */
+  /** Empty for the root span of a trace. */
   readonly parentSpanId: string;
   readonly kind: 'unspecified' | 'internal' | 'server' | 'client';
   readonly attributes: Readonly<Record<string, AttributeValue>>;
   readonly failed: boolean;
-  /** Of the process that it is from. */
+  /** Attributes of the process that created the span. */
   readonly resource: Readonly<Record<string, AttributeValue>>;
 }
 
 export interface Collector {
-  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  /** Value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly endpoint: string;
   readonly spans: () => readonly CollectedSpan[];
-  /** Content types of all that was posted to the path of traces. */
+  /** Content types of all POST requests to the path of traces. */
   readonly contentTypes: () => ReadonlySet<string | undefined>;
   readonly close: () => Promise<void>;
 }
@@ -60,7 +60,7 @@ export async function startCollector(): Promise<Collector> {
   };
 }
 
-/** The fields of a message by their numbers, each with the readers that stand before its values. */
+/** The fields of a message by number; each reader is positioned at the value of the field. */
 type Read = (field: number, reader: PbfReader) => void;
 
 function decode(reader: PbfReader, read: Read): void {

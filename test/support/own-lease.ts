@@ -1,4 +1,6 @@
-/** A lease that nobody else sees: whoever asks this proxy for one leads, whatever others believe. */
+/**
+ * A private lease: every client of this proxy that asks for the lease becomes leader, although another replica leads.
+ */
 import type { OwnAnswer } from './api-proxy.ts';
 
 const LEASES = /^\/apis\/coordination\.k8s\.io\/v1\/namespaces\/[^/]+\/leases(\/|$)/;
@@ -12,7 +14,7 @@ export function ownLease(): OwnAnswer {
       return lease === undefined
         ? { code: 404, body: { kind: 'Status', status: 'Failure', reason: 'NotFound', code: 404 } }
         : { code: 200, body: lease };
-    const sent = body as { readonly metadata?: object }; // a Lease: that is what is written there
+    const sent = body as { readonly metadata?: object }; // clients only write Leases to this path
     lease = { ...sent, metadata: { ...sent.metadata, resourceVersion: String((version += 1)) } };
     return { code: method === 'POST' ? 201 : 200, body: lease };
   };

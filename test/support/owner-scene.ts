@@ -1,4 +1,4 @@
-/** A cluster in which the owners of Servers are preserved, and somebody who restores them. */
+/** A cluster in which Gatehouse preserves the owners of Servers, and a user who restores them. */
 import {
   clusterAdmin,
   DATACENTERS,
@@ -29,14 +29,14 @@ export interface SweptWindow extends Conditioned {
 
 export interface OwnerScene {
   readonly restorer: KubeClient;
-  /** May do everything, and restores nothing. */
+  /** May do everything, and is not a restorer. */
   readonly alice: KubeClient;
   readonly place: (name: string) => { readonly namespace: string; readonly name: string };
   readonly find: (name: string) => Promise<Server | undefined>;
-  /** To that Datacenter as it is now. */
+  /** A reference to the current Datacenter of that name. */
   readonly ownerNamed: (name: string, flags?: OwnerFlags) => Promise<OwnerReference>;
   readonly create: (name: string, owners: readonly OwnerReference[], dryRun?: boolean) => Promise<Server>;
-  /** A Server with an owner of that name as a backup has it; neither of the two is there any more. */
+  /** A backup of a Server that has an owner of that name; both objects are already deleted. */
   readonly backUp: (name: string, owner: string, flags?: OwnerFlags) => Promise<Server>;
   readonly open: (name: string, sweep?: RestoreWindow['spec']['sweep']) => Promise<void>;
   /** Closes the window, and waits for the report of the last sweep. */
@@ -45,8 +45,8 @@ export interface OwnerScene {
 }
 
 /**
- * Resolves when owners are recorded.
- * @param finalizers whether Gatehouse may say that an owner may not go before its child, where the API server asks
+ * Resolves when Gatehouse records owners.
+ * @param finalizers whether Gatehouse may set blockOwnerDeletion on API servers that check this permission
  */
 export async function createOwnerScene(
   cluster: Cluster,
@@ -102,7 +102,7 @@ export async function createOwnerScene(
     },
     untilGone: async (name) => {
       const isGone = async () => (await find(name)) === undefined;
-      // The garbage collector looks for new kinds every half a minute.
+      // The garbage collector looks for new kinds every 30 seconds.
       await eventually(`${name} is gone`, isGone, { timeoutMs: 50_000 });
     },
   };
@@ -114,7 +114,7 @@ export const recordOf = (object: KubeObject | undefined): string | undefined =>
 export const ownersOf = (object: KubeObject | undefined): readonly OwnerReference[] =>
   object?.metadata?.ownerReferences ?? [];
 
-/** What a backup tool creates: without what the API server gives, and without owners. */
+/** The object that a backup tool creates: without server-set metadata and without owners. */
 export function backupOf({ metadata = {}, ...rest }: Server, name = metadata.name): Server {
   const { namespace, annotations } = metadata;
   const kept = {
@@ -142,7 +142,7 @@ const CLUSTER_ROLES: Resource = {
   namespaced: false,
 };
 
-/** Takes the last rule of the example away. */
+/** Removes the last rule of the example. */
 async function withoutFinalizers({ admin }: Cluster): Promise<void> {
   await admin.patchJson(CLUSTER_ROLES, { name: 'gatehouse-owners-infra' }, [
     { op: 'test', path: '/rules/2/resources', value: ['datacenters/finalizers'] },

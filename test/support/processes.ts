@@ -5,20 +5,20 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The pipe to our end closes however we die, SIGKILL included; then the child is killed too. `exec` keeps the child's
- * pid equal to the shell's, so a signal to it reaches the program and not a wrapper.
+ * The pipe closes whenever the test process dies, even by SIGKILL; then the shell kills the child too. `exec` keeps the
+ * child's pid equal to the shell's, so a signal to it reaches the program and not a wrapper.
  */
 const TETHER =
   '(exec 3<&0; cat <&3 >/dev/null; kill -KILL $$ 2>/dev/null) <&0 >/dev/null 2>&1 & exec "$@" </dev/null';
 
 export interface Program {
   readonly pid: number;
-  /** Where stdout and stderr go. */
+  /** File for stdout and stderr. */
   readonly logFile: string;
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   readonly isRunning: () => boolean;
   readonly kill: (signal: NodeJS.Signals) => void;
-  /** SIGTERM, then SIGKILL after `graceMs`. Resolves when the process is gone. */
+  /** Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the process has ended. */
   readonly stop: (graceMs?: number) => Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export function startProgram(command: string, args: readonly string[], options: 
   if (pid === undefined) throw new Error(`could not start ${command}`);
 
   const exited = waitForExit(child);
-  void exited.then(() => child.stdin?.destroy()); // the tether's end
+  void exited.then(() => child.stdin?.destroy()); // closes the pipe of the tether
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   const kill = (signal: NodeJS.Signals) => void child.kill(signal);
   return {
@@ -81,12 +81,12 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** The last lines of a log, for the message of an error. */
+/** The last lines of a log, for an error message. */
 export function tail(logFile: string, lines = 20): string {
   return readFileSync(logFile, 'utf8').split('\n').slice(-lines).join('\n');
 }
 
-/** Polls `probe` until it gives something other than undefined or false; throws with the last error after `timeoutMs`. */
+/** Polls `probe` until it returns a value other than undefined or false. Throws the last error after `timeoutMs`. */
 export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | false> | T | undefined | false,

@@ -1,4 +1,4 @@
-/** Backups as chance has them: cycles, chains of one kind, references across namespaces, and things that are not there. */
+/** Random backups: cycles, chains of one kind, references across namespaces, and dangling references. */
 import { application, zone, type ApplicationSpec } from './restore-kinds.ts';
 import { asReturned } from './restore-scene.ts';
 import type { Seeded } from './seeded.ts';
@@ -8,7 +8,7 @@ import type { BackupObject } from './velero-objects.ts';
 export interface Graph {
   readonly backup: readonly BackupObject[];
   readonly spec: Partial<RestoreSpec>;
-  /** Where its objects are after the restore. */
+  /** Namespaces of its objects after the restore. */
   readonly namespaces: ReadonlySet<string>;
 }
 
@@ -20,7 +20,7 @@ interface Ref {
 /** Share of the objects that the backup leaves out. */
 const LEFT_OUT = 0.15;
 
-/** @param name of no other graph: its objects live in namespaces of their own */
+/** @param name unique among graphs: the names of its namespaces contain it */
 export function randomGraph(name: string, seeded: Seeded): Graph {
   const namespaces = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-n${index}`);
   const zones = Array.from({ length: 1 + seeded.below(3) }, (_, index) => `${name}-z${index}`);

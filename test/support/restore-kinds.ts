@@ -1,4 +1,4 @@
-/** Kinds whose alphabet is the wrong way round for a backup tool: `applications` name `zones`, and one another. */
+/** Kinds whose alphabetical order is wrong for a backup tool: `applications` reference `zones`, and one another. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 
@@ -17,11 +17,11 @@ export const ZONES = kind('zones', 'Zone', false);
 
 export interface ApplicationSpec {
   readonly zone?: string;
-  /** Another one of the same namespace. */
+  /** Name of another Application in the same namespace. */
   readonly parent?: string;
-  /** One of any namespace. */
+  /** An Application in any namespace. */
   readonly peer?: { readonly namespace: string; readonly name: string };
-  /** Cannot be changed. */
+  /** Immutable. */
   readonly slug?: string;
 }
 
@@ -91,7 +91,7 @@ const role: KubeObject & { readonly rules: readonly object[] } = {
   rules: [{ apiGroups: [GROUP], resources: ['applications', 'zones'], verbs: ['get', 'list', 'watch'] }],
 };
 
-/** The kinds, and the ClusterRole with which Gatehouse may read them. */
+/** The CRDs, and the ClusterRole that lets Gatehouse read their objects. */
 export const kindManifests: readonly KubeObject[] = [
   definition(ZONES, {}),
   definition(APPLICATIONS, {

@@ -1,4 +1,4 @@
-/** What a report has to say, worked out from what is stored, without a line of the product. */
+/** The expected content of a report, computed from stored objects without product code. */
 import type { Violation } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { APPLICATIONS, ZONES, type Application } from './restore-kinds.ts';
@@ -6,7 +6,9 @@ import { APPLICATIONS, ZONES, type Application } from './restore-kinds.ts';
 /** One violation as a line: `east/cart spec.zone TargetMissing zones/red`. */
 export type Line = string;
 
-/** The references of Applications in these namespaces that name nothing, or what their namespace is a copy of. */
+/**
+ * Dangling references of Applications in these namespaces, and references from a copied namespace to an original one.
+ */
 export async function brokenIn(
   client: KubeClient,
   among: ReadonlySet<string>,
@@ -40,7 +42,7 @@ export async function brokenIn(
     .toSorted();
 }
 
-/** The same out of a report. */
+/** The same lines, taken from a report. */
 export function linesOf(violations: readonly Violation[], among: ReadonlySet<string>): readonly Line[] {
   return violations
     .filter(({ object }) => among.has(object.namespace ?? ''))

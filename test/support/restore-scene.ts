@@ -1,4 +1,4 @@
-/** A cluster with Gatehouse, a policy on kinds in the wrong order, and Velero: where tests of restores begin. */
+/** A cluster with Gatehouse, a policy on kinds in the wrong order, and Velero: the starting point of restore tests. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
@@ -27,14 +27,14 @@ import { backupObject, type BackupObject } from './velero-objects.ts';
 
 const VELERO_FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'detectors', 'velero');
 
-/** The kinds, served; and alice, an ordinary user who may write everything. */
+/** Installs the kinds, and alice, an ordinary user who may write everything. */
 export async function installKinds(cluster: Cluster): Promise<void> {
   await cluster.apply(...kindManifests, clusterAdmin('alice', 'alice'));
   await established(cluster, 'applications.restore.example.com');
   await established(cluster, 'zones.restore.example.com');
 }
 
-/** Resolves when the API server asks about Applications. */
+/** Resolves when the API server calls the webhook for Applications. */
 export async function enforceApplications(cluster: Cluster): Promise<void> {
   await cluster.apply(applicationPolicy);
   await seeInForce(cluster, 'applications');
@@ -44,7 +44,7 @@ export async function enforceApplications(cluster: Cluster): Promise<void> {
   );
 }
 
-/** The detector that is shipped for Velero, trusting its namespace, with the patience of a test. */
+/** Applies the shipped Velero detector; it trusts Velero's namespace and uses short times for tests. */
 export async function trustVelero(
   cluster: Cluster,
   window: RestoreDetector['spec']['window'] = { settle: '2s', idle: '1s' },
@@ -60,7 +60,7 @@ export async function trustVelero(
 
 const isDetector = (manifest: KubeObject): manifest is RestoreDetector => manifest.kind === 'RestoreDetector';
 
-/** An object as a cluster returns it after a while: with everything that a restore has to strip. */
+/** An object as a cluster returns it later: with every field that a restore must strip. */
 export function asReturned(object: KubeObject & { readonly status?: object }): BackupObject {
   const { namespace = '', name = '' } = object.metadata ?? {};
   const digest = createHash('sha256')
@@ -89,7 +89,7 @@ export function asReturned(object: KubeObject & { readonly status?: object }): B
   } as KubeObject);
 }
 
-/** What becomes of an Application when somebody creates it: `allowed`, or the refusal. */
+/** The outcome of creating an Application: `allowed`, or the refusal. */
 export async function verdictOf(
   client: KubeClient,
   object: Application,
@@ -104,7 +104,7 @@ export async function verdictOf(
   }
 }
 
-/** The name of the window that Gatehouse makes of a Restore: whoever sees the Restore knows it. */
+/** The name of the window that Gatehouse creates for a Restore; users can derive it from the Restore. */
 export async function windowNameOf(cluster: Cluster, restore: string, namespace = 'velero'): Promise<string> {
   const found = await cluster.admin.get(RESTORES, { namespace, name: restore });
   const uid = found?.metadata?.uid;
@@ -112,7 +112,7 @@ export async function windowNameOf(cluster: Cluster, restore: string, namespace 
   return `velero-${createHash('sha256').update(uid).digest('hex').slice(0, 12)}`;
 }
 
-/** The window of a Restore, once it is as `accept` wants it. */
+/** The window of a Restore, once `accept` returns true for it. */
 export async function seeWindowOf(
   cluster: Cluster,
   restore: string,
@@ -124,7 +124,7 @@ export async function seeWindowOf(
   return await cluster.see<RestoreWindow>(what, RESTORE_WINDOWS, { name }, accept, timeoutMs);
 }
 
-/** The report on a Restore that is over. */
+/** The report on a finished Restore. */
 export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreWindow> =>
   seeWindowOf(
     cluster,
@@ -136,7 +136,7 @@ export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreW
 export const isVerified = ({ status }: RestoreWindow): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'IntegrityVerified' && is === 'True') ?? false;
 
-/** Until the replicas know the detector; those who install one wait that long too. */
+/** Waits until the replicas know the detector. Users who install a detector must also wait. */
 export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Promise<void> {
   const run = await velero.begin({ name: `warm-up-${Date.now()}`, backup: [] });
   const restorer = cluster.impersonate(VELERO);

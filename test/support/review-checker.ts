@@ -1,7 +1,7 @@
 /**
- * Judges the answers of webhooks by the rules of the API server, written from its documentation and sources rather than from
- * ours: k8s.io/apiserver pkg/admission/plugin/webhook/request (VerifyAdmissionResponse), and pkg/apiserver/conversion of
- * k8s.io/apiextensions-apiserver.
+ * Validates responses of webhooks by the API server's rules. It follows the documentation and sources of the API
+ * server, not Gatehouse's: k8s.io/apiserver pkg/admission/plugin/webhook/request (VerifyAdmissionResponse), and
+ * pkg/apiserver/conversion of k8s.io/apiextensions-apiserver.
  */
 type Fields = Record<string, unknown>;
 
@@ -19,7 +19,7 @@ export interface Verdict {
 
 export type Webhook = 'mutate' | 'validate';
 
-/** What the answer to an admission review says. @throws Error that names the rule which it breaks. */
+/** The verdict of an AdmissionReview response. @throws Error that names the violated rule */
 export function judgeAdmission(webhook: Webhook, questionText: string, answerText: string): Verdict {
   const question = fieldsOf(JSON.parse(questionText), 'question');
   const request = fieldsOf(question.request, 'request');
@@ -57,7 +57,7 @@ function patchOf(webhook: Webhook, request: Fields, response: Fields): readonly 
   const steps: unknown = JSON.parse(Buffer.from(String(response.patch), 'base64').toString('utf8'));
   rule('patch is a list', Array.isArray(steps));
   return (steps as readonly unknown[]).map((step): PatchStep => {
-    // a list, by the rule before
+    // a list, by the previous rule
     const { op, path, ...rest } = fieldsOf(step, 'patch operation');
     rule('op and path are strings', typeof op === 'string' && typeof path === 'string');
     rule('add and replace carry a value', op === 'remove' || 'value' in rest);
@@ -74,7 +74,7 @@ function judgeStatus({ status, code, message, reason, details }: Fields): void {
   const { causes = [] } = fieldsOf(details, 'details');
   rule('causes is a list', Array.isArray(causes));
   for (const cause of causes as readonly unknown[]) {
-    // a list, by the rule before
+    // a list, by the previous rule
     const fields = fieldsOf(cause, 'cause');
     onlyKeys(fields, ['field', 'reason', 'message']);
     rule(
@@ -87,7 +87,7 @@ function judgeStatus({ status, code, message, reason, details }: Fields): void {
 function judgeWarnings(warnings: unknown = []): void {
   rule('warnings is a list', Array.isArray(warnings));
   for (const warning of warnings as readonly unknown[]) {
-    // a list, by the rule before
+    // a list, by the previous rule
     rule('a warning is a text', typeof warning === 'string');
     rule('a warning has no control characters', !/\p{Cc}/u.test(String(warning)));
     rule('a warning has at most 256 characters', Array.from(String(warning)).length <= 256);
@@ -101,7 +101,10 @@ function judgeAuditAnnotations(annotations: unknown = {}): void {
   }
 }
 
-/** What the answer to a conversion says; undefined when it succeeded. @throws Error that names the rule which it breaks. */
+/**
+ * The error message of a ConversionReview response; undefined if it succeeded. @throws Error that names the violated
+ * rule
+ */
 export function judgeConversion(questionText: string, answerText: string): string | undefined {
   const question = fieldsOf(JSON.parse(questionText), 'question');
   const request = fieldsOf(question.request, 'request');
@@ -124,7 +127,7 @@ export function judgeConversion(questionText: string, answerText: string): strin
   return undefined;
 }
 
-/** What validateConvertedObject and restoreObjectMeta of k8s.io/apiextensions-apiserver check. */
+/** The checks of validateConvertedObject and restoreObjectMeta in k8s.io/apiextensions-apiserver. */
 function judgeConverted(object: Fields, converted: Fields, desired: unknown): void {
   rule('apiVersion is the desired one', converted.apiVersion === desired);
   rule('kind stays', converted.kind === object.kind);
@@ -140,7 +143,7 @@ function judgeConverted(object: Fields, converted: Fields, desired: unknown): vo
   }
 }
 
-/** RFC 6902 as strict as the API server's library: absent parents and indices beyond the end are errors. */
+/** RFC 6902, as strict as the API server's library: missing parents and indices beyond the end are errors. */
 export function patched(document: unknown, steps: readonly PatchStep[]): unknown {
   const root = { document: structuredClone(document) };
   for (const { op, path, value } of steps) {
@@ -174,7 +177,7 @@ function member(parent: unknown, key: string): unknown {
 
 function fieldsOf(value: unknown, what: string): Fields {
   rule(`${what} is an object`, typeof value === 'object' && value !== null && !Array.isArray(value));
-  return value as Fields; // an object, by the rule before
+  return value as Fields; // an object, by the previous rule
 }
 
 function onlyKeys(fields: Fields, known: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** `gatehouse review` and its like, as a person or a pipeline runs them. */
+/** Runs `gatehouse review` and similar commands like a user or a pipeline. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -39,7 +39,7 @@ export async function runGatehouse(
   return { code, ...output };
 }
 
-/** Files by their path below the folder. */
+/** Writes files; the keys are paths relative to the folder. */
 export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(files)) {
     const path = join(folder, name);

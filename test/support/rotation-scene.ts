@@ -1,4 +1,4 @@
-/** A cluster in which a rotation of the CA has something to write of every kind, and names for those writes. */
+/** A cluster with one object of every kind that a rotation of the CA writes, and names for those writes. */
 import { secrets, services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { parseAuthority } from '../../src/pki/authority/secret.ts';
 import type { Authority } from '../../src/pki/authority/authority.ts';
@@ -17,7 +17,9 @@ import { AUTHORITY } from './own-objects.ts';
 import { eventually } from './processes.ts';
 import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from './trust-history.ts';
 
-/** Quick: each step follows at once. A leader is given up by whoever kills it, so the lease may be as long as ever. */
+/**
+ * Each step follows at once. The tests delete the lease of a killed leader, so the lease keeps its default duration.
+ */
 export const QUICK = {
   'ca-propagation-wait': '1ms',
   'ca-grace': '1ms',
@@ -25,8 +27,8 @@ export const QUICK = {
 } as const;
 
 /**
- * All that a rotation writes; those of one line in any order. A server-side apply takes more than the bundle, such as the names
- * of webhooks: the hand-back gives that up again. Nothing waits for it.
+ * Every write of a rotation; writes on one line come in any order. A server-side apply also takes ownership of other
+ * fields, such as the names of webhooks. A later write gives these fields up again; nothing waits for that write.
  */
 export const ROTATION_WRITES = [
   ['authority prepare'],
@@ -51,7 +53,10 @@ const NAMES: Readonly<Record<string, string>> = {
   'secrets shop/db-tls': 'db',
 };
 
-/** What a write is in a rotation away from the generation `old`; undefined: it belongs to none. `events`: so far. */
+/**
+ * The name of a write in a rotation away from the generation `old`; undefined if the rotation does not need it.
+ * `events`: so far.
+ */
 export function nameOfWrite(
   { target, body }: Write,
   old: string,
@@ -60,7 +65,7 @@ export function nameOfWrite(
   const name = NAMES[target];
   if (name === undefined) return undefined;
   if (Array.isArray(body)) return isKept(old, events) ? `${name} hand-back` : `${name} last hand-back`;
-  const object = body as Carrier; // what Gatehouse sends to one of these targets
+  const object = body as Carrier; // Gatehouse sends such an object to each of these targets
   if (name === 'authority') return `authority ${authorityStep(parseAuthority(object.data ?? {}))}`;
   const { 'ca.crt': bundle = '', 'tls.crt': chain } = object.data ?? {};
   if (chain !== undefined) return `${name} ${leafStep(decode(chain), decode(bundle), old)}`;
@@ -86,7 +91,7 @@ function leafStep(chain: string, bundle: string, old: string): string {
 
 const decode = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8');
 
-/** Before any replica runs. `port`: where the Service of Gatehouse leads. */
+/** Starts the cluster before any replica runs. `port`: target of the Service of Gatehouse. */
 export async function startRotationScene(port: number): Promise<Cluster> {
   const cluster = await startClusterFor(port);
   await createNamespace(cluster, 'shop');
@@ -109,7 +114,7 @@ export async function startRotationScene(port: number): Promise<Cluster> {
   return cluster;
 }
 
-/** Until a replica has installed everything that a rotation changes. */
+/** Waits until a replica has installed every object that a rotation changes. */
 export async function untilInstalled(cluster: Cluster): Promise<void> {
   await cluster.see<Conditioned>(
     'the policy is installed',
@@ -124,13 +129,13 @@ export async function untilInstalled(cluster: Cluster): Promise<void> {
   await cluster.see<Carrier>('their bundle', validatingWebhookConfigurations, { name: 'theirs' }, isFilled);
 }
 
-/** Asks for a rotation, as people do. */
+/** Requests a rotation, as a user does. */
 export async function askForRotation(cluster: Cluster, reason: string): Promise<void> {
   const annotations = { 'gatehouse.dev/rotate': reason };
   await cluster.admin.patchMerge<SecretObject>(secrets, AUTHORITY, { metadata: { annotations } });
 }
 
-/** What stands in each place now. */
+/** The current content of each place. */
 export function standingOf(events: readonly TrustEvent[]) {
   const bundles = new Map<string, string>();
   const chains = new Map<string, string>();
@@ -144,7 +149,7 @@ export function standingOf(events: readonly TrustEvent[]) {
   return { authority, bundles, chains };
 }
 
-/** The generation that signs; there is always one. */
+/** The ID of the signing generation; one always exists. */
 export function activeId(events: readonly TrustEvent[]): string {
   const { authority } = standingOf(events);
   const active = authority.generations.find(({ state }) => state === 'active');
@@ -152,7 +157,9 @@ export function activeId(events: readonly TrustEvent[]): string {
   return active.id;
 }
 
-/** Until one rotation after `old` is over: one generation, and everything derived from it. Gives its id. */
+/**
+ * Waits until a rotation away from `old` has finished: one generation, and everything derived from it. Returns its ID.
+ */
 export async function untilRotated(
   { events }: Pick<TrustHistory, 'events'>,
   old: string,

@@ -1,4 +1,4 @@
-/** The sandbox in the place of a real control plane, in this process. */
+/** The sandbox instead of a real control plane, in this process. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 
-/** What the sandbox claims to be. */
+/** The version that the sandbox reports. */
 const VERSION = { major: 1, minor: 36, gitVersion: 'v1.36.0+sandbox' };
 
 export async function startSandboxPlane(): Promise<ControlPlane> {

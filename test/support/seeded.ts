@@ -1,16 +1,16 @@
-/** Chance that can be had again: what a test prints as its seed gives the same numbers. */
+/** Reproducible random numbers: the seed that a test prints gives the same numbers again. */
 export interface Seeded {
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   readonly next: () => number;
-  /** A whole number from 0 to below `end`. */
+  /** An integer from 0 to `end` - 1. */
   readonly below: (end: number) => number;
   readonly chance: (share: number) => boolean;
-  /** @throws Error when there is nothing to choose from */
+  /** @throws Error if `items` is empty */
   readonly pick: <T>(items: readonly T[]) => T;
   readonly shuffle: <T>(items: readonly T[]) => readonly T[];
 }
 
-/** mulberry32 */
+/** The mulberry32 generator. */
 export function createSeeded(seed: number): Seeded {
   let state = seed >>> 0;
   const next = () => {

@@ -1,11 +1,11 @@
 /**
- * A wall clock that is wrong, for a process of its own: preloaded into it, this module moves `Date`. Monotonic clocks and timers
- * stay as they are, as on a machine whose clock somebody set.
+ * A wrong wall clock for a separate process: preloaded with `--import`, this module shifts `Date`. Monotonic clocks and
+ * timers stay correct, as on a machine whose user has set the clock.
  */
 
 const VARIABLE = 'GATEHOUSE_TEST_CLOCK_SKEW_MS';
 
-/** What a replica has to be started with for its clock to be this far ahead, in milliseconds; negative: behind. */
+/** Options that start a replica with its clock this many milliseconds ahead; negative: behind. */
 export const withSkewedClock = (skewMs: number) => ({
   nodeArgs: ['--import', import.meta.url],
   env: { [VARIABLE]: String(skewMs) },
@@ -16,7 +16,8 @@ function moveDate(skewMs: number): void {
   const now = () => RightDate.now() + skewMs;
   globalThis.Date = new Proxy(RightDate, {
     construct: (target, args: unknown[], newTarget) =>
-      Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as Date, // what constructing a Date gives
+      // constructing a Date returns a Date
+      Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as Date,
     apply: () => new RightDate(now()).toString(),
     get: (target, property, receiver) =>
       property === 'now' ? now : (Reflect.get(target, property, receiver) as unknown),

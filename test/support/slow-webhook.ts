@@ -1,4 +1,6 @@
-/** A validating webhook of somebody else that takes its time: what it looks at is stored long after others have let it in. */
+/**
+ * A slow third-party validating webhook: the API server stores an object long after the other webhooks have allowed it.
+ */
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 
@@ -10,14 +12,14 @@ import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { listen } from './tls.ts';
 
 export interface SlowWebhook {
-  /** Resolves when it is asked for the first time. */
+  /** Resolves on the first request. */
   readonly asked: Promise<void>;
-  /** Lets everything go on. */
+  /** Releases all requests. */
   readonly release: () => void;
   readonly stop: () => Promise<void>;
 }
 
-/** It is asked about creates of Applications with the label `slow`. */
+/** The API server calls it for creates of Applications with the label `slow`. */
 export async function startSlowWebhook(client: KubeClient): Promise<SlowWebhook> {
   const { ca, cert, key } = await createSandboxTls(new Date());
   const asked = Promise.withResolvers<undefined>();

@@ -1,4 +1,4 @@
-/** A status page without a cluster: on a real socket, with a report that tests can change. */
+/** A status page without a cluster: it listens on a real socket, and tests can change the report. */
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { statusContent } from '../../src/cli/inspect/page/status-content.ts';
 import type { ServingCertRow } from '../../src/cli/inspect/status/report/serving-certs.ts';
@@ -17,7 +17,7 @@ const cert = (name: string, from: number, to: number, renew: number): ServingCer
   ...{ notBefore: day(from), notAfter: day(to), renewAt: day(renew), signedBy: '9f2c41d7' },
 });
 
-/** A rotation under way, and something of everything. */
+/** A report with a rotation in progress and an example of every item. */
 export const SCENE: StatusReport = {
   ...{ server: 'https://10.0.0.1:6443', version: 'v1.36.0', namespace: 'gatehouse-system' },
   checkedAt: NOW.toISOString(),
@@ -136,7 +136,10 @@ export const WINDOWS: readonly RestoreWindow[] = [
   },
 ];
 
-/** Tokens are names: `alice` may look, `nobody` is nobody, `broken` cannot be judged, and others may not look. */
+/**
+ * A token is a user name: `alice` may view the page, `nobody` is an invalid token, `broken` fails the token review.
+ * Others may not view it.
+ */
 export async function runStatusPage() {
   let report = SCENE;
   let now = 0;
@@ -172,7 +175,7 @@ export async function runStatusPage() {
       report = { ...report, ...change };
     },
     forbid: (user: string) => allowed.delete(user),
-    /** So many milliseconds are over. */
+    /** Moves the clock forward. */
     pass: (ms: number) => {
       now += ms;
     },

@@ -1,4 +1,4 @@
-/** Service accounts that look at the status page of a replica, or may not. */
+/** Service accounts with and without permission to view the status page of a replica. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Cluster } from './cluster.ts';
@@ -25,7 +25,7 @@ export const clusterRoleBindings: Resource = {
 export const createAccount = (cluster: Cluster, name: string): Promise<KubeObject> =>
   cluster.admin.create(serviceAccounts, { metadata: { namespace: VIEWERS, name } });
 
-/** Binds the role that `deploy/components/status-page` has for people. */
+/** Binds the role of `deploy/components/status-page` for viewers. */
 export async function letLook(cluster: Cluster, name: string): Promise<void> {
   const binding = {
     metadata: { name: `status-viewer-${name}` },
@@ -37,7 +37,7 @@ export async function letLook(cluster: Cluster, name: string): Promise<void> {
   await cluster.admin.create<KubeObject>(clusterRoleBindings, binding);
 }
 
-/** As `kubectl create token` does. */
+/** Creates a token like `kubectl create token`. */
 export async function tokenFor(cluster: Cluster, name: string, audience?: string): Promise<string> {
   const { status } = await cluster.adminRest.request<{ readonly status: { readonly token: string } }>({
     method: 'POST',

@@ -1,7 +1,7 @@
-/** Commands at a terminal that is none: `script` of util-linux gives them one. */
+/** Runs commands in a pseudo-terminal, which `script` of util-linux provides. */
 import { execFileSync, spawn } from 'node:child_process';
 
-/** Whether this machine has it; says so in the log of the test run where it has not. */
+/** Whether this machine has `script`; logs a warning if it does not. */
 export const HAS_TERMINAL = ((): boolean => {
   try {
     return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
@@ -13,14 +13,14 @@ export const HAS_TERMINAL = ((): boolean => {
 
 export interface Shown {
   readonly code: number | null;
-  /** All that the terminal got, escapes and carriage returns included. */
+  /** All output on the terminal, including escapes and carriage returns. */
   readonly screen: string;
 }
 
 /**
- * Runs a line of shell with a terminal of so many columns for what it does not redirect.
+ * Runs a shell command with a terminal of `columns` columns for the streams that it does not redirect.
  *
- * @param env beside the environment of the tests; undefined takes a variable out of it
+ * @param env in addition to the environment of the tests; undefined removes a variable
  */
 export async function atTerminal(
   line: string,

@@ -1,4 +1,4 @@
-/** Judges certificates as clients do: OpenSSL, and a TLS connection of Node. */
+/** Verifies certificates like clients do: with OpenSSL, and with a TLS connection of Node. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** What `openssl verify` says of a served chain (leaf first) for this host name; throws with its complaint. */
+/** The output of `openssl verify` for a served chain (leaf first) and this host name. Throws its error. */
 export async function opensslVerify(chain: string, ca: string, host: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openssl-'));
   try {
@@ -34,7 +34,9 @@ export async function opensslVerify(chain: string, ca: string, host: string): Pr
   }
 }
 
-/** Serves with this chain and key, and connects as a client that trusts `ca` and asks for `host`. Throws what the client throws. */
+/**
+ * Serves this chain and key, and connects as a client that trusts `ca` and asks for `host`. Throws the client's error.
+ */
 export async function handshake(
   chain: string,
   key: string,
@@ -56,7 +58,7 @@ export async function handshake(
   }
 }
 
-/** The serial number of the certificate that a new connection to this port is shown. */
+/** The serial number of the certificate that the server on this port presents to a new connection. */
 export function presentedSerial(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {

@@ -1,4 +1,7 @@
-/** All that was ever served or published while a CA rotated, in the order in which the API server took it. */
+/**
+ * All bundles and chains that were served or published during a rotation of the CA, in the order in which the API
+ * server stored them.
+ */
 import type { X509Certificate } from 'node:crypto';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -15,12 +18,12 @@ import { splitCertificates } from '../../src/pki/x509/pem.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import type { WebhookConfigurationObject } from './objects.ts';
 
-/** One thing that became true at one resourceVersion. */
+/** One change, with its resourceVersion. */
 export type TrustEvent =
   | { readonly kind: 'authority'; readonly version: number; readonly authority: Authority }
   /** A bundle that clients may have read. */
   | { readonly kind: 'bundle'; readonly version: number; readonly target: string; readonly bundle: string }
-  /** A chain that a server may show from now on. */
+  /** A chain that a server may present from now on. */
   | {
       readonly kind: 'chain';
       readonly version: number;
@@ -31,11 +34,11 @@ export type TrustEvent =
     };
 
 export interface TrustHistory {
-  /** Ordered by resourceVersion. Only changes: the same bundle in the same place twice is one event. */
+  /** Ordered by resourceVersion. Only changes: an unchanged bundle in the same place adds no event. */
   readonly events: () => readonly TrustEvent[];
-  /** Drops what does not stand any more. */
+  /** Drops events that a later event in the same place has replaced. */
   readonly forgetPast: () => void;
-  /** Throws if a watch broke: then something may have been missed. */
+  /** Throws if a watch broke, because the history may then be incomplete. */
   readonly stop: () => Promise<void>;
 }
 
@@ -55,7 +58,7 @@ const RESOURCES: readonly Resource[] = [
   validatingWebhookConfigurations,
 ];
 
-/** Records from now on, and what there is now. Reads past the proxy, as an administrator. */
+/** Records the current state and every change from now on. Reads directly from the API server, as an administrator. */
 export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustHistory> {
   const stopped = new AbortController();
   let events: readonly TrustEvent[] = [];
@@ -73,7 +76,7 @@ export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustH
     const request = { path: resourcePath(resource, {}), query, signal: stopped.signal };
     try {
       for await (const line of adminRest.stream(request)) {
-        const { type, object } = line as WatchLine; // what a watch sends
+        const { type, object } = line as WatchLine; // a watch sends such lines
         if (type === 'ERROR') throw new Error(JSON.stringify(object));
         if (type !== 'DELETED') note(resource, object);
       }
@@ -89,7 +92,7 @@ export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustH
     watches.push(follow(resource, metadata.resourceVersion ?? ''));
   }
   const all = Promise.all(watches);
-  all.catch(() => undefined); // told by `stop`
+  all.catch(() => undefined); // `stop` reports the error
   return {
     events: () => events,
     forgetPast: () => {
@@ -103,7 +106,7 @@ export async function recordTrust({ admin, adminRest }: Cluster): Promise<TrustH
   };
 }
 
-/** Where something stands, and what stands there. */
+/** The place of an event, and the content that it sets. */
 function placeAndContent(event: TrustEvent): readonly [string, string] {
   switch (event.kind) {
     case 'authority':
@@ -148,7 +151,10 @@ export function leafOf(chain: string): X509Certificate {
   return leaf;
 }
 
-/** The generation whose key signed a certificate, or whose root it is: its name has the id. */
+/**
+ * The ID of the generation whose key signed a certificate; for a root, its own generation. The issuer name contains the
+ * ID.
+ */
 export const issuerId = (certificate: X509Certificate): string =>
   /CN=gatehouse-serving-ca-([0-9a-f]{8})$/m.exec(certificate.issuer)?.[1] ?? 'unknown';
 

@@ -1,4 +1,7 @@
-/** Whether trust ever broke in a history: real TLS handshakes for every pair of what was served and what was published. */
+/**
+ * Checks that trust never broke in a history: it makes a real TLS handshake for every pair of served chain and
+ * published bundle.
+ */
 import { createHash } from 'node:crypto';
 
 import { splitCertificates } from '../../src/pki/x509/pem.ts';
@@ -14,20 +17,20 @@ interface Served {
 
 export interface TrustJudge {
   /**
-   * Plays what has come since the last call. After each event, of all chains and bundles there ever were:
-   * a chain of a generation that is still kept is trusted by everybody who has the root of one that is still kept.
-   * @throws Error that names the first pair that is not
+   * Replays the new events since the last call. After each event, it checks all chains and bundles so far: a client
+   * with the root of a kept generation must trust every chain of a kept generation.
+   * @throws Error that names the first pair that fails
    */
   readonly judge: (events: readonly TrustEvent[]) => Promise<void>;
-  /** How many pairs went through a handshake. */
+  /** The number of pairs that were tested by a handshake. */
   readonly pairs: () => number;
 }
 
-/** @param askOpenssl also `openssl verify`, which takes a process for each pair */
+/** @param askOpenssl whether to also run `openssl verify`, which starts a process for each pair */
 export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => boolean }): TrustJudge {
   const chains = new Map<string, Served>();
   const bundles = new Map<string, readonly string[]>();
-  /** What each target holds now, by the ids of the roots. */
+  /** The IDs of the roots that each target holds now. */
   const standing = new Map<string, readonly string[]>();
   const judged = new Set<string>();
   let kept: ReadonlySet<string> = new Set();
@@ -67,7 +70,7 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
       case 'bundle': {
         const roots = rootIds(event.bundle);
         bundles.set(event.bundle, roots);
-        // Whoever mounts a serving Secret reads its bundle late anyway: no rotation waits for that one.
+        // Clients that mount a serving Secret read its bundle late anyway: no rotation waits for that bundle.
         if (!event.target.startsWith('secrets ')) standing.set(event.target, roots);
         return;
       }
@@ -80,7 +83,7 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
     }
   };
 
-  /** T7: whoever begins to sign is known everywhere by then. */
+  /** T7: every target must contain the root of a generation before it begins to sign. */
   const checkPublished = (id: string): void => {
     if (id === active) return;
     active = id;
@@ -101,14 +104,14 @@ export function createTrustJudge({ askOpenssl }: { readonly askOpenssl: () => bo
     pairs: () => judged.size,
   };
 
-  /** A generation that is gone does not come back: its pairs are of no interest any more. */
+  /** A removed generation does not come back, so its pairs need no more checks. */
   function forgetGone(): void {
     for (const [chain, { signer }] of chains) if (!kept.has(signer)) chains.delete(chain);
     for (const [bundle, roots] of bundles) if (!roots.some((id) => kept.has(id))) bundles.delete(bundle);
   }
 }
 
-/** T4: the leaf first, each signed by the next, and no root. */
+/** T4: the leaf comes first, the next certificate signs each one, and the chain contains no root. */
 function checkChain({ target, chain }: Extract<TrustEvent, { kind: 'chain' }>): void {
   const certificates = splitCertificates(chain);
   for (const [index, certificate] of certificates.entries()) {

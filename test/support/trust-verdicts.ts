@@ -1,4 +1,4 @@
-/** Verdicts of real TLS stacks on a served chain, for a client that trusts a bundle and asks for a name. */
+/** Verdicts of real TLS stacks on a served chain, for a client that trusts a bundle and expects a host name. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,18 +9,20 @@ import { text } from 'node:stream/consumers';
 import { connect, createSecureContext, createServer, TLSSocket } from 'node:tls';
 import { splitCertificates, toCertificatePem } from '../../src/pki/x509/pem.ts';
 
-/** A server as the wire shows it. */
+/** A server's chain and key, as clients see them. */
 interface Presented {
   readonly chain: string;
   readonly privateKey: string;
 }
 
-/** `ok`, or the code of the client's error. Both ends live in this process, so that thousands of pairs can be judged. */
+/**
+ * `ok`, or the code of the client's error. Both ends run in this process, so that a test can judge thousands of pairs.
+ */
 export async function nodeVerdict(server: Presented, bundle: string, name: string): Promise<string> {
   const [near, far] = duplexPair();
   const secureContext = createSecureContext({ cert: server.chain, key: server.privateKey });
   const serving = new TLSSocket(far, { isServer: true, secureContext });
-  serving.on('error', () => undefined); // the client's verdict is the one that counts
+  serving.on('error', () => undefined); // only the client's verdict counts
   const client = connect({ socket: near, servername: name, ca: bundle });
   try {
     await once(client, 'secureConnect');
@@ -40,9 +42,12 @@ interface Case {
 
 interface ForeignStack {
   readonly name: string;
-  /** Undefined: it can be asked. Otherwise why not, for people. */
+  /** The reason why the stack is unavailable, for the test log; undefined if it is available. */
   readonly missing: string | undefined;
-  /** Whether a client with the bundle trusts the server, for each case. All at once, because some stacks take long to start. */
+  /**
+   * Whether a client with the bundle trusts the server, for each case. One call takes all cases, because some stacks
+   * start slowly.
+   */
   readonly judge: (cases: readonly Case[], hostName: string) => Promise<readonly boolean[]>;
 }
 
@@ -64,7 +69,7 @@ async function inFolder<Result>(
   }
 }
 
-/** `openssl verify` in its strict mode; at another time than now if `at` says so. */
+/** Runs `openssl verify` in its strict mode, at the time `at` if given, otherwise now. */
 export function opensslTrusts(
   { chain }: Pick<Presented, 'chain'>,
   bundle: string,
@@ -92,7 +97,7 @@ export function opensslTrusts(
   }
 }
 
-/** A listening server for each case, for clients in other processes. */
+/** Starts a listening server for each case, for clients in other processes. */
 async function withListeners<Result>(
   cases: readonly Case[],
   use: (ports: readonly number[]) => Promise<Result>,
@@ -171,7 +176,7 @@ const verdictsOf = (output: string): readonly boolean[] =>
     .split('\n')
     .map((line) => line.trim() === 'ok');
 
-/** Each bundle, and each chain, in a file of its own. */
+/** One file for each bundle and each chain. */
 const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
   Object.fromEntries(
     cases.flatMap(({ server, bundle }, index) => [
@@ -185,7 +190,7 @@ const hasJava = runs('java', '-version') && runs('javac', '-version');
 
 const absent = (command: string): string => `there is no ${command} on the PATH`;
 
-/** The stacks of others, and whether this machine has them. */
+/** TLS stacks other than Node's, with a check whether this machine has them. */
 export const FOREIGN_STACKS: readonly ForeignStack[] = [
   {
     name: 'openssl',

@@ -1,4 +1,4 @@
-/** Requests as client-go sends them for a backup tool: one after the other, repeated only when the server asks for it. */
+/** Sends requests like client-go in a backup tool: one after the other, repeated only if the server asks for it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 
@@ -31,18 +31,18 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export interface Sent {
   readonly method: Method;
   readonly path: string;
-  /** How long the answer took. */
+  /** Response time. */
   readonly milliseconds: number;
 }
 
 export interface ToolClient {
   readonly send: (method: Method, path: string, body?: object) => Promise<Answer>;
-  /** What has been sent so far, repeats as well, in its order. */
+  /** All requests so far in order, including repeats. */
   readonly sent: () => readonly Sent[];
   readonly stop: () => Promise<void>;
 }
 
-/** client-go gives up after so many repeats, whatever the server asks for. */
+/** client-go gives up after this many repeats, even if the server asks for more. */
 const MOST_REPEATS = 10;
 
 /** Patches are merge patches: a backup tool sends no others. */
@@ -50,9 +50,9 @@ export function createToolClient(
   plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>,
   { user, groups, userAgent }: Identity,
 ): ToolClient {
-  // The self-made certificates name the machine, not always the address that we dial.
+  // The self-signed certificates name the machine, not always the address that we dial.
   const connect = { ca: plane.ca, checkServerIdentity: () => undefined };
-  // Over HTTP/2 undici joins the groups by commas, to one group with a strange name.
+  // Over HTTP/2, undici joins repeated group headers with commas, which produces a single group with a wrong name.
   const pool = new Pool(plane.server, { connections: 1, allowH2: false, connect });
   const sent: Sent[] = [];
   const once = async (method: Method, path: string, body?: object) => {
@@ -99,6 +99,6 @@ export function createToolClient(
 
 export const isRefusal = ({ code }: Answer): boolean => code >= 400;
 
-/** What the server said, for a list of errors. */
+/** The server's message, for a list of errors. */
 export const sayOf = ({ code, body }: Answer): string =>
   `${code} ${typeof body.message === 'string' ? body.message : ''}`;

@@ -1,4 +1,4 @@
-/** The kind in which Velero keeps its restores, as far as one needs it to follow them. */
+/** The kind in which Velero stores its restores, with the fields that are needed to follow them. */
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 
@@ -10,7 +10,7 @@ export const RESTORES: Resource = {
   namespaced: true,
 };
 
-/** As in Velero's own, there is no subresource for the status: who may write a Restore may write its phase. */
+/** Like Velero's own CRD, it has no status subresource: a user who may write a Restore may write its phase. */
 export const restoreDefinition: KubeObject & { readonly spec: object } = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',

@@ -1,4 +1,4 @@
-/** How Velero writes the objects of a backup, one after the other, and what it makes of refusals. */
+/** Writes the objects of a backup one after the other, as Velero does, and handles refusals like Velero. */
 import { resourcePath } from '../../src/kube/object.ts';
 import { groupResourceName } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
@@ -6,13 +6,13 @@ import { isRefusal, sayOf, type Answer, type Json, type ToolClient } from './vel
 import { mergeDiff, restoreLabels, stripped, withMetadata, type BackupObject } from './velero-objects.ts';
 import type { Item } from './velero-order.ts';
 
-/** What the spec of a Restore says about the objects. */
+/** The fields of a Restore's spec that select and change objects. */
 export interface RestoreSpec {
   readonly backupName: string;
   readonly existingResourcePolicy?: 'none' | 'update';
   readonly namespaceMapping?: Readonly<Record<string, string>>;
   readonly includedNamespaces?: readonly string[];
-  /** Resources whose status is written too. */
+  /** Resources whose status Velero also restores. */
   readonly restoreStatus?: { readonly includedResources: readonly string[] };
 }
 
@@ -20,7 +20,7 @@ export interface ItemsOptions {
   readonly client: ToolClient;
   readonly restoreName: string;
   readonly spec: RestoreSpec;
-  /** Namespaces as they stand in the backup. */
+  /** Namespaces from the backup. */
   readonly namespaces: ReadonlyMap<string, BackupObject>;
 }
 
@@ -33,7 +33,7 @@ const STATUS_ANNOTATION = 'velero.io/restore-status';
 const STATUS_TRIES = 5;
 
 export interface ItemWriter {
-  /** What exists by now is not created: Velero's informers know it from their first list. */
+  /** Lists existing objects; Velero does not create these, because its informers know them from their first list. */
   readonly list: (items: readonly Item[]) => Promise<void>;
   readonly write: (item: Item) => Promise<void>;
   readonly tally: Tally;
@@ -85,11 +85,11 @@ async function listed(client: ToolClient, resource: Item['resource']): Promise<r
   const answer = await client.send('GET', resourcePath(resource));
   if (isRefusal(answer))
     throw new Error(`Velero cannot list ${groupResourceName(resource)}: ${sayOf(answer)}`);
-  const items = answer.body.items as readonly BackupObject[]; // a list of Kubernetes
+  const items = answer.body.items as readonly BackupObject[]; // the API server answers with a list
   return items.map(({ metadata: { namespace, name } }) => resourcePath(resource, { namespace, name }));
 }
 
-/** Velero's labels are not on the Namespaces that it makes. */
+/** Creates a missing Namespace. Velero puts no labels of its own on Namespaces. */
 async function ensureNamespace(
   name: string,
   inBackup: string,
@@ -118,7 +118,10 @@ interface Existing {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Never written unless the policy says so. ServiceAccounts, which Velero merges always, are left out. */
+/**
+ * Handles an object that exists: Velero writes it only if the policy says so. ServiceAccounts, which Velero always
+ * merges, are omitted.
+ */
 async function meetExisting(
   { what, path, wanted, labels }: Existing,
   { client, spec }: ItemsOptions,
@@ -129,7 +132,7 @@ async function meetExisting(
     tally.errors.push(`error getting ${what}: ${sayOf(found)}`);
     return;
   }
-  const current = stripped(found.body as unknown as BackupObject); // it was asked for by its name
+  const current = stripped(found.body as unknown as BackupObject); // a response to a GET by name has a name
   const labelled = withMetadata(current, { labels: { ...current.metadata.labels, ...labels } });
   const isSame = mergeDiff(labelled, wanted) === undefined;
   if (spec.existingResourcePolicy !== 'update') {
@@ -153,7 +156,7 @@ interface Created {
   readonly created: Answer;
 }
 
-/** Status, where it is asked for; then managedFields as they were. */
+/** Restores the status, if requested, and then the original managedFields. */
 async function finishCreated(
   { what, path, item: { resource, object }, wanted, created }: Created,
   { client, spec }: ItemsOptions,
@@ -179,7 +182,7 @@ async function writeStatus(
 ): Promise<Answer> {
   let live: Json = created;
   for (let tries = 1; ; tries++) {
-    const { metadata } = live as unknown as BackupObject; // what the API server answered with
+    const { metadata } = live as unknown as BackupObject; // the API server's response is an object
     const body = { ...wanted, metadata: { ...wanted.metadata, resourceVersion: metadata.resourceVersion } };
     const answer = await client.send('PUT', `${path}/status`, body);
     if (answer.code !== 409 || tries === STATUS_TRIES) return answer;

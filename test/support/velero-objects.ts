@@ -1,16 +1,16 @@
-/** What Velero makes of an object of a backup before it sends it. */
+/** Prepares an object of a backup like Velero does before it sends it. */
 import { createHash } from 'node:crypto';
 
 import type { ObjectMeta, KubeObject } from '../../src/json/kube-object.ts';
 import { isRecord } from '../../src/kube/object.ts';
 
-/** An object as a cluster returned it, and so as it stands in a backup. */
+/** An object as a cluster returned it, and as the backup contains it. */
 export type BackupObject = KubeObject & {
   readonly metadata: ObjectMeta & { readonly name: string; readonly managedFields?: readonly object[] };
   readonly status?: unknown;
 };
 
-/** What a cluster returned. @throws Error when it is no object with a name */
+/** Checks an object that a cluster returned. @throws Error if it has no name */
 export function backupObject(object: KubeObject): BackupObject {
   if (object.metadata?.name === undefined) throw new Error('what is backed up has a name');
   return object as BackupObject; // just checked; the API server gives managedFields as a list
@@ -28,16 +28,16 @@ const STRIPPED = new Set([
   'ownerReferences',
 ]);
 
-/** Without what belongs to its former life. Labels, annotations, finalizers and managedFields stay. */
+/** Removes the fields that belonged to the deleted object. Keeps labels, annotations, finalizers and managedFields. */
 export function stripped(object: BackupObject): BackupObject {
   const metadata = Object.fromEntries(Object.entries(object.metadata).filter(([key]) => !STRIPPED.has(key)));
   const rest = Object.fromEntries(Object.entries(object).filter(([key]) => key !== 'status'));
-  return { ...rest, metadata: metadata as BackupObject['metadata'] }; // its name is not among those
+  return { ...rest, metadata: metadata as BackupObject['metadata'] }; // the name is not among the removed fields
 }
 
 const LONGEST_LABEL = 63;
 
-/** Longer names end with a piece of their digest. */
+/** Truncates a long name, and appends a part of its digest. */
 export function validName(name: string): string {
   if (name.length <= LONGEST_LABEL) return name;
   const digest = createHash('sha256').update(name).digest('hex');
@@ -52,7 +52,7 @@ export function withMetadata(object: BackupObject, metadata: Partial<ObjectMeta>
   return { ...object, metadata: { ...object.metadata, ...metadata } };
 }
 
-/** The merge patch that makes `before` into `after`; undefined when they are the same. */
+/** The merge patch that changes `before` into `after`; undefined if they are equal. */
 export function mergeDiff(before: object, after: object): object | undefined {
   const [from, to] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
   const changes: [string, unknown][] = [...from.keys()]

@@ -1,10 +1,12 @@
-/** In which order Velero restores. */
+/** The order in which Velero restores objects. */
 import type { Resource } from '../../src/kube/object.ts';
 import { groupResourceName } from '../../src/json/kube-object.ts';
 import type { Seeded } from './seeded.ts';
 import type { BackupObject } from './velero-objects.ts';
 
-/** CustomResourceDefinitions and Namespaces go before all of them, in passes of their own. */
+/**
+ * Kinds that Velero restores first. CustomResourceDefinitions and Namespaces go before all of them, in separate passes.
+ */
 const FIRST = [
   'storageclasses.storage.k8s.io',
   'persistentvolumes',
@@ -32,8 +34,8 @@ export interface Item {
 }
 
 /**
- * By kind: the ones that others need, then the alphabet. The namespaces of a kind come as chance has it, as the keys of a Go
- * map do, and the objects of a namespace by name.
+ * Sorts by kind: first the kinds that others need, then the alphabet. The namespaces of a kind come in random order,
+ * like the keys of a Go map. The objects of a namespace are sorted by name.
  */
 export function veleroOrder(items: readonly Item[], seeded: Seeded): readonly Item[] {
   const kinds = Map.groupBy(items, ({ resource }) => groupResourceName(resource));

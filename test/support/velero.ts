@@ -1,6 +1,7 @@
 /**
- * Velero, as far as an API server sees it: the same requests in the same order, by the same identity, with the same ending. It
- * restores custom resources and Namespaces; Pods, volumes and plugins are left out, as are the watches of its informers.
+ * Velero from the API server's point of view: the same requests, in the same order, by the same identity, with the same
+ * outcome. It restores custom resources and Namespaces. Pods, volumes, plugins and the watches of informers are
+ * omitted.
  * @see https://github.com/velero-io/velero/blob/main/pkg/restore/restore.go
  */
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -28,7 +29,7 @@ export interface VeleroOptions {
   /** Default: `velero`. */
   readonly namespace?: string;
   readonly identity?: Identity;
-  /** How the namespaces are shuffled. */
+  /** Seed for the random order of namespaces. */
   readonly seed?: number;
 }
 
@@ -36,9 +37,9 @@ export interface RestoreOptions {
   readonly name: string;
   readonly backup: readonly KubeObject[];
   readonly spec?: Partial<RestoreSpec>;
-  /** Any order instead of Velero's own. */
+  /** Replaces Velero's order. */
   readonly order?: (items: readonly Item[]) => readonly Item[];
-  /** Called before an object is written, with how many are. */
+  /** Called before each write, with the number of objects written so far. */
   readonly beforeItem?: (written: number, item: Item) => Promise<unknown> | undefined;
 }
 
@@ -48,20 +49,20 @@ export interface RestoreResult {
   readonly warnings: readonly string[];
 }
 
-/** A restore whose steps a test takes one by one. */
+/** A restore that a test runs step by step. */
 export interface RestoreRun {
-  /** All objects, and the progress: what happens while the phase is InProgress. */
+  /** Writes all objects and the progress, while the phase is InProgress. */
   readonly write: () => Promise<void>;
-  /** Finalizing, then the end. */
+  /** Sets the phase Finalizing, and then the final phase. */
   readonly finish: () => Promise<RestoreResult>;
-  /** Writes another phase, as Velero does when it was restarted. */
+  /** Sets the phase Failed, as Velero does after a restart. */
   readonly fail: () => Promise<void>;
 }
 
 export interface Velero {
-  /** A Restore that is InProgress, of which nothing is written yet. */
+  /** Creates a Restore that is InProgress; no object is written yet. */
   readonly begin: (options: RestoreOptions) => Promise<RestoreRun>;
-  /** From the beginning to the end. */
+  /** Runs a restore from beginning to end. */
   readonly restore: (options: RestoreOptions) => Promise<RestoreResult>;
   readonly client: ToolClient;
   readonly stop: () => Promise<void>;
@@ -70,7 +71,7 @@ export interface Velero {
 const PROGRESS_MS = 1_000;
 const FINALIZER = 'restores.velero.io/external-resources-finalizer';
 
-/** What `velero install` leaves behind: the kind, the namespace, and a service account that may do everything. */
+/** Installs what `velero install` installs: the kind, the namespace, and a service account that may do everything. */
 export async function installVelero(
   cluster: Cluster,
   { namespace = 'velero', identity = VELERO }: VeleroOptions = {},
@@ -112,7 +113,7 @@ async function beginRestore(
   const path = resourcePath(RESTORES, { namespace, name });
   const patch = async (change: object) => {
     const answer = await client.send('PATCH', path, change);
-    // Velero goes on when its Restore is gone.
+    // Velero continues if its Restore has been deleted.
     if (isRefusal(answer) && answer.code !== 404) throw new Error(`the Restore ${name}: ${sayOf(answer)}`);
   };
   const created = await client.send('POST', resourcePath(RESTORES, { namespace }), {
@@ -181,20 +182,20 @@ async function beginRestore(
   };
 }
 
-/** RFC 3339 to the second, as Go writes times of Kubernetes. */
+/** RFC 3339 with seconds, as Go formats the times of Kubernetes. */
 const now = (): string => new Date().toISOString().replace(/\.\d+Z$/, 'Z');
 
 const progress = (written: number, total: number) => ({
   status: { progress: { totalItems: total, itemsRestored: written } },
 });
 
-/** Whoever names namespaces gets nothing that is cluster-scoped. */
+/** A Restore that selects namespaces excludes cluster-scoped objects. */
 function isIncluded({ includedNamespaces }: RestoreSpec, { kind, metadata }: BackupObject): boolean {
   if (includedNamespaces === undefined || kind === 'Namespace') return true;
   return metadata.namespace !== undefined && includedNamespaces.includes(metadata.namespace);
 }
 
-/** Discovery: which resource a kind is. */
+/** Discovers the resource of each kind. */
 async function withResources(client: ToolClient, objects: readonly BackupObject[]): Promise<readonly Item[]> {
   const known = new Map<string, Resource>();
   for (const { apiVersion = '', kind = '' } of objects) {

@@ -1,4 +1,4 @@
-/** Talks to a webhook server as the API server does: HTTPS, a review in, a review out. */
+/** Talks to a webhook server like the API server does: one review per HTTPS request. */
 import { once } from 'node:events';
 import { request, type Agent, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
@@ -19,7 +19,7 @@ export interface PostOptions {
   readonly signal?: AbortSignal;
 }
 
-/** @param body sent in chunks, without a length, unless it is text or a buffer. */
+/** @param body sent in chunks, without a content length, unless it is a string or a buffer */
 export async function post(
   { port, ca }: Endpoint,
   path: string,
@@ -54,7 +54,7 @@ export async function post(
   });
 }
 
-/** Until the server has answered or hung up: then nobody reads the rest. */
+/** Writes until the server has answered or hung up: the server does not read the rest. */
 async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<void> {
   const over = new AbortController();
   for (const event of ['response', 'close']) {
@@ -69,10 +69,10 @@ async function writeAll(sent: ClientRequest, chunks: Iterable<Buffer>): Promise<
   sent.end();
 }
 
-/** A connection on which the test writes its own bytes. */
+/** A connection on which the test writes raw bytes. */
 export interface RawConnection {
   readonly socket: TLSSocket;
-  /** Everything received, once the server has closed or what was received matches. */
+  /** All bytes received, once the server has closed or the bytes match `until`. */
   readonly received: (until?: RegExp) => Promise<string>;
 }
 
@@ -88,7 +88,7 @@ export async function openRaw(
   await new Promise<void>((resolve, reject) => {
     socket.once('secureConnect', resolve).once('error', reject);
   });
-  socket.removeAllListeners('error').on('error', () => undefined); // a reset shows as the close that follows it
+  socket.removeAllListeners('error').on('error', () => undefined); // the `close` event that follows reports a reset
   return {
     socket,
     received: (until) =>
@@ -102,12 +102,12 @@ export async function openRaw(
   };
 }
 
-/** The bytes of a POST as the API server writes it. */
+/** The bytes of a POST, as the API server sends it. */
 export function rawPost(path: string, body: string, headers: readonly string[] = []): string {
   return rawHead(path, [`content-length: ${Buffer.byteLength(body)}`, ...headers]) + body;
 }
 
-/** The same up to its body. */
+/** The head of such a request, without the body. */
 export function rawHead(path: string, headers: readonly string[]): string {
   const all = ['host: gatehouse', 'content-type: application/json', ...headers];
   return `POST ${path} HTTP/1.1\r\n${all.join('\r\n')}\r\n\r\n`;

@@ -1,4 +1,4 @@
-/** The webhook server of the product on a free port, with real policies and a small world behind it. */
+/** The product's webhook server on a free port, with real policies and a small cluster behind it. */
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
@@ -25,7 +25,7 @@ import {
 
 export { SERVER_NAME } from './pki/fixtures.ts';
 
-/** Where clients find a server, and what they trust. */
+/** Address of a server, and the CA bundle for its clients. */
 export interface Endpoint {
   readonly port: number;
   readonly ca: string;
@@ -38,7 +38,7 @@ interface Recorded {
     readonly operation: string;
     readonly outcome: Outcome;
   }[];
-  /** The HTTP statuses of requests that were no review. */
+  /** The HTTP statuses of requests that were not reviews. */
   readonly rejected: number[];
 }
 
@@ -47,7 +47,7 @@ interface TestDeps {
   readonly recorded: Recorded;
 }
 
-/** Dependencies that record what is reported to them; a log as the product writes it. */
+/** Dependencies that record their calls, and a log in the product's format. */
 export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
   const { log, lines } = recordingLog();
   const admissions: { webhook: string; operation: string; outcome: Outcome }[] = [];
@@ -92,7 +92,7 @@ export interface Running extends Endpoint {
   readonly recorded: Recorded;
 }
 
-/** Listens until the test ends. */
+/** Starts the server; the end of the test stops it. */
 export async function startWebhookServer(
   deps: Partial<WebhookDeps> = {},
   limits?: WebhookLimits,
@@ -102,7 +102,7 @@ export async function startWebhookServer(
   return running;
 }
 
-/** Listens until `app` is closed. */
+/** Starts the server; `app.close()` stops it. */
 export async function runWebhookServer(
   deps: Partial<WebhookDeps> = {},
   limits?: WebhookLimits,
@@ -116,13 +116,13 @@ export async function runWebhookServer(
   return { port, ca: caBundle(authority, now), app, recorded };
 }
 
-/** The kinds of the examples, and whether they live in namespaces. */
+/** The kinds of the examples, and whether they are namespaced. */
 const KINDS: Readonly<Record<string, { readonly kind: string; readonly namespaced: boolean }>> = {
   'servers.infra.example.com': { kind: 'Server', namespaced: true },
   'datacenters.infra.example.com': { kind: 'Datacenter', namespaced: false },
 };
 
-/** @throws Error with what is wrong with the policy. */
+/** @throws Error that lists the problems of the policy */
 export function policy(name: string, spec: AdmissionPolicySpec): CompiledPolicy {
   const result = compilePolicy(
     {
@@ -141,7 +141,7 @@ export function policy(name: string, spec: AdmissionPolicySpec): CompiledPolicy 
   return result.policy;
 }
 
-/** Servers get a tier and keep their datacenter, which has to exist. */
+/** Sets a default tier on Servers. The datacenter and the units are immutable, and the datacenter must exist. */
 export const serversPolicy = policy('servers', {
   match: {
     apiGroups: ['infra.example.com'],
@@ -161,10 +161,10 @@ export const serversPolicy = policy('servers', {
   },
 });
 
-/** The webhook entry of {@link serversPolicy}, and of every other policy that selects no less. */
+/** The webhook entry of {@link serversPolicy}, and of every other policy that selects at least as much. */
 export const ENTRY = serversPolicy.entryId;
 
-/** A cluster in which every Datacenter is there but `nowhere`. */
+/** A cluster in which every Datacenter exists except `nowhere`. */
 export const everyDatacenter: World = {
   find: ({ name, group, resource }) =>
     name === 'nowhere'

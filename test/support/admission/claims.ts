@@ -1,4 +1,4 @@
-/** UniqueClaims in memory, for the tests of this room. */
+/** UniqueClaims in memory, for the admission tests. */
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import type { Claims } from '../../../src/admission/policy/world.ts';
 
@@ -6,9 +6,9 @@ export const SETTLE_MS = 70_000;
 
 export interface ClaimsInMemory extends Claims {
   readonly stored: Map<string, UniqueClaim>;
-  /** Everything that was asked for, in order, e.g. `create serial-3fa9…`. */
+  /** Every call, in order, e.g. `create serial-3fa9…`. */
   readonly asked: string[];
-  /** From now on this happens before each call of the verb. */
+  /** Runs `run` before every later call of the verb. */
   readonly before: (verb: 'read' | 'create' | 'replace' | 'remove', run: (name: string) => void) => void;
 }
 
@@ -18,7 +18,7 @@ export function createClaimsInMemory(): ClaimsInMemory {
   const hooks = new Map<string, (name: string) => void>();
   let version = 0;
   const ask = async (verb: string, name: string): Promise<void> => {
-    await Promise.resolve(); // as a call would
+    await Promise.resolve(); // as a real call would yield
     asked.push(`${verb} ${name}`);
     hooks.get(verb)?.(name);
   };

@@ -1,4 +1,4 @@
-/** For tests: a CustomResourceDefinition with versions that differ, and what converts them. */
+/** For tests: a CustomResourceDefinition whose versions differ, and a compiled policy that converts them. */
 import type { ConversionPolicy, ConversionPolicySpec } from '../../../src/api/conversion-policy.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import { compileConversion, type CompiledConversion } from '../../../src/admission/conversion/compile.ts';
@@ -12,7 +12,7 @@ const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true 
 
 const objectOf = (properties: JsonObject) => ({ type: 'object', properties });
 
-/** `spec.endpoint` is `host:port`; sizes are texts; no tier. */
+/** `spec.endpoint` is `host:port`; sizes are strings; no tier. */
 export const v1Schema = objectOf({
   spec: objectOf({
     endpoint: text,
@@ -53,7 +53,7 @@ export interface VersionFields {
   readonly storage?: boolean;
 }
 
-/** As it comes from the API server. */
+/** A CustomResourceDefinition as the API server returns it. */
 export function crd(versions: readonly VersionFields[], spec: object = {}, status: object = {}): object {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -124,7 +124,7 @@ const endpoint = [
   { remove: { path: 'spec.address' } },
 ];
 
-/** Everything that steps can do. */
+/** One policy that uses every kind of conversion step. */
 export const serversSpec: ConversionPolicySpec = {
   target: { apiGroup: GROUP, resource: 'servers' },
   hub: 'v2',
@@ -183,7 +183,7 @@ export function policyOf(
   return { metadata: { name, generation }, spec: { ...serversSpec, ...spec } };
 }
 
-/** @throws Error with what is wrong with the policy. */
+/** @throws Error that lists the problems of the policy */
 export function compiled(
   spec: Partial<ConversionPolicySpec> = {},
   definition: Definition = threeVersions(),
@@ -193,7 +193,7 @@ export function compiled(
   return usable;
 }
 
-/** A policy between v1 and v2 alone, whose schemas take anything. */
+/** A policy between v1 and v2 only, whose schemas accept any object. */
 export const between = (
   toHub: ConversionPolicySpec['versions'][number]['toHub'],
   fromHub?: ConversionPolicySpec['versions'][number]['fromHub'],

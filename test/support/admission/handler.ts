@@ -38,7 +38,7 @@ export const MATCH = {
 
 export const ENVIRONMENT = { ownNamespace: 'gatehouse-system', matchConditions: true };
 
-/** @throws Error with what is wrong with the handler */
+/** @throws Error that lists the problems of the handler */
 export function compiled(
   definition: Partial<HandlerDefinition<TestServer>>,
   name = 'servers',
@@ -49,7 +49,7 @@ export function compiled(
   return result.handler;
 }
 
-/** A CREATE of {@link testServer} unless something else is asked for. */
+/** By default, a CREATE of {@link testServer}; `fields` override the request. */
 export function requestOf(fields: Record<string, unknown> = {}): AdmissionRequest {
   const names = { group: 'infra.example.com', version: 'v1' };
   return toAdmissionRequest({
@@ -62,7 +62,7 @@ export function requestOf(fields: Record<string, unknown> = {}): AdmissionReques
     object: testServer(),
     oldObject: null,
     ...fields,
-  } as unknown as JsonObject); // what a test writes is JSON
+  } as unknown as JsonObject); // test fixtures are JSON
 }
 
 export interface LogLine {
@@ -102,7 +102,7 @@ export function call(handler: CompiledHandler, given: Given = {}): Promise<Handl
   });
 }
 
-/** What a handler may do at run time although its types forbid it. */
+/** Wraps an action that a handler can take at run time although its types forbid it. */
 export const wrongly = (act: (...args: never[]) => unknown) => act as () => undefined;
 
 export function allowed({ decision }: HandlerOutcome) {
@@ -118,5 +118,5 @@ export function denied({ decision }: HandlerOutcome) {
 export function failed(outcome: HandlerOutcome): { readonly reason: string; readonly cause: string } {
   const { failure } = outcome;
   if (failure === undefined) throw new Error(`it did not fail: ${JSON.stringify(outcome.decision)}`);
-  return { reason: failure.reason, cause: (failure.cause as Error).message }; // toError made it one
+  return { reason: failure.reason, cause: (failure.cause as Error).message }; // toError created the cause
 }

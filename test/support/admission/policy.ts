@@ -1,4 +1,4 @@
-/** Policies, requests and a small cluster for the tests of this room. */
+/** Policies, requests and a small cluster for the admission tests. */
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import {
   groupResourceName,
@@ -24,7 +24,7 @@ const KINDS: Readonly<Record<string, string>> = {
   configmaps: 'ConfigMap',
 };
 
-/** An open window without limits of its own. */
+/** An open window without limits. */
 export const NIGHTLY: RestoreEvidence = {
   window: 'nightly',
   operations: ['CREATE', 'UPDATE'],
@@ -99,15 +99,15 @@ export function deleteRequest(spec: JsonObject): AdmissionRequest {
 }
 
 interface Cluster {
-  /** What the stores hold, by `resource.group/namespace/name` as `keyOf` spells it. */
+  /** Contents of the stores, by `resource.group/namespace/name` (the format of `keyOf`). */
   readonly stored?: Readonly<Record<string, KubeObject>>;
-  /** What the API server answers; a string is the message of an error. Default: what is stored. */
+  /** Live answers of the API server; a string is an error message. Default: `stored`. */
   readonly live?: Readonly<Record<string, KubeObject | string>>;
 }
 
 const keyOf = (ref: ObjectRef) => `${groupResourceName(ref)}/${objectKey(ref)}`;
 
-/** A cluster, and what was read of it live. */
+/** A cluster, and a record of its live reads. */
 export function clusterOf({ stored = {}, live = stored }: Cluster = {}): AdmissionContext & {
   readonly reads: string[];
 } {

@@ -4,7 +4,7 @@ import { compileCel } from '../../../src/cel/cel.ts';
 export const evaluate = (expression: string, bindings: Readonly<Record<string, unknown>> = {}): unknown =>
   compileCel(expression, Object.keys(bindings)).evaluate(bindings);
 
-/** What the expression fails with, when it is compiled or when it runs. */
+/** The error message of the expression, at compile time or at run time. */
 export function failureOf(expression: string, bindings: Readonly<Record<string, unknown>> = {}): string {
   try {
     evaluate(expression, bindings);

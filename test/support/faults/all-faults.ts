@@ -1,4 +1,4 @@
-/** Everything that the harness can do to a scene, by name: what a plan draws from. */
+/** Every fault that the harness can inject into a scene, by name. A plan draws from them. */
 import type { Asked } from '../api-proxy.ts';
 import type { Seeded } from '../seeded.ts';
 import { chanceFor, type Begin } from './plan.ts';
@@ -9,7 +9,7 @@ import type { WatchFault } from './watch-faults.ts';
 
 const SIDES: readonly Side[] = ['client', 'target'];
 
-/** A fault of connections that is over as soon as it has struck. */
+/** A connection fault that ends as soon as it has struck. */
 const once =
   (strike: (chance: Seeded) => unknown): Begin =>
   (chance) => {
@@ -54,7 +54,7 @@ const WATCH_FAULTS: readonly WatchFault[] = [
   { kind: 'freeze' },
 ];
 
-/** Of requests that meet a fault at all. */
+/** The fault for a request that was chosen to meet one. */
 function drawFault(chance: Seeded, write: boolean): Fault {
   const applied = write && chance.chance(0.5);
   const retryAfter = chance.chance(0.5) ? { retryAfterSeconds: 1 } : {};
@@ -66,13 +66,13 @@ function drawFault(chance: Seeded, write: boolean): Fault {
   ]);
 }
 
-/** @param seed of what befalls the nth request of its kind, whenever that comes */
+/** @param seed decides the fault of the nth request of its kind, whenever that request arrives */
 export function allFaults(
   { api, apiTcp, webhookTcp }: FaultScene,
   seed: number,
 ): Readonly<Record<string, Begin>> {
   const chanceOf = chanceFor(seed);
-  /** How many of a hundred meet a fault. */
+  /** Percentage of requests that meet a fault. */
   const shares = { writes: 0, reads: 0 };
   api.disturb(({ method, path, write }: Asked) => {
     const chance = chanceOf(write === undefined ? path : `${method} ${write.target}`);

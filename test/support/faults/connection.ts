@@ -1,32 +1,32 @@
-/** One TCP connection through the harness: two sockets, and in each direction bytes that wait their turn. */
+/** One TCP connection through the harness: two sockets, and a queue of bytes in each direction. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Whom bytes go to: `target` is who is dialled, `client` who dials. */
+/** The receiver of bytes: `target` is the server that the proxy dials, `client` the process that dialled the proxy. */
 export type Side = 'target' | 'client';
 
-/** What holds for all connections at a moment. */
+/** The current faults of all connections. */
 export interface Mood {
-  /** How long a chunk for this side is under way, in milliseconds. Asked once a chunk. */
+  /** Delay of a chunk for this side, in milliseconds. Called once for each chunk. */
   readonly delayMs: (to: Side) => number;
-  /** Resolves once bytes for this side may move. Undefined: they may. */
+  /** Resolves once bytes for this side may move. Undefined: they may move now. */
   readonly frozen: (to: Side) => Promise<unknown> | undefined;
 }
 
 export interface Link {
-  /** Both sides learn of it by a FIN. */
+  /** Ends the connection with a FIN on both sides. */
   readonly destroy: () => void;
-  /** Both sides learn of it by a RST. */
+  /** Ends the connection with a RST on both sides. */
   readonly reset: () => void;
-  /** This side is told that no more is to come (FIN), and may go on talking itself. */
+  /** Ends one direction: this side receives a FIN, and can still send. */
   readonly halfClose: (to: Side) => void;
   readonly closed: Promise<unknown>;
 }
 
-/** More than so much on its way in one direction, and its sender is no longer read. In bytes. */
+/** Above this number of bytes in flight in one direction, the proxy stops reading from the sender. */
 const UNDER_WAY = 1024 * 1024;
 
-/** The client has been accepted with `allowHalfOpen`. The target is dialled when the mood lets bytes through to it. */
+/** The server must accept the client with `allowHalfOpen`. The link dials the target once bytes to it may move. */
 export function createLink(
   client: Socket,
   target: { readonly host: string; readonly port: number },
@@ -40,7 +40,7 @@ export function createLink(
   const ended: Promise<unknown>[] = [];
   const watch = (socket: Socket) => {
     socket.setNoDelay(true);
-    // Each way that a socket ends is followed by `close`.
+    // A `close` event follows every way that a socket ends.
     socket.on('error', () => undefined);
     ended.push(new Promise((resolve) => socket.once('close', resolve)));
   };
@@ -66,7 +66,7 @@ export function createLink(
   };
 }
 
-/** Passes on bytes, the end of them, and that a side has gone: each after its delay, and not while it is frozen. */
+/** Forwards bytes, FINs and disconnects: each after its delay, and not while the direction is frozen. */
 function pump(from: Socket, to: Socket, side: Side, mood: Mood): void {
   let turn: Promise<unknown> = Promise.resolve();
   let underWay = 0;
@@ -88,7 +88,7 @@ function pump(from: Socket, to: Socket, side: Side, mood: Mood): void {
         if (underWay <= UNDER_WAY) from.resume();
       };
       if (to.writable) to.write(chunk, arrived);
-      else arrived(); // it was told that nothing more comes
+      else arrived(); // the FIN already announced the end
     });
   });
   from.on('end', () => {
@@ -102,7 +102,7 @@ function pump(from: Socket, to: Socket, side: Side, mood: Mood): void {
   });
 }
 
-/** Frozen again while it waited, it waits again. */
+/** Waits again if another freeze has begun meanwhile. */
 async function thawed(mood: Mood, side: Side): Promise<void> {
   for (let gate = mood.frozen(side); gate !== undefined; gate = mood.frozen(side)) await gate;
 }

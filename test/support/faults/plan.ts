@@ -1,33 +1,33 @@
-/** Which faults come when: all of it follows from one number, which a run that fails says. */
+/** Plans which faults come when. One seed determines the plan, and a failed run reports the seed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createSeeded, type Seeded } from '../seeded.ts';
 
-/** Begins a fault, and gives how to end it. */
+/** Begins a fault, and returns a function that ends it. */
 export type Begin = (chance: Seeded) => () => void;
 
 export interface PlannedFault<Name extends string = string> {
   readonly name: Name;
-  /** From the beginning of the run, in milliseconds. */
+  /** Since the beginning of the run, in milliseconds. */
   readonly atMs: number;
   readonly lastsMs: number;
-  /** Of the chance that the fault itself has. */
+  /** Seed for the random choices of the fault itself. */
   readonly seed: number;
 }
 
 export interface FaultPlanOptions<Name extends string> {
   readonly names: readonly Name[];
-  /** Of the whole plan, in milliseconds: nothing begins or lasts later. */
+  /** Duration of the whole plan, in milliseconds: no fault starts or lasts beyond it. */
   readonly forMs: number;
-  /** How long a fault lasts at least and at most, in milliseconds. Default: 200 to 3000. */
+  /** Minimum and maximum duration of a fault, in milliseconds. Default: 200 to 3000. */
   readonly lastsMs?: readonly [number, number];
-  /** How long it is until the next one begins, at most, in milliseconds; faults may overlap. Default: 1000. */
+  /** Maximum time until the next fault begins, in milliseconds; faults may overlap. Default: 1000. */
   readonly gapMs?: number;
 }
 
 const SEED_VARIABLE = 'GATEHOUSE_FAULT_SEED';
 
-/** What the environment names, or another number for each run. */
+/** The seed from the environment, or a new one for each run. */
 export function faultSeed(environment: NodeJS.ProcessEnv = process.env): number {
   const wanted = environment[SEED_VARIABLE];
   if (wanted === undefined || wanted === '') return Math.floor(Math.random() * 2 ** 31);
@@ -36,7 +36,7 @@ export function faultSeed(environment: NodeJS.ProcessEnv = process.env): number 
   return seed;
 }
 
-/** An error that it throws says by which seed it can be had again. */
+/** Adds the seed to the message of an error, so that the run can be reproduced. */
 export async function underSeed<T>(seed: number, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -46,7 +46,7 @@ export async function underSeed<T>(seed: number, work: () => Promise<T>): Promis
   }
 }
 
-/** Each name comes before any comes again. */
+/** Uses each name once before it repeats any. */
 export function createFaultPlan<Name extends string>(
   seed: number,
   { names, forMs, lastsMs: [least, most] = [200, 3_000], gapMs = 1_000 }: FaultPlanOptions<Name>,
@@ -65,7 +65,7 @@ export function createFaultPlan<Name extends string>(
   }
 }
 
-/** Lets each planned fault happen; all are over when it resolves. */
+/** Runs all planned faults; resolves when all have ended. */
 export async function runFaultPlan<Name extends string>(
   plan: readonly PlannedFault<Name>[],
   faults: Readonly<Record<Name, Begin>>,
@@ -81,8 +81,8 @@ export async function runFaultPlan<Name extends string>(
 }
 
 /**
- * Chance for the nth time that something happens to `subject`: it is the same however the replicas' requests interleave.
- * FNV-1a makes a number of the text.
+ * Random numbers for the nth event of `subject`: they stay the same however the replicas' requests interleave.
+ * FNV-1a hashes the text to a number.
  */
 export function chanceFor(seed: number): (subject: string) => Seeded {
   const times = new Map<string, number>();

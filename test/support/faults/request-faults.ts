@@ -1,13 +1,13 @@
-/** What can befall one request on its way to the API server, and its answer on the way back. */
+/** Faults of a single request to the API server, and of its response. */
 import type { IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { answer, pass, type Exchange, type Write } from '../api-proxy-exchange.ts';
 
-/** Whether the API server carries the request out (`applied`), and whether the client learns of it. */
+/** `applied`: whether the API server carries the request out. */
 export type Fault =
-  /** The client gets this answer, instead of the request or after it was carried out. */
+  /** The client gets this response, instead of the request or after the API server has carried it out. */
   | {
       readonly kind: 'answer';
       readonly code: number;
@@ -16,25 +16,29 @@ export type Fault =
     }
   /** The connection breaks. */
   | { readonly kind: 'reset'; readonly applied: boolean }
-  /** The request, or its answer, is kept back until it is released. Dropped when its sender dies or hangs up before. */
+  /**
+   * The proxy holds the request, or its response, until a release. It drops it if its sender dies or hangs up first.
+   */
   | { readonly kind: 'hold'; readonly applied: boolean }
-  /** The request waits so long, in milliseconds, and is then passed on. */
+  /** The proxy forwards the request after this delay, in milliseconds. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** The answer is passed on as what this makes of it: a list of another resourceVersion, say. */
+  /**
+   * The proxy replaces the body of the response with the result of `change`, e.g. a list with another resourceVersion.
+   */
   | { readonly kind: 'rewrite'; readonly change: (body: string) => string };
 
-/** One fault, waiting for its write. */
+/** One fault that waits for its write. */
 export interface Interception {
-  /** The write that it met, once it was carried out if it is to be. */
+  /** The intercepted write. Resolves after the API server has carried it out, if the fault lets it. */
   readonly met: Promise<Write>;
   readonly isMet: () => boolean;
-  /** Lets what is held back go on. */
+  /** Releases a held request or response. */
   readonly release: () => void;
-  /** What the API server said to the write; undefined while it has not been asked. */
+  /** The API server's status code for the write; undefined while the write has not been sent. */
   readonly upstreamCode: () => number | undefined;
 }
 
-/** The side of an interception that the proxy sees. */
+/** The proxy's side of an interception. */
 export interface Pending {
   readonly matches: (write: Write) => boolean;
   readonly fault: Fault;
@@ -77,9 +81,12 @@ export interface Harm {
   readonly fault: Fault;
   /** Ends a `hold`. */
   readonly released: Promise<unknown>;
-  /** Once the request was carried out, if it is to be, and before its sender learns anything. */
+  /**
+   * Called after the API server has carried the request out, if the fault lets it, and before its sender learns
+   * anything.
+   */
   readonly onMet?: () => void;
-  /** What the API server said. */
+  /** Called with the status code of the API server. */
   readonly onUpstream?: (code: number | undefined) => void;
 }
 
@@ -122,7 +129,7 @@ export async function harm(
   }
 }
 
-/** Whether the sender left before it was released. */
+/** Whether the sender left before the release. */
 async function hungUp({ response }: Exchange, released: Promise<unknown>): Promise<boolean> {
   if (response.destroyed) return true;
   const gone = new Promise<true>((resolve) => {

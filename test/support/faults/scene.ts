@@ -1,4 +1,7 @@
-/** A cluster whose replicas stand behind the fault harness: between them and the API server, and in the way of its webhook calls. */
+/**
+ * A cluster whose replicas run behind the fault harness: it can disturb their API requests and the API server's webhook
+ * calls.
+ */
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { startApiProxy, type ApiProxy } from '../api-proxy.ts';
 import { startBalancer } from '../balancer.ts';
@@ -11,13 +14,13 @@ import { apiServerOf, kubeconfigsThrough, startTcpFaults, type TcpFaults } from 
 export interface FaultScene {
   readonly cluster: Cluster;
   readonly replicas: readonly Replica[];
-  /** Requests and watches of the replicas. */
+  /** Faults of the replicas' requests and watches. */
   readonly api: ApiProxy;
-  /** The connections that these travel on. */
+  /** Faults of the connections below `api`. */
   readonly apiTcp: TcpFaults;
-  /** The connections of the API server to the replicas. */
+  /** Faults of the API server's connections to the replicas. */
   readonly webhookTcp: TcpFaults;
-  /** As they should be again. */
+  /** Ends every fault. */
   readonly mend: () => void;
   readonly stop: () => Promise<void>;
 }
@@ -27,7 +30,10 @@ export interface FaultSceneOptions {
   readonly seed?: number;
 }
 
-/** The examples are in force, with the datacenter `fra1` and the namespace `shop`; and the policy `serials`. */
+/**
+ * Resolves when the examples and the policy `serials` are in force, with the datacenter `fra1` and the namespace
+ * `shop`.
+ */
 export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneOptions): Promise<FaultScene> {
   const balancer = await startBalancer();
   const webhookTcp = await startTcpFaults({ target: { host: '127.0.0.1', port: balancer.port }, seed });
@@ -74,7 +80,7 @@ export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneO
   return { cluster, replicas, api, apiTcp, webhookTcp, mend, stop };
 }
 
-/** A claim without a holder is soon free, and a lost leader soon replaced. */
+/** An orphaned claim expires soon, and another replica soon replaces a lost leader. */
 const QUICK = {
   'unique-settle': '3s',
   'lease-duration': '6s',
@@ -82,7 +88,7 @@ const QUICK = {
   'retry-period': '1s',
 } as const;
 
-/** No two Servers have one serial. */
+/** Serials of Servers are unique. */
 const SERIALS = {
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
@@ -93,7 +99,7 @@ const SERIALS = {
   },
 } as KubeObject;
 
-/** Refuses Servers with this label. */
+/** Denies Servers with this label. */
 export const labelPolicy = (name: string, label: string): KubeObject =>
   ({
     apiVersion: 'gatehouse.dev/v1alpha1',

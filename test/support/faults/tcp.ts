@@ -1,4 +1,4 @@
-/** A TCP proxy that does to connections what networks do to them. It stands below TLS, so neither side knows of it. */
+/** A TCP proxy that injects network faults into connections. It works below TLS, so both sides are unaware of it. */
 import { mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -10,35 +10,35 @@ import { createLink, type Link, type Mood, type Side } from './connection.ts';
 
 export type { Side } from './connection.ts';
 
-/** In milliseconds; of a range each chunk draws its own. */
+/** In milliseconds; each chunk draws its own delay from a range. */
 export type Delay = number | { readonly min: number; readonly max: number };
 
 export interface TcpFaults {
   readonly port: number;
-  /** Ends all connections (FIN), and each new one as soon as it is there, until mended. */
+  /** Ends all connections (FIN), and each new one at once, until `mend`. */
   readonly cut: () => void;
-  /** Connections stay and new ones are accepted, but no byte moves to this side (default: to both), until mended. */
+  /** Keeps connections open and accepts new ones, but forwards no byte to this side (default: both), until `mend`. */
   readonly freeze: (to?: Side) => void;
-  /** From now on each chunk for this side (default: for both) is so long under way; order is kept. Until mended. */
+  /** Delays each chunk to this side (default: both) and keeps the order, until `mend`. */
   readonly delay: (ms: Delay, to?: Side) => void;
-  /** Ends this share of the connections (default: all) by a RST to both sides, now. Says how many. */
+  /** Ends this share of the connections (default: all) now, with a RST to both sides. Returns their number. */
   readonly reset: (share?: number) => number;
-  /** Tells this side on all connections that nothing more comes (FIN); what it sends still arrives. Says how many. */
+  /** Sends this side a FIN on all connections; the proxy still forwards what this side sends. Returns their number. */
   readonly halfClose: (to: Side) => number;
-  /** This is over (default: all is well again): what was frozen goes on, with nothing lost. */
+  /** Ends this fault (default: all). Frozen bytes continue, and none are lost. */
   readonly mend: (what?: 'cut' | 'freeze' | 'delay') => void;
-  /** How many are open. */
+  /** Number of open connections. */
   readonly connections: () => number;
-  /** How many were opened so far; those that were cut at once count too. */
+  /** Number of connections accepted so far, including those that were cut at once. */
   readonly accepted: () => number;
   readonly stop: () => Promise<void>;
 }
 
 export interface TcpFaultsOptions {
   readonly target: { readonly host: string; readonly port: number };
-  /** Where delays of a range and shares of connections come from. Default: 1. */
+  /** Seed for random delays and for shares of connections. Default: 1. */
   readonly seed?: number;
-  /** Default: any that is free. */
+  /** Default: any free port. */
   readonly port?: number;
 }
 
@@ -126,15 +126,16 @@ async function listening(server: Server, port: number): Promise<number> {
   return address.port;
 }
 
-/** The API server of a control plane, as `startTcpFaults` takes it. */
+/** The API server of a control plane, as the target of `startTcpFaults`. */
 export const apiServerOf = ({ server }: Pick<ControlPlane, 'server'>) => ({
   host: '127.0.0.1',
   port: Number(new URL(server).port),
 });
 
 /**
- * Kubeconfigs that lead to the API server by way of `port`; its own certificate holds, for that is for `localhost`.
- * @param name of their folder, inside the folder of the control plane
+ * Kubeconfigs that reach the API server through `port`. Its certificate stays valid, because it is issued for
+ * `localhost`.
+ * @param name the name of their folder, inside the folder of the control plane
  */
 export function kubeconfigsThrough(
   plane: Pick<ControlPlane, 'folder' | 'ca' | 'token'>,

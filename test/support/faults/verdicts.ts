@@ -1,16 +1,16 @@
-/** What became of a creation, as its client sees it. */
+/** The outcome of a create request, as its client sees it. */
 import { ApiError, NetworkError } from '../../../src/kube/api-error.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { SERVERS, type Cluster } from '../cluster.ts';
 
 export type Verdict =
   | { readonly kind: 'allowed' }
-  /** A policy said no. */
+  /** A policy denied it. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** Nobody decided: the webhook could not be asked, or it could not find out. */
+  /** There was no decision: the API server could not reach the webhook, or the webhook could not decide. */
   | { readonly kind: 'failed'; readonly message: string };
 
-/** Tells a refusal of Gatehouse from a failure by its code: 403, or 422 where fields are named. */
+/** Status codes of a denial by Gatehouse, as opposed to a failure: 403, or 422 if the denial names fields. */
 const REFUSALS = new Set([403, 422]);
 
 export async function verdictOn(

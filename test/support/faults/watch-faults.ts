@@ -1,39 +1,41 @@
-/** What can befall watches: line by line, as the API server writes them. */
+/** Faults of watches, injected line by line into the API server's responses. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { answer, pass, type Exchange } from '../api-proxy-exchange.ts';
 import { statusOf, type Forward } from './request-faults.ts';
 
 export type WatchFault =
-  /** So many events are collected, or as many as come within `REORDER_MS`, and told from the last to the first. */
+  /** Collects this number of events, or the events of `REORDER_MS`, and sends them in reverse order. */
   | { readonly kind: 'reorder'; readonly events: number }
   | { readonly kind: 'drop-bookmarks' }
-  /** Each line is told twice. */
+  /** Sends each line twice. */
   | { readonly kind: 'duplicate' }
-  /** Each event is followed by its opposite under the resourceVersion 1: what is gone is back, what is there is gone. */
+  /**
+   * Adds to each event its opposite with the resourceVersion 1: deleted objects come back, existing objects disappear.
+   */
   | { readonly kind: 'go-back' }
-  /** The next line ends in its middle, and the connection breaks. */
+  /** Cuts the next line in the middle, and breaks the connection. */
   | { readonly kind: 'cut-in-line' }
-  /** Watches that are open end as they should; new ones are answered 410. */
+  /** Ends open watches normally; answers new ones with 410. */
   | { readonly kind: 'gone' }
-  /** Watches, open and new, are told an ERROR event 410, and end. */
+  /** Sends open and new watches an ERROR event 410, and ends them. */
   | { readonly kind: 'error-event' }
-  /** Watches, open and new, break. */
+  /** Breaks open and new watches. */
   | { readonly kind: 'break' }
-  /** Watches fall silent, and stay open. */
+  /** Sends watches nothing more, and keeps them open. */
   | { readonly kind: 'freeze' };
 
 export interface WatchHarm {
-  /** How many lines or watches it has met. */
+  /** Number of lines or watches that met the fault. */
   readonly met: () => number;
-  /** Watches are as they should be again. What was held back is told now. */
+  /** Ends the fault, and sends all events that were held back. */
   readonly end: () => void;
 }
 
 export interface WatchFaults {
-  /** From now on, for watches of paths that match; default: for all. */
+  /** Applies the fault to watches whose path matches; default: all. */
   readonly harm: (fault: WatchFault, matches?: (path: string) => boolean) => WatchHarm;
-  /** How many are open. */
+  /** Number of open watches. */
   readonly open: () => number;
 }
 
@@ -44,17 +46,17 @@ interface Active {
   readonly ended: Promise<unknown>;
 }
 
-/** A watch as its client sees it. */
+/** The client's side of a watch. */
 interface Reader {
   readonly path: string;
   readonly response: ServerResponse;
-  /** Held back to be told in another order. */
+  /** Events held back for reordering. */
   readonly held: string[];
-  /** Its last line was cut, and it is about to break. */
+  /** Its last line was cut, and the connection is about to break. */
   isCut: boolean;
 }
 
-/** How long events are waited for to change places with, in milliseconds. */
+/** Waiting time for events to reorder, in milliseconds. */
 const REORDER_MS = 300;
 
 const EXPIRED = `${JSON.stringify({ type: 'ERROR', object: statusOf(410) })}\n`;
@@ -118,14 +120,14 @@ export function createWatchFaults() {
   };
 }
 
-/** What a fault does to a watch as a whole. */
+/** Applies the faults that concern a watch as a whole. */
 function strike({ fault, onMet }: Active, { response }: Reader): void {
   if (response.writableEnded) return;
   if (fault.kind === 'gone') response.end();
   else if (fault.kind === 'error-event') response.end(EXPIRED);
   else if (fault.kind === 'break') response.socket?.destroy();
   else return;
-  if (fault.kind !== 'gone') onMet(); // of those it is the next one that meets it
+  if (fault.kind !== 'gone') onMet(); // with `gone`, the next watch meets the fault, not this one
 }
 
 /** Freezes end one by one, and another may have begun meanwhile. */
@@ -138,7 +140,7 @@ async function thawed(activeFor: (path: string) => readonly Active[], path: stri
   }
 }
 
-/** One after another; undefined: the watch has ended. */
+/** Calls `next` for each line in turn; undefined: the watch has ended. */
 function followLines(from: IncomingMessage, next: (line: string | undefined) => Promise<void>): void {
   let turn: Promise<unknown> = Promise.resolve();
   let rest = '';
@@ -151,14 +153,14 @@ function followLines(from: IncomingMessage, next: (line: string | undefined) => 
     rest = lines.pop() ?? '';
     for (const line of lines) if (line !== '') inTurn(`${line}\n`);
   });
-  // It ends without an error, too, when the client left and so it was given up.
+  // This error also occurs without a fault, when the client left and the proxy aborted the request.
   from.on('error', () => undefined);
   from.on('close', () => {
     inTurn(undefined);
   });
 }
 
-/** A line meets the faults one after another, each with what the one before made of it. */
+/** Applies the faults to a line in turn, each to the output of the previous one. */
 function send(reader: Reader, line: string, faults: readonly Active[]): void {
   if (reader.isCut || reader.response.writableEnded) return;
   let lines: readonly string[] = [line];
@@ -201,7 +203,7 @@ function changed({ fault, onMet }: Active, reader: Reader, line: string): readon
     case 'error-event':
     case 'break':
     case 'freeze':
-      return [line]; // nothing that is done to a line
+      return [line]; // this fault does not change lines
   }
 }
 
@@ -214,7 +216,8 @@ interface Line {
   readonly object: { readonly metadata?: object };
 }
 
-const typeOf = (line: string): string => (JSON.parse(line) as Line).type; // the API server writes nothing else
+// the API server writes one JSON event on each line
+const typeOf = (line: string): string => (JSON.parse(line) as Line).type;
 
 function oppositeOf(line: string): string {
   const { type, object } = JSON.parse(line) as Line;

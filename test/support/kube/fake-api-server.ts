@@ -23,11 +23,11 @@ export interface FakeServer {
     readonly headers: IncomingMessage['rawHeaders'];
     readonly body: string;
   }[];
-  /** TLS handshakes, or TCP connections of a plain server. */
+  /** Number of TLS handshakes; for a plain server, number of TCP connections. */
   readonly connections: () => number;
   readonly rest: (options?: Partial<RestOptions>) => Rest;
   readonly connection: Connection;
-  /** Cuts every connection, as a crash would. */
+  /** Cuts every connection, as a crash does. */
   readonly cut: () => void;
 }
 
@@ -42,7 +42,7 @@ export type Handler = (
   n: number,
 ) => void;
 
-/** An HTTP server on a free port of loopback that lives as long as the test. `n` counts requests from 0. */
+/** An HTTP server on a free loopback port; the end of the test closes it. `n` counts requests from 0. */
 export async function startServer(
   handler: Handler,
   tls?: { readonly key: string; readonly cert: string },
@@ -139,12 +139,12 @@ export function selfSigned(): { readonly key: string; readonly cert: string } {
   }
 }
 
-/** Values of one header, one per line on the wire. */
+/** All values of one header: one for each header line. */
 export function headerLines(rawHeaders: readonly string[], name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name.toLowerCase());
 }
 
-/** Spins until `check` holds; the test's own timeout ends it otherwise. */
+/** Polls until `check` returns true; otherwise the timeout of the test ends it. */
 export async function until(check: () => boolean): Promise<void> {
   while (!check()) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -3,7 +3,7 @@ import type { KubeClient } from '../../../src/kube/client.ts';
 import type { Clock } from '../../../src/kube/clock.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 
-/** Time that moves only when told to. `jump` moves it without running anything, as a suspended process sees it. */
+/** A clock that only tests move. `jump` moves it without running timers, as a suspended process experiences it. */
 export function manualClock(start = Date.parse('2026-01-01T00:00:00Z')): Clock & {
   readonly advance: (ms: number) => Promise<void>;
   readonly jump: (ms: number) => void;
@@ -47,7 +47,7 @@ export function manualClock(start = Date.parse('2026-01-01T00:00:00Z')): Clock &
   };
 }
 
-/** Lets promises that are ready run their course. */
+/** Lets pending promise callbacks run. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 60; i++) await Promise.resolve();
 }
@@ -55,14 +55,14 @@ export async function settle(): Promise<void> {
 export interface FakeObject {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly current: () => KubeObject | undefined;
-  /** Writes as somebody else. */
+  /** Writes as another client. */
   readonly put: (object: KubeObject | undefined) => void;
-  /** `reject`: no request arrives. `lose-answer`: it arrives, its answer does not. */
+  /** `reject`: the request never arrives. `lose-answer`: the request arrives, but the response does not. */
   fault: 'none' | 'reject' | 'lose-answer';
   readonly writes: KubeObject[];
 }
 
-/** One object with compare-and-swap, as the API server keeps it. */
+/** One object with optimistic concurrency, as in the API server. */
 export function fakeObject(): FakeObject {
   let current: KubeObject | undefined;
   let version = 0;

@@ -1,4 +1,4 @@
-/** For the tests of this room: authorities at several points of their life. */
+/** For the pki tests: authorities at several stages of their life. */
 import { createAuthority, type Authority } from '../../../src/pki/authority/authority.ts';
 import { createGeneration, type Generation } from '../../../src/pki/authority/generation.ts';
 import {
@@ -13,7 +13,7 @@ export async function firstAuthority(now: Date, algorithm: KeyAlgorithm = 'ECDSA
   return createAuthority({ keyPair: await generateKeyPair(algorithm), serial: randomSerial(), now });
 }
 
-/** With a new generation in front that is trusted and does not sign yet. */
+/** Adds a new generation, which clients trust and which does not sign yet. */
 export async function prepared(authority: Authority, now: Date): Promise<Authority> {
   const [previous] = authority.generations;
   const pending = createGeneration({
@@ -25,7 +25,7 @@ export async function prepared(authority: Authority, now: Date): Promise<Authori
   return { generations: [pending, ...authority.generations] };
 }
 
-/** With its newest generation active, and the keys of the others destroyed. */
+/** Activates the newest generation, and destroys the keys of the others. */
 export function activated({ generations: [newest, ...older] }: Authority, now: Date): Authority {
   if (newest === undefined) throw new Error('the authority is empty');
   const retiring = older.map((generation): Generation => ({

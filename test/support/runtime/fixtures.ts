@@ -1,4 +1,4 @@
-/** For the tests of controllers: an API server in memory, and the values that every controller takes. */
+/** For controller tests: an API server in memory, and the dependencies that every controller takes. */
 import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import { groupResourceName, objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
@@ -10,7 +10,7 @@ import type { KubeList, NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Log } from '../../../src/log.ts';
 import type { Reconcile, ReconcileResult, RecordEvent } from '../../../src/runtime/controller.ts';
 
-/** An answer of the API server that is not success. */
+/** An error response of the API server. */
 export class ApiError extends KubeApiError {
   constructor(code: number, message: string, reason = REASONS[code] ?? '') {
     super({ method: 'PUT', path: '/' }, { code, status: { reason, message } });
@@ -24,21 +24,21 @@ const REASONS: Readonly<Record<number, string>> = {
   422: 'Invalid',
 };
 
-/** The objects of one kind. What goes in and out is copied, as JSON would be. */
+/** The objects of one kind. Input and output are deep copies, as after a JSON round trip. */
 export interface Objects<T extends KubeObject> {
   readonly read: (key: string) => T | undefined;
   readonly list: () => readonly T[];
   /** Fails with 409 when the object exists. */
   readonly create: (object: T) => Promise<T>;
-  /** Fails with 409 unless the object has the resourceVersion that is stored. */
+  /** Fails with 409 unless the object has the stored resourceVersion. */
   readonly replace: (object: T) => Promise<T>;
-  /** A change by another client: not counted as a write. */
+  /** A change by another client; it does not count as a write. */
   readonly edit: (key: string, change: (object: T) => T) => void;
   readonly add: (object: T) => void;
   readonly remove: (key: string) => void;
-  /** The number of creates and replaces that were tried, failed ones included. */
+  /** The number of attempted creates and replaces, including failed ones. */
   readonly writes: () => number;
-  /** The next write fails: before it is applied, or after, so that only the answer is lost. */
+  /** Makes the next write fail: before the API server applies it, or after, so that only the response is lost. */
   readonly interrupt: (when: 'before' | 'after') => void;
 }
 
@@ -58,7 +58,7 @@ export function createObjects<T extends KubeObject>(): Objects<T> {
     writes++;
     const failing = interruption;
     interruption = undefined;
-    await Promise.resolve(); // nothing is written before the request has left
+    await Promise.resolve(); // the store applies nothing before the request has been sent
     if (failing === 'before') throw new Error('the connection broke before the write');
     check(stored.get(objectKey(object.metadata ?? {})));
     const written = store(object);
@@ -117,7 +117,7 @@ type MemoryClient = Pick<
   | 'delete'
 >;
 
-/** Reads show the store as it is; `change` replaces single calls, e.g. to let them fail. */
+/** Reads return the current store; `change` replaces single calls, e.g. to make them fail. */
 export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
   const kinds = new Map<string, Objects<KubeObject>>();
   const objects = <T extends KubeObject>(kind: Pick<Resource, 'group' | 'resource'>): Objects<T> => {
@@ -184,7 +184,7 @@ function hasLabel(labels: Readonly<Record<string, string>>, selector: string): b
   return labels[name] === value;
 }
 
-/** As it comes over the wire. */
+/** A deep copy, as after a JSON round trip. */
 function copyOf<T>(object: T): T {
   return JSON.parse(JSON.stringify(object)) as T;
 }
@@ -205,7 +205,7 @@ export function createEvents(): {
   return { record: (event) => void all.push(event), reasons: () => all.map(({ reason }) => reason), all };
 }
 
-/** As the workqueue does: what throws is tried again. */
+/** Retries after an error, as the workqueue does. */
 export async function untilDone(reconcile: Reconcile, key: string): Promise<ReconcileResult> {
   for (let attempt = 1; ; attempt++) {
     try {

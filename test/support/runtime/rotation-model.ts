@@ -1,4 +1,4 @@
-/** A cluster in miniature, with two leaders, targets, serving certs, servers and clients, for random schedules of a rotation. */
+/** A model cluster for random schedules of a rotation: two leaders, targets, serving certs, servers and clients. */
 import { generateKeyPairSync } from 'node:crypto';
 import { ROTATE } from '../../../src/pki/annotations.ts';
 import { parseAuthority } from '../../../src/pki/authority/secret.ts';
@@ -20,10 +20,10 @@ export const CONFIGMAP_KEY = `${OWN_NAMESPACE}/gatehouse-cabundle`;
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** Short, because Node judges certificates by the true time: a whole schedule has to fit into an hour. */
+/** Short, because Node verifies certificates by the real time: a whole schedule must fit into an hour. */
 export const TIMES = { propagationWaitMs: MINUTE, graceMs: 4 * MINUTE } as const;
 
-/** What a Service has in its Secret. `generation` is for the books of the model. */
+/** The content of a Service's serving Secret. Only the model reads `generation`. */
 export interface Leaf {
   readonly chain: CertificatePem;
   readonly generation: string;
@@ -31,22 +31,22 @@ export interface Leaf {
   readonly changedAt: number;
 }
 
-/** One process that believes to lead: its clock, and what it knows. */
+/** One process that believes it leads: its clock, and its cached state. */
 interface Leader {
   reconcile: Reconcile;
   publish: Reconcile;
   authority: Authority | undefined;
-  /** When it last heard of the authority, for its lease. */
+  /** Time of its last read of the authority, for its lease. */
   heardAt: number;
-  /** By how much it takes the time of the API server wrongly. */
+  /** Error of its estimate of the API server's time. */
   readonly skewMs: number;
-  /** By how much its own clock is off, by which serving certs are made. */
+  /** Error of its local clock, which dates serving certs. */
   localSkewMs: number;
 }
 
 interface ModelOptions {
   readonly seed: number;
-  /** How far apart the two leaders take the time of the API server to be. */
+  /** Difference between the two leaders' estimates of the API server's time. */
   readonly skewMs: number;
 }
 
@@ -61,7 +61,7 @@ const servingSecretMetadata = {
   },
 };
 
-/** mulberry32 */
+/** The mulberry32 generator. */
 function createRandom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -72,7 +72,7 @@ function createRandom(seed: number): () => number {
   };
 }
 
-/** Servers keep their keys here: what rotates is the authority. */
+/** All servers share these keys: a rotation replaces only the authority. */
 function keyPairNow(): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return { algorithm: 'ECDSA-P256', publicKey, privateKey: toPrivateKeyPem(privateKey) };
@@ -86,14 +86,14 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   const configMaps = cluster.objects<ConfigMap>(CONFIG_MAPS);
   cluster.objects(services).add({ metadata: { namespace: 'prod', name: 'db', uid: 'uid-of-db' } });
   const keyPair = keyPairNow();
-  // Clocks that are ahead by ten minutes must not make certs of the true future.
+  // A clock ten minutes ahead must not produce certs that are in the future by the real time.
   const start = Date.now() - 59 * MINUTE;
   const world = {
-    /** The time of the API server. */
+    /** The API server's time. */
     now: start,
     targets: ['', '', ''],
     leaves: [undefined, undefined, undefined] as (Leaf | undefined)[],
-    /** What each server has in memory, and each client trusts. */
+    /** `servers`: the cert in memory of each. `clients`: the bundle that each trusts. */
     servers: [undefined, undefined, undefined] as (Leaf | undefined)[],
     clients: ['', '', ''],
     rotations: 0,
@@ -103,7 +103,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     const secret = secrets.read(SECRET_KEY);
     return secret === undefined ? undefined : parseAuthority(secret.data ?? {});
   };
-  /** The Secrets of the model, which stores its serving certs elsewhere. */
+  /** The interface of Secrets over the serving certs, which the model stores separately. */
   const servingSecrets = () =>
     world.leaves.flatMap((leaf) => (leaf === undefined ? [] : [{ metadata: servingSecretMetadata }]));
   const clockOf = (leader: Leader) => () => new Date(world.now + leader.skewMs);
@@ -171,10 +171,10 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   const leaders: [Leader, Leader] = [startProcess(0), startProcess(skewMs)];
   const leader = (): Leader => (random() < 0.7 ? leaders[0] : leaders[1]);
   const quietly = async (work: Promise<unknown>) => {
-    // What fails is tried again by a later step of the schedule, as the workqueue does.
+    // A later step of the schedule retries a failure, as the workqueue does.
     await work.catch(() => undefined);
   };
-  /** A lease that is not renewed ends long before the grace does. */
+  /** An unrenewed lease expires long before the grace period ends. */
   const leads = (one: Leader) => world.now - one.heardAt < TIMES.graceMs / 2;
 
   const issue = (one: Leader, index: number) => {
@@ -239,12 +239,12 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
     },
     pass: () => {
-      // Never as late as the true time, by which Node judges what was made.
+      // The model's time must stay before the real time, because Node verifies certificates by the real time.
       const step = pick(90) * SECOND;
       world.now = Math.min(world.now + step, start + 45 * MINUTE);
       for (const [index, server] of world.servers.entries()) {
         const leaf = world.leaves[index];
-        // The kubelet brings a new cert to a pod within two minutes; the grace is made for that.
+        // The kubelet delivers a new cert to a pod within two minutes; the grace period allows for that.
         const isLate = leaf !== undefined && world.now - leaf.changedAt > TIMES.graceMs / 2;
         if (isLate && server !== leaf) world.servers[index] = leaf;
       }

@@ -1,4 +1,4 @@
-/** For the tests of serving certs: a cluster of Services and Secrets in memory, and its reconciler. */
+/** For serving cert tests: Services and Secrets in memory, and their reconciler. */
 import type { NamedRef, Resource } from '../../../src/kube/object.ts';
 import type { Authority } from '../../../src/pki/authority/authority.ts';
 import { generateKeyPair, randomSerial } from '../../../src/pki/x509/keys.ts';
@@ -21,7 +21,7 @@ import { ApiError, createEvents, createObjects, NEVER, silent, type Objects } fr
 
 export const NAMESPACE = 'prod';
 
-/** Values, and single functions of the client, the stores and the requests, that differ from those of the world. */
+/** Overrides for dependencies, and for single functions of the client, the stores and the requests. */
 export type Change = Partial<Omit<ServingCertsContext, 'client' | 'stores' | 'requests'>> & {
   readonly client?: Partial<ServingCertsContext['client']>;
   readonly stores?: Partial<ServingCertsContext['stores']>;
@@ -36,10 +36,10 @@ export interface ServingCertsWorld {
   readonly secrets: Objects<Secret>;
   readonly events: ReturnType<typeof createEvents>;
   readonly inventory: CertInventory;
-  /** Requests to the API server, and keys that were generated. */
+  /** Numbers of requests to the API server, and of generated keys. */
   readonly calls: { keys: number; reads: number; deletes: number; annotated: number };
   readonly observed: string[];
-  /** With stores that are never behind, unless `change` replaces their functions. */
+  /** The stores are never stale, unless `change` replaces their functions. */
   readonly reconciler: (change?: Change) => Reconcile;
   readonly run: (service: string, change?: Change) => Promise<ReconcileResult>;
   readonly secret: (name: string) => Secret | undefined;
@@ -69,7 +69,8 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     },
     create: (_resource: Resource, secret: Secret) => {
       const exists = secrets.read(keyOf(secret.metadata?.name ?? '')) !== undefined;
-      if (exists) return Promise.reject(new ApiError(409, 'already exists', 'AlreadyExists')); // not counted as a write
+      // does not count as a write
+      if (exists) return Promise.reject(new ApiError(409, 'already exists', 'AlreadyExists'));
       return secrets.create(secret) as Promise<never>;
     },
     replace: (_resource: Resource, secret: Secret) => secrets.replace(secret) as Promise<never>,
@@ -163,7 +164,7 @@ function annotated(service: Service, change: Readonly<Record<string, string | nu
   return { ...service, metadata: { ...service.metadata, annotations } };
 }
 
-/** A Service that asks for the Secret `db-tls`, unless `annotations` says otherwise. */
+/** A Service that requests the Secret `db-tls`, unless `annotations` says otherwise. */
 export function serviceNamed(name: string, annotations: Record<string, string> = {}): Service {
   return {
     metadata: {

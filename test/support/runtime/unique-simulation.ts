@@ -1,6 +1,7 @@
 /**
- * An API server, replicas and leaders in memory, whose every step waits to be called up: in whatever order, with whatever time in
- * between. What is simulated of the API server is what UniqueClaims rely on: see `admission/policy/unique/claim-state.ts`.
+ * An API server, replicas and leaders in memory. A scheduler releases every step, in any order and with any delay
+ * between steps. The simulation covers the API server behaviour that UniqueClaims rely on: see
+ * `admission/policy/unique/claim-state.ts`.
  */
 import type { KubeClient } from '../../../src/kube/client.ts';
 import type { CompiledPolicy } from '../../../src/admission/policy/compile.ts';
@@ -15,7 +16,7 @@ import { GROUP, NEVER, silent } from './fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler } from '../../../src/runtime/claims/unique-claims.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
 
-/** How long the API server works on a request, and Gatehouse reckons with. */
+/** Maximum time that the API server works on a request; Gatehouse assumes the same limit. */
 const REQUEST_MS = 60_000;
 export const SETTLE_MS = 70_000;
 
@@ -28,7 +29,7 @@ export type Wish =
   | { readonly kind: 'create' | 'update'; readonly name: string; readonly serial: string | undefined }
   | { readonly kind: 'delete'; readonly name: string };
 
-/** 0 to 1, the same for the same seed. */
+/** Numbers between 0 and 1, reproducible by seed. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -42,7 +43,7 @@ export function randomFrom(seed: number): () => number {
 export function createSimulation(policy: CompiledPolicy, random: () => number) {
   const objects = new Map<string, Stored>();
   const claims = new Map<string, UniqueClaim>();
-  /** What a store that is behind still shows. */
+  /** The content of a stale store. */
   let cached = new Map<string, Stored>();
   const gone = new Set<string>();
   let unseenDeletions: string[] = [];
@@ -117,7 +118,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     governed: { referrers: () => [], holders },
   };
 
-  /** What the API server does with one request. */
+  /** Processes one request as the API server does. */
   const carryOut = async (wish: Wish): Promise<void> => {
     const deadline = now + REQUEST_MS;
     for (;;) {
@@ -132,7 +133,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
         wish.kind === 'create'
           ? newObject(wish)
           : { ...before, ...specOf(wish), metadata: before?.metadata ?? {} };
-      if (!(await admits(wish.kind, object, before)) || chance(0.15)) return; // something else refuses it
+      if (!(await admits(wish.kind, object, before)) || chance(0.15)) return; // another admission plugin refuses it
       await step();
       if (now > deadline) return;
       const current = objects.get(wish.name);
@@ -175,7 +176,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     if (decision?.kind !== 'allow') refusals += 1;
     return decision?.kind === 'allow';
   };
-  /** A replica that dies: what it has begun goes no further as far as the API server is concerned. */
+  /** Crashes a replica: none of its later requests reach the API server. */
   const crashed = async (steps: number): Promise<undefined> => {
     for (let n = 0; n < steps; n++) await step();
     return undefined;
@@ -196,7 +197,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     for (const claim of claimsOf(object)) queue.add(claim);
   };
 
-  /** The watches catch up. */
+  /** Lets the watches catch up. */
   const catchUp = (): void => {
     cached = new Map(objects);
     for (const uid of unseenDeletions) gone.add(uid);
@@ -205,11 +206,11 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
   const reconcile: Reconcile = createUniqueClaimsReconciler({
     policies: () => [policy],
     client: {
-      get: (() => Promise.resolve({ spec: policy.spec })) as KubeClient['get'], // the only policy
+      get: (() => Promise.resolve({ spec: policy.spec })) as KubeClient['get'], // the simulation has one policy
       pages: async function* () {
         await step();
         yield { metadata: {}, items: [...claims.values()] };
-      } as KubeClient['pages'], // only UniqueClaims are listed
+      } as KubeClient['pages'], // the code under test lists only UniqueClaims
     },
     claims: claimsDoor,
     governed: {
@@ -231,7 +232,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     log: silent,
   });
 
-  /** Calls up one step of somebody, until nobody waits. Time passes as it likes. */
+  /** Releases waiting steps in random order until all tasks have ended. Time moves in random increments. */
   const run = async (tasks: readonly Promise<unknown>[]): Promise<void> => {
     let failure: Error | undefined;
     let left = tasks.length;
@@ -253,7 +254,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     if (failure !== undefined) throw failure;
   };
 
-  /** As the queue does: what throws is tried again, here after everything else. */
+  /** Reconciles the next queued key. A key that fails goes to the end of the queue and is retried after all others. */
   const mend = async (): Promise<void> => {
     const [claim = ALL_CLAIMS] = queue;
     queue.delete(claim);
@@ -264,7 +265,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     carryOut,
     mend,
     run,
-    /** Everything comes to rest: watches are up to date, claims are mended, and time is over that anybody waits for. */
+    /** Reaches a quiet state: watches are up to date, claims are repaired, and all waiting times are over. */
     settle: async (): Promise<void> => {
       for (let round = 0; round < 3; round++) {
         catchUp();

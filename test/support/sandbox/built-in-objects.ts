@@ -54,7 +54,7 @@ export const updated = (kind: string, fields: JsonObject, old: ApiObject): ApiOb
 const shown = (causes: readonly { readonly field: string; readonly message: string }[]) =>
   causes.map(({ field, message }) => `${field}: ${message}`);
 
-/** The problems on creation, as the message of the 422 lists them. */
+/** The problems of a create request, as the 422 message lists them. */
 export const createProblems = (kind: string, fields: JsonObject, metadata?: JsonObject): readonly string[] =>
   shown(typeOf(kind).strategy.validate(created(kind, fields, metadata)));
 

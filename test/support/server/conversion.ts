@@ -1,4 +1,4 @@
-/** For tests: conversions of nothing. */
+/** For tests: a conversion endpoint without policies. */
 import type { ConversionServing } from '../../../src/server/conversion-routes.ts';
 
 const quiet = () => undefined;

@@ -5,7 +5,7 @@ import {
   type PressureLimits,
 } from '../../../src/server/limits/pressure.ts';
 
-/** That of a server with nothing to complain of, unless the test says otherwise. */
+/** The pressure of an idle server, unless the test overrides it. */
 export function pressureOf(limits: Partial<PressureLimits> = {}, deps: Partial<PressureDeps> = {}): Pressure {
   return createPressure(
     { reviews: 1_000, bodyBytes: 64 * 1024 * 1024, ...limits },
