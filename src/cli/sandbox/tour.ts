@@ -140,7 +140,10 @@ async function admission(cluster: Cluster, tell: Tell): Promise<void> {
 
   const web = server('shop', 'web', 'fra1');
   const refusal = await firstRefusal(() => client.create(SERVERS, web, { dryRun: true }));
-  tell('The Server shop/web references the Datacenter fra1, which does not exist. Gatehouse refuses it:', refusal);
+  tell(
+    'The Server shop/web references the Datacenter fra1, which does not exist. Gatehouse refuses it:',
+    refusal,
+  );
 
   await client.create(DATACENTERS, datacenter('fra1'));
   const created = await client.create<Server>(SERVERS, web);
