@@ -45,7 +45,6 @@ export default defineConfig({
         test: {
           name: 'sandbox',
           isolate: false,
-          isolate: false,
           include: e2eSuites(ROOT, ({ sandbox }) => sandbox === 'yes' || (sandbox === 'long' && isLongRun)),
           env: { GATEHOUSE_TEST_API: 'sandbox', NODE_COMPILE_CACHE },
           testTimeout: E2E_TIMEOUT_MS,
@@ -55,8 +54,6 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
-          // No suite changes a module, and loading the modules again takes a third of the time.
-          isolate: false,
           // No suite changes a module, and loading the modules again takes a third of the time.
           isolate: false,
           include: e2eSuites(ROOT, () => true),
@@ -69,7 +66,6 @@ export default defineConfig({
       {
         test: {
           name: 'nightly',
-          isolate: false,
           isolate: false,
           include: e2eSuites(ROOT, ({ isNightly }) => isNightly),
           globalSetup: ['test/support/control-plane-setup.ts'],
