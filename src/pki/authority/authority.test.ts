@@ -9,7 +9,7 @@ import { generateKeyPair, randomSerial } from '../x509/keys.ts';
 import { splitCertificates } from '../x509/pem.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
-/** The DER of that extension, as far as the key id of 20 bytes. */
+/** The DER of that extension, up to the key id of 20 bytes. */
 const AUTHORITY_KEY_ID = Buffer.from('0603551d23041830168014', 'hex');
 let one: Authority;
 let three: Authority;
@@ -49,7 +49,7 @@ test('service-ca TestCreateIntermediateCACert: a later generation is pending, an
   expect(bridge.ca).toBe(true);
   const keyId = certificateFields(rootOf(previous)).subjectKeyId ?? new Uint8Array();
   expect(bridge.raw.includes(Buffer.concat([AUTHORITY_KEY_ID, keyId]))).toBe(true);
-  expect(bridge.serialNumber).not.toBe(rootOf(previous).serialNumber); // one issuer must not use a serial twice
+  expect(bridge.serialNumber).not.toBe(rootOf(previous).serialNumber); // an issuer must not use a serial twice
   expect(bridge.validToDate).toEqual(rootOf(previous).validToDate);
 });
 

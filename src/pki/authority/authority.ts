@@ -1,24 +1,24 @@
 import { type CertificatePem, firstCertificate } from '../x509/pem.ts';
 import { createGeneration, type Generation, type NewGeneration, rootOf } from './generation.ts';
 
-/** Our signing CA: every generation that is trusted, newest first. Exactly one is active; pending ones stand before it. */
+/** Our signing CA: all trusted generations, newest first. Exactly one is active. Pending ones come before it. */
 export interface Authority {
   readonly generations: readonly Generation[];
   /**
-   * Ids of generations that are gone, the latest first. A root that is still published somewhere and stands here is old news;
-   * one that stands nowhere shows that this authority is the older copy.
+   * Ids of removed generations, the latest first. A published root of a removed generation is merely outdated. A
+   * published root that is neither in this list nor in `generations` shows that this authority is an older copy.
    */
   readonly gone?: readonly string[];
-  /** The latest value of the annotation `rotate` that a rotation was begun for. */
+  /** The latest value of the annotation `rotate` that started a rotation. */
   readonly rotatedFor?: string;
 }
 
-/** The first authority. Its generation is active at once: nobody trusts anything yet who would have to learn of it first. */
+/** The first authority. Its generation is active at once: no clients exist yet that must first learn of its root. */
 export function createAuthority(request: Omit<NewGeneration, 'previous'>): Authority {
   return authorityOf(createGeneration(request), request.now);
 }
 
-/** The first authority, of a generation that is there already. */
+/** The first authority, from an existing generation. */
 export function authorityOf(first: Generation, now: Date): Authority {
   return { generations: [{ ...first, state: 'active', publishedAt: now, activatedAt: now }] };
 }
@@ -31,14 +31,14 @@ export function activeGeneration({ generations }: Authority): Generation {
 }
 
 /**
- * The bridges that a cert of generation `id` is served with, down to the oldest generation that is still retained: a client
- * that knows only an older root walks from bridge to bridge. The walk ends at a bridge that is missing or has ended, because
- * some verifiers refuse a chain for one expired certificate even where they do not need it.
+ * The bridges that servers send with a cert of generation `id`, down to the oldest retained generation. A client that
+ * knows only an older root follows them to that root. The list ends before a missing or expired bridge, because some
+ * verifiers reject a chain with an expired certificate even if they do not need that certificate.
  */
 export function bridgesFrom({ generations }: Authority, id: string, now: Date): readonly CertificatePem[] {
   const signer = generations.findIndex((generation) => generation.id === id);
   const bridges: CertificatePem[] = [];
-  // The oldest one's bridge leads to a root that is gone: nobody should be led there.
+  // Without the bridge of the oldest generation: it leads to a root that is no longer trusted.
   for (const { bridge } of generations.slice(signer, -1)) {
     if (bridge === undefined || firstCertificate(bridge).validToDate <= now) break;
     bridges.push(bridge);
@@ -46,10 +46,10 @@ export function bridgesFrom({ generations }: Authority, id: string, now: Date): 
   return bridges;
 }
 
-/** How many removed generations are remembered. A copy of the authority that is older than so many rotations is rare. */
+/** How many removed generations to remember. A copy of the authority that is older than this many rotations is rare. */
 const MAX_GONE = 16;
 
-/** With a new generation in front: trusted from now on, signs nothing yet. */
+/** Adds a new generation in front. Clients start to trust it, but it does not sign yet. */
 export function prepare(
   authority: Authority,
   pending: Generation,
@@ -62,13 +62,13 @@ export function prepare(
   };
 }
 
-/** The root of the pending generation is everywhere since `now`. */
+/** Records that every target holds the root of the pending generation since `now`. */
 export const publish = (authority: Authority, id: string, now: Date): Authority =>
   change(authority, (generation) =>
     generation.id === id ? { ...generation, publishedAt: now } : generation,
   );
 
-/** The pending generation signs from now on. The key of the one before is destroyed: all it had left to sign was the bridge. */
+/** The pending generation starts to sign. The key of the previous one is destroyed: it has signed the bridge. */
 export const activate = (authority: Authority, id: string, now: Date): Authority =>
   change(authority, (generation) =>
     generation.id === id
@@ -86,14 +86,14 @@ export interface DrainedNote {
   readonly live: readonly string[];
 }
 
-/** Remembers since when no serving cert of a generation is left, or that there is one again. */
+/** Records since when a generation has no serving certs left, or clears that time if it has some again. */
 export const noteDrained = (authority: Authority, { drained, live }: DrainedNote, now: Date): Authority =>
   change(authority, (generation) => {
     if (drained.includes(generation.id)) return { ...generation, drainedAt: now };
     return live.includes(generation.id) ? { ...generation, drainedAt: undefined } : generation;
   });
 
-/** Without these generations. A bridge from one of them leads nowhere now, so it goes too. */
+/** Removes these generations. Bridges to them lead nowhere now, so they are removed too. */
 export function remove(authority: Authority, ids: readonly string[]): Authority {
   const { generations, gone = [] } = authority;
   return {
@@ -109,7 +109,7 @@ export function remove(authority: Authority, ids: readonly string[]): Authority 
   };
 }
 
-/** Without these generations, and with another one in front that signs at once: nothing leads from the old ones to it. */
+/** Removes these generations and adds `fresh`, which signs at once. No bridge connects it to the old generations. */
 export function replaceActive(
   authority: Authority,
   ids: readonly string[],
@@ -133,13 +133,14 @@ export function replaceActive(
   };
 }
 
-/** Another root for the key of the generation `id`. */
+/** Replaces the root of generation `id`. The key stays the same. */
 export const renewRoot = (authority: Authority, id: string, certificate: CertificatePem): Authority =>
   change(authority, (generation) => (generation.id === id ? { ...generation, certificate } : generation));
 
 /**
- * What goes when the generation `id` is not to be trusted: itself; each older one that leads to it by bridges, for whoever trusts
- * those trusts it; and if it signs or is about to, the generation that was made beside it, for their keys were stored together.
+ * The generations to remove when generation `id` is distrusted: the generation itself, and each older one that has
+ * bridges to it, because clients that trust the older root also trust it. An active and a pending generation go
+ * together, because one Secret holds both keys.
  */
 export function distrustedWith({ generations }: Authority, id: string): readonly string[] {
   const named = generations.findIndex((generation) => generation.id === id);
@@ -152,7 +153,7 @@ export function distrustedWith({ generations }: Authority, id: string): readonly
   return generations.slice(from, last + 1).map((generation) => generation.id);
 }
 
-/** A root that is trusted for the sake of the certs below it, though its key is lost. */
+/** A generation whose key is lost. Clients trust its root only because certs that it signed are still in use. */
 export function keylessGeneration(id: string, certificate: CertificatePem, now: Date): Generation {
   const generation = {
     id,

@@ -10,13 +10,13 @@ import {
 } from '../x509/pem.ts';
 import { earliest } from '../durations.ts';
 
-/** A caBundle stands in many objects, and some of them in ConfigMaps and etcd values with limits of their own. */
+/** Many objects hold a copy of the CA bundle, and ConfigMaps and etcd values have size limits. */
 export const MAX_BUNDLE_BYTES = 64 * 1024;
 
 /**
- * The certificates that clients trust: the roots of all generations, newest first, none of them expired. Only self-signed ones,
- * because OpenSSL and Node take no other certificate as the end of a chain.
- * @throws Error if none is left, or the bundle is larger than 64 KiB: it would be worse to publish it.
+ * The certificates that clients trust: the unexpired roots of all generations, newest first. Only self-signed ones,
+ * because OpenSSL and Node accept no other certificate as the end of a chain.
+ * @throws Error if no root is left, or the bundle is larger than 64 KiB. An error is better than such a bundle.
  */
 export function caBundle(authority: Authority, now: Date): CertificatePem {
   const roots = bundleRoots(authority, now);
@@ -32,13 +32,13 @@ export function caBundle(authority: Authority, now: Date): CertificatePem {
   return bundle;
 }
 
-/** What {@link caBundle} is made of. */
+/** The roots in {@link caBundle}, each once. */
 export function bundleRoots({ generations }: Authority, now: Date): readonly X509Certificate[] {
   const roots = generations.map(rootOf).filter((root) => root.validToDate > now && root.checkIssued(root));
   return [...new Map(roots.map((root) => [root.fingerprint256, root])).values()];
 }
 
-/** Whether a client with this bundle trusts the root of `generation`. A bundle that cannot be read trusts nothing. */
+/** Whether a client with this bundle trusts the root of `generation`. With an unreadable bundle it trusts nothing. */
 export function trusts(bundle: string, generation: Generation): boolean {
   const { fingerprint256 } = rootOf(generation);
   try {
@@ -48,24 +48,24 @@ export function trusts(bundle: string, generation: Generation): boolean {
   }
 }
 
-/** Whether two bundles trust the same: compared by certificate, not by text or order. A broken one is the same as none. */
+/** Whether two bundles hold the same certificates, whatever their text and order. A broken bundle equals no other. */
 export const isSameBundle = holdsSameCertificates;
 
-/** What serving certs are measured by: the public side of the authority. One for all Services, made once a change. */
+/** The public side of the authority, to check serving certs against. All Services share one object per change. */
 export interface Signing {
   /** The active generation. */
   readonly generationId: string;
   /** The validity of its root. */
   readonly notBefore: Date;
   readonly notAfter: Date;
-  /** What a chain holds behind the leaf. */
+  /** The certificates after the leaf in a chain. */
   readonly bridges: readonly CertificatePem[];
   readonly bundle: CertificatePem;
-  /** When the first of these certificates ends: from then on it has to be made anew. */
+  /** When the first of these certificates expires. After that, the caller must compute this object again. */
   readonly validUntil: Date;
 }
 
-/** @throws Error if there is no CA bundle, as {@link caBundle}. */
+/** @throws Error if there is no CA bundle, like {@link caBundle}. */
 export function signingOf(authority: Authority, now: Date): Signing {
   const active = activeGeneration(authority);
   const root = rootOf(active);

@@ -11,7 +11,7 @@ import { base64, firstAuthority, SERVER_NAME, serverOf } from '../../../test/sup
 import { randomSerial } from '../x509/keys.ts';
 import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/trust-verdicts.ts';
 
-// openssl begins a CA at the second in which it is made: a little later it is valid by every clock here.
+// A CA from openssl is valid from the current second on. One minute later it is valid for certain.
 const now = new Date(Date.now() + 60_000);
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-import-'));
 afterAll(() => {
@@ -27,7 +27,7 @@ interface MadeCa {
   readonly key: string;
 }
 
-/** A CA as an operator makes one, by openssl. */
+/** A CA that an operator makes with openssl. */
 function makeCa(
   options: { readonly subject?: string; readonly constraints?: string; readonly key?: string } = {},
 ): MadeCa {

@@ -22,31 +22,31 @@ import {
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 
 /**
- * Where a generation stands: `pending` is trusted but signs nothing yet, `active` signs, `retiring` is trusted for the sake of
- * the certs it signed. One that is gone is no longer stored.
+ * `pending`: clients trust the generation, but it does not sign yet. `active`: it signs. `retiring`: clients trust it
+ * only because certs that it signed are still in use. A removed generation is not stored.
  */
 export type GenerationState = 'pending' | 'active' | 'retiring';
 
-/** One life of the authority: a key, and the self-signed root that speaks for it. */
+/** One life of the authority: a key and the self-signed root for it. */
 export interface Generation {
   /** Eight hexadecimal digits, from the hash of the public key. */
   readonly id: string;
   readonly state: GenerationState;
   readonly certificate: CertificatePem;
-  /** Undefined once it has nothing left to sign. */
+  /** Undefined when the generation no longer signs. */
   readonly key: PrivateKeyPem | undefined;
-  /** This generation's key, signed by the generation before it: leads clients who know only that one's root to this key. */
+  /** A certificate for this key, signed by the previous generation, for clients that know only the previous root. */
   readonly bridge: CertificatePem | undefined;
   readonly createdAt: Date;
   readonly publishedAt: Date | undefined;
   readonly activatedAt: Date | undefined;
-  /** Of one that is retiring: since when no serving cert of it is left. */
+  /** For a retiring generation: since when it has no serving certs left. */
   readonly drainedAt?: Date | undefined;
 }
 
 export const DEFAULT_AUTHORITY_LIFETIME = 2 * 365 * DAY;
 
-/** A CA may be used by machines whose clocks are this much behind ours. */
+/** Clients may use the CA even if their clocks are this much behind ours. */
 const BACKDATE = HOUR;
 
 export interface NewGeneration {
@@ -55,20 +55,20 @@ export interface NewGeneration {
   readonly now: Date;
   /** Milliseconds; two years if undefined. */
   readonly lifetimeMs?: number | undefined;
-  /** The generation before it, which signs the bridge. Undefined for the first, and for a hard cut without overlap. */
+  /** The previous generation, which signs the bridge. Undefined for the first one, or without overlap. */
   readonly previous?: Generation | undefined;
 }
 
 /**
- * A new generation, `pending`. Its bridge ends no later than the root that signs it. There is none if that root has ended, for
- * nobody trusts it any more, or if it allows no CA below itself.
+ * A new `pending` generation. Its bridge ends no later than the root that signs it. It has no bridge if that root has
+ * expired, because no client trusts it any more, or if that root allows no CA below it.
  * @throws Error if `previous` has lost its private key.
  */
 export function createGeneration(request: NewGeneration): Generation {
   const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME, previous } = request;
   const id = generationId(keyPair.publicKey);
   const issuer: Issuer = {
-    // A name for each generation: stores that index CAs by name keep all of them, and no verifier mistakes one for another.
+    // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
     name: commonName(ownName(id)),
     keyId: keyIdOf(keyPair.publicKey),
     privateKey: keyPair.privateKey,
@@ -76,7 +76,7 @@ export function createGeneration(request: NewGeneration): Generation {
   const template = {
     subject: issuer,
     publicKey: keyPair.publicKey,
-    serial, // root and bridge have different issuers, so they may share it
+    serial, // root and bridge may share it, because they have different issuers
     notBefore: after(now, -BACKDATE),
     notAfter: after(now, lifetimeMs),
     purpose: { kind: 'authority' },
@@ -95,20 +95,20 @@ export function createGeneration(request: NewGeneration): Generation {
 
 const ownName = (id: string): string => `gatehouse-serving-ca-${id}`;
 
-/** Whether Gatehouse made it, and so makes the one after it: an imported CA is its owner's to replace. */
+/** Whether Gatehouse made this generation, and so makes the next one. The owner of an imported CA replaces it. */
 export const isOfOwnMake = (generation: Generation): boolean =>
   rootOf(generation).subject === `CN=${ownName(generation.id)}`;
 
-/** A CA that somebody else made, read and checked. */
+/** A CA that the operator supplies in a Secret, after all checks. */
 export interface ImportedAuthority {
-  /** As of every generation: from the hash of the public key. */
+  /** From the hash of the public key, as for every generation. */
   readonly id: string;
   readonly certificate: CertificatePem;
   readonly key: PrivateKeyPem;
 }
 
 /**
- * A generation, `pending`, with the key and the root of a CA that somebody else made.
+ * A `pending` generation with the key and the root of an imported CA.
  * @throws Error if `previous` has lost its private key.
  */
 export function importGeneration(
@@ -143,7 +143,7 @@ function signBridge(
 ): CertificatePem | undefined {
   if (previous === undefined || isExpired(previous, now)) return undefined;
   const root = rootOf(previous);
-  // The owner of such a root allows no CA below it, so verifiers would refuse a chain for its bridge.
+  // Such a root allows no CA below it, so verifiers would reject a chain with this bridge.
   if (certificateFields(root).pathLength === 0) return undefined;
   const notAfter = earliest(template.notAfter, root.validToDate);
   return signCertificate({ ...template, notAfter }, issuerOf(previous));
@@ -157,13 +157,13 @@ export function issuerOf(generation: Generation): Issuer {
   return { ...subjectOf(rootOf(generation)), privateKey: key };
 }
 
-/** The id of the generation with this key. */
+/** The id of the generation that has this key. */
 export function generationId(publicKey: KeyObject): string {
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(spki).digest('hex').slice(0, 8);
 }
 
-/** Why clients could not take this certificate as the root of serving certs; undefined if they can. */
+/** Why clients could not use this certificate as the root of serving certs; undefined if they can. */
 export function rootProblem(root: X509Certificate): string | undefined {
   const { subjectKeyId, keyUsage } = certificateFields(root);
   if (!root.ca) return 'it is not the certificate of a CA';
@@ -175,7 +175,7 @@ export function rootProblem(root: X509Certificate): string | undefined {
   return undefined;
 }
 
-/** Thousands of signatures are checked by the same few roots: each is read once, and kept for as long as its generation. */
+/** Memoises the parsed roots: the same few roots verify thousands of signatures. */
 const roots = new WeakMap<Generation, X509Certificate>();
 
 export function rootOf(generation: Generation): X509Certificate {
@@ -189,12 +189,13 @@ export const isExpired = (generation: Generation, now: Date): boolean =>
 
 export type ImportResult =
   | { readonly kind: 'imported'; readonly authority: ImportedAuthority }
-  /** For people: what is wrong, and where. */
+  /** For users: what is wrong, and where. */
   | { readonly kind: 'refused'; readonly problem: string };
 
 /**
- * Reads a CA that somebody else made from the `data` of their Secret (values in base64): `tls.crt` with one self-signed root,
- * `tls.key` with its key. An intermediate is refused: clients get the root of what signs, and OpenSSL takes no other.
+ * Reads an imported CA from the `data` of its Secret (values in base64): `tls.crt` with one self-signed root, and
+ * `tls.key` with its key. Refuses an intermediate CA: clients get the certificate of the signer as their root, and
+ * OpenSSL accepts only a self-signed root.
  */
 export function importAuthority(data: Readonly<Record<string, string>> | undefined, now: Date): ImportResult {
   const texts = [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY].map((key) => ({ key, text: textOf(data?.[key]) }));

@@ -3,21 +3,21 @@ import { keylessGeneration, type Authority } from './authority.ts';
 import { generationId, type Generation, type GenerationState } from './generation.ts';
 import { splitCertificates, toCertificatePem } from '../x509/pem.ts';
 
-/** What the Secret of the authority holds. */
+/** The content of the Secret of the authority. */
 export type StoredAuthority =
   | { readonly kind: 'absent' }
-  /** There is a Secret, and nothing in it: as people make one beforehand, or to consent to a new authority. */
+  /** The Secret exists without data: a user made it in advance, or to consent to a new authority. */
   | { readonly kind: 'empty' }
   | { readonly kind: 'unreadable'; readonly message: string }
   | { readonly kind: 'readable'; readonly authority: Authority };
 
 export interface AuthorityEvidence {
   readonly stored: StoredAuthority;
-  /** The CA bundles that we published, wherever they still stand. Whether their text can be read does not matter. */
+  /** All CA bundles of ours that are still published, readable or not. */
   readonly published: readonly string[];
-  /** Serving certs of ours in this cluster. Looked for only where nothing is stored. */
+  /** How many serving certs of ours this cluster has. Counted only if no authority can be read. */
   readonly servingCerts: number;
-  /** What this process went on with last. */
+  /** The last authority that this process used. */
   readonly lastGood: Authority | undefined;
   /** The value of the annotation that allows a new authority. */
   readonly consent: string | undefined;
@@ -28,22 +28,22 @@ export type BrokenReason = 'Missing' | 'Unreadable' | 'OlderThanPublished';
 
 export type AuthorityVerdict =
   | { readonly kind: 'usable'; readonly authority: Authority }
-  /** Nobody trusts anything of ours yet. */
+  /** No client trusts anything of ours yet. */
   | { readonly kind: 'bootstrap' }
-  /** What this process knows is good, and newer than what is stored. */
+  /** The copy in this process is good, and newer than the stored one. */
   | { readonly kind: 'write-back'; readonly reason: BrokenReason; readonly authority: Authority }
-  /** A person consented: what is stored is used, and what else is trusted stays trusted until nothing needs it. */
+  /** A user consented: use the stored authority, and trust other published roots until nothing needs them. */
   | { readonly kind: 'adopt'; readonly authority: Authority }
-  /** A person consented: a new authority, and the roots that are still trusted beside it. */
+  /** A user consented: make a new authority, and trust the published roots too. */
   | { readonly kind: 'start-over'; readonly retained: readonly Generation[] }
   | { readonly kind: 'broken'; readonly reason: BrokenReason; readonly message: string };
 
-/** Old roots beside a new one; more would be of no use, because their certs are replaced at once. */
+/** How many old roots to keep with a new one. More would not help, because their certs are replaced at once. */
 const MAX_RETAINED = 2;
 
 /**
- * Whether what is stored may be used. A new authority while an old one is trusted somewhere would be an outage, so it is never
- * made in silence: only where nothing of ours can be found, or where a person says so.
+ * Decides whether the stored authority may be used. A new authority while clients still trust an old one would be an
+ * outage. So a new one is made only if the cluster shows no trace of an old one, or if a user consents.
  */
 export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
   const { stored, lastGood, consent, now } = evidence;
@@ -51,7 +51,7 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
   if (stored.kind === 'readable') {
     const problem = regression(stored.authority, lastGood, roots);
     if (problem === undefined)
-      // The consent is used up, so that it cannot come true years later.
+      // `adopt` writes the Secret without the consent, so that the consent cannot take effect years later.
       return consent === undefined
         ? { kind: 'usable', authority: stored.authority }
         : { kind: 'adopt', authority: stored.authority };
@@ -87,7 +87,7 @@ function mend(
 
 const STAGE: Readonly<Record<GenerationState, number>> = { pending: 0, active: 1, retiring: 2 };
 
-/** How one sees that `stored` is an older copy, or somebody else's; undefined if it is neither. */
+/** Why `stored` must be an older copy or come from another cluster; undefined if it is neither. */
 function regression(
   stored: Authority,
   lastGood: Authority | undefined,
@@ -116,8 +116,8 @@ function unknownTo(
 }
 
 /**
- * The roots of ours in bundles that we published, each once, newest first. Told by a name that holds the hash of their own key:
- * what others add to a bundle is no sign of anything.
+ * Our own roots in the published bundles, each once, newest first. The name of such a root holds the hash of its own
+ * key. Roots that others add to a bundle prove nothing.
  */
 function ownRoots(bundles: readonly string[]): readonly X509Certificate[] {
   const roots = bundles
@@ -145,7 +145,7 @@ function toGenerations(roots: readonly X509Certificate[], now: Date): readonly G
     .map((root) => keylessGeneration(idOf(root), toCertificatePem([root]), now));
 }
 
-/** With roots that it does not know as generations without a key, behind those that it has. */
+/** Adds the roots that `authority` does not know, as its oldest generations, without keys. */
 function withRoots(authority: Authority, roots: readonly X509Certificate[], now: Date): Authority {
   const unknown = new Set(unknownTo(authority, roots));
   const added = toGenerations(
@@ -153,14 +153,14 @@ function withRoots(authority: Authority, roots: readonly X509Certificate[], now:
     now,
   );
   const oldest = authority.generations.at(-1)?.id;
-  // The bridge of the oldest leads to a root that is none of those behind it now.
+  // The bridge of the former oldest generation does not lead to any of the added roots.
   const generations = authority.generations.map((generation) =>
     generation.id === oldest && added.length > 0 ? { ...generation, bridge: undefined } : generation,
   );
   return { ...authority, generations: [...generations, ...added] };
 }
 
-/** As {@link judgeAuthority} wants it consented: `fresh` signs, and the old roots are trusted beside it. */
+/** Carries out `start-over` of {@link judgeAuthority}: `fresh` signs, and the retained roots stay trusted. */
 export function startOver(fresh: Authority, retained: readonly Generation[]): Authority {
   return { ...fresh, generations: [...fresh.generations, ...retained] };
 }

@@ -7,9 +7,9 @@ import { firstCertificate, holdsSameCertificates } from '../x509/pem.ts';
 
 /** In milliseconds. */
 export interface RotationTimes {
-  /** Between "every target holds the new root" and its first use: for those who mount or cache the bundle. */
+  /** The wait between "every target holds the new root" and its first use: clients may mount or cache the bundle. */
   readonly propagationWaitMs: number;
-  /** Between "no serving cert of a generation is left" and its end: for servers that reload late. */
+  /** The wait between "a generation has no serving certs left" and its removal: servers may reload late. */
   readonly graceMs: number;
 }
 
@@ -17,17 +17,17 @@ export interface RotationState {
   readonly authority: Authority;
   readonly now: Date;
   readonly times: RotationTimes;
-  /** Targets of the bundle without the root of a generation; undefined: not known. */
+  /** Targets of the CA bundle that lack the root of a generation; undefined: not known. */
   readonly targetsWithout: (generation: string) => readonly string[] | undefined;
-  /** Live serving certs of a generation; undefined: not known. */
+  /** How many live serving certs a generation has; undefined: not known. */
   readonly liveCertsOf: (generation: string) => number | undefined;
-  /** Value of the annotation that asks for a rotation. */
+  /** Value of the annotation that requests a rotation. */
   readonly rotate: string | undefined;
-  /** Generations that the annotation names as not to be trusted any more. */
+  /** Generations that the annotation distrusts. */
   readonly distrust: readonly string[];
-  /** For people: why nothing may change now. Undefined: it may. */
+  /** For users: why no change is allowed now; undefined: changes are allowed. */
   readonly paused: string | undefined;
-  /** The CA that somebody else makes and rotates; undefined: we make our own. */
+  /** The CA that its owner makes and rotates; undefined: Gatehouse makes its own. */
   readonly imported: ImportedAuthority | undefined;
 }
 
@@ -37,36 +37,36 @@ export type RotationPhase = 'steady' | 'publishing' | 'propagating' | 'retiring'
 
 export type RotationPlan =
   | { readonly kind: 'none'; readonly phase: RotationPhase; readonly recheckAt: Date }
-  /** A new generation: trusted from now on, signs nothing yet. */
+  /** Make a new generation. Clients start to trust it, but it does not sign yet. */
   | { readonly kind: 'prepare'; readonly reason: PrepareReason }
-  /** The root of the pending generation has reached every target: the wait begins. */
+  /** Every target holds the root of the pending generation: the wait begins. */
   | { readonly kind: 'publish'; readonly id: string }
   | { readonly kind: 'activate'; readonly id: string; readonly reason: 'Propagated' | 'LastCall' }
-  /** Nothing but notes: which of the retiring generations have serving certs left. */
+  /** Only record which retiring generations have serving certs left. */
   | { readonly kind: 'note-drained'; readonly drained: readonly string[]; readonly live: readonly string[] }
   | {
       readonly kind: 'retire';
       readonly ids: readonly string[];
       readonly reason: 'Drained' | 'Expired' | 'FromTheFuture';
     }
-  /** `ids`: the generation and all that vouch for it. With `replace` the one that signs is among them. */
+  /** `ids`: the generation and all that lead to it. `replace`: the active generation is among them. */
   | {
       readonly kind: 'distrust';
       readonly id: string;
       readonly ids: readonly string[];
       readonly replace: boolean;
     }
-  /** The owner of an imported CA made a new root for the key that is in use. */
+  /** The owner of an imported CA made a new root for the current key. */
   | { readonly kind: 'renew-root' };
 
-/** More would lengthen every chain. The next rotation waits until the oldest is gone. */
+/** More generations would lengthen every chain. The next rotation waits until the oldest one is removed. */
 const MAX_GENERATIONS = 3;
-/** How often evidence is asked again that nobody announces. */
+/** How often to check evidence whose changes no watch reports. */
 const RECHECK = MINUTE;
 
 type Rule = (state: RotationState) => RotationPlan | undefined;
 
-/** The first that has an opinion wins. */
+/** The first rule that returns a plan wins. */
 const RULES: readonly Rule[] = [
   distrust,
   dropUnstarted,
@@ -78,7 +78,7 @@ const RULES: readonly Rule[] = [
   noteDrained,
 ];
 
-/** What to do about the authority next, judged from `state` alone: no clock, no I/O. One step at a time. */
+/** The next step for the authority, decided from `state` alone: no clock, no I/O. */
 export function planRotation(state: RotationState): RotationPlan {
   if (state.paused === undefined) {
     for (const rule of RULES) {
@@ -99,7 +99,7 @@ export function rotationPhase({
   return authority.generations.length > 1 ? 'retiring' : 'steady';
 }
 
-/** Why a request stays undone for now, for people; undefined if nothing asks for it, or it is being done. */
+/** For users: why a request is not carried out now; undefined if there is no request, or it is in progress. */
 export function refusal(state: RotationState): string | undefined {
   const { authority, imported, rotate, paused } = state;
   const waiting = distrustOrder(state);
@@ -127,12 +127,12 @@ export function refusal(state: RotationState): string | undefined {
 const pendingGeneration = ({ generations }: Authority): Generation | undefined =>
   generations.find(({ state }) => state === 'pending');
 
-/** Half of its life: what is left suffices for a rotation that goes wrong for a year. */
+/** At half of its life. With the default lifetime, a failing rotation then has a year before the generation expires. */
 export function rotationTime(generation: Generation): Date {
   return momentOf(generation, 1 / 2);
 }
 
-/** From here on a target that cannot be reached no longer holds a rotation up: it would lose its trust either way. */
+/** From this time on, an unreachable target no longer delays a rotation: its old root expires soon in any case. */
 const lastCall = (generation: Generation): Date => momentOf(generation, 7 / 8);
 
 function momentOf(generation: Generation, fraction: number): Date {
@@ -141,8 +141,9 @@ function momentOf(generation: Generation, fraction: number): Date {
 }
 
 /**
- * Whoever has the key of a generation may also have its bridge, because servers show it: so all older ones that lead to it by
- * bridges go with it. The keys of one that signs and of one that is pending lie side by side: neither outlives the other.
+ * An attacker with the key of a generation also has its bridge, because servers present it. So all older generations
+ * with bridges to it are removed too. One Secret holds the keys of the active and the pending generation: they are
+ * removed together.
  */
 function distrust(state: RotationState): RotationPlan | undefined {
   const order = distrustOrder(state);
@@ -165,7 +166,7 @@ const canReplaceBy = (
   dropped: readonly string[],
 ): boolean => !dropped.includes(id) && !generations.some((generation) => generation.id === id);
 
-/** Made by a clock far ahead of ours, and nothing is signed by it: it could not be used for as long. */
+/** Removes a pending generation from a clock far ahead of ours. It is not valid yet, and it has signed nothing. */
 function dropUnstarted({ authority, now }: RotationState): RotationPlan | undefined {
   const pending = pendingGeneration(authority);
   if (pending === undefined || rootOf(pending).validFromDate <= now || pending.createdAt <= now)
@@ -178,7 +179,7 @@ function publishPending(state: RotationState): RotationPlan | undefined {
   const pending = pendingGeneration(authority);
   if (pending === undefined) return undefined;
   const { id, publishedAt } = pending;
-  // A later time than now was written by a clock ahead of ours: it must not hold us up for as long.
+  // A clock ahead of ours wrote a time in the future. It must not delay the rotation until then.
   if (publishedAt !== undefined && publishedAt <= after(now, times.propagationWaitMs)) return undefined;
   const everywhere = targetsWithout(id)?.length === 0;
   return everywhere || isLastCall(authority, now) ? { kind: 'publish', id } : undefined;
@@ -190,7 +191,7 @@ function activatePending({ authority, now, times, targetsWithout }: RotationStat
   const { id, publishedAt } = pending;
   if (isExpired(activeGeneration(authority), now)) return { kind: 'activate', id, reason: 'LastCall' };
   if (publishedAt === undefined || now < after(publishedAt, times.propagationWaitMs)) return undefined;
-  // Asked again: a target may have appeared, or lost the root, since.
+  // Check again: in the meantime a target may have appeared, or lost the root.
   if (targetsWithout(id)?.length === 0) return { kind: 'activate', id, reason: 'Propagated' };
   return isLastCall(authority, now) ? { kind: 'activate', id, reason: 'LastCall' } : undefined;
 }
@@ -203,7 +204,7 @@ function renewRoot({ authority, imported }: RotationState): RotationPlan | undef
   return holdsSameCertificates(imported.certificate, active.certificate) ? undefined : { kind: 'renew-root' };
 }
 
-/** Certs point at their issuer by name and key id: only where both stay can one root take the place of another. */
+/** Certs refer to their issuer by name and key id: a root can replace another one only if both are the same. */
 function isSameSubject(imported: ImportedAuthority, active: Generation): boolean {
   const [before, now] = [active, imported].map(({ certificate }) => subjectOf(firstCertificate(certificate)));
   return isDeepStrictEqual(before, now);
@@ -232,8 +233,8 @@ const isRequested = ({ authority, rotate, imported }: RotationState): boolean =>
   imported === undefined && rotate !== undefined && rotate !== authority.rotatedFor;
 
 /**
- * From the oldest on, each that nothing needs any more. One in the middle stays: bridges lead through it. A target that has none
- * but the old root yet holds up the end of that root, as long as the root is of any use to it.
+ * Retires generations that nothing needs any more, from the oldest on. A generation before a needed one stays, because
+ * bridges lead through it. A target without the active root delays this until the old root expires.
  */
 function retireOldest(state: RotationState): RotationPlan | undefined {
   const { authority, now, times, targetsWithout } = state;
@@ -267,7 +268,7 @@ function noteDrained({ authority, now, times, liveCertsOf }: RotationState): Rot
   return drained.length + live.length === 0 ? undefined : { kind: 'note-drained', drained, live };
 }
 
-/** The first instant ahead at which time alone may change the plan. */
+/** The next instant at which the passage of time alone may change the plan. */
 function recheckTime({ authority, now, times, imported }: RotationState): Date {
   const { generations } = authority;
   const pending = pendingGeneration(authority);
@@ -279,7 +280,7 @@ function recheckTime({ authority, now, times, imported }: RotationState): Date {
     ...(pending?.publishedAt === undefined ? [] : [after(pending.publishedAt, times.propagationWaitMs)]),
     lastCall(activeGeneration(authority)),
     ...(imported === undefined ? [rotationTime(activeGeneration(authority))] : []),
-    // While something is under way, evidence may change without a word; otherwise only clocks jump.
+    // During a rotation, evidence may change without a notification. Otherwise only a clock jump matters.
     after(now, generations.length > 1 ? RECHECK : HOUR),
   ];
   return earliest(...instants.filter((instant) => instant > now));

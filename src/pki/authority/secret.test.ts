@@ -166,7 +166,7 @@ test.each(breakages)('an authority that %s is broken, and the error says where',
   expect(String(error)).toContain('Restore the secret');
 });
 
-/** A CA certificate that claims `issuer`, for the public key of `subject`, signed by whatever key. */
+/** A CA certificate for the public key of `subject` that claims `issuer`, signed with any `privateKey`. */
 function forged(subject: Generation, issuer: Subject, privateKey: PrivateKeyPem): string {
   const root = rootOf(subject);
   const template = { subject: subjectOf(root), publicKey: root.publicKey, serial: randomSerial() };

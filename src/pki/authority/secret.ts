@@ -11,15 +11,15 @@ import {
 } from '../x509/pem.ts';
 
 /**
- * The authority as the `data` of a Secret, made to be read by people with kubectl and openssl:
+ * The authority as the `data` of a Secret. Users can read it with kubectl and openssl:
  *
- *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, drainedAt? }], newest first, times in RFC 3339
+ *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, drainedAt? }], newest first
  *     history.json             { gone: [id], rotatedFor? }; absent before the first rotation
  *     <id>.crt                 the self-signed root
- *     <id>.key                 its private key, PKCS#8; absent once the generation signs nothing any more
- *     <id>.bridge.crt          its key, signed by the generation before it; absent for the first
+ *     <id>.key                 its private key, PKCS#8; absent when the generation no longer signs
+ *     <id>.bridge.crt          a certificate for its key, signed by the previous generation; absent for the first
  *
- * Other keys are ignored.
+ * Times are in RFC 3339. Other keys are ignored.
  */
 export type AuthoritySecretData = Readonly<Record<string, string>>;
 
@@ -31,8 +31,8 @@ const privateKeyKey = (id: string) => `${id}.key`;
 const bridgeKey = (id: string) => `${id}.bridge.crt`;
 
 /**
- * The stored authority cannot be used. Nobody may answer this by making a new one: every client still trusts the old one, so
- * that would be an outage. A person restores the Secret, or deletes it on purpose.
+ * The stored authority cannot be used. The caller must not make a new one: every client still trusts the old one, so
+ * that would be an outage. A user restores the Secret, or consents to a new authority.
  */
 export class AuthorityBroken extends Error {
   override readonly name = 'AuthorityBroken';
@@ -67,7 +67,7 @@ export function toSecretData({ generations, gone = [], rotatedFor }: Authority):
   );
 }
 
-/** `data` with `authority` in it instead of what stood there of one. What others put beside it stays. */
+/** Replaces the authority in `data`. Keys of other writers stay. */
 export function withAuthority(
   data: AuthoritySecretData | undefined,
   authority: Authority,
@@ -79,8 +79,8 @@ export function withAuthority(
 const toJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
 /**
- * Reads the `data` of the Secret (values in base64) and checks that it can sign and that its parts belong together.
- * A generation that has expired is not broken: {@link isExpired} shows it.
+ * Reads the `data` of the Secret (values in base64). Checks that the authority can sign and that its parts belong
+ * together. An expired generation is not an error: {@link isExpired} reports it.
  * @throws AuthorityBroken
  */
 export function parseAuthority(data: AuthoritySecretData): Authority {
@@ -140,7 +140,7 @@ function parseEntry(entry: unknown, index: number): ListEntry {
   };
 }
 
-/** The order in which states stand in the list. */
+/** The order of states in the list. */
 const STATE_ORDER: Readonly<Record<GenerationState, number>> = { pending: 0, active: 1, retiring: 2 };
 
 const isState = (value: unknown): value is GenerationState =>
@@ -195,7 +195,7 @@ function checkRoot(generation: Generation): void {
   if (problem !== undefined) throw new AuthorityBroken(dataKey, problem);
 }
 
-/** A bridge has to lead from the generation before to this one. Where that one is gone, the bridge is not used any more. */
+/** A bridge must lead from the previous generation to this one. Without a previous one, the bridge is unused. */
 function checkBridge(generation: Generation, previous: Generation | undefined): void {
   const { bridge: pem, id } = generation;
   if (pem === undefined) return;

@@ -208,7 +208,7 @@ describe.skipIf(!hasOpenssl)('T6: at other times', () => {
     const at = new Date(later.getTime() + 3600 * 1000);
     expect(opensslTrusts(server, caBundle(one, now), SERVER_NAME, at)).toBe(true);
     expect(opensslTrusts(server, caBundle(two, later), SERVER_NAME, at)).toBe(true);
-    // The old root has ended: who knows nothing else is out, who was told of the new one in time is not.
+    // The old root has expired: clients with only that root reject the server, clients with the new root accept it.
     const end = year(2.5);
     const late = await serverOf(two, end);
     const soon = new Date(end.getTime() + 3600 * 1000);

@@ -1,4 +1,4 @@
-/** What to do about an object that may ask for a CA bundle. */
+/** Decides what to do with an object that may ask for a CA bundle. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { BundleState } from './source.ts';
@@ -6,29 +6,29 @@ import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
 import type { CertificatePem } from '../x509/pem.ts';
 
 export type InjectionPlan =
-  /** It is none of our business. */
+  /** The object asks for nothing, or is being deleted. */
   | { readonly kind: 'none' }
   /** The bundle is not known yet. */
   | { readonly kind: 'wait' }
-  /** Nothing can be written until somebody mends what `problem` says. */
+  /** The injector writes nothing until a user fixes the `problem`. */
   | { readonly kind: 'invalid'; readonly problem: string }
-  /** Give up all that we own but the bundles in `keep`. The values stay: a webhook must not fail because nobody renews it. */
+  /** Give up ownership of all fields except the bundles in `keep`. The values stay, so that webhooks keep working. */
   | { readonly kind: 'hand-back'; readonly keep: readonly string[]; readonly released: readonly string[] }
   | { readonly kind: 'current'; readonly problem: string | undefined }
   | {
       readonly kind: 'inject';
-      /** All that we mean to own, also those that are right: an apply drops what it does not repeat. */
+      /** All slots to own, including the current ones: an apply removes fields that it does not repeat. */
       readonly slots: readonly string[];
-      /** Those that are wrong now. */
+      /** The slots without the right bundle. */
       readonly stale: readonly string[];
       readonly bundle: CertificatePem;
       readonly problem: string | undefined;
     };
 
-/** Judged from its arguments alone. `bundle` is what the source of the request has to give. */
+/** Decides from its arguments alone. `bundle` comes from the source that the request names. */
 export function planInjection(kind: TargetKind, target: InjectionTarget, bundle: BundleState): InjectionPlan {
   const { request, own } = target;
-  // What is being deleted is left alone, and a write would only hold it up.
+  // A write would only delay the deletion.
   if (target.metadata?.deletionTimestamp !== undefined) return { kind: 'none' };
   const owned = ownedBy(kind, own);
   if (request.kind === 'invalid') return { kind: 'invalid', problem: request.message };
@@ -62,7 +62,7 @@ export function planInjection(kind: TargetKind, target: InjectionTarget, bundle:
   }
 }
 
-/** The slots that the request asks to be filled. Those by `url` only where they are named. */
+/** The slots that the request wants filled. Slots of webhooks with a `url` only if the request names them. */
 export function wantedSlots({ request, slots }: InjectionTarget): readonly Slot[] {
   if (request.kind !== 'wanted') return [];
   const { webhooks } = request;
@@ -71,11 +71,11 @@ export function wantedSlots({ request, slots }: InjectionTarget): readonly Slot[
     : slots.filter(({ name }) => webhooks.includes(name));
 }
 
-/** The very text, but for line ends: not every reader of PEM skips what else somebody put between the certificates. */
+/** Compares the text, except for line ends: some PEM readers do not skip other text between the certificates. */
 const holds = (text: string, bundle: CertificatePem): boolean =>
   text === bundle || text.replaceAll('\r\n', '\n').trim() === bundle.trim();
 
-/** The PEM that stands in a slot. */
+/** The PEM text in a slot. */
 export const textIn = ({ kind }: Pick<TargetKind, 'kind'>, { present = '' }: Slot): string =>
   kind === 'ConfigMap' ? present : Buffer.from(present, 'base64').toString('utf8');
 
@@ -89,21 +89,21 @@ const ownedBy = (kind: TargetKind, own: readonly OwnEntry[]): readonly string[] 
   ...new Set(own.flatMap(({ fields }) => kind.ownedSlots(fields))),
 ];
 
-/** An apply makes us own what it needs beside the bundle, such as the names of webhooks. */
+/** An apply also gives Gatehouse ownership of other required fields, such as the names of webhooks. */
 function ownsTooMuch(kind: TargetKind, own: readonly OwnEntry[], owned: readonly string[]): boolean {
   if (own.length === 0) return false;
   const intended = kind.ownership(owned);
   return !(own.length === 1 && intended !== undefined && isDeepStrictEqual(own[0]?.fields, intended));
 }
 
-/** Operations of a JSON patch (RFC 6902), good for the version of the object that was looked at and no other. */
+/** Operations of a JSON patch (RFC 6902). They fit only the version of the object that was read. */
 export type HandBackOperation =
   | { readonly op: 'remove'; readonly path: string }
   | { readonly op: 'replace'; readonly path: string; readonly value: unknown };
 
 /**
- * Leaves us with the bundles in `keep` and nothing else. Only managedFields change. Entries go from the last to the first,
- * because each removal moves those behind it.
+ * Reduces the ownership of Gatehouse to the bundles in `keep`. Changes only managedFields. Removes the last entries
+ * first, because each removal shifts the entries after it.
  */
 export function handBackOperations(
   kind: TargetKind,

@@ -1,4 +1,4 @@
-/** What an object asks of the injector, read from its annotations. */
+/** Reads the annotations by which an object asks for a CA bundle. */
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import {
@@ -9,7 +9,7 @@ import {
   INJECT_CABUNDLE_KEY,
 } from '../annotations.ts';
 
-/** Whose annotations are honoured beside our own. */
+/** Other projects whose annotations Gatehouse also honours. */
 export type Compat = 'openshift' | 'cert-manager';
 
 export type TargetKindName =
@@ -19,7 +19,7 @@ export type TargetKindName =
   | 'APIService'
   | 'ConfigMap';
 
-/** An object that holds a CA bundle for others. */
+/** An object that holds a CA bundle for other objects. */
 export interface SourceRef {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
@@ -28,7 +28,7 @@ export interface SourceRef {
 
 export type BundleSource =
   | { readonly kind: 'authority' }
-  /** `consent` is the annotation by which the owner of the source agrees. */
+  /** `consent`: the annotation by which the owner of the source agrees. */
   | { readonly kind: 'object'; readonly ref: SourceRef; readonly consent: string };
 
 export type InjectionRequest =
@@ -37,9 +37,9 @@ export type InjectionRequest =
   | {
       readonly kind: 'wanted';
       readonly source: BundleSource;
-      /** Which webhooks of a webhook configuration: `all` are those that are reached through a Service. */
+      /** Webhooks of a webhook configuration. `all`: all webhooks behind a Service. */
       readonly webhooks: 'all' | readonly string[];
-      /** Which key of a ConfigMap. */
+      /** The key of a ConfigMap. */
       readonly key: string;
     };
 
@@ -49,7 +49,7 @@ const OPENSHIFT_KEY = 'service-ca.crt';
 const CERT_MANAGER_FROM = 'cert-manager.io/inject-ca-from-secret';
 const CERT_MANAGER_CONSENT = 'cert-manager.io/allow-direct-injection';
 
-/** The annotations of a target that matter here; the injector keeps no others in memory. */
+/** The relevant annotations of a target. The injector keeps no others in memory. */
 export const TARGET_ANNOTATIONS: readonly string[] = [
   INJECT_CABUNDLE,
   INJECT_CABUNDLE_FROM,
@@ -63,13 +63,13 @@ export const SOURCE_ANNOTATIONS: readonly string[] = [ALLOW_DIRECT_INJECTION, CE
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** DNS subdomains, as names of objects and of webhooks are (RFC 1123). */
+/** Names of objects and of webhooks are DNS subdomains (RFC 1123). */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
-/** As the API server checks keys of ConfigMaps. */
+/** The API server applies the same check to keys of ConfigMaps. */
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 const NONE: InjectionRequest = { kind: 'none' };
 
-/** Our own annotations win, then OpenShift's, then cert-manager's. */
+/** Our own annotations take precedence over OpenShift's, and those over cert-manager's. */
 export function injectionRequest(
   kind: TargetKindName,
   metadata: ObjectMeta | undefined,
@@ -85,7 +85,7 @@ export function injectionRequest(
   );
 }
 
-/** Undefined when none of our annotations is there. */
+/** Undefined if the object has none of our annotations. */
 function ownRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   const value = annotations[INJECT_CABUNDLE]?.trim();
   const from = annotations[INJECT_CABUNDLE_FROM];
@@ -116,7 +116,7 @@ function webhookNames(kind: TargetKindName, value: string): readonly string[] | 
   };
 }
 
-/** service-ca honours the alpha spelling only where it had it first, and skips any value but `true`. */
+/** As in service-ca, the alpha annotation works only on ConfigMaps and APIServices, and only `true` has an effect. */
 function openshiftRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   const alpha = kind === 'ConfigMap' || kind === 'APIService' ? annotations[OPENSHIFT_ALPHA] : undefined;
   const asks = [annotations[OPENSHIFT_BETA], alpha].some((value) => value?.toLowerCase() === 'true');
@@ -125,7 +125,7 @@ function openshiftRequest(kind: TargetKindName, annotations: Annotations): Injec
     : undefined;
 }
 
-/** cert-manager's cainjector fills no ConfigMaps. */
+/** cert-manager's cainjector does not fill ConfigMaps. */
 function certManagerRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
   const from = annotations[CERT_MANAGER_FROM];
   if (from === undefined || kind === 'ConfigMap') return undefined;
@@ -158,5 +158,5 @@ const invalidSource = (annotation: string, value = ''): InjectionRequest =>
       (annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : ''),
   );
 
-/** How people write a source. */
+/** The display name of a source, for messages. */
 export const sourceName = ({ kind, namespace, name }: SourceRef): string => `${kind} ${namespace}/${name}`;

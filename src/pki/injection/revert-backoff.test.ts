@@ -5,7 +5,7 @@ import { isContended, nextAttempt, settledAt, type RevertHistory } from './rever
 
 const start = new Date('2026-03-01T00:00:00Z');
 
-/** Somebody wipes the bundle `everyMs`, for `ms`. Gives when it was written again, in milliseconds from the start. */
+/** Another client removes the bundle `everyMs`, for `ms`. Returns when the writes happen, in milliseconds. */
 function fought(everyMs: number, ms: number) {
   let history: RevertHistory | undefined;
   let begins = 0;

@@ -1,4 +1,4 @@
-/** Backoff for a CA bundle that another client keeps removing: Gatehouse restores it, but ever less often. */
+/** Backoff for a CA bundle that another client keeps removing: Gatehouse restores it with increasing delays. */
 import { after, MINUTE, SECOND } from '../durations.ts';
 
 /** The state of one object between two writes. */
@@ -24,7 +24,7 @@ export type Attempt =
     };
 
 const WINDOW = 5 * MINUTE;
-/** A Helm upgrade or a sync reverts once; a reconcile loop reverts for ever. */
+/** A Helm upgrade or a sync reverts the bundle once. A reconcile loop never stops. */
 const MAX_REVERTS = 10;
 const MAX_DELAY = 5 * MINUTE;
 
@@ -58,7 +58,7 @@ export function nextAttempt(history: RevertHistory | undefined, bundle: string, 
 export const settledAt = ({ writtenAt, delayMs }: RevertHistory): Date =>
   after(writtenAt, Math.max(WINDOW, 2 * delayMs));
 
-/** After a clock went backwards, the time of the latest write is unknown: one write too many is better than none for a year. */
+/** After a clock goes backwards, the time of the latest write is unknown. An extra write is better than a long wait. */
 const isSettled = (history: RevertHistory, now: Date): boolean =>
   now < history.writtenAt || now >= settledAt(history);
 

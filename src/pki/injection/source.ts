@@ -1,4 +1,4 @@
-/** A CA bundle out of somebody's Secret or ConfigMap. */
+/** Reads a CA bundle from a Secret or ConfigMap of a user. */
 import type { KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
@@ -6,21 +6,21 @@ import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './request.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
-/** What is kept of a source: its certificates and its consent. A private key beside them is dropped on arrival. */
+/** The stored part of a source: its certificates and its consent. A private key in it is dropped on arrival. */
 export interface SourceObject extends KubeObject {
-  /** A Secret's are base64, a ConfigMap's are text. */
+  /** Values of a Secret are base64, values of a ConfigMap are text. */
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** What is to be injected. */
+/** The bundle to inject. */
 export type BundleState =
-  /** Not known yet; there will be word. */
+  /** Not known yet. A change notification follows. */
   | { readonly kind: 'unknown' }
-  /** `message` says what is wrong with the source and how to mend it. */
+  /** `message` says what is wrong with the source, and how to fix it. */
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'bundle'; readonly pem: CertificatePem };
 
-/** The public parts of a source. */
+/** Drops everything from a source except its public parts. */
 export function toSourceObject(source: SourceObject): SourceObject {
   const { metadata = {}, data = {} } = source;
   const only = (from: Readonly<Record<string, string>>, keys: readonly string[]) =>
@@ -36,8 +36,9 @@ export function toSourceObject(source: SourceObject): SourceObject {
 }
 
 /**
- * The bundle of a source whose owner consents: key `ca.crt`, else `tls.crt` if that is a CA. Nobody can have a Secret read out
- * by pointing an annotation at it: without the consent on the source itself nothing is taken from it.
+ * The bundle of a source whose owner consents: key `ca.crt`, or `tls.crt` if that is a CA. Without the consent
+ * annotation on the source itself, Gatehouse takes nothing from it. So a user cannot read a Secret by pointing an
+ * annotation at it.
  */
 export function bundleOfSource(
   ref: SourceRef,
@@ -49,7 +50,7 @@ export function bundleOfSource(
     kind: 'unusable',
     message: `${sourceName(ref)} ${problem}`,
   });
-  // One answer for both: an annotation must not be a way to find out which Secrets exist.
+  // The same message for both cases: an annotation must not reveal which Secrets exist.
   if (source?.metadata?.annotations?.[consent] !== 'true')
     return unusable(`does not exist or does not consent: its owner annotates it with ${consent}: "true"`);
 
@@ -62,7 +63,7 @@ export function bundleOfSource(
   return parse(key, text, now, unusable);
 }
 
-/** Each certificate once, and none that has expired: what was trusted in the past is no reason to carry it along. */
+/** Keeps each certificate once, and drops expired ones. */
 function parse(
   key: string,
   text: string,

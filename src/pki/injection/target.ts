@@ -1,4 +1,4 @@
-/** The kinds that can carry a CA bundle: where in them it stands, and who owns that place. */
+/** The kinds that can carry a CA bundle: which fields hold it, and who owns those fields. */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER } from '../annotations.ts';
@@ -11,13 +11,13 @@ import {
 } from './request.ts';
 import type { CertificatePem } from '../x509/pem.ts';
 
-/** A place for a CA bundle. */
+/** A field for a CA bundle. */
 export interface Slot {
-  /** The name of a webhook, the key of a ConfigMap, or the path of the field where there is only one. */
+  /** The name of a webhook, the key of a ConfigMap, or the path of the field if the kind has only one. */
   readonly name: string;
-  /** As it stands there: base64 of PEM, in a ConfigMap the PEM itself. */
+  /** The raw value: base64 of PEM, or PEM in a ConfigMap. */
   readonly present: string | undefined;
-  /** By `url` servers outside of the cluster are reached, whose certs are not ours. */
+  /** A `url` leads to a server outside the cluster. Its cert is not from our authority. */
   readonly reach: 'service' | 'url';
 }
 
@@ -26,33 +26,33 @@ export interface FieldSet {
   readonly [element: string]: FieldSet;
 }
 
-/** One entry of ours in managedFields. */
+/** An entry of Gatehouse in managedFields. */
 export interface OwnEntry {
-  /** Its place in the list. */
+  /** Its index in the list. */
   readonly index: number;
   readonly fields: FieldSet;
 }
 
-/** All that the injector knows of an object; the rest of it is dropped when it arrives. */
+/** The parts of an object that the injector stores. The rest is dropped on arrival. */
 export interface InjectionTarget extends KubeObject {
   readonly request: InjectionRequest;
   readonly slots: readonly Slot[];
   readonly own: readonly OwnEntry[];
 }
 
-/** What is particular about a kind. */
+/** The differences between the kinds. */
 export interface TargetKind {
   readonly kind: TargetKindName;
   readonly slots: (object: RawTarget, key: string) => readonly Slot[];
   /** The part of the object that sets the bundle in these slots. */
   readonly configuration: (slots: readonly string[], bundle: CertificatePem) => object;
-  /** The slots in a set of fields that we own. */
+  /** The slots in a set of fields that Gatehouse owns. */
   readonly ownedSlots: (fields: FieldSet) => readonly string[];
-  /** What we mean to own when we have filled these slots; undefined: nothing. */
+  /** The fields that Gatehouse keeps after it filled these slots; undefined: none. */
   readonly ownership: (slots: readonly string[]) => FieldSet | undefined;
 }
 
-/** The fields of all these kinds that matter here, as they come from the API server. */
+/** The relevant fields of all these kinds, as the API server sends them. */
 export interface RawTarget extends KubeObject {
   readonly metadata?: ObjectMeta & { readonly managedFields?: readonly ManagedFieldsEntry[] };
   readonly webhooks?: readonly { readonly name: string; readonly clientConfig: ClientConfig }[];
@@ -90,9 +90,9 @@ const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Sl
 });
 
 /**
- * Entries are merged by name, and an apply has to give the name, which then is ours as well. It must not stay so: an entry that
- * somebody else's apply drops would be left as a stump of name and caBundle, which the API server refuses. So we keep the
- * bundle and hand the name back. @see structured-merge-diff, addBackOwnedItems
+ * The API server merges webhooks by name, so an apply must include the name, and Gatehouse then owns the name too. If
+ * another client's apply dropped the webhook later, only the name and the caBundle would stay, and the API server would
+ * reject that. So Gatehouse keeps the bundle and hands the name back. @see structured-merge-diff, addBackOwnedItems
  */
 const webhookConfiguration = (
   kind: 'MutatingWebhookConfiguration' | 'ValidatingWebhookConfiguration',
@@ -128,8 +128,9 @@ function webhookOf(element: string): readonly string[] {
 const CONVERSION = 'spec.conversion';
 
 /**
- * Of a CustomResourceDefinition we own nothing after the write: whoever applies the strategy `None` drops `webhook` with it, and
- * were the caBundle in there ours, it would stay, which the API server refuses (kubernetes #108081, cert-manager #4838).
+ * After the write, Gatehouse owns nothing in a CustomResourceDefinition. An apply with the strategy `None` also drops
+ * `webhook`. A caBundle that Gatehouse owned would stay, and the API server would reject that (kubernetes #108081,
+ * cert-manager #4838).
  */
 const customResourceDefinition: TargetKind = {
   kind: 'CustomResourceDefinition',
@@ -149,7 +150,7 @@ const API_SERVICE = 'spec';
 
 const apiService: TargetKind = {
   kind: 'APIService',
-  // Without a Service it is served by the API server itself; with insecureSkipTLSVerify a bundle is refused.
+  // Without a Service the API server itself serves it. With insecureSkipTLSVerify the API server rejects a bundle.
   slots: ({ spec }) =>
     spec?.service === undefined || spec.service === null || spec.insecureSkipTLSVerify === true
       ? []
@@ -179,7 +180,7 @@ export const TARGET_KINDS = {
   configMap,
 } as const;
 
-/** Reduces an object to what the injector needs: of thousands of CRDs and ConfigMaps only few ask for anything. */
+/** Reduces an object to what the injector needs, because most of thousands of CRDs and ConfigMaps ask for nothing. */
 export function toTarget(kind: TargetKind, raw: RawTarget, compat: readonly Compat[]): InjectionTarget {
   const { metadata = {} } = raw;
   const request = immutableOr(injectionRequest(kind.kind, metadata, compat), raw);

@@ -16,13 +16,13 @@ export interface ServiceAddress {
 }
 
 export interface ServiceNames extends ServiceAddress {
-  /** Also those that hold only inside a namespace, or without `svc`. */
+  /** Include names without the namespace, or without `svc`. */
   readonly shortNames: boolean;
-  /** Also one for whatever stands below the Service: the pods of a headless one have such names. */
+  /** Include a wildcard below the Service: the pods of a headless Service have such names. */
   readonly wildcard: boolean;
 }
 
-/** The names under which a cluster reaches a Service, shortest first. */
+/** The DNS names of a Service in the cluster, shortest first. */
 export function serviceDnsNames(service: ServiceNames): readonly string[] {
   const { name, namespace } = service;
   const full = fullNames(service);
@@ -33,7 +33,7 @@ export function serviceDnsNames(service: ServiceNames): readonly string[] {
   ];
 }
 
-/** The names under which a cluster reaches pods of a headless Service, by the names of the pods. */
+/** The DNS names of pods of a headless Service in the cluster. */
 export const podDnsNames = (pods: readonly string[], service: ServiceAddress): readonly string[] =>
   pods.flatMap((pod) => fullNames(service).map((one) => `${pod}.${one}`));
 
@@ -42,7 +42,7 @@ const fullNames = ({ name, namespace, clusterDomain }: ServiceAddress): readonly
   `${name}.${namespace}.svc.${clusterDomain}`,
 ];
 
-/** `db-0` is a pod, `db:3` stands for the pods of a StatefulSet: db-0, db-1, db-2. Undefined if it is neither. */
+/** `db-0` names one pod, `db:3` names the pods of a StatefulSet: db-0, db-1, db-2. Undefined for any other text. */
 export function podNames(text: string, max: number): readonly string[] | undefined {
   const [, set, replicas] = /^([^:]+):(\d{1,4})$/.exec(text) ?? [];
   if (set === undefined) return isLabel(text) ? [text] : undefined;
@@ -51,13 +51,13 @@ export function podNames(text: string, max: number): readonly string[] | undefin
   return Array.from({ length: count }, (_, ordinal) => `${set}-${ordinal}`);
 }
 
-/** Whether `name` is `domain` or lies below it, at whole labels. */
+/** Whether `name` is `domain` or a subdomain of it. Compares whole labels. */
 export const isInside = (name: string, domain: string): boolean =>
   name === domain || name.endsWith(`.${domain}`);
 
 /**
  * The cluster domain that the kubelet wrote into a pod's /etc/resolv.conf: its search list holds `svc.<domain>`.
- * Of several search lines the last one counts (resolv.conf(5)).
+ * The last search line takes effect (resolv.conf(5)).
  */
 export function clusterDomainFrom(resolvConf: string): string | undefined {
   const search = resolvConf
@@ -75,7 +75,7 @@ const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_LABEL = 63;
 const MAX_NAME = 253;
 
-/** Why `name` cannot stand in a serving cert, as half a sentence; undefined if it can. Labels are those of RFC 1123. */
+/** Why a serving cert cannot hold `name`, as the end of a sentence; undefined if it can. Labels follow RFC 1123. */
 export function dnsNameProblem(name: string): string | undefined {
   if (name.length > MAX_NAME) return `is ${name.length} characters long: at most ${MAX_NAME} are allowed`;
   const labels = name.split('.');
@@ -92,14 +92,14 @@ export function dnsNameProblem(name: string): string | undefined {
 
 const isLabel = (text: string): boolean => text.length <= MAX_LABEL && LABEL.test(text);
 
-/** Whether an object can bear this name: a DNS-1123 subdomain, whose labels Kubernetes does not limit one by one. */
+/** Whether an object can have this name: a DNS-1123 subdomain. Kubernetes does not limit the length of its labels. */
 export const isObjectName = (name: string): boolean =>
   name.length <= MAX_NAME && name.split('.').every((label) => LABEL.test(label));
 
-/** More than this no client wants to read; each handshake carries them all. */
+/** Every TLS handshake carries all names. */
 const MAX_NAMES = 100;
 
-/** A sentence for the author of the Service: what is wrong with which annotation, and what would be right. */
+/** The message tells the author of the Service which annotation is wrong, and which values are right. */
 export class InvalidNames extends Error {
   override readonly name = 'InvalidNames';
 }
@@ -112,7 +112,7 @@ export interface NamedService {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** What the operator decides. */
+/** The settings of the operator. */
 export interface NameRules {
   /** E.g. `cluster.local`. */
   readonly clusterDomain: string;
@@ -121,7 +121,7 @@ export interface NameRules {
 }
 
 /**
- * The names that stand in the serving cert of a Service, each once.
+ * The DNS names in the serving cert of a Service, each once.
  * @throws InvalidNames
  */
 export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
@@ -170,7 +170,7 @@ function extraNames(service: NamedService, { clusterDomain, dnsSuffixes }: NameR
   const own = `${service.name}.${service.namespace}.svc`;
   return listOf(service.annotations[SERVING_CERT_DNS_NAMES] ?? '').map((name) => {
     if (isInside(name, own) || isInside(name, `${own}.${clusterDomain}`)) return name;
-    // Whoever holds such a name is taken for somebody else's Service, whatever suffixes are allowed.
+    // A cert with such a name could impersonate another Service, so no allowed suffix permits it.
     if (isInside(name, 'svc') || isInside(name, clusterDomain))
       throw new InvalidNames(
         `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain and not below ${own}`,
@@ -192,7 +192,7 @@ function flag(annotations: NamedService['annotations'], annotation: string): boo
   return text === 'true';
 }
 
-/** The items of a list with commas; spaces around them and empty items do not count. */
+/** The items of a comma-separated list, trimmed and without empty items. */
 export const listOf = (text: string): readonly string[] =>
   text
     .split(',')

@@ -15,7 +15,7 @@ export type UnusableReason = 'Unreadable' | 'KeyMismatch' | 'WrongUsage';
 interface UnusableServingCert {
   readonly kind: 'unusable';
   readonly reason: UnusableReason;
-  /** For people: what is wrong. */
+  /** For users: what is wrong. */
   readonly message: string;
 }
 
@@ -26,28 +26,28 @@ interface ReadServingCert {
   readonly dnsNames: readonly string[];
   readonly notBefore: Date;
   readonly notAfter: Date;
-  /** Undefined for a key that Gatehouse would not make. */
+  /** Undefined for a type of key that Gatehouse does not make. */
   readonly algorithm: KeyAlgorithm | undefined;
-  /** What stands behind the leaf, one by one, as fingerprints (SHA-256). */
+  /** The certificates after the leaf, as SHA-256 fingerprints. */
   readonly bridges: readonly string[];
-  /** What `ca.crt` trusts, as {@link fingerprintsOf}; undefined if it is missing or broken. */
+  /** The result of {@link fingerprintsOf} for `ca.crt`; undefined if that is missing or broken. */
   readonly bundle: string | undefined;
 }
 
-/** What can be told of a Secret without knowing the authority. It holds no key, so a store may keep it for long. */
+/** Facts about a Secret that do not depend on the authority. They hold no key, so a store may keep them. */
 export type ServingCertSummary = UnusableServingCert | ReadServingCert;
 
 export interface UsableServingCert extends ReadServingCert {
-  /** The generation whose key made the signature on the leaf; undefined if none did. */
+  /** The generation that signed the leaf; undefined if no known generation did. */
   readonly signedBy: string | undefined;
 }
 
-/** What is in the Secret of a serving cert, seen by an authority. */
+/** The content of a serving Secret, compared with an authority. */
 export type ServingCertFacts = UnusableServingCert | UsableServingCert;
 
 type SecretData = Readonly<Record<string, string>>;
 
-/** {@link summarizeServingCert} and {@link factsOf} in one. */
+/** Combines {@link summarizeServingCert} and {@link factsOf}. */
 export function readServingCert(
   data: SecretData | undefined,
   authority: Authority,
@@ -57,8 +57,8 @@ export function readServingCert(
 }
 
 /**
- * Reads the `data` of a Secret (values in base64), whoever wrote it: garbage is a fact, never an error.
- * Undefined if it holds neither certificate nor key.
+ * Reads the `data` of a Secret (values in base64) from any writer. Unusable content is a result, never an error.
+ * Undefined if it holds neither a certificate nor a key.
  */
 export function summarizeServingCert(data: SecretData | undefined): ServingCertSummary | undefined {
   const certificateText = textOf(data, TLS_CERT_KEY);
@@ -103,7 +103,7 @@ function summaryOf(
 
 let lastBundle: { readonly text: string; readonly fingerprints: string | undefined } | undefined;
 
-/** Thousands of Secrets hold the same bundle: the one that was read last is not read again, and its result is one string. */
+/** Memoises the latest bundle: thousands of Secrets hold the same one, and they then share one result string. */
 function bundleFingerprints(text: string): string | undefined {
   if (lastBundle?.text !== text) lastBundle = { text, fingerprints: fingerprintsOf(text) };
   return lastBundle.fingerprints;
@@ -114,8 +114,8 @@ export function factsOf(summary: ServingCertSummary, authority: Authority): Serv
 }
 
 /**
- * The id of the generation that signed this leaf (DER in base64). Judged by the signature and nothing else: names and key ids
- * are claims that anybody can write into a certificate.
+ * The id of the generation that signed this leaf (DER in base64). Checks only the signature: names and key ids
+ * are claims that any client can write into a certificate.
  */
 export function signerOf(leaf: string, { generations }: Authority): string | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
@@ -142,11 +142,11 @@ const unusable = (reason: UnusableReason, message: string): UnusableServingCert 
 });
 
 /**
- * A Secret as a store keeps it: what a decision to leave it alone needs. No key, no data, and of the annotations only those that
- * Gatehouse writes. A write is never made from this: it would drop what others put there.
+ * The stored part of a Secret: enough to decide that no write is needed. It has no key, no data, and only the
+ * annotations that Gatehouse writes. Never write a Secret from this: the write would drop the content of other writers.
  */
 export interface StoredSecret extends Secret {
-  /** Undefined if there is neither certificate nor key. */
+  /** Undefined if the Secret has neither a certificate nor a key. */
   readonly summary?: ServingCertSummary | undefined;
 }
 
@@ -167,7 +167,7 @@ function slim(metadata: ObjectMeta): ObjectMeta {
   };
 }
 
-/** Annotations of others can be as large as the object itself: kubectl keeps a copy of it in one. */
+/** Other annotations can be as large as the object itself: kubectl stores a copy of the object in one. */
 export const ownAnnotations = (
   annotations: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> =>

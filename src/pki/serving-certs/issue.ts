@@ -8,13 +8,13 @@ import type { KeyPair } from '../x509/keys.ts';
 import { joinCertificatePems, type CertificatePem } from '../x509/pem.ts';
 
 export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
-/** For Gatehouse's own serving cert, which it reloads by itself. */
+/** For Gatehouse's own serving cert, which Gatehouse reloads without a restart. */
 export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
 
-/** A fresh cert is valid at once even if our clock is ten minutes ahead and a client's as much behind, with some to spare. */
+/** A new cert is valid at once even if our clock is ten minutes ahead and a client's clock ten minutes behind. */
 const BACKDATE = 30 * MINUTE;
 
-/** A leaf ends this much before its CA, so that no client sees a valid leaf of an invalid CA. */
+/** A leaf ends this much before its CA, so that no client sees a valid leaf of an expired CA. */
 const CA_MARGIN = HOUR;
 
 export interface ServingCertOrder {
@@ -28,14 +28,14 @@ export interface ServingCertOrder {
 }
 
 export interface ServingCert {
-  /** The leaf and the bridges behind it. Never a root: OpenSSL, Node, Python and curl reject a chain for one they do not know. */
+  /** The leaf and its bridges. Never a root: OpenSSL, Node, Python and curl reject a chain with an unknown root. */
   readonly chain: CertificatePem;
   readonly notAfter: Date;
 }
 
 /**
  * Issues a serving cert for `dnsNames`, signed by the active generation.
- * @throws Error if a name cannot stand in a cert, or the active generation is not valid for long enough to sign one.
+ * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon.
  */
 export function issueServingCert(order: ServingCertOrder): ServingCert {
   const { authority, keyPair, serial, now, lifetimeMs } = order;
@@ -67,7 +67,7 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
     issuer,
   );
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
-  return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // certificates have whole seconds
+  return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // X.509 has whole seconds
 }
 
 interface IssuingSide {
@@ -76,7 +76,7 @@ interface IssuingSide {
   readonly issuer: Issuer;
 }
 
-/** One authority signs thousands of leaves: it is read once. Kept for as long as the authority itself, and no longer. */
+/** Memoises the parsed signer, because one authority signs thousands of leaves. */
 const issuingSides = new WeakMap<Authority, IssuingSide>();
 
 function issuingSide(authority: Authority): IssuingSide {
@@ -88,7 +88,7 @@ function issuingSide(authority: Authority): IssuingSide {
   return side;
 }
 
-/** As far as a serving cert can reach if its CA ends at `authorityEnd`. */
+/** The latest possible end of a serving cert whose CA ends at `authorityEnd`. */
 export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CA_MARGIN);
 
 function checkDnsNames(dnsNames: readonly string[]): void {

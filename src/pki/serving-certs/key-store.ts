@@ -1,4 +1,4 @@
-/** PKCS#12 files (RFC 7292) for applications that read no PEM: Java, .NET and others. */
+/** PKCS#12 files (RFC 7292) for applications that cannot read PEM: Java, .NET and others. */
 import { createHash, createHmac, type X509Certificate, createCipheriv, hash, pbkdf2 } from 'node:crypto';
 import {
   bmpString,
@@ -15,7 +15,7 @@ import {
 import { privateKeyOf, splitCertificates, type CertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
 import { promisify } from 'node:util';
 
-/** Java's own. It guards nothing, which is honest: the same Secret holds the key in clear. */
+/** Java's default. It protects nothing, and need not: the same Secret holds the plain key. */
 export const DEFAULT_KEYSTORE_PASSWORD = 'changeit';
 
 /** The name under which Java and others find the key. */
@@ -28,7 +28,7 @@ const OID = {
   x509Certificate: '1.2.840.113549.1.9.22.1',
   friendlyName: '1.2.840.113549.1.9.20',
   localKeyId: '1.2.840.113549.1.9.21',
-  /** Java takes a certificate without a key for trusted only if it carries this. */
+  /** Java trusts a certificate without a key only if it has this attribute. */
   trustedKeyUsage: '2.16.840.1.113894.746875.1.1',
   anyExtendedKeyUsage: '2.5.29.37.0',
   pbes2: '1.2.840.113549.1.5.13',
@@ -39,15 +39,15 @@ const OID = {
 } as const;
 
 export interface KeyStore {
-  /** Leaf first. No root: Java would serve it to clients. */
+  /** Leaf first. No root, because Java would send it to clients. */
   readonly chain: CertificatePem;
   readonly privateKey: PrivateKeyPem;
   readonly password: string;
 }
 
 /**
- * A PKCS#12 file with the key and its chain. The same input gives the same bytes: salts are drawn from the private key, which
- * nobody can guess who may not read the file anyway. So a file is compared by making it again.
+ * A PKCS#12 file with the key and its chain. The same input gives the same bytes, so Gatehouse checks a file by
+ * generating it again. The salts derive from the private key: an attacker who cannot read the file cannot guess them.
  */
 export async function toKeyStore({ chain, privateKey, password }: KeyStore): Promise<Uint8Array> {
   const key = privateKeyOf(privateKey).export({ type: 'pkcs8', format: 'der' });
@@ -56,7 +56,7 @@ export async function toKeyStore({ chain, privateKey, password }: KeyStore): Pro
   const [leaf, ...bridges] = splitCertificates(chain);
   if (leaf === undefined) throw new Error('a key store needs the certificate of its key');
 
-  const id = octetString(createHash('sha1').update(leaf.raw).digest()); // any octets that key and cert have in common
+  const id = octetString(createHash('sha1').update(leaf.raw).digest()); // any octets that the key and the cert share
   const shrouded = await encryptPrivateKey(key, password, { salt: salted('salt'), iv: salted('iv') });
   const marks = [friendlyName(KEY_ALIAS), attribute(OID.localKeyId, id)];
   const certificates = [certificateBag(leaf, ...marks), ...bridges.map((one) => certificateBag(one))];
@@ -64,8 +64,8 @@ export async function toKeyStore({ chain, privateKey, password }: KeyStore): Pro
 }
 
 /**
- * A PKCS#12 file with certificates to trust, each under a name of its own, so that no reader drops one for another.
- * As {@link toKeyStore}, the same input gives the same bytes.
+ * A PKCS#12 file with trusted certificates. Each has its own name, so that no reader replaces one by another.
+ * Like {@link toKeyStore}, the same input gives the same bytes.
  */
 export function toTrustStore(bundle: CertificatePem, password: string): Uint8Array {
   const certificates = splitCertificates(bundle).map((certificate) =>
@@ -75,12 +75,12 @@ export function toTrustStore(bundle: CertificatePem, password: string): Uint8Arr
       attribute(OID.trustedKeyUsage, objectId(OID.anyExtendedKeyUsage)),
     ),
   );
-  // Certificates are public: all that a guesser of the password could win is the password, as from any salt.
+  // A predictable salt is safe here: the certificates are public, so a guessed password reveals nothing else.
   const salt = createHash('sha256').update(bundle).digest().subarray(0, 16);
   return pfx([certificates], password, salt);
 }
 
-/** PFX: everything is in the clear but the key, and a MAC over all of it. */
+/** PFX: only the key is encrypted. A MAC covers everything. */
 function pfx(contents: readonly (readonly DerNode[])[], password: string, salt: Uint8Array): Uint8Array {
   const safe = encode(sequence(...contents.map((bags) => dataContent(encode(sequence(...bags))))));
   return encode(sequence(integer(Uint8Array.of(3)), dataContent(safe), macOf(safe, password, salt)));
@@ -103,7 +103,10 @@ const attribute = (id: string, value: DerNode): DerNode => sequence(objectId(id)
 
 const friendlyName = (name: string): DerNode => attribute(OID.friendlyName, bmpString(name));
 
-/** As in OpenSSL. More iterations slow down every application that opens the file and protect nothing: the Secret also holds the plain key. */
+/**
+ * As in OpenSSL. More iterations slow down every application that opens the file and protect nothing: the Secret also
+ * holds the plain key.
+ */
 const ITERATIONS = 2048;
 const ITERATIONS_DER = () => integer(Uint8Array.of(ITERATIONS >> 8, ITERATIONS & 0xff));
 
@@ -126,7 +129,7 @@ async function encryptPrivateKey(
   return sequence(sequence(objectId(OID.pbes2), sequence(kdf, scheme)), octetString(encrypted));
 }
 
-/** MacData over `content`, by which a reader finds out that the password is right. */
+/** MacData over `content`: readers use it to check the password. */
 function macOf(content: Uint8Array, password: string, salt: Uint8Array): DerNode {
   const mac = createHmac('sha256', macKey(password, salt)).update(content).digest();
   return sequence(
@@ -136,13 +139,13 @@ function macOf(content: Uint8Array, password: string, salt: Uint8Array): DerNode
   );
 }
 
-/** Octets of a block of SHA-256, and of its result. */
+/** Size of a SHA-256 block and of its result, in octets. */
 const BLOCK = 64;
 const RESULT = 32;
 /** Diversifier: "this derives a key for a MAC". */
 const FOR_MAC = 3;
 
-/** RFC 7292 appendix B.2, for one result of the hash: then its steps that mix blocks fall away. */
+/** RFC 7292 appendix B.2. The key is one hash result long, so the steps that mix blocks do not apply. */
 function macKey(password: string, salt: Uint8Array): Uint8Array {
   const input = Buffer.concat([filled(salt), filled(utf16(`${password}\0`))]);
   let result: Uint8Array = Buffer.concat([Buffer.alloc(BLOCK, FOR_MAC), input]);
@@ -150,9 +153,9 @@ function macKey(password: string, salt: Uint8Array): Uint8Array {
   return result.subarray(0, RESULT);
 }
 
-/** Repeated until it fills whole blocks; of nothing, nothing. */
+/** Repeats `bytes` to fill whole blocks. Empty input stays empty. */
 const filled = (bytes: Uint8Array): Buffer =>
   Buffer.alloc(Math.ceil(bytes.length / BLOCK) * BLOCK, bytes.length === 0 ? 0 : bytes);
 
-/** UTF-16, big-endian: how PKCS#12 takes a password. */
+/** UTF-16, big-endian: the encoding of passwords in PKCS#12. */
 const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le').swap16();

@@ -1,4 +1,4 @@
-/** The annotations of OpenShift's service-ca, for clusters that move from it. Every one stands under two prefixes. */
+/** The annotations of OpenShift's service-ca, for clusters that migrate from it. Each one exists under two prefixes. */
 
 const BETA = 'service.beta.openshift.io/';
 const ALPHA = 'service.alpha.openshift.io/';
@@ -6,11 +6,10 @@ const PREFIXES = [BETA, ALPHA] as const;
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** Whether an annotation is one of these. */
 export const isOpenshiftAnnotation = (name: string): boolean =>
   PREFIXES.some((prefix) => name.startsWith(prefix));
 
-/** The Secret that a Service asks for in OpenShift's way. As there, an empty name asks for nothing. */
+/** The Secret that a Service asks for by OpenShift's annotation. As in service-ca, an empty name asks for nothing. */
 export function openshiftSecretName(annotations: Annotations): string | undefined {
   return PREFIXES.map((prefix) => annotations[`${prefix}serving-cert-secret-name`]).find(
     (name) => name !== undefined && name !== '',
@@ -21,7 +20,7 @@ export function openshiftSecretName(annotations: Annotations): string | undefine
 export const madeByServiceCa = (annotations: Annotations, serviceUid: string): boolean =>
   PREFIXES.some((prefix) => annotations[`${prefix}originating-service-uid`] === serviceUid);
 
-/** What service-ca writes on a serving Secret; `notAfter` is when the leaf ends. */
+/** The annotations of service-ca on a serving Secret. `notAfter`: the end of the leaf. */
 export function openshiftSecretMarks(
   service: { readonly name: string; readonly uid: string },
   notAfter: Date,
@@ -33,15 +32,16 @@ export function openshiftSecretMarks(
   });
 }
 
-/** How it went, as service-ca's users read it on the Service. */
+/** The outcome of a request. Users of service-ca read it on the Service. */
 export type OpenshiftOutcome =
   /** `signedBy`: the common name of the CA. */
   | { readonly kind: 'signed'; readonly signedBy: string }
   | { readonly kind: 'failed'; readonly message: string };
 
 /**
- * The annotations of a Service that have to change, `null` to remove one; undefined if none has to. The number of errors counts
- * those that differ: unlike there it ends nothing, and a Service that fails the same way again is not written again.
+ * The annotations of a Service to change, with `null` to remove one; undefined if all are right. The error number
+ * counts only errors that differ from the previous one, so a repeated error causes no write. Unlike in service-ca, it
+ * does not end retries.
  */
 export function openshiftServiceChange(
   annotations: Annotations,

@@ -1,11 +1,11 @@
-/** What stands in a serving Secret beside the PEM files, for applications that cannot read those. */
+/** Additional files in a serving Secret, for applications that cannot read the PEM files. */
 import { toKeyStore, toTrustStore } from './key-store.ts';
 import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
 
 export const OUTPUTS = ['pkcs12', 'combined-pem'] as const;
 export type Output = (typeof OUTPUTS)[number];
 
-/** Keys of `data`. The names are those that cert-manager writes, so that applications find them where they look. */
+/** Keys of `data`. cert-manager uses the same names, so applications already look for them. */
 export const OUTPUT_KEYS: Readonly<Record<Output, readonly string[]>> = {
   pkcs12: ['keystore.p12', 'truststore.p12'],
   'combined-pem': ['tls-combined.pem'],
@@ -17,7 +17,7 @@ export interface OutputSource {
   readonly chain: CertificatePem;
   readonly privateKey: PrivateKeyPem;
   readonly bundle: CertificatePem;
-  /** Of the key stores. */
+  /** Password of the key stores. */
   readonly password: string;
 }
 
@@ -43,7 +43,7 @@ async function filesOf(
         ['truststore.p12', toTrustStore(bundle, password)],
       ];
     case 'combined-pem':
-      // The key first: HAProxy, MongoDB and others read this order.
+      // The key first: HAProxy, MongoDB and others expect this order.
       return [['tls-combined.pem', privateKey + chain]];
   }
 }

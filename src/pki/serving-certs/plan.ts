@@ -9,12 +9,12 @@ import type { Signing } from '../authority/bundle.ts';
 export interface ServingCertState {
   readonly now: Date;
   readonly serviceUid: string;
-  /** What the Service asks for. */
+  /** The names that the Service asks for. */
   readonly dnsNames: readonly string[];
   readonly algorithm: KeyAlgorithm;
-  /** Made at the same `now`. */
+  /** Computed at the same `now`. */
   readonly signing: Signing;
-  /** What is in its Secret. */
+  /** The content of its Secret. */
   readonly current: ServingCertFacts | undefined;
 }
 
@@ -23,12 +23,12 @@ export type IssueReason = 'Missing' | UnusableReason | (typeof CHECKS)[number]['
 export type ServingCertPlan =
   | { readonly kind: 'keep'; readonly recheckAt: Date }
   | { readonly kind: 'issue'; readonly reason: IssueReason }
-  /** The cert is good; only `ca.crt` beside it is not the CA bundle of today. */
+  /** The cert is good, but `ca.crt` is not the current CA bundle. */
   | { readonly kind: 'refresh-bundle' };
 
 type When = (cert: UsableServingCert, state: ServingCertState) => boolean;
 
-/** Why a cert that can be used is replaced. The first that applies is the reason that people get to see. */
+/** Why a usable cert is replaced. Users see the reason of the first check that applies. */
 const CHECKS = [
   { reason: 'SignerChanged', when: (cert, { signing }) => cert.signedBy !== signing.generationId },
   { reason: 'DnsNamesChanged', when: (cert, { dnsNames }) => !sameNames(cert.dnsNames, dnsNames) },
@@ -41,7 +41,7 @@ const CHECKS = [
   { reason: 'RenewalDue', when: isRenewalDue },
 ] as const satisfies readonly { readonly reason: string; readonly when: When }[];
 
-/** What to do about a serving cert, judged from `state` alone: no clock, no I/O. */
+/** What to do with a serving cert, decided from `state` alone: no clock, no I/O. */
 export function planServingCert(state: ServingCertState): ServingCertPlan {
   const { current, signing } = state;
   if (current === undefined) return { kind: 'issue', reason: 'Missing' };
@@ -58,7 +58,7 @@ interface Fingerprints {
   readonly bundle: string | undefined;
 }
 
-/** One authority is the measure of thousands of certs: its side of the comparison is worked out once. */
+/** Memoises the fingerprints of the authority, because thousands of certs are compared with them. */
 const fingerprints = new WeakMap<Signing, Fingerprints>();
 
 function fingerprintsIn(signing: Signing): Fingerprints {
@@ -75,20 +75,20 @@ function sameNames(a: readonly string[], b: readonly string[]): boolean {
   return left.size === right.size && [...left].every((name) => right.has(name));
 }
 
-/** Replicas and nodes may disagree by this much without anybody's clock being wrong. */
+/** The clocks of replicas and nodes may normally differ by this much. */
 const CLOCK_TOLERANCE = HOUR;
 
 /**
- * The cert was made by a clock far ahead of ours. If by our clock the authority itself does not exist yet, it is our clock that is
- * behind: a cert made now could be expired for everybody else, so the one there is kept.
+ * A clock far ahead of ours made the cert. But if our clock is before the start of the authority, our clock is behind.
+ * Then the cert stays, because a cert made now could be expired for all other machines.
  */
 function beginsFarAhead({ notBefore }: UsableServingCert, { now, signing }: ServingCertState): boolean {
   return notBefore > after(now, CLOCK_TOLERANCE) && now >= signing.notBefore;
 }
 
 /**
- * A cert that already reaches as far as its authority is not renewed: the new one would end at the same time and be due again at
- * once. Once expired it is, so that the attempt fails with the true cause.
+ * A cert that already lasts as long as its authority allows is not renewed: the new one would end at the same time and
+ * be due again at once. An expired cert is always due, so that the attempt to issue one fails with the real cause.
  */
 function isRenewalDue(cert: UsableServingCert, state: ServingCertState): boolean {
   const { now, signing } = state;
@@ -97,8 +97,9 @@ function isRenewalDue(cert: UsableServingCert, state: ServingCertState): boolean
 }
 
 /**
- * A third of the life and more stays in hand, so that an outage has to last for days before it hurts. The jitter (up to a tenth
- * of the life) spreads certs made in one minute; it comes from the uid, so a restart does not draw it again.
+ * At least a third of the life remains, so that an outage must last for days before it does harm. The jitter (up to a
+ * tenth of the life) spreads certs that were made in the same minute. It derives from the uid, so a restart does not
+ * change it.
  */
 export function renewalTime(
   { notBefore, notAfter }: Pick<UsableServingCert, 'notBefore' | 'notAfter'>,
@@ -109,12 +110,12 @@ export function renewalTime(
   return after(notBefore, Math.floor(life * (2 / 3 - jitter)));
 }
 
-/** A number from 0 up to 1 that belongs to `text`. */
+/** A number from 0 (inclusive) to 1 (exclusive), derived from `text`. */
 function fractionOf(text: string): number {
   return createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32;
 }
 
-/** When time alone will change the plan: the first instant ahead at which a check may turn out otherwise. */
+/** The next instant at which the passage of time alone may change the result of a check. */
 function recheckTime(cert: UsableServingCert, { now, serviceUid, signing }: ServingCertState): Date {
   const instants = [renewalTime(cert, serviceUid), cert.notAfter, signing.validUntil, signing.notBefore];
   const ahead = instants.filter((instant) => instant > now);

@@ -16,14 +16,14 @@ import { openshiftSecretName } from './openshift.ts';
 import { isOutput, OUTPUTS, type Output } from './outputs.ts';
 import { DEFAULT_SERVING_CERT_LIFETIME } from './issue.ts';
 
-/** The fields of a Service that matter here. */
+/** The relevant fields of a Service. */
 export interface Service extends KubeObject {
   readonly spec?: { readonly type?: string; readonly clusterIP?: string };
 }
 
-/** What the operator decides about requests. */
+/** The settings of the operator for requests. */
 export interface RequestRules extends NameRules {
-  /** Whether the annotations of OpenShift's service-ca are honoured too. */
+  /** Whether Gatehouse also honours the annotations of OpenShift's service-ca. */
   readonly openshift: boolean;
 }
 
@@ -34,31 +34,31 @@ export interface AcceptedRequest {
   readonly algorithm: KeyAlgorithm;
   /** Milliseconds. */
   readonly lifetimeMs: number;
-  /** What is written beside the PEM files. */
+  /** The outputs to write in addition to the PEM files. */
   readonly outputs: readonly Output[];
-  /** The Secret, in the namespace of the Service, with the password of its key stores; undefined: the default password. */
+  /** The Secret with the password of the key stores, in the Service's namespace; undefined: the default password. */
   readonly keystorePassword: { readonly secretName: string; readonly key: string } | undefined;
-  /** Whether a Secret of its own that cannot be written may be deleted. */
+  /** Whether Gatehouse may delete a Secret of this Service that it cannot update. */
   readonly replaceSecret: boolean;
-  /** Whose annotation asked; `openshift` wants its answers in OpenShift's annotations. */
+  /** Whose annotation made the request. `openshift`: Gatehouse reports the outcome in OpenShift's annotations. */
   readonly via: 'gatehouse' | 'openshift';
-  /** Labels that the Secret has to carry. */
+  /** Labels that the Secret must have. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Gatehouse's own: it goes before all others. */
+  /** The request of Gatehouse's own Service, which takes precedence over all others. */
   readonly own?: boolean;
 }
 
-/** What a Service asks for. `invalid` cannot be mended by trying again, only by editing the Service. */
+/** The request of a Service. Retries do not fix an `invalid` request: a user must edit the Service. */
 export type ServingCertRequest =
   | { readonly kind: 'none' }
   | { readonly kind: 'invalid'; readonly message: string; readonly via: AcceptedRequest['via'] }
   | AcceptedRequest;
 
 const MIN_LIFETIME = HOUR;
-/** Half the life of the authority: every leaf can live its full life before its CA ends. */
+/** Half of the life of the authority, so that every leaf can live its full life before its CA ends. */
 const MAX_LIFETIME = 365 * DAY;
 
-/** The Secret that a Service lays claim to, and by whose annotation; Gatehouse's own wins where both stand. */
+/** The Secret that a Service claims, and by whose annotation. Gatehouse's own annotation takes precedence. */
 export function claimOf(
   { metadata }: Pick<Service, 'metadata'>,
   { openshift }: Pick<RequestRules, 'openshift'>,
@@ -70,7 +70,6 @@ export function claimOf(
   return theirs === undefined ? undefined : { secretName: theirs, via: 'openshift' };
 }
 
-/** Reads the annotations of a Service. */
 export function servingCertRequest(service: Service, rules: RequestRules): ServingCertRequest {
   const claim = claimOf(service, rules);
   if (claim === undefined) return { kind: 'none' };
@@ -82,7 +81,7 @@ export function servingCertRequest(service: Service, rules: RequestRules): Servi
   }
 }
 
-/** A sentence for the author of the Service. */
+/** The message is for the author of the Service. */
 class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
 }
@@ -129,7 +128,7 @@ function lifetimeOf(text: string | undefined): number {
   return lifetimeMs;
 }
 
-/** In the order of the table, each once, so that two ways of writing the same are the same. */
+/** In the order of `OUTPUTS`, each once, so that equal requests compare as equal. */
 function outputsOf(text = ''): readonly Output[] {
   const wanted = listOf(text);
   const unknown = wanted.find((output) => !isOutput(output));
@@ -151,18 +150,18 @@ function passwordOf(text: string | undefined): AcceptedRequest['keystorePassword
   return { secretName, key };
 }
 
-/** Several Services may name one Secret. Every replica has to give it to the same one, and to go on doing so. */
+/** Several Services may name the same Secret. Every replica must give it to the same Service, now and later. */
 
 export interface SecretClaim {
   readonly name: string;
   readonly uid: string;
-  /** RFC 3339; undefined for a Service that no API server has seen. */
+  /** RFC 3339; undefined if the API server has not stored the Service. */
   readonly createdAt: string | undefined;
-  /** Gatehouse's own Service: it goes before all others, or anybody could take its webhooks down. */
+  /** Gatehouse's own Service takes precedence. Otherwise any user who can create a Service could break its webhooks. */
   readonly own: boolean;
 }
 
-/** The claim that holds: that of the older Service; of two of one second, that of the smaller uid. Undefined of none. */
+/** The valid claim is that of the oldest Service. If two were created in the same second, the smaller uid decides. */
 export function firstClaim<Claim extends SecretClaim>(claims: readonly Claim[]): Claim | undefined {
   return claims.reduce<Claim | undefined>(
     (first, claim) => (first === undefined || goesBefore(claim, first) ? claim : first),

@@ -28,21 +28,21 @@ export interface ServiceIdentity {
   readonly uid: string;
 }
 
-/** The name of the Service that a Secret is marked for; undefined: Gatehouse did not mark it. */
+/** The name of the Service for which Gatehouse marked a Secret; undefined: the Secret has no mark. */
 export const markedService = (secret: Secret): string | undefined =>
   secret.metadata?.annotations?.[SERVING_CERT_SERVICE];
 
 /**
- * Whose a Secret is, seen from a Service that asks for it. Only `ours` may be written. A `wrong-type` cannot be changed and an
- * `immutable` Secret cannot be updated: it has to be deleted first. `another-service` is marked for a Service of another name,
- * which may have given it up.
+ * Who owns a Secret, from the view of a Service that asks for it. Gatehouse may write only `ours`. The API server
+ * rejects updates of a Secret with the `wrong-type` or an `immutable` one: it must be deleted first. `another-service`:
+ * the Secret is marked for another Service, which may no longer ask for it.
  */
 export type SecretOwnership = 'ours' | 'another-service' | 'foreign' | 'wrong-type' | 'immutable';
 
 /**
- * Ours is what Gatehouse marked for a Service of this name, unless another controller has taken it over; and what its owner
- * lets us adopt. The uid may differ: the Service was made again, or restored from a backup.
- * @param openshift whether what service-ca made for this very Service is ours too
+ * A Secret is ours if Gatehouse marked it for a Service of this name and no other controller has taken it over, or if
+ * its owner allows Gatehouse to adopt it. The uid may differ if the Service was recreated, or restored from a backup.
+ * @param openshift whether a Secret that service-ca made for this Service is ours too
  */
 export function ownership(
   secret: Secret,
@@ -58,7 +58,7 @@ export function ownership(
   return writability(secret);
 }
 
-/** Of a Secret that is ours by right, whether it can be ours in fact. */
+/** Whether the API server accepts writes to a Secret that may be ours. */
 export function writability(secret: Secret): 'ours' | 'wrong-type' | 'immutable' {
   if (secret.type !== TLS_SECRET_TYPE) return 'wrong-type';
   return secret.immutable === true ? 'immutable' : 'ours';
@@ -74,7 +74,7 @@ function mayAdopt({ metadata }: Secret, service: ServiceIdentity, openshift: boo
 
 type Strings = Readonly<Record<string, string>>;
 
-/** What a Secret has to carry beside our own marks. */
+/** Labels and annotations that a Secret needs in addition to our own marks. */
 export interface ExtraMarks {
   readonly labels?: Strings | undefined;
   readonly annotations?: Strings | undefined;
@@ -89,8 +89,9 @@ export interface ServingCertContent {
 }
 
 /**
- * The Secret as it should be: `existing` (which has to be ours) with the serving cert in it, or a new one. What others put there
- * stays: data, labels, annotations, owners. `metadata.resourceVersion` stays too, so that the write fails if it was overtaken.
+ * The desired Secret: `existing` (which must be ours) with the serving cert in it, or a new one. Data, labels,
+ * annotations and owners from other writers stay. `metadata.resourceVersion` stays too, so that the write fails if the
+ * Secret has changed.
  */
 export function withServingCert(existing: Secret | undefined, content: ServingCertContent): Secret {
   const { service, secretName, chain, privateKey, bundle } = content;
@@ -112,7 +113,7 @@ export function withServingCert(existing: Secret | undefined, content: ServingCe
   };
 }
 
-/** `secret` with all that says whose it is: the label that our watch selects by, the annotations, the owner. */
+/** `secret` with the marks of its Service: the label that our watch selects, the annotations, the owner. */
 export function withMarks(
   secret: Secret,
   service: ServiceIdentity,
@@ -131,7 +132,7 @@ export function withMarks(
         [SERVING_CERT_SERVICE_UID]: service.uid,
       },
       ownerReferences: [
-        // A reference with an earlier uid names an owner that is gone, and there can be one controller.
+        // A reference with an earlier uid names an owner that no longer exists. An object can have only one controller.
         ...(metadata?.ownerReferences ?? []).filter(
           (reference) =>
             !isService(reference) || (reference.name !== service.name && reference.controller !== true),
@@ -142,14 +143,14 @@ export function withMarks(
   };
 }
 
-/** `existing` with today's CA bundle, all else untouched. */
+/** `existing` with the current CA bundle, otherwise unchanged. */
 export function withBundle(existing: Secret, bundle: CertificatePem): Secret {
   return { ...existing, data: { ...existing.data, [CA_BUNDLE_KEY]: base64(bundle) } };
 }
 
 /**
- * `secret` with the files of `outputs` in it, and without those that Gatehouse wrote earlier and nobody asks for any more.
- * Files of the same names that others wrote stay where nothing is asked for.
+ * `secret` with the files of `outputs`, and without files that Gatehouse wrote earlier and that are no longer
+ * requested. Files of the same names from other writers stay if `outputs` does not include them.
  */
 export function withOutputs(secret: Secret, outputs: readonly Output[], files: Strings): Secret {
   const stale = writtenOutputs(secret).flatMap((output) =>
@@ -167,11 +168,11 @@ export function withOutputs(secret: Secret, outputs: readonly Output[], files: S
   };
 }
 
-/** Which outputs Gatehouse wrote into a Secret. */
+/** The outputs that Gatehouse wrote into a Secret. */
 export const writtenOutputs = (secret: Secret): readonly Output[] =>
   listOf(secret.metadata?.annotations?.[SERVING_CERT_OUTPUTS] ?? '').filter(isOutput);
 
-/** Blocks nothing: a Service can be deleted before its Secret is. */
+/** Does not block deletion: a Service may be deleted before its Secret. */
 const ownerReference = ({ name, uid }: ServiceIdentity): OwnerReference => ({
   apiVersion: 'v1',
   kind: 'Service',

@@ -1,4 +1,4 @@
-/** A serving cert for one session on a laptop, by a CA that signs it and nothing else. */
+/** A serving cert for one development session, from a CA that signs only this cert. */
 import { EMPTY_NAME, commonName, keyIdOf, signCertificate, type Issuer } from '../x509/certificate.ts';
 import { after, DAY, HOUR } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
@@ -14,18 +14,18 @@ export interface SessionCertOrder {
 }
 
 export interface SessionCert {
-  /** What the API server is to trust. */
+  /** The root that the API server must trust. */
   readonly authority: CertificatePem;
   readonly chain: CertificatePem;
   readonly notAfter: Date;
 }
 
-/** Nobody works for longer without a break; what is left of it after a crash is worth nothing then. */
+/** No session lasts longer. After a crash, leftover key material is worthless after this time. */
 const LIFETIME = 7 * DAY;
-/** The clocks of a laptop and of an API server differ. */
+/** The clock of a laptop may be ahead of the clock of the API server. */
 const BACKDATE = HOUR;
 
-/** Whoever calls this forgets the key of the authority: no second certificate is ever wanted. */
+/** The caller must discard the key of the authority: no session needs a second certificate. */
 export function issueSessionCert(order: SessionCertOrder): SessionCert {
   const { host, authorityKeys, servingKeys, serials, now } = order;
   const issuer: Issuer = {
@@ -63,10 +63,10 @@ export function issueSessionCert(order: SessionCertOrder): SessionCert {
   };
 }
 
-/** As a URL writes IPv4, whatever was typed; no DNS name ends in a number (RFC 1123 §2.1). */
+/** URLs normalise IPv4 addresses to this form. No DNS name ends in a number (RFC 1123 §2.1). */
 const DOTTED = /^\d+\.\d+\.\d+\.\d+$/;
 
-/** 4 or 16 octets, as a certificate has them (RFC 5280 §4.2.1.6); undefined for a DNS name. */
+/** 4 or 16 octets, the format of addresses in certificates (RFC 5280 §4.2.1.6); undefined for a DNS name. */
 export function addressBytes(host: string): Uint8Array | undefined {
   if (DOTTED.test(host)) return Uint8Array.from(host.split('.'), Number);
   if (!host.includes(':')) return undefined;
@@ -77,6 +77,6 @@ export function addressBytes(host: string): Uint8Array | undefined {
   return Uint8Array.from([...left, ...gap, ...right].flatMap((group) => [group >> 8, group & 0xff]));
 }
 
-/** A URL writes IPv6 in hexadecimal throughout: no dotted end is left. */
+/** URLs normalise IPv6 addresses to hexadecimal groups, without a dotted IPv4 end. */
 const groupsOf = (text: string): readonly number[] =>
   text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));

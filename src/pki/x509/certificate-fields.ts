@@ -23,7 +23,7 @@ export const OID = {
   anyExtendedKeyUsage: '2.5.29.37.0',
 } as const;
 
-/** Bits of KeyUsage as they stand in its first octet (RFC 5280 §4.2.1.3). */
+/** Bits in the first octet of KeyUsage (RFC 5280 §4.2.1.3). */
 export const KEY_USAGE = {
   digitalSignature: 0x80,
   keyEncipherment: 0x20,
@@ -31,22 +31,22 @@ export const KEY_USAGE = {
   crlSign: 0x02,
 } as const;
 
-/** What `X509Certificate` of Node does not tell. */
+/** Fields that Node's `X509Certificate` does not expose. */
 export interface CertificateFields {
-  /** The DER of the subject: an issuer name is a copy of these very bytes. */
+  /** The DER of the subject. The issuer name in certificates that this CA signs is a copy of these bytes. */
   readonly subject: Uint8Array;
   readonly subjectKeyId: Uint8Array | undefined;
   /** DNS names only. */
   readonly dnsNames: readonly string[];
   /** Bits of {@link KEY_USAGE}; undefined if the certificate does not restrict its key. */
   readonly keyUsage: number | undefined;
-  /** How many CAs may stand between this one and a leaf; undefined: any number. */
+  /** How many CAs are allowed between this one and a leaf; undefined: any number. */
   readonly pathLength: number | undefined;
   /** Object identifiers; undefined if the certificate does not restrict its purpose. */
   readonly extendedKeyUsage: readonly string[] | undefined;
 }
 
-/** @throws Error if the certificate has another structure than RFC 5280 §4.1 asks for. */
+/** @throws Error if the certificate does not have the structure of RFC 5280 §4.1. */
 export function certificateFields(certificate: X509Certificate): CertificateFields {
   const [tbs] = childrenOf(decode(certificate.raw));
   const fields = childrenOf(tbs);
@@ -75,13 +75,13 @@ function readExtensions(field: DerNode | undefined): ReadonlyMap<string, DerNode
   return new Map(
     childrenOf(list).map((extension) => {
       const [id, second, third] = childrenOf(extension);
-      const value = isBoolean(second) ? third : second; // `critical` is absent where it is false
+      const value = isBoolean(second) ? third : second; // `critical` is absent if it is false
       return [objectIdOf(id), decode(contentOf(value))];
     }),
   );
 }
 
-/** BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL } (RFC 5280 §4.2.1.9). */
+/** RFC 5280 §4.2.1.9: SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }. */
 function pathLengthOf(constraints: DerNode | undefined): number | undefined {
   const length = childrenOf(constraints).find((child) => !isBoolean(child));
   return length === undefined ? undefined : contentOf(length).reduce((sum, octet) => sum * 256 + octet, 0);

@@ -21,7 +21,7 @@ import {
 } from './der.ts';
 import { privateKeyOf, toCertificatePem, type CertificatePem, type PrivateKeyPem } from './pem.ts';
 
-/** Who a certificate speaks of: the DER of a Name, and the id by which others point at the key. */
+/** The subject of a certificate: the DER of a Name, and the id by which other certificates refer to the key. */
 export interface Subject {
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
@@ -50,16 +50,16 @@ export interface CertificateTemplate {
   readonly purpose: CertificatePurpose;
 }
 
-/** The Name that says nothing: the names of a serving cert stand in its SAN alone, which have no limit of 64 characters. */
+/** An empty Name. The names of a serving cert are only in its SAN, which has no limit of 64 characters per name. */
 export const EMPTY_NAME = encode(sequence());
 
-/** @throws Error if `text` is longer than the 64 characters a common name may have (RFC 5280 appendix A, ub-common-name). */
+/** @throws Error if `text` is longer than 64 characters (RFC 5280 appendix A, ub-common-name). */
 export function commonName(text: string): Uint8Array {
   if (text.length > 64) throw new Error(`"${text}" is too long for a common name: at most 64 characters`);
   return encode(sequence(setOf(sequence(objectId(OID.commonName), utf8String(text)))));
 }
 
-/** The id of a key: the leftmost 160 bits of the SHA-256 of the bits of the public key (RFC 7093 §2 method 1). */
+/** The id of a key: the leftmost 160 bits of the SHA-256 hash of the public key bits (RFC 7093 §2 method 1). */
 export function keyIdOf(publicKey: KeyObject): Uint8Array {
   const [, bits] = childrenOf(decode(publicKey.export({ type: 'spki', format: 'der' })));
   if (bits === undefined) throw new Error('the public key has no key bits');
@@ -67,8 +67,8 @@ export function keyIdOf(publicKey: KeyObject): Uint8Array {
 }
 
 /**
- * The subject of an existing certificate, both parts copied from it: a verifier compares the bytes of names and key ids, so
- * what is computed anew (by another hash, in another string type) may not match.
+ * Copies the subject of an existing certificate. Verifiers compare the bytes of names and key ids, so a recomputed
+ * subject (with another hash or another string type) may not match.
  * @throws Error if the certificate has no subject key id.
  */
 export function subjectOf(certificate: X509Certificate): Subject {
@@ -78,7 +78,7 @@ export function subjectOf(certificate: X509Certificate): Subject {
 }
 
 /**
- * Builds and signs an X.509 v3 certificate after the profile of RFC 5280.
+ * Builds and signs an X.509 v3 certificate that follows the profile of RFC 5280.
  * @throws Error if the validity is empty, the serial is not allowed, or the key of `issuer` cannot sign.
  */
 export function signCertificate(template: CertificateTemplate, issuer: Issuer): CertificatePem {
@@ -108,7 +108,7 @@ function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer
   const isAuthority = purpose.kind === 'authority';
   const keyIds = [
     extension(OID.subjectKeyIdentifier, octetString(subject.keyId)),
-    // The key id alone: naming the issuer's issuer and serial as well would pin one certificate and shut out bridges.
+    // Only the key id: the issuer's name and serial would match a single certificate and exclude bridges.
     extension(OID.authorityKeyIdentifier, sequence(implicit(0, issuer.keyId))),
   ];
   // No path length: Go counts every bridge against it, so a limit on a root would break the chains of its successors.
@@ -135,7 +135,7 @@ const extension = (id: string, value: DerNode) => sequence(objectId(id), octetSt
 const critical = (id: string, value: DerNode) =>
   sequence(objectId(id), boolean(true), octetString(encode(value)));
 
-/** A named bit list: DER wants the zero bits behind the last one counted as unused (X.690 §11.2.2). */
+/** A named bit list. In DER, the zero bits after the last one bit count as unused (X.690 §11.2.2). */
 function usage(bits: number): DerNode {
   const unused = 31 - Math.clz32(bits & -bits);
   return bitString(Uint8Array.of(bits), unused);

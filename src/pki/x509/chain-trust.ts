@@ -2,15 +2,15 @@ import type { X509Certificate } from 'node:crypto';
 import { splitCertificates } from './pem.ts';
 
 /**
- * Whether a client that trusts `bundle` takes this chain, leaf first, as far as signatures and times go; names are the caller's
- * matter. Text that cannot be read is trusted by nobody, and trusts nothing.
+ * Whether a client that trusts `bundle` accepts this chain (leaf first). Checks signatures and validity; the caller
+ * checks names. An unreadable chain is not trusted, and an unreadable bundle trusts nothing.
  */
 export function isTrustedBy(chain: string, bundle: string, now: Date): boolean {
   const [leaf, ...others] = readable(chain);
   return leaf !== undefined && leadsTo(readable(bundle), leaf, others, now);
 }
 
-/** @param others what may stand between; each is used once, so a loop of certificates ends */
+/** @param others possible intermediates. Each is used at most once, so that a cycle of certificates ends. */
 function leadsTo(
   roots: readonly X509Certificate[],
   certificate: X509Certificate,

@@ -1,4 +1,4 @@
-/** The few ASN.1 shapes that certificates are made of (X.690 DER), on top of node-forge. */
+/** The ASN.1 types that certificates need (X.690 DER), based on node-forge. */
 import forge from 'node-forge';
 
 const { asn1 } = forge;
@@ -6,7 +6,7 @@ const { Class, Type } = asn1;
 
 export type DerNode = forge.asn1.Asn1;
 
-// node-forge keeps bytes in strings, one character a byte.
+// node-forge stores bytes as strings, with one character per byte.
 const toBinary = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
 const ofBinary = (binary: string) => Buffer.from(binary, 'latin1');
 
@@ -25,13 +25,13 @@ export const objectId = (dotted: string) => primitive(Type.OID, asn1.oidToDer(do
 export const boolean = (value: boolean) => primitive(Type.BOOLEAN, value ? '\xff' : '\x00');
 export const nothing = () => primitive(Type.NULL, '');
 export const utf8String = (text: string) => primitive(Type.UTF8, toBinary(Buffer.from(text)));
-/** Of this type alone node-forge keeps the characters, not the bytes. */
+/** For this type only, node-forge stores characters instead of bytes. */
 export const bmpString = (text: string) => primitive(Type.BMPSTRING, text);
 export const octetString = (content: Uint8Array) => primitive(Type.OCTETSTRING, toBinary(content));
 export const bitString = (content: Uint8Array, unusedBits = 0) =>
   primitive(Type.BITSTRING, String.fromCharCode(unusedBits) + toBinary(content));
 
-/** The bits of a BIT STRING, whether or not they happen to look like DER, into which node-forge would have parsed them. */
+/** The bits of a BIT STRING. Reads the encoded form, because node-forge parses bits that look like DER. */
 export function bitStringContent(node: DerNode): Uint8Array {
   const der = encode(node);
   const length = der[1] ?? 0;
@@ -42,7 +42,7 @@ export function bitStringContent(node: DerNode): Uint8Array {
 /** `content`: two's complement, big-endian, minimal. */
 export const integer = (content: Uint8Array) => primitive(Type.INTEGER, toBinary(content));
 
-/** Context-specific tags by number. node-forge's types name a tag after the universal type that has the same number. */
+/** Context-specific tags by number. node-forge names each tag after the universal type with the same number. */
 const CONTEXT_TAGS = {
   0: Type.NONE,
   1: Type.BOOLEAN,
@@ -61,7 +61,7 @@ export const implicit = (tag: ContextTag, content: Uint8Array) =>
   asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], false, toBinary(content));
 
 /**
- * The Time of RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. Whole seconds; fractions are cut.
+ * The Time of RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050 on. Drops fractions of a second.
  * @throws Error for a date that no certificate can hold.
  */
 export function time(date: Date): DerNode {

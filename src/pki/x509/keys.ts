@@ -1,4 +1,4 @@
-/** The one door of this room to randomness: keys and serial numbers. */
+/** Keys and serial numbers: the only source of randomness in `pki`. */
 import { generateKeyPair as generate, randomBytes, type KeyObject } from 'node:crypto';
 import { toPrivateKeyPem, type PrivateKeyPem } from './pem.ts';
 
@@ -16,7 +16,7 @@ export interface KeyPair {
   readonly privateKey: PrivateKeyPem;
 }
 
-/** A new key. Runs on a worker thread: RSA takes a tenth of a second and more, which the event loop must not wait for. */
+/** Makes a new key on a worker thread: an RSA key takes 0.1 s or more, which would block the event loop. */
 export function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair> {
   const { promise, resolve, reject } = Promise.withResolvers<KeyPair>();
   const done = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) => {
@@ -40,7 +40,7 @@ export function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair> {
   return promise;
 }
 
-/** What a key is; undefined if Gatehouse does not make such keys. */
+/** The algorithm of a key; undefined if Gatehouse does not make such keys. */
 export function keyAlgorithmOf({
   asymmetricKeyType,
   asymmetricKeyDetails,
@@ -55,8 +55,8 @@ export function keyAlgorithmOf({
 }
 
 /**
- * 128 random bits as a serial number: nobody can guess it, and no two replicas draw the same.
- * @returns the content of a DER INTEGER, as {@link toSerial} makes it.
+ * A serial number of 128 random bits: attackers cannot guess it, and no two replicas draw the same number.
+ * @returns the content of a DER INTEGER, from {@link toSerial}.
  */
 export function randomSerial(): Uint8Array {
   return toSerial(randomBytes(16));
@@ -70,7 +70,7 @@ export function toSerial(bytes: Uint8Array): Uint8Array {
   const firstUsed = bytes.findIndex((byte) => byte !== 0);
   if (firstUsed === -1) return Uint8Array.of(1);
   const magnitude = bytes.subarray(firstUsed);
-  const sign = (magnitude[0] ?? 0) >= 0x80 ? 1 : 0; // without an octet in front, DER would read the top bit as a sign
+  const sign = (magnitude[0] ?? 0) >= 0x80 ? 1 : 0; // without a leading zero octet, the top bit would be the sign
   const serial = new Uint8Array(sign + magnitude.length);
   serial.set(magnitude, sign);
   return serial;

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
-/** One or more certificates as PEM: LF line ends, no text around them, the order kept. */
+/** One or more certificates as PEM, in order, with LF line ends and no other text. */
 export type CertificatePem = string & { readonly holds: 'certificate' };
 
-/** One private key as PEM, PKCS#8 and not encrypted. */
+/** One unencrypted private key as PEM (PKCS#8). */
 export type PrivateKeyPem = string & { readonly holds: 'private key' };
 
 const BEGIN = '-----BEGIN CERTIFICATE-----';
@@ -11,9 +11,9 @@ const END = '-----END CERTIFICATE-----';
 const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
 
 /**
- * The certificates of a PEM text, in order. CRLF, and text before, between and behind them, is skipped (RFC 7468 §2).
- * Reads each byte a bounded number of times, whoever wrote the text.
- * @throws Error if a block is cut off or holds no certificate.
+ * The certificates of a PEM text, in order. Accepts CRLF, and skips text around the certificates (RFC 7468 §2). Runs in
+ * linear time, even for hostile input.
+ * @throws Error if a block is cut off or does not hold a certificate.
  */
 export function splitCertificates(pem: string): X509Certificate[] {
   const certificates: X509Certificate[] = [];
@@ -36,7 +36,7 @@ function parseBody(body: string, ordinal: number): X509Certificate {
   }
 }
 
-/** Writes certificates the one way in which Gatehouse writes them. */
+/** Writes certificates in the format of Gatehouse. */
 export function toCertificatePem(certificates: readonly { readonly raw: Uint8Array }[]): CertificatePem {
   return brandCertificates(certificates.map(({ raw }) => block(raw)).join(''));
 }
@@ -48,13 +48,12 @@ function block(der: Uint8Array): string {
   return `${BEGIN}\n${(lines ?? []).join('\n')}\n${END}\n`;
 }
 
-/** Several texts as one. */
 export const joinCertificatePems = (parts: readonly CertificatePem[]): CertificatePem =>
   brandCertificates(parts.join(''));
 
 /**
- * Reads PEM that others wrote: checked and normalised.
- * @throws Error if it holds no certificate or a broken one.
+ * Checks and normalises PEM from other writers.
+ * @throws Error if the text holds no certificate, or a broken one.
  */
 export function parseCertificatePem(text: string): CertificatePem {
   return toCertificatePem(splitCertificates(text));
@@ -65,7 +64,7 @@ function brandCertificates(pem: string): CertificatePem {
   return pem as CertificatePem;
 }
 
-/** The first certificate of a PEM text: of a chain, the leaf. */
+/** The first certificate of a PEM text. In a chain, this is the leaf. */
 export function firstCertificate(pem: CertificatePem): X509Certificate {
   const [first] = splitCertificates(pem);
   if (first === undefined) throw new Error('there is no PEM certificate');
@@ -73,8 +72,8 @@ export function firstCertificate(pem: CertificatePem): X509Certificate {
 }
 
 /**
- * Reads a private key in any PEM form that Node knows (PKCS#1, SEC1, PKCS#8) and writes it as PKCS#8.
- * @throws Error if it is none, or encrypted. The message never holds a part of the key.
+ * Converts a private key in any PEM form that Node reads (PKCS#1, SEC1, PKCS#8) to PKCS#8.
+ * @throws Error if the text is not a private key, or is encrypted. The message never holds a part of the key.
  */
 export function parsePrivateKeyPem(text: string): PrivateKeyPem {
   return toPrivateKeyPem(readPrivateKey(text));
@@ -90,8 +89,8 @@ const isPkcs8 = (pem: string | Buffer): pem is PrivateKeyPem =>
   typeof pem === 'string' && pem.startsWith('-----BEGIN PRIVATE KEY-----');
 
 /**
- * Reads a private key in any PEM form that Node knows, for a look at it.
- * @throws as {@link parsePrivateKeyPem}
+ * Reads a private key in any PEM form that Node reads, without a conversion.
+ * @throws Error as {@link parsePrivateKeyPem}
  */
 export const readPrivateKeyPem = (text: string): KeyObject => readPrivateKey(text);
 
@@ -105,13 +104,13 @@ function readPrivateKey(text: string): KeyObject {
   }
 }
 
-/** Whether two PEM texts hold the same certificates, in any order and however they are laid out. Broken PEM equals nothing. */
+/** Whether two PEM texts hold the same certificates, in any order and layout. Broken PEM equals nothing. */
 export function holdsSameCertificates(a: string, b: string): boolean {
   const fingerprints = fingerprintsOf(a);
   return fingerprints !== undefined && fingerprints === fingerprintsOf(b);
 }
 
-/** The fingerprints (SHA-256) of the certificates in a PEM text, sorted and in one line; undefined if it is broken. */
+/** The sorted SHA-256 fingerprints of the certificates in a PEM text, as one line; undefined if the text is broken. */
 export function fingerprintsOf(pem: string): string | undefined {
   try {
     return splitCertificates(pem)
