@@ -137,7 +137,7 @@ function distrustMessage(
 /** Records an Event on the Secret, unless it repeats the previous one. */
 export type Announce = (secret: Secret | undefined, event: AuthorityEvent | undefined) => void;
 
-/** Each of these Events reports a write. The same words report another write. */
+/** Each of these Events reports a write. A repeated message reports another write. */
 const WRITTEN: ReadonlySet<string> = new Set(['SignerRestored', 'AuthorityAdopted']);
 
 /** A reconcile runs every minute, so a state is announced once, until another follows it. */

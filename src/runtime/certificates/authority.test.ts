@@ -54,7 +54,7 @@ interface LeaderChange extends Partial<AuthorityContext> {
   readonly importFrom?: string;
 }
 
-/** One leading replica: its reconcile, and every authority that it distributed. Its bundle is published at once. */
+/** A leader: its reconcile, and every authority that it distributed. It publishes its bundle at once. */
 function leader({ importFrom, ...change }: LeaderChange = {}) {
   const used: Authority[] = [];
   const reports: AuthorityReport[] = [];
@@ -122,7 +122,7 @@ const annotate = (annotations: Record<string, string>) => {
   }));
 };
 
-/** As the workqueue and the watch do, with time going by in between. */
+/** Reconciles repeatedly, like the workqueue, and moves the clock forward in between. */
 async function until(
   one: { readonly reconcile: () => Promise<unknown> },
   wanted: () => boolean,
@@ -448,7 +448,7 @@ describe('a rotation', () => {
     rotateNow('audit');
     refused = true;
     await expect(one.reconcile()).rejects.toThrow('Permit it');
-    expect(one.events.reasons()).toEqual(['AuthorityCreated']); // it may have been about what has changed meanwhile
+    expect(one.events.reasons()).toEqual(['AuthorityCreated']); // not confirmed: the object may have changed
     now = new Date(start.getTime() + 5_000);
     await expect(one.reconcile()).rejects.toThrow('Permit it');
     await expect(one.reconcile()).rejects.toThrow('Permit it');

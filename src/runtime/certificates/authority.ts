@@ -1,6 +1,6 @@
 /**
- * On the leader: maintains the Secret with every generation of the authority. An unusable Secret is restored from the copy in this
- * process, or reported. It is never silently replaced, because every client still trusts the old roots.
+ * On the leader: maintains the Secret with every generation of the authority. An unusable Secret is restored from the
+ * copy in this process, or reported. It is never silently replaced, because every client still trusts the old roots.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -50,7 +50,7 @@ export interface AuthorityReport {
 }
 
 export interface AuthorityContext extends RotationContext {
-  /** Takes the stored authority, for signers and publishers. */
+  /** Receives the stored authority, for signers and publishers. */
   readonly onAuthority: (authority: Authority) => void;
   readonly report: (report: AuthorityReport) => void;
   /** A good copy has replaced an unusable Secret. */
@@ -61,7 +61,7 @@ export interface AuthorityContext extends RotationContext {
 /** How often to check a broken authority that does not change, in milliseconds. */
 const BROKEN_MS = 30_000;
 
-/** What was read. */
+/** The result of all reads. */
 interface Observed {
   readonly secret: Secret | undefined;
   readonly published: readonly PublishedBundle[];
@@ -124,7 +124,7 @@ async function observe(
   return { secret, published, verdict, now };
 }
 
-/** From the API server, never from a store: absence leads to a new authority. */
+/** Reads from the API server, never from a store: an absent Secret can lead to a new authority. */
 const readSecret = (
   client: Pick<KubeClient, 'get'>,
   namespace: string,
@@ -143,7 +143,7 @@ function toStored(secret: Secret | undefined): StoredAuthority {
   }
 }
 
-/** Counts the certs of existing Services only: clients here never trusted a cert that a backup brought from another cluster. */
+/** Counts only certs of existing Services: no client here trusts a cert that a backup brought from another cluster. */
 async function countServingCerts(client: Pick<KubeClient, 'listAll'>, signal: AbortSignal): Promise<number> {
   const labelSelector = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
   const certs = await client.listAll(secrets, { labelSelector, metadataOnly: true, signal });
@@ -182,7 +182,7 @@ async function rotate(
   running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  running.distribute(authority); // before any step that may fail: certs are renewed even if the authority cannot be written
+  running.distribute(authority); // before any step that may fail, so that renewals continue
   const { imported, refused } = await readImported(running, now, signal);
   if (refused !== undefined) running.announce(secret, refused);
   const usable = running.config.ca.secret === undefined ? undefined : (imported ?? standIn(authority));
@@ -198,7 +198,7 @@ async function rotate(
   return requeueIn(0, now); // the next step may be due at once
 }
 
-/** Writes what the verdict asks for, and returns it; undefined if the verdict asks for no write. */
+/** Writes the authority that the verdict requires, and returns it; undefined if the verdict requires no write. */
 async function writeVerdict(
   { secret, verdict, now }: Observed,
   running: Running,
@@ -245,7 +245,7 @@ async function readImported(
     : { refused: caRefused(namespace, ca.secret, result.problem) };
 }
 
-/** While the owner's Secret is unusable, the CA in use counts as theirs, so that Gatehouse does not replace it by its own. */
+/** While the owner's Secret is unusable, the current CA counts as imported, so that Gatehouse does not replace it. */
 function standIn(authority: Authority): ImportedAuthority | undefined {
   const { id, certificate, key } = activeGeneration(authority);
   return key === undefined ? undefined : { id, certificate, key };

@@ -1,4 +1,4 @@
-/** The CA bundle that Gatehouse publishes itself: the ConfigMap `gatehouse-cabundle`, and its own webhook configurations. */
+/** The CA bundle in Gatehouse's own objects: the ConfigMap `gatehouse-cabundle` and its webhook configurations. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
@@ -70,15 +70,15 @@ function withBundle(existing: ConfigMap | undefined, bundle: string, namespace: 
   };
 }
 
-/** A CA bundle that Gatehouse published, as the API server has it now. */
+/** A CA bundle that Gatehouse published, in its current state in the API server. */
 export interface PublishedBundle {
   /** For messages. */
   readonly target: string;
-  /** The text in place of the bundle, whatever it is; undefined: the field is not filled in yet. */
+  /** The current text of the field, valid or not; undefined: the field is still empty. */
   readonly bundle: string | undefined;
 }
 
-/** From the API server, never from a store. */
+/** Reads from the API server, never from a store. */
 export async function readPublishedBundles(
   client: Pick<KubeClient, 'get'>,
   namespace: string,

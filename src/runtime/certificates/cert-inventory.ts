@@ -1,4 +1,4 @@
-/** All serving certs in the store: evidence for a rotation, and numbers for metrics. */
+/** All serving certs in the store, as evidence for rotations and for metrics. */
 import type { Authority } from '../../pki/authority/authority.ts';
 import {
   signerOf,
@@ -14,22 +14,22 @@ export type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 
 
 export interface StoredCert {
   readonly notAfter: Date;
-  /** The id of the generation that signed it; undefined: none that is known. */
+  /** The id of the generation that signed it; undefined: no known generation did. */
   readonly generation: string | undefined;
 }
 
 export interface CertInventory {
-  /** What a stored Secret holds, judged by the current authority; undefined: nothing. */
+  /** The content of a stored Secret, compared with the current authority; undefined: no cert and no key. */
   readonly factsOf: (secret: StoredSecret, authority: Authority) => ServingCertFacts | undefined;
-  /** How many certs of this generation have not ended; undefined: not known yet. */
+  /** How many certs of this generation have not expired; undefined: not known yet. */
   readonly liveCertsOf: (generation: string) => number | undefined;
-  /** All certs whose signer is known so far, ended or not. */
+  /** All certs whose signature was checked so far, expired or not. */
   readonly all: () => readonly StoredCert[];
-  /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether that has changed. */
+  /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether the reason is new. */
   readonly stopped: (secretKey: string, reason: StoppedReason) => boolean;
-  /** It is renewed again, or gone. */
+  /** The cert is renewed again, or gone. */
   readonly renewed: (secretKey: string) => void;
-  /** How many Secrets hold a cert that is not renewed, by reason. */
+  /** How many Secrets hold a cert that is no longer renewed, by reason. */
   readonly stoppedByReason: () => ReadonlyMap<StoppedReason, number>;
 }
 
@@ -89,7 +89,7 @@ export function createCertInventory(
   };
 }
 
-/** One check blocks the event loop for a fifth of a millisecond. */
+/** Each signature check blocks the event loop for 0.2 ms. */
 const SIGNATURES_AT_ONCE = 500;
 
 interface Signers {

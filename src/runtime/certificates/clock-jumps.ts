@@ -2,8 +2,8 @@
 import { systemClock, type Clock } from '../../kube/clock.ts';
 
 /**
- * A CA is valid from one hour before it is made, and a serving cert from 30 minutes before. If the clocks differ by more, a new
- * certificate could be valid on one side only.
+ * A CA is valid from one hour before it is made, and a serving cert from 30 minutes before. If the clocks differ by
+ * more, a new certificate could be valid on one side only.
  */
 export const MAX_SKEW_MS = 60 * 60_000;
 
@@ -20,8 +20,8 @@ const EVERY_MS = 30_000;
 const JUMP_MS = 60_000;
 
 /**
- * Calls `onJump` when wall-clock time and the time of timers diverge: a clock was set, or the machine was suspended. Work that was
- * scheduled for a time may be due, or no longer be due.
+ * Calls `onJump` when wall-clock time and the time of timers diverge: a clock was set, or the machine was suspended.
+ * Work that was scheduled for a time may be due, or no longer be due.
  */
 export function followClock(
   now: () => Date,

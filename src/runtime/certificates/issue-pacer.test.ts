@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createIssuePacer } from './issue-pacer.ts';
 
-/** A clock that moves from timer to timer. */
+/** A pacer with a clock that jumps from timer to timer. */
 function pacerAt({ perSecond = 20, burst = 50 } = {}) {
   let time = 0;
   const timers = new Set<{ readonly at: number; readonly run: () => void }>();
@@ -43,7 +43,7 @@ test('C3: 10,000 certs take turns: 50 at once, then 20 a second, those that end 
   expect(order).toEqual([...order].sort((a, b) => a - b));
   const seconds = (released.at(-1)?.at ?? 0) / 1_000;
   expect(seconds).toBeGreaterThan(9_950 / 20 - 1);
-  expect(seconds).toBeLessThan(9_950 / 20 + 30); // timers count whole milliseconds
+  expect(seconds).toBeLessThan(9_950 / 20 + 30); // timers round up to whole milliseconds
   for (const { key } of released) expect(pacer.take(key, due(0))).toBe(true);
 });
 

@@ -1,14 +1,14 @@
 /**
- * A change of the authority makes thousands of serving certs due at once. The pacer admits a burst, then a fixed rate, and the cert
- * that ends first goes first. Missing or damaged certs do not pass through it.
+ * A change of the authority makes thousands of serving certs due at once. The pacer admits a burst, then a fixed rate,
+ * and the cert that ends first goes first. Missing or damaged certs do not pass through it.
  */
 export interface IssuePacer {
   /**
-   * Returns whether the key may go ahead, once. If not, `release` is called when its turn comes.
-   * @param endsAt when its cert ends
+   * Returns whether the key may proceed now. If not, the pacer calls `release` when the key may proceed.
+   * @param endsAt the end of its cert
    */
   readonly take: (key: string, endsAt: Date | undefined) => boolean;
-  /** A user edited the object of this key: if it has to wait, it goes before all others. */
+  /** A user edited the object of this key: the key goes before all other waiting keys. */
   readonly hurry: (key: string) => void;
   /** The key is no longer due. */
   readonly forget: (key: string) => void;
@@ -21,7 +21,7 @@ export interface PacerOptions {
   readonly burst: number;
   /** Milliseconds since some start. */
   readonly monotonic: () => number;
-  /** Calls back after so many milliseconds. Returns a function that cancels the call. */
+  /** Calls `run` after `ms` milliseconds. Returns a function that cancels the call. */
   readonly after: (ms: number, run: () => void) => () => void;
   readonly release: (key: string) => void;
 }

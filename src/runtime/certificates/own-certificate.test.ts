@@ -25,7 +25,7 @@ async function certificateOf(authority: Authority | undefined): Promise<ServingC
 const bundleOf = (authority: Authority | undefined) =>
   authority === undefined ? '' : caBundle(authority, NOW);
 
-/** @param reads the bundles that each read finds, the last one for ever; undefined: the read fails */
+/** @param reads the bundles of each read; all further reads repeat the last one; undefined: the read fails */
 function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
   const presented: string[] = [];
   let time = NOW;
@@ -89,7 +89,7 @@ test('C1: a restored certificate that clients no longer trust is not presented w
   const offering = offer(restored);
   await new Promise((resolve) => setImmediate(resolve));
   expect(presented).toEqual([inUse.chain]);
-  await offering; // the bundles were restored as well, and the leader did not repair them
+  await offering; // the bundles were restored too, and the leader did not repair them
   expect(presented).toEqual([inUse.chain, restored.chain]);
 });
 

@@ -1,4 +1,4 @@
-/** Every replica: loads Gatehouse's own serving certificate from its Secret into the listener. No volume, so no delay. */
+/** Every replica: loads Gatehouse's own serving certificate from its Secret into the listener. A volume is slower. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { KubeClient } from '../../kube/client.ts';
@@ -71,14 +71,14 @@ export interface ReloaderOptions {
 }
 
 export interface CertificateReloader {
-  /** Takes the certificate in the Secret. Resolves when it is presented, refused or replaced by another offer. Never rejects. */
+  /** Offers a certificate. Resolves when it is presented, refused or replaced by another offer. Never rejects. */
   readonly offer: (certificate: ServingCertificate, signal: AbortSignal) => Promise<void>;
 }
 
-/** The leader publishes bundles quickly, and repairs bundles that a restore has put back as quickly. */
+/** In milliseconds. The leader publishes bundles quickly, and repairs restored bundles equally quickly. */
 const RECHECK_MS = 500;
 
-/** Presents a new certificate once clients trust it at least as much as the one in use. */
+/** Presents a new certificate when at least as many published bundles trust it as trust the current one. */
 export function createCertificateReloader(options: ReloaderOptions): CertificateReloader {
   const { client, namespace, listener, sleep: pause, now, log } = options;
   let presented: ServingCertificate | undefined;
@@ -88,7 +88,7 @@ export function createCertificateReloader(options: ReloaderOptions): Certificate
   const isLessTrusted = async (certificate: ServingCertificate, signal: AbortSignal): Promise<boolean> => {
     if (presented === undefined || presented.chain === certificate.chain) return false;
     const current = presented.chain;
-    // The bundles by which clients judge this replica now, the API server above all.
+    // Clients, above all the API server, currently verify this replica with these bundles.
     const published = await readPublishedBundles(client, namespace, signal);
     const bundles = published.flatMap(({ bundle }) => bundle ?? []);
     const trustedBy = (chain: string) => bundles.filter((bundle) => isTrustedBy(chain, bundle, now())).length;

@@ -1,4 +1,4 @@
-/** Makes one Secret what it should be. Decides on a live read, and writes at most once. */
+/** Brings one Secret to its desired state. Decides on a live read, and writes at most once. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
@@ -36,8 +36,7 @@ export interface RepairContext extends KeySource {
   readonly requests: Pick<ServiceRequests, 'claimOf'>;
   readonly openshift: boolean;
   /**
-   * While the clocks disagree, no usable cert is replaced: for all other machines the new cert could be expired, or not valid
-   * yet.
+   * While the clocks disagree, a usable cert stays: on other machines a new cert could be expired or not yet valid.
    */
   readonly serverClock: Pick<ServerClock, 'skewMs'>;
 }
@@ -49,12 +48,12 @@ export type Repaired =
   | { readonly kind: 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** `missing`: why not all outputs are there. */
+/** `missing`: why some outputs are missing. */
 export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };
 
 /**
- * @param isAbsent the store has no such Secret. Then one is created without a read: the create fails if the Secret exists after
- * all, and it saves a request when thousands of Services are created at once.
+ * @param isAbsent the store has no such Secret. Then the first request is a create, which fails if the Secret does
+ * exist. This saves a read when thousands of Services are created at once.
  * @throws {WriteRefused}
  */
 export async function repairSecret(
@@ -179,7 +178,7 @@ async function issue(
   return { kind: 'issued', reason, secret: written, missing };
 }
 
-/** `namespace-ends`: the API server creates nothing in this namespace any more. */
+/** `namespace-ends`: the API server no longer creates objects in this namespace. */
 async function create(
   client: Pick<KubeClient, 'create'>,
   secret: Secret,
@@ -200,7 +199,7 @@ async function create(
 
 /**
  * `secret` with its outputs and marks.
- * @param before the Secret whose outputs still fit the cert, in case their password cannot be read now
+ * @param before the Secret whose outputs still fit the cert. They stay if their password cannot be read now.
  */
 async function complete(
   secret: Secret,

@@ -1,6 +1,6 @@
 /**
- * Random schedules of a rotation keep the promises of trust at every step. `GATEHOUSE_SEED=<n>` runs one schedule again;
- * `GATEHOUSE_SCHEDULES=<n>` runs more of them, as CI does.
+ * Random rotation schedules keep the trust invariants T1 to T8 at every step. `GATEHOUSE_SEED=<n>` repeats one
+ * schedule. `GATEHOUSE_SCHEDULES=<n>` sets their number; CI runs more than the default.
  */
 import { expect, test } from 'vitest';
 
@@ -22,7 +22,7 @@ const chosen = process.env.GATEHOUSE_SEED;
 const schedules = Number(process.env.GATEHOUSE_SCHEDULES ?? 2);
 const seeds = chosen === undefined ? Array.from({ length: schedules }, (_, n) => n + 1) : [Number(chosen)];
 
-/** More of what moves a rotation on, so that a schedule sees several of them. */
+/** Operations that advance a rotation have more weight, so that a schedule contains several rotations. */
 const WEIGHTS: Readonly<Record<keyof Model['operations'], number>> = {
   reconcile: 6,
   bothReconcile: 2,
@@ -44,7 +44,7 @@ interface Books {
   readonly verdicts: Map<string, string>;
   readonly generations: Set<string>;
   readonly activated: Set<string>;
-  /** Every chain that was ever served, by its generation. */
+  /** Every leaf that was ever served, by its chain. */
   readonly chains: Map<string, Leaf>;
   retired: number;
 }
@@ -74,7 +74,7 @@ test.each(
         await model.operations[name]();
         await checkStep(model, books, skewMs === 0);
       }
-      // Not a schedule in which nothing happened.
+      // The schedule must contain at least one rotation.
       expect(books.activated.size).toBeGreaterThan(1);
     } catch (error) {
       throw new Error(
@@ -98,7 +98,7 @@ async function checkStep(model: Model, books: Books, oneClock: boolean): Promise
   await checkDistrust(model, books, authority);
 }
 
-/** D3, D4: no generation is lost, and none is made twice for one reason. */
+/** D3, D4: no generation is lost, and no reason creates two generations. */
 function checkHistory({ world }: Model, { generations }: Books, authority: Authority): void {
   for (const { id } of authority.generations) generations.add(id);
   const known = new Set([...authority.generations.map(({ id }) => id), ...(authority.gone ?? [])]);
@@ -107,7 +107,7 @@ function checkHistory({ world }: Model, { generations }: Books, authority: Autho
   expect(authority.generations.length).toBeLessThanOrEqual(3);
 }
 
-/** T7: whoever signs is trusted by every target, and has been for as long as was promised. */
+/** T7: every target trusts the active generation, and has done so for at least the propagation wait. */
 function checkActivation(
   { world, configMaps }: Model,
   books: Books,
@@ -130,7 +130,7 @@ function checkActivation(
   }
 }
 
-/** T5 */
+/** T5: every bundle holds only self-signed roots, each once. */
 function checkBundles({ world, configMaps }: Model): void {
   const bundles = [...world.targets, configMaps.read(CONFIGMAP_KEY)?.data?.['ca.crt'] ?? ''];
   for (const bundle of new Set(bundles.filter((one) => one !== ''))) {
@@ -141,7 +141,7 @@ function checkBundles({ world, configMaps }: Model): void {
   }
 }
 
-/** T4, T6, T8 */
+/** T4, T6, T8: each served chain is in order, ends before its root, and its generation is retained. */
 function checkServers({ world }: Model, { chains }: Books, authority: Authority): void {
   const retained = new Map(authority.generations.map((generation) => [generation.id, generation]));
   for (const leaf of [...world.leaves, ...world.servers]) {
@@ -160,7 +160,7 @@ function checkServers({ world }: Model, { chains }: Books, authority: Authority)
   }
 }
 
-/** T1, T2: every server and every client, however stale, as long as the newest root that the client knows is retained. */
+/** T1, T2: every client accepts every server, however stale, while the newest root of the client is retained. */
 async function checkTrust(model: Model, books: Books, authority: Authority): Promise<void> {
   const { world } = model;
   const retained = new Set(authority.generations.map(({ id }) => id));
@@ -178,7 +178,7 @@ async function checkTrust(model: Model, books: Books, authority: Authority): Pro
   }
 }
 
-/** T3: what is gone from the authority is not trusted by the bundle of today. */
+/** T3: the current bundle does not trust certs of removed generations. */
 async function checkDistrust(model: Model, books: Books, authority: Authority): Promise<void> {
   const gone = authority.gone?.length ?? 0;
   if (gone === books.retired) return;

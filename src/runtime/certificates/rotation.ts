@@ -1,4 +1,4 @@
-/** One step in the life of the authority: read the evidence, plan, and write at most once, to the version of the Secret that was read. */
+/** One step of the authority: read the evidence, plan, and write the Secret at most once, if it is unchanged. */
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Config } from '../../config/config.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -47,9 +47,9 @@ import {
 import type { PublishedBundle } from './ca-bundle.ts';
 import { MAX_SKEW_MS } from './clock-jumps.ts';
 
-/** What the cluster shows about a generation. A rotation reads it before each step. */
+/** The state of a generation in the cluster. A rotation reads it before each step. */
 export interface TrustEvidence {
-  /** Targets of the CA bundle that lack the root of this generation, as displayed names; undefined: not known yet. */
+  /** Display names of the targets of the CA bundle that lack the root of this generation; undefined: not known yet. */
   readonly targetsWithout: (generation: string) => readonly string[] | undefined;
   /** How many live serving certs this generation signed; undefined: not known yet. */
   readonly liveCertsOf: (generation: string) => number | undefined;
@@ -64,13 +64,13 @@ export interface KeySource {
 export interface RotationContext extends KeySource {
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
   readonly config: Pick<Config, 'namespace' | 'ca'>;
-  /** The time on which all replicas agree: two leaders must not differ about what has ended. */
+  /** The same time for all replicas: two leaders must agree about what has expired. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly evidence: TrustEvidence;
   readonly log: Log;
 }
 
-/** What was read for one step. */
+/** The result of the reads for one step. */
 export interface RotationInput {
   readonly secret: Secret;
   readonly authority: Authority;
@@ -83,7 +83,7 @@ export interface RotationOutcome {
   readonly authority: Authority;
   readonly phase: RotationPhase;
   readonly event: AuthorityEvent | undefined;
-  /** When to look again; undefined after a write, because the next step may be due at once. */
+  /** When to check again; undefined after a write, because the next step may be due at once. */
   readonly recheckAt: Date | undefined;
 }
 
@@ -120,7 +120,7 @@ async function planUnlessPaused(
   return { plan: paused === undefined ? plan : planRotation({ ...state, paused }), paused };
 }
 
-/** Why nothing may change now. Read live, and only when something would change. */
+/** Why no change is allowed now. Reads live, and only if the plan would change something. */
 async function pauseReason(
   { client, serverClock }: Pick<RotationContext, 'client' | 'serverClock'>,
   signal: AbortSignal,
@@ -146,7 +146,7 @@ function stateOf({ evidence, config }: RotationContext, input: RotationInput): R
       const generation = authority.generations.find((one) => one.id === id);
       const others = evidence.targetsWithout(id);
       if (generation === undefined || others === undefined) return undefined;
-      // No published bundle at all does not mean that every client trusts the root: the ConfigMap is about to be created.
+      // Without any published bundle, no client can trust the root yet: the ConfigMap is about to be created.
       const own = published.length === 0 ? ['the CA bundle itself'] : ownTargetsWithout(generation);
       return [...own, ...others];
     },

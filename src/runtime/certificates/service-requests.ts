@@ -1,4 +1,4 @@
-/** What Services ask for. Gatehouse's own Service needs no annotation. */
+/** The requests of Services. Gatehouse's own Service needs no annotation. */
 import { readFileSync } from 'node:fs';
 
 import type { Config } from '../../config/config.ts';
@@ -56,7 +56,7 @@ export function createServiceRequests(config: RequestConfig): ServiceRequests {
   };
 }
 
-/** The kubelet writes the cluster's domain into every pod's resolver configuration. */
+/** The kubelet writes the cluster domain into the resolver configuration of every pod. */
 function clusterDomainOfPod(): string | undefined {
   try {
     return clusterDomainFrom(readFileSync('/etc/resolv.conf', 'utf8'));

@@ -116,7 +116,7 @@ function markedFor(secret: StoredSecret): readonly string[] {
 const versionsOf = <T>(change: Change<T>): readonly T[] =>
   change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
-/** Most Services ask for nothing, and no decision needs more than these fields. */
+/** Most Services ask for nothing, and decisions need only these fields. */
 function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {
   return {
     metadata: {

@@ -17,13 +17,13 @@ import {
 } from '../../pki/serving-certs/secret.ts';
 
 export interface ServingCertTask {
-  /** Of the Service: `namespace/name`. */
+  /** The key of the Service: `namespace/name`. */
   readonly key: string;
   readonly service: Service;
   readonly identity: ServiceIdentity;
   readonly request: AcceptedRequest;
   readonly authority: Authority;
-  /** Of `authority`, at `now`. */
+  /** The signing data of `authority` at `now`. */
   readonly signing: Signing;
   readonly now: Date;
 }
@@ -50,17 +50,17 @@ export function planOf(
 }
 
 /**
- * A change of the authority or of the clock makes all certs due at once, so these reasons are paced. Clients do not notice a delay
- * of some minutes, because the previous chain and bundle still hold.
+ * A change of the authority or of the clock makes all certs due at once, so these reasons are paced. Clients do not
+ * notice a delay of some minutes, because the previous chain and bundle still hold.
  */
 const PACED: ReadonlySet<IssueReason> = new Set<IssueReason>(['SignerChanged', 'ChainChanged', 'RenewalDue']);
 
 export function isPaced(plan: ServingCertPlan, { request }: ServingCertTask): boolean {
-  if (request.own === true) return false; // the API server calls Gatehouse by it: it goes first
+  if (request.own === true) return false; // the API server needs this cert to call Gatehouse, so it never waits
   return plan.kind === 'refresh-bundle' || (plan.kind === 'issue' && PACED.has(plan.reason));
 }
 
-/** What the Secret has to carry besides Gatehouse's own marks, if it holds this cert. */
+/** Labels and annotations that the Secret needs in addition to Gatehouse's own marks. */
 export function extraMarks({ identity, request }: ServingCertTask, notAfter: Date | undefined): ExtraMarks {
   const { labels, via } = request;
   return via === 'openshift' && notAfter !== undefined
@@ -76,7 +76,7 @@ export function isMarked(secret: Secret, task: ServingCertTask, notAfter: Date):
   );
 }
 
-/** Memoises the signing data, which thousands of Secrets share, until the authority changes or one of its certificates ends. */
+/** Memoises the signing data for all Secrets, until the authority changes or one of its certificates ends. */
 export function createSigningCache(): (authority: Authority, now: Date) => Signing {
   let known: { readonly authority: Authority; readonly madeAt: Date; readonly signing: Signing } | undefined;
   return (authority, now) => {
@@ -92,12 +92,12 @@ export function signerName(authority: Authority): string {
   return /^CN=(.*)$/m.exec(subject)?.[1] ?? subject;
 }
 
-/** No watch covers the password of a key store, so it is read again after so many milliseconds. */
+/** No watch covers the password of a key store, so Gatehouse reads it again after this time, in milliseconds. */
 export const PASSWORD_RECHECK_MS = 10 * 60_000;
 
 /**
- * Remembers which version of a Secret had the right outputs. The store holds neither key nor password, so it cannot tell. A checked
- * version needs no second check, unless the password may have changed in the meantime.
+ * Remembers which version of a Secret had the right outputs. The store holds neither key nor password, so it cannot
+ * tell. A checked version needs no second check, unless the password may have changed in the meantime.
  */
 export interface CheckedOutputs {
   readonly holds: (secret: Pick<Secret, 'metadata'>, task: ServingCertTask) => boolean;

@@ -1,4 +1,4 @@
-/** Who gets a Secret, and what becomes of one that nobody asks for: L3 to L6 and M2. */
+/** Which Service gets a Secret, and what happens to orphans: L3 to L6 and M2. */
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -155,7 +155,7 @@ describe('L4: a Service that is deleted and made again at once', () => {
     world.add({ ...again, metadata: { ...again.metadata, uid: 'second-life' } });
     await world.run('db');
     expect(world.secret('db-tls')?.metadata?.ownerReferences).toMatchObject([{ uid: 'second-life' }]);
-    world.secrets.remove('prod/db-tls'); // the garbage collector had made up its mind before
+    world.secrets.remove('prod/db-tls'); // the garbage collector had decided before the second write
     await world.run('db');
     expect(world.secret('db-tls')?.metadata?.ownerReferences).toMatchObject([{ uid: 'second-life' }]);
     expect(world.events.all.every(({ type }) => type === 'Normal')).toBe(true);

@@ -1,4 +1,4 @@
-/** C1 and C3: clocks that disagree or jump, and thousands of certs that are due at once. */
+/** C1 and C3: clocks that disagree or jump, and thousands of certs that become due at once. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import type { Authority } from '../../pki/authority/authority.ts';
@@ -41,7 +41,7 @@ describe('C1: while the clocks disagree', () => {
       expect(world.secret('db-tls')).toEqual(before);
       expect(result).toMatchObject({ kind: 'requeue' });
       if (result.kind === 'requeue') expect(result.at.getTime()).toBeGreaterThan(world.now.getTime());
-      expect(world.events.reasons()).toEqual(['Issued']); // not one Event for each of thousands of Services
+      expect(world.events.reasons()).toEqual(['Issued']); // no Event per Service, because there may be thousands
     },
   );
 

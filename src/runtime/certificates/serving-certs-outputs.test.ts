@@ -33,7 +33,7 @@ beforeEach(() => {
 });
 
 const file = (key: string) => Buffer.from(world.secret('db-tls')?.data?.[key] ?? '', 'base64');
-/** The certificates in a store, as OpenSSL prints them; throws when the password is another. */
+/** The content of a key store, as OpenSSL prints it. @throws Error if the password is wrong. */
 function opened(key: string, password: string): string {
   const path = join(folder, 'store.p12');
   writeFileSync(path, file(key));
@@ -58,7 +58,7 @@ test('L7: looked at again they change no byte, and cost no read', async () => {
   await world.run('db');
   expect(world.secret('db-tls')).toEqual(before);
   expect(world.calls.reads).toBe(reads);
-  await world.reconciler()('prod/db', new AbortController().signal); // after a restart it has to look once
+  await world.reconciler()('prod/db', new AbortController().signal); // after a restart, one read is necessary
   expect(world.calls.reads).toBe(reads + 1);
   expect(world.secrets.writes()).toBe(1);
 });

@@ -1,4 +1,4 @@
-/** The cases of cert-manager's DynamicSource and of Knative's certificate reconciler. */
+/** Test cases from cert-manager's DynamicSource and from Knative's certificate reconciler. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import type { Authority } from '../../pki/authority/authority.ts';

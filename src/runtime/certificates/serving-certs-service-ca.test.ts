@@ -1,4 +1,4 @@
-/** The cases of OpenShift's service-ca, and its annotations with --compat openshift. */
+/** Test cases from OpenShift's service-ca, and its annotations with --compat openshift. */
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
@@ -97,7 +97,7 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
         world.secrets.interrupt('before');
         await expect(world.run('db')).rejects.toThrow('connection broke');
       }
-      expect(world.calls.annotated).toBe(0); // a write to the Service would bring it back at once
+      expect(world.calls.annotated).toBe(0); // a write to the Service would trigger a reconcile at once
       await world.run('db');
       expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');
     },

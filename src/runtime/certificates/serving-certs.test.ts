@@ -37,7 +37,7 @@ const decoded = (secret: Secret | undefined, key: string) =>
 const leafOf = (secret: Secret | undefined) => new X509Certificate(decoded(secret, 'tls.crt'));
 const certificateOf = (secret: Secret | undefined) => secret?.data?.['tls.crt'];
 
-/** The Secret as the first pass makes it. */
+/** The Secret after the first reconcile. */
 async function healthySecret(): Promise<Secret> {
   await world.reconciler()(SERVICE, NEVER);
   const secret = world.secrets.read(SECRET);
@@ -145,7 +145,7 @@ describe('a Secret is issued again when', () => {
     world.authority = await rotated(firstGeneration, world.now);
     await world.reconciler()(SERVICE, NEVER);
     expect(world.observed).toEqual(['issued Missing', 'issued SignerChanged']);
-    expect(world.events.reasons()).toEqual(['Issued']); // nobody reads ten thousand Events of one rotation
+    expect(world.events.reasons()).toEqual(['Issued']); // a rotation must not record ten thousand Events
     await world.reconciler()(SERVICE, NEVER);
     expect(world.calls.keys).toBe(2);
   });
@@ -269,7 +269,7 @@ describe('a Secret is never written, and an Event says so, when it', () => {
     expect(result).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
     expect(world.secrets.read(SECRET)).toEqual(before);
     expect(world.secrets.writes()).toBe(0);
-    expect(world.calls.keys).toBeLessThanOrEqual(1); // for the one attempt to create it
+    expect(world.calls.keys).toBeLessThanOrEqual(1); // for the single create attempt
     expect(world.events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
   });
 
@@ -359,7 +359,7 @@ describe('a write that the API server refuses', () => {
     const reconcile = world.reconciler({ client: { create: refused } });
     const run = () => reconcile(SERVICE, NEVER);
     await expect(run()).rejects.toThrow(refusal);
-    expect(world.events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
+    expect(world.events.reasons()).toEqual([]); // not confirmed: the object may have changed
     world.now = after(start, 5_000);
     expect(await run()).toEqual({ kind: 'requeue', at: after(world.now, 60_000) });
     await run();

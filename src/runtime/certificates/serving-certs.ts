@@ -41,7 +41,7 @@ import type { ServiceRequests } from './service-requests.ts';
 
 export interface ServingCertsContext extends RepairContext, OrphansContext {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
-  /** Show that nothing has to be done. Every write is decided on a live read. */
+  /** Used only to decide that no write is needed. Every write is decided on a live read. */
   readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;
   readonly requests: Pick<ServiceRequests, 'request' | 'claimOf'>;
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
@@ -55,12 +55,12 @@ export interface ServingCertsContext extends RepairContext, OrphansContext {
 /** A Secret of another owner is not watched: check it again after this time, in milliseconds. */
 const REFUSED_RECHECK_MS = 60_000;
 
-/** With state that is only in memory: a new leader finds everything that matters in the objects. */
+/** Adds state that is only in memory. A new leader finds everything else in the objects. */
 interface Running extends ServingCertsContext {
   readonly events: ServiceEvents;
   readonly checked: CheckedOutputs;
   readonly refusedWrites: RefusedWrites;
-  /** Services whose Secret exists, although the store does not have it. */
+  /** Services whose Secret exists, although it is not in the store. */
   readonly unseen: Set<string>;
 }
 
@@ -77,7 +77,7 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
   return async (key, signal) => {
     const service = stores.service(key);
     const authority = context.authority();
-    if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // both cause a resync when they change
+    if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // a change of either causes a resync
     await releaseOrphans(key, service, running, signal);
     if (service === undefined) return forget(key, running);
     const request = requests.request(service);
@@ -107,7 +107,7 @@ function forget(key: string, { pacer, refusedWrites, unseen, checked, events }: 
   return GONE;
 }
 
-/** Decides by the stores whether there may be something to write. */
+/** Decides from the stores whether a write may be needed. */
 async function reconcileTask(
   task: ServingCertTask,
   running: Running,
@@ -279,8 +279,8 @@ async function annotateSigned(
 }
 
 /**
- * Users of OpenShift's annotations look for the outcome on the Service. The cert is as good without it. The patch applies only to
- * the resourceVersion that was read; `null` removes an annotation.
+ * Users of OpenShift's annotations look for the outcome on the Service. The cert is as good without it. The patch
+ * applies only to the resourceVersion that was read; `null` removes an annotation.
  */
 async function annotate(
   service: Service,

@@ -98,7 +98,7 @@ export function startServingCerts(
   return { resync, liveCertsOf, stopped: controller.stopped };
 }
 
-/** Gatehouse's own Service first, because the API server calls Gatehouse by its cert; then by the end of the cert. */
+/** Gatehouse's own Service first: the API server needs its cert to call Gatehouse. Then by the end of the cert. */
 function keysByUrgency(
   { serviceKeys, service, claimants, secrets }: ServingCertStores,
   { isOwn }: Pick<ServiceRequests, 'isOwn'>,

@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps of users that hold a CA bundle: each is watched by its name, as long as an object refers to it. */
+/** Secrets and ConfigMaps of users that hold a CA bundle. Watches each one by name while an object refers to it. */
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { configMaps, secrets } from '../../kube/well-known.ts';
 import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
@@ -22,10 +22,10 @@ interface Source {
   readonly stop: AbortController;
 }
 
-/** Each source costs a watch, and every user who may write a ConfigMap can ask for one. */
+/** Each source costs a watch, and every user who may write a ConfigMap can request one. */
 const MAX_SOURCES = 200;
 
-/** The other Secrets of the cluster cost nothing, however many and large they are. */
+/** Watches only named sources, so the other Secrets of the cluster cost no memory. */
 export function createBundleSources(
   context: Context,
   onChange: (ref: SourceRef) => void,

@@ -32,7 +32,7 @@ let events: ReturnType<typeof createEvents>;
 let states: (TargetState | undefined)[];
 let source: BundleState;
 let now: Date;
-/** What the API server says to each injection; undefined: it takes it. */
+/** The error of the API server for each injection; undefined: it accepts the write. */
 let refusal: string | undefined;
 beforeEach(() => {
   refusal = undefined;
@@ -63,7 +63,7 @@ function injector(kind: TargetKind = TARGET_KINDS.validating, change: Partial<In
   });
 }
 
-/** Applies and patches of `objects`. */
+/** A client that applies and patches `objects`. */
 function createTargetClient(): InjectorContext['client'] {
   const inject = async <T>(name: string, patch: RawTarget): Promise<T> => {
     if (refusal !== undefined) throw new WriteRefused(refusal);
@@ -93,7 +93,7 @@ function createTargetClient(): InjectorContext['client'] {
   };
 }
 
-/** Server-side apply, as far as it goes here: objects key by key, entries by name, of metadata only the version. */
+/** A minimal server-side apply: merges objects by key and entries by name. In metadata, changes only the version. */
 function merged(live: RawTarget, patch: RawTarget): RawTarget {
   const webhooks = live.webhooks?.map((webhook) => {
     const wanted = patch.webhooks?.find(({ name }) => name === webhook.name);
@@ -210,7 +210,7 @@ describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown, ()
     objects.edit('hooks', () => raw);
     await reconcile('hooks', NEVER);
     expect(bundleIn(objects.read('hooks') ?? {})).toBe(expected());
-    expect(events.reasons()).toEqual(['Injected']); // healing is no news
+    expect(events.reasons()).toEqual(['Injected']); // a restored bundle records no Event
     expect(states.at(-1)).toBe('current');
   });
 
@@ -318,7 +318,7 @@ describe('what the API server refuses', () => {
     refusal = '422 Invalid: too long. Mend the object.';
     const reconcile = injector();
     await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
-    expect(events.reasons()).toEqual([]); // it may have been about what has changed meanwhile
+    expect(events.reasons()).toEqual([]); // not confirmed: the object may have changed
     after(5_000);
     return { reconcile, result: await reconcile('hooks', NEVER) };
   };
@@ -338,7 +338,7 @@ describe('what the API server refuses', () => {
     after(60_000);
     await reconcile('hooks', NEVER);
     expect(events.reasons()).toHaveLength(1);
-    after(50 * 60_000); // before Kubernetes forgets it
+    after(50 * 60_000); // before Kubernetes deletes the Event
     await reconcile('hooks', NEVER);
     expect(events.reasons()).toHaveLength(2);
   });

@@ -1,4 +1,4 @@
-/** On the leader: objects of one kind that ask for a CA bundle carry it. Gatehouse changes nothing else in them. */
+/** On the leader: injects the CA bundle into the objects of one kind that ask for it. Changes nothing else in them. */
 import { pick } from '../../json/objects.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
@@ -36,7 +36,7 @@ export interface InjectorContext {
   readonly client: Pick<KubeClient, 'apply' | 'patchMerge' | 'patchJson'>;
   readonly kind: TargetKind;
   readonly resource: Resource;
-  /** Writes apply only to the version that this returns. */
+  /** Each write applies only to the version that `read` returned. */
   readonly targets: Pick<TargetStore, 'read'>;
   readonly bundle: (source: BundleSource) => BundleState;
   /** Reports the state of a target; undefined: the object is no target. */
@@ -106,7 +106,7 @@ export function createInjector(context: InjectorContext): Reconcile {
 /** Kubernetes forgets an Event after an hour. */
 const REPEAT_MS = 50 * 60_000;
 
-/** The target counts as stale until it is written. */
+/** The target stays in the state `stale` until a write succeeds. */
 function refused({ message }: WriteRefused, task: Task): ReconcileResult {
   const { key, kind, memory, now, log } = task;
   const known = memory.refused;
@@ -172,8 +172,8 @@ async function inject(
 }
 
 /**
- * Writes only the fields of `configuration`, and only to the version that was read: otherwise a webhook that was removed in the
- * meantime would come back with nothing but a name and a bundle.
+ * Writes only the fields of `configuration`, and only to the version that was read: otherwise a webhook that was
+ * removed in the meantime would come back with nothing but a name and a bundle.
  */
 async function write(
   { client, kind, resource, object }: Task,

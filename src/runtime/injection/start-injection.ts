@@ -95,7 +95,7 @@ export function startInjection(
 
 interface InjectorOptions extends Pick<InjectorContext, 'bundle' | 'record'> {
   readonly states: TargetStates;
-  /** Objects that matter have changed: current and previous versions. Empty: the content of unchanged objects was read. */
+  /** Relevant objects have changed: current and previous versions. Empty: the content of an unchanged one was read. */
   readonly onChange: (targets: readonly InjectionTarget[]) => void;
 }
 

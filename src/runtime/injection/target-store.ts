@@ -1,4 +1,4 @@
-/** The objects of one kind that may carry a CA bundle, and those of them that do not trust a root yet. */
+/** The objects of one kind that may carry a CA bundle, and which of them lack a root. */
 import { keyOf, objectKey } from '../../json/kube-object.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -12,7 +12,7 @@ import { watch } from '../watch.ts';
 interface TargetStoreOptions {
   readonly kind: TargetKind;
   readonly resource: Resource;
-  /** The object of this kind that Gatehouse writes as a whole. It always matters, whether it asks for a bundle or not. */
+  /** The object of this kind that Gatehouse writes completely. It matters even if it asks for no bundle. */
   readonly own: string;
   /** Objects that matter have changed: their current and previous versions. */
   readonly onTarget: (key: string, targets: readonly InjectionTarget[]) => void;
@@ -21,7 +21,7 @@ interface TargetStoreOptions {
 }
 
 export interface TargetStore {
-  /** Live where only metadata is watched. */
+  /** Reads live if the watch covers only metadata. */
   readonly read: (
     key: string,
     signal: AbortSignal,
@@ -40,7 +40,7 @@ export function watchTargets(
   { kind, resource, own, onTarget, onContent }: TargetStoreOptions,
   signal: AbortSignal,
 ): TargetStore {
-  // ConfigMaps are many and large: only their metadata is watched, and the few that matter are read.
+  // ConfigMaps are many and large: watch only their metadata, and read the few that matter.
   const metadataOnly = kind.kind === 'ConfigMap';
   const reader = createContentReader(context, kind, resource, onContent);
   const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === own;
@@ -82,7 +82,7 @@ interface ContentReader {
   readonly forget: (key: string) => void;
 }
 
-/** The content of targets of which only the metadata is watched. */
+/** Reads the content of targets whose watch covers only metadata. */
 function createContentReader(
   { client, config }: LeaderContext,
   kind: TargetKind,
@@ -121,12 +121,12 @@ const versionsOf = (change: Change<InjectionTarget>): readonly InjectionTarget[]
 export interface TargetView {
   readonly kind: TargetKind;
   readonly targets: () => readonly InjectionTarget[];
-  /** The object that Gatehouse writes as a whole. It asks for nothing and has to hold the bundle all the same. */
+  /** Whether Gatehouse writes this object completely. It must hold the bundle although it does not ask for it. */
   readonly isOwn: (key: string) => boolean;
 }
 
 /**
- * The objects that ought to trust a root and do not yet. A rotation waits for them.
+ * The objects that must trust a root and do not trust it yet. A rotation waits for them.
  * @param root the SHA-256 fingerprint of its certificate
  */
 export function targetsWithoutRoot(views: readonly TargetView[], root: string): readonly string[] {
@@ -140,7 +140,7 @@ export function targetsWithoutRoot(views: readonly TargetView[], root: string): 
   );
 }
 
-/** While a developer's machine serves Gatehouse's own webhooks, they have a URL and the root of that machine. */
+/** While a developer's machine serves Gatehouse's own webhooks, they have its URL and its root. */
 const isServed = ({ reach }: Slot): boolean => reach === 'service';
 
 /** An object that is being deleted, or filled from another source, is no evidence about the roots of the authority. */
