@@ -6,14 +6,14 @@ import { evaluate } from '../../test/support/cel/evaluate.ts';
 const list = Array.from({ length: 1000 }, (_, index) => index);
 const exceeded = new CelError('operation cancelled: actual cost limit exceeded');
 
-/** What an evaluation costs. */
+/** The cost of an evaluation. */
 function costOf(expression: string, bindings: Readonly<Record<string, unknown>> = {}): number {
   const budget = createCelBudget(1_000_000);
   compileCel(expression, Object.keys(bindings)).evaluate(bindings, budget);
   return 1_000_000 - budget.remaining;
 }
 
-/** An expression that makes its text twice as long, and again, `times` times. */
+/** An expression that doubles its text `times` times. */
 const doubled = (times: number): string =>
   times === 0 ? "'0123456789'" : `optional.of(${doubled(times - 1)}).optMap(s, s + s).value()`;
 
@@ -98,7 +98,7 @@ test('an evaluation costs the same every time, and whether or not it has a budge
   expect(evaluate(expression, bindings)).toBe(true);
 });
 
-// The API server's costs of the same expressions: what differs is said in docs/cel.md.
+// The API server's costs of the same expressions. docs/cel.md lists the differences.
 test.each([
   ['object.spec.units <= object.spec.capacity', 7],
   ["object.spec.name == 'abc'", 4],

@@ -1,10 +1,10 @@
-/** Where in an expression something is; both count from 1, in characters. */
+/** A position in an expression. Line and column count from 1, in characters. */
 export interface CelPosition {
   readonly line: number;
   readonly column: number;
 }
 
-/** The place of the n-th UTF-16 unit. */
+/** The position of the UTF-16 unit at this index. */
 export function positionOf(source: string, at: number): CelPosition {
   const before = source.slice(0, at).split('\n');
   return { line: before.length, column: Array.from(before.at(-1) ?? '').length + 1 };
@@ -13,15 +13,15 @@ export function positionOf(source: string, at: number): CelPosition {
 export const syntaxError = (source: string, message: string, at: number): CelError =>
   new CelError(`Syntax error: ${message}`, { position: positionOf(source, at) });
 
-/** An expression does not compile, or its evaluation failed. The message has no position and no copy of the source. */
+/** A compile or evaluation error of an expression. The message contains neither a position nor the source. */
 export class CelError extends Error {
   override name = 'CelError';
-  /** Where it does not compile; undefined of evaluations. */
+  /** The position of a compile error; undefined for evaluation errors. */
   readonly position: CelPosition | undefined;
 
   constructor(message: string, options: ErrorOptions & { readonly position?: CelPosition } = {}) {
-    // A stack of the evaluator is useless, and takes longer to record than a small expression takes to run: `exists` may swallow
-    // thousands of errors.
+    // Skip the stack trace: it is useless, and recording it takes longer than evaluating a small expression. `exists`
+    // may discard thousands of errors.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, options);
@@ -30,18 +30,18 @@ export class CelError extends Error {
   }
 }
 
-/** The evaluation took more than it may. Unlike other errors it cannot be swallowed by `||`, `exists` and their like. */
+/** The evaluation exceeded its cost limit. Unlike other errors, `||`, `exists` and the like cannot absorb it. */
 export class CelCostError extends CelError {
   constructor() {
     super('operation cancelled: actual cost limit exceeded');
   }
 }
 
-/** An operator or function was called with values that it has no meaning for; in the API server's words. */
+/** An operator or function has no overload for these values. The message is that of the API server. */
 export const noSuchOverload = (called = ''): CelError =>
   new CelError(called === '' ? 'no such overload' : `no such overload: ${called}`);
 
-/** A RangeError is a stack that overflowed, or a value beyond all bounds: the fault of an expression, or of the values it saw. */
+/** A RangeError is a stack overflow or a value that is too large: the expression or its input caused it. */
 export function asCelError(error: unknown): CelError {
   if (error instanceof CelError) return error;
   const message = error instanceof Error ? error.message : 'evaluation failed';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseJson } from '../json/json.ts';
 import { CelError, compileCel } from './cel.ts';
 
-/** The object of the recording that the answers below come from (kube-apiserver 1.36.2). */
+/** The object for which the answers below were recorded (kube-apiserver 1.36.2). */
 const object = parseJson(`{
   "metadata": { "labels": { "app": "web", "tier": "x" }, "annotations": { "example.com/a": "b" } },
   "spec": {

@@ -15,8 +15,8 @@ import { NONE, optional, typeNameOf } from './values/values.ts';
 export { CelError } from './cel-error.ts';
 
 /**
- * What an expression may assume of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`; to be an object with a
- * CRD's schema; to have the fields that are named, and no others; to be a list of such things.
+ * The type of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`, an object, or a list of one of
+ * these. An object has the schema of a CRD, or exactly the named fields.
  */
 export type CelVariableType =
   | string
@@ -24,15 +24,15 @@ export type CelVariableType =
   | { readonly fields: Readonly<Record<string, CelVariableType>> }
   | { readonly items: CelVariableType };
 
-/** The variables of an expression: names alone (then of type `dyn`), or name → type. */
+/** The variables of an expression: a list of names (of type `dyn`), or a map from names to types. */
 export type CelVariables = readonly string[] | Readonly<Record<string, CelVariableType>>;
 
 export interface CelOptions {
-  /** Type that the result must have, e.g. `bool`. Where only the values will tell, it is checked at evaluation. */
+  /** The required type of the result, e.g. `bool`. Checked during evaluation if the type is only known then. */
   readonly result?: string;
   /**
-   * Literals of lists and maps must hold values of one type, as the API server demands of its own rules. Otherwise they may be
-   * mixed: an expression that writes a part of an object could hardly do without.
+   * Whether the values of a list or map literal must have one type, as in the API server's own rules. Mixed types are
+   * needed in expressions that produce a part of an object.
    */
   readonly uniformLiterals?: boolean;
 }
@@ -40,28 +40,28 @@ export interface CelOptions {
 export interface CelProgram {
   /** As written. */
   readonly expression: string;
-  /** Of the result: `bool`, `string`, `list(int)`, … or `dyn` where only the values will tell. */
+  /** The type of the result: `bool`, `string`, `list(int)`, …, or `dyn` if it is only known during evaluation. */
   readonly type: string;
-  /** The names that it mentions, variables of macros among them. */
+  /** The names in the expression, including variables of macros. */
   readonly names: ReadonlySet<string>;
   /**
-   * Runs it with JSON values (see `celValue`), one for each variable that it reads. They must not change while it runs, nor may
-   * arrays ever after.
+   * Evaluates the expression with a JSON value (see `celValue`) for each variable that it reads. The values must not
+   * change during the evaluation. Arrays must never change afterwards, because their conversion is cached.
    *
-   * @param budget what is left of it limits the cost, besides the limit that each expression has
-   * @returns a CEL value: integers are bigint, lists arrays, maps Map or object; see `celToJson`
+   * @param budget an additional cost limit that several evaluations share
+   * @returns a CEL value: integers are bigint, lists are arrays, maps are Map or object; see `celToJson`
    * @throws CelError such as `no such key: x`
    */
   readonly evaluate: (bindings: Readonly<Record<string, unknown>>, budget?: CelBudget) => unknown;
-  /** The same with values that are CEL values already. */
+  /** Like `evaluate`, but with CEL values. */
   readonly run: (values: Readonly<Record<string, unknown>>, budget?: CelBudget) => unknown;
 }
 
 /**
- * Compiles an expression: finds out its type, and all that can be found out of it without values.
+ * Compiles an expression: determines its type and reports all errors that do not depend on values.
  *
- * @throws CelError with a position when it does not parse, names a variable, field or function that does not exist, or cannot work
- * with the types of its variables
+ * @throws CelError with a position if the expression does not parse, if a variable, field or function does not exist,
+ * or if types do not match
  */
 export function compileCel(
   expression: string,
@@ -93,14 +93,14 @@ export function compileCel(
   }
 }
 
-/** CEL's optional values; `undefined` is none. */
+/** Creates a CEL optional; `undefined` creates an empty one. */
 export const celOptional = (value: unknown): unknown => (value === undefined ? NONE : optional(value));
 
 interface CompilerOfExpression {
   readonly compiler: Compiler;
-  /** The variables that the expression mentions. */
+  /** The variables that the expression reads. */
   readonly globals: ReadonlyMap<string, Variable>;
-  /** How many variables there are, those of macros among them, once all is compiled. */
+  /** The number of variables, including those of macros. Final after compilation. */
   readonly size: () => number;
 }
 
@@ -147,7 +147,7 @@ function typeOfVariable(type: CelVariableType, name: string): CelType {
   return known;
 }
 
-/** Adds the check that the result has the type that is wanted, where only values tell. */
+/** Adds a runtime check of the result type if the checker cannot decide it. */
 function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }: Compiler): Step {
   if (result === undefined) return step;
   const wanted = parseType(result);
@@ -163,18 +163,18 @@ function withResult({ type, step }: Compiled, { result }: CelOptions, { solver }
 
 const asIs = (value: unknown) => value;
 
-/** What is to run, and where it expects the values of its variables. */
+/** A compiled step and the slots of its variables. */
 export interface Executable {
   readonly step: Step;
   readonly used: readonly (readonly [name: string, slot: number])[];
-  /** How many variables there are, those of macros among them. */
+  /** The number of variables, including those of macros. */
   readonly size: number;
 }
 
 /**
- * Runs it once.
+ * Runs the step once.
  *
- * @param convert what makes CEL values of the given ones
+ * @param convert converts the given values to CEL values
  * @throws CelError
  */
 export function execute(

@@ -1,54 +1,58 @@
 import { CelCostError, CelError } from './cel-error.ts';
 
-/** One evaluation: its variables, and what it has cost so far. */
+/** The state of one evaluation: its variables and its cost so far. */
 export interface Frame {
   readonly slots: unknown[];
   cost: number;
   readonly limit: number;
 }
 
-/** A part of an expression, ready to run. @throws CelError */
+/** A compiled part of an expression. @throws CelError */
 export type Step = (frame: Frame) => unknown;
 
-/** Costs are the API server's: about one a call or field, a tenth a character. @throws CelCostError beyond the limit */
+/**
+ * Adds a cost. Costs are those of the API server: about 1 per call or field, 0.1 per character. @throws CelCostError
+ * above the limit
+ */
 export function charge(frame: Frame, cost: number): void {
   frame.cost += cost;
   if (frame.cost > frame.limit) throw new CelCostError();
 }
 
-/** Of walking over this many characters, bytes or elements that are merely compared. */
+/** The cost of traversing or comparing this many characters, bytes or elements. */
 export const traversal = (size: number): number => Math.ceil(size * 0.1);
 
-/** Of reading a text that has a grammar, such as a quantity: our readers take longer than the API server's. */
+/** The cost of parsing a text with a grammar, such as a quantity: our parsers take longer than the API server's. */
 export const parsing = (text: string): number => 20 + traversal(text.length);
 
-/** Of matching a pattern, which is about the product of the two lengths. */
+/** The cost of matching a pattern, which is proportional to the product of both lengths. */
 export const matching = (text: string, pattern: string): number =>
   traversal(text.length + 1) * Math.ceil(pattern.length * 0.25);
 
-/** What one expression may cost, as for the API server's own policies. */
+/** The cost limit of one expression, as in the API server's own policies. */
 export const EXPRESSION_COST_LIMIT = 1_000_000;
-/** What all expressions of one policy may cost together at one request. */
+/** The cost limit of all expressions of one policy per request. */
 export const POLICY_COST_LIMIT = 10_000_000;
 
-/** Work that evaluations may still do; one is shared by the expressions of a policy at one request. */
+/** The remaining cost budget. All expressions of a policy share one per request. */
 export interface CelBudget {
-  /** What is left, in units of cost: about one a step of the evaluation. Never below zero. */
+  /** The remaining cost: about 1 per evaluation step. Never negative. */
   remaining: number;
 }
 
-/** @param limit of all evaluations that get this budget together; each has {@link EXPRESSION_COST_LIMIT} at most besides */
+/** @param limit for all evaluations with this budget together; each is also limited by {@link EXPRESSION_COST_LIMIT} */
 export function createCelBudget(limit: number = POLICY_COST_LIMIT): CelBudget {
   return { remaining: limit };
 }
 
-/** What it takes to throw and to catch an error, in units of cost. */
+/** The cost of throwing and catching an error. */
 const FAILURE_COST = 20;
 
 /**
- * The value, or the error, where another operand may make up for it: `false && 1/0 == 1` is false.
+ * Runs an operand of a logical operator and returns its value or its error: the other operand may decide, so `false &&
+ * 1/0 == 1` is false.
  *
- * @throws CelCostError, for which nothing makes up
+ * @throws CelCostError, which no operand can absorb
  */
 export function attempt(frame: Frame, step: Step): unknown {
   try {

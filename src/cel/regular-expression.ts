@@ -1,22 +1,25 @@
 import { RE2JS } from 're2js';
 
-/** More than the policies and schemas of a cluster have. Patterns in user data cannot grow the cache further. */
+/**
+ * The cache limit: more patterns than the policies and schemas of a cluster have. Patterns in user data cannot exceed
+ * it.
+ */
 const MOST_KEPT = 1000;
-/** Of all compiled patterns together: one pattern with counted repetitions can have a thousand steps. */
+/** The limit for all cached patterns together: one pattern with counted repetitions can have a thousand steps. */
 const MOST_STEPS = 100_000;
 const compiled = new Map<string, RE2JS>();
 let steps = 0;
 
 /**
- * Whether the pattern occurs in the text. RE2, as in the API server: time is linear in the length of the text.
+ * Whether the pattern matches anywhere in the text. RE2, as in the API server: linear in the length of the text.
  *
- * @throws Error when the pattern is not RE2
+ * @throws Error if the pattern is not RE2
  */
 export function matches(text: string, pattern: string): boolean {
   return compilePattern(pattern).test(text);
 }
 
-/** @throws Error when the pattern is not RE2 */
+/** @throws Error if the pattern is not RE2 */
 export function compilePattern(pattern: string): RE2JS {
   const known = compiled.get(pattern);
   if (known !== undefined) return known;

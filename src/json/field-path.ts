@@ -17,7 +17,7 @@ export type Segment =
 
 /** A parsed path such as `spec.disks[*].class` or `metadata.labels["example.com/rack"]`. */
 export interface FieldPath {
-  /** As in the policy. */
+  /** As written in the policy. */
   readonly text: string;
   /** At least one. */
   readonly segments: readonly Segment[];
@@ -25,7 +25,7 @@ export interface FieldPath {
   readonly place: string | undefined;
 }
 
-/** A path that leads to one place: where `[*]` stood there is an index. */
+/** A path to one value: each `[*]` is replaced by an index. */
 export type ConcretePath = readonly (string | number)[];
 
 export interface FieldValue {
@@ -44,7 +44,7 @@ const PLAIN_NAME = /[A-Za-z_$][A-Za-z0-9_$-]*/y;
 const ONLY_PLAIN_NAME = /^[A-Za-z_$][A-Za-z0-9_$-]*$/;
 const INDEX = /\d{1,6}(?=\])/y;
 const QUOTED = /"(?:[^"\\]|\\.)*"(?=\])/y;
-/** Paths are walked recursively: more than any API nests, less than the stack holds. */
+/** Recursion follows the segments: more than any API nests, and far below the stack limit. */
 const MOST_SEGMENTS = 64;
 const LONGEST_PATH = 1024;
 
@@ -120,7 +120,7 @@ function wrong(text: string, at: number, expected: string): InvalidPath {
   return new InvalidPath(`at character ${at + 1} of ${quote(text)}: ${expected}, but ${found}`);
 }
 
-/** The spelling of a concrete path: the same that {@link parsePath} reads. */
+/** Formats a concrete path as {@link parsePath} reads it. */
 export function formatPath(keys: ConcretePath): string {
   return keys.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`;
@@ -129,7 +129,7 @@ export function formatPath(keys: ConcretePath): string {
   }, '');
 }
 
-/** Every value that the path leads to. Absent fields give none; a present null gives null. */
+/** All values at the path. An absent field yields nothing; a present null yields null. */
 export function valuesAt(object: object, path: FieldPath): readonly FieldValue[] {
   const found: FieldValue[] = [];
   collect(object, path, [], found);
@@ -140,7 +140,7 @@ function collect(value: unknown, path: FieldPath, keys: ConcretePath, found: Fie
   const segment = path.segments[keys.length];
   if (segment === undefined) {
     const text = path.place ?? formatPath(keys);
-    found.push({ path: text, keys, value: value as JsonValue }); // below a JSON object all is JSON
+    found.push({ path: text, keys, value: value as JsonValue }); // everything in a JSON object is JSON
     return;
   }
   for (const [key, child] of step(value, segment)) collect(child, path, [...keys, key], found);
@@ -157,13 +157,13 @@ export function valueAt(object: object, keys: ConcretePath): JsonValue | undefin
     if (found === undefined) return undefined;
     value = found[1];
   }
-  return value as JsonValue; // below a JSON object all is JSON
+  return value as JsonValue; // everything in a JSON object is JSON
 }
 
 /**
- * The path in the element in which `place` lies: each `[*]` becomes the index that `place` has there.
+ * The path within the same list element as `place`: replaces each `[*]` by the index at that position in `place`.
  *
- * @param place of another path that reads the same up to the last `[*]` of this one
+ * @param place a concrete path that is equal to this path up to its last `[*]`
  */
 export function besides(place: ConcretePath, { segments }: FieldPath): ConcretePath {
   return segments.map((segment, depth) => {
@@ -178,7 +178,9 @@ export function besides(place: ConcretePath, { segments }: FieldPath): ConcreteP
   });
 }
 
-/** Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`. */
+/**
+ * Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`.
+ */
 export function liesBeside(path: FieldPath, other: FieldPath): boolean {
   const lastEach = path.segments.findLastIndex(({ kind }) => kind === 'each');
   return path.segments
@@ -213,10 +215,10 @@ function step(value: unknown, segment: Segment): readonly (readonly [string | nu
 }
 
 /**
- * The object with `value` wherever the path leads to an absent field. Missing parents are created, elements of lists never are,
- * and nothing that is present changes, not even a null or a parent of another type.
+ * Writes `value` wherever the path leads to an absent field. Creates missing parents but no list elements. Never
+ * changes a present value, not even a null or a parent of another type.
  *
- * Copies only what changes: untouched parts are shared, and when nothing is absent the same object comes back.
+ * Copies only what changes and shares the rest. Returns the same object if no field is absent.
  */
 export function fill(object: JsonObject, path: FieldPath, value: JsonValue): JsonObject {
   const filled = fillFrom(object, path.segments, 0, value);

@@ -10,33 +10,35 @@ import {
 import { applyPatch, pointerPart, type PatchOperation } from './json-patch.ts';
 
 /**
- * A value with more operations than this below it is replaced as a whole. A user can send lists with thousands of elements; a
- * patch with as many operations costs the API server more than one that repeats the list.
+ * Replaces a value as a whole if its diff needs more operations than this. A user can send lists with thousands of
+ * elements, and a patch with that many operations costs the API server more than repeating the list.
  */
 const MOST_OPERATIONS = 256;
 /**
- * The same for the paths of those operations, in characters: keys of users can be as long as objects, and each operation below one
- * spells it out.
+ * The same limit for the total length of the paths, in characters: keys can be as long as objects, and each operation
+ * below such a key repeats it.
  */
 const MOST_PATHS = 64 * 1024;
-/** The depth to which differences are sought; what differs only further down is replaced from there. */
+/** The depth limit of the diff. A value that differs only below this depth is replaced as a whole. */
 const DEEPEST = 64;
 
 /**
- * A patch that turns `before` into `after`: few operations, in time linear in the size of both (times {@link DEEPEST} at worst).
+ * Computes a patch from `before` to `after`: few operations, in time linear in the size of both (times {@link DEEPEST}
+ * in the worst case).
  *
- * Identical references count as equal without a look, so the cost for a copy-on-write change is that of the copied parts alone.
+ * Identical references count as equal at once, so the diff of a copy-on-write change costs only the copied parts.
  */
 export function diff(before: JsonObject, after: JsonObject): readonly PatchOperation[] {
-  // The root is never replaced: the API server's patch library does not do that reliably.
+  // Never replace the root: the API server's patch library does not do that reliably.
   return before === after ? [] : objectDiff(before, after, '', 0);
 }
 
 /**
- * {@link diff}, applied to `before` and compared with `after` before it is sent: a patch that does not apply fails the user's
- * request even under `failurePolicy: Ignore`. A patch that is wrong below one field gives way to replacing that field.
+ * Computes a {@link diff} and verifies it: applies it to `before` and compares the result with `after`. A patch that
+ * does not apply fails the user's request even under `failurePolicy: Ignore`. Where the patch is wrong, replaces the
+ * smallest field that contains the error.
  *
- * @throws Error when no patch leads to `after`; that is a bug.
+ * @throws Error if no patch produces `after`, which is a bug
  */
 export function verifiedDiff(
   before: JsonObject,
@@ -54,11 +56,11 @@ function leadsTo(before: JsonObject, patch: readonly PatchOperation[], after: Js
   try {
     return isEqual(applyPatch(before, patch), after);
   } catch {
-    return false; // it does not even apply
+    return false; // it does not apply
   }
 }
 
-/** Replaces the smallest field that holds all differences between the objects, without looking into lists. */
+/** Replaces the smallest field that contains all differences between the objects. Does not compare within lists. */
 function coarseDiff(before: JsonObject, after: JsonObject, path = '', depth = 0): readonly PatchOperation[] {
   const operations = memberDiff(before, after, path, depth, replace);
   const [only] = operations;
@@ -103,7 +105,7 @@ function orWhole(
   return isLarge ? [{ op: 'replace', path, value }] : operations;
 }
 
-/** How many characters their paths have together. */
+/** The total length of the paths, in characters. */
 const pathsOf = (operations: readonly PatchOperation[]): number =>
   operations.reduce((sum, { path }) => sum + path.length, 0);
 
@@ -129,7 +131,7 @@ function memberDiff(
   }
   for (const [key, value] of Object.entries(after)) {
     const old = Object.hasOwn(before, key) ? before[key] : undefined;
-    if (old === value) continue; // most of all that a copy-on-write change leaves alone
+    if (old === value) continue; // the usual case after a copy-on-write change
     const place = path + pointerPart(key);
     if (old === undefined) operations.push({ op: 'add', path: place, value });
     else append(operations, differ(old, value, place, depth + 1));
@@ -164,15 +166,15 @@ function listDiff(
 interface ListDiff {
   readonly was: JsonArray;
   readonly is: JsonArray;
-  /** The index of the first of them. */
+  /** The index of the first element. */
   readonly start: number;
   readonly path: string;
   readonly depth: number;
 }
 
 /**
- * Elements matched by `name`, the merge key of most lists in Kubernetes. Undefined when an element has none, when two share one, or
- * when those that stay change their order.
+ * Matches elements by `name`, the merge key of most lists in Kubernetes. Undefined if an element has no name, if names
+ * repeat, or if the remaining elements change their order.
  */
 function namedDiff(list: ListDiff): readonly PatchOperation[] | undefined {
   const was = byName(list.was);
@@ -182,7 +184,7 @@ function namedDiff(list: ListDiff): readonly PatchOperation[] | undefined {
   if ([...is.keys()].filter((name) => was.has(name)).some((name, index) => name !== staying[index]))
     return undefined;
 
-  // Removals from the back and additions from the front: no index is shifted by an operation before it.
+  // Remove from the back and add from the front: then no operation shifts the index of a later one.
   const operations = [
     ...removals(list, (element) => !is.has(nameOf(element) ?? '')),
     ...additions(list, (element) => !was.has(nameOf(element) ?? '')),
@@ -233,7 +235,7 @@ function elementDiff({ was, is, start, path, depth }: ListDiff): readonly PatchO
   return operations;
 }
 
-/** Not `push(...more)`: that would put every operation on the stack. */
+/** Avoids `push(...more)`, which would put every operation on the stack. */
 function append(operations: PatchOperation[], more: readonly PatchOperation[]): void {
   for (const operation of more) operations.push(operation);
 }

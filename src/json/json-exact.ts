@@ -1,6 +1,6 @@
 import { setOwn } from './objects.ts';
 
-/** A container that is still being read. What it holds is JSON: `parseJson` gives it the type. */
+/** An unfinished container. Its values are JSON: `parseJson` adds the type. */
 type OpenContainer = unknown[] | Record<string, unknown>;
 
 const NUMBER = /-?[\d.eE+]+(?:-\d+)?/y;
@@ -9,15 +9,15 @@ const INTEGER = /^-?\d+$/;
 const LONGEST_INT64 = 20;
 
 /**
- * Builds the value of `text`, which must be valid JSON, keeping every int64 exact.
+ * Builds the value of `text`, which must be valid JSON, and keeps every int64 exact.
  *
- * A reviver with `context.source` would do the same, but V8 revives recursively and overflows the stack some thousand levels
- * deep, where JSON.parse itself still works. This one keeps its open containers in a list.
+ * A reviver with `context.source` would give the same result, but V8 calls revivers recursively and overflows the stack
+ * some thousand levels deep. JSON.parse itself works there. This parser keeps its open containers in a list.
  */
 export function parseExact(text: string): unknown {
   const open: OpenContainer[] = [];
   let root: unknown = null;
-  let key: string | undefined; // of the innermost object, read and still without its value
+  let key: string | undefined; // the last key of the innermost object, still without its value
 
   function place(value: unknown): void {
     const container = open.at(-1);
@@ -87,7 +87,7 @@ export function parseExact(text: string): unknown {
   return root;
 }
 
-/** Where the string that starts at `start` ends, behind its closing quote. */
+/** The end of the string that starts at `start`, after its closing quote. */
 function endOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
@@ -111,7 +111,7 @@ function numberAt(text: string, at: number): string {
   return token;
 }
 
-/** As the API server reads numbers: an integer is an int64 if it fits into one, everything else is a double. */
+/** Parses a number as the API server does: an integer that fits is an int64, every other number is a double. */
 function numberOf(token: string): number | bigint {
   const number = Number(token);
   if (Number.isSafeInteger(number) || token.length > LONGEST_INT64 || !INTEGER.test(token)) return number;

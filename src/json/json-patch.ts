@@ -1,4 +1,4 @@
-/** JSON Patch (RFC 6902) on documents that stay as they are: what a patch does not touch is shared with the result. */
+/** JSON Patch (RFC 6902) without changes to the input: the result shares all untouched parts. */
 import { isJsonArray, isJsonObject, type JsonArray, type JsonObject, type JsonValue } from './json.ts';
 import { setOwn } from './objects.ts';
 
@@ -15,13 +15,7 @@ export function pointerPart(key: string | number): string {
     : `/${text}`;
 }
 
-/**
- * The document with the patch applied.
- *
- * As strict as the API server: an absent parent, an index beyond the list and the removal of an absent value are errors.
- *
- * @throws Error that names the operation which does not apply.
- */
+/** Applies the patch to the document. */
 export function applyPatch(document: JsonObject, patch: readonly PatchOperation[]): JsonObject {
   const edited = editDocument(document);
   for (const operation of patch) {
@@ -43,12 +37,12 @@ export const unescapePart = (part: string): string => part.replaceAll('~1', '/')
 export type Edit = { readonly op: 'add' | 'replace'; readonly value: JsonValue } | { readonly op: 'remove' };
 
 export interface EditedDocument {
-  /** With all edits so far. */
+  /** The document with all edits so far. */
   readonly document: JsonObject;
   /**
-   * Applies one edit at the path of these keys, unescaped.
+   * Applies one edit at the path of these unescaped keys.
    *
-   * @returns why it does not apply; undefined when it did
+   * @returns why the edit does not apply; undefined if it did
    */
   readonly apply: (keys: readonly string[], edit: Edit) => string | undefined;
 }

@@ -1,6 +1,6 @@
-/** Properties of JSON text, found before parsing in a fraction of the time. */
+/** Fast checks of JSON text before parsing. */
 
-/** Of an integer that a double might change: 2^53 has as many. */
+/** The number of digits of 2^53: a double may change integers with this many. */
 const DIGITS = 16;
 
 const [QUOTE, BACKSLASH, ZERO, NINE, MINUS] = [34, 92, 48, 57, 45];
@@ -9,12 +9,13 @@ const SPACE: ReadonlySet<number> = new Set(Buffer.from(' \n\r\t'));
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Whether a number in JSON text, given as UTF-8, is an integer beyond 2^53. May take digits within a string for one, though not
- * those of a hash or an identifier: where all of the text says "yes", reading it exactly takes ten times as long.
+ * Whether JSON text, as UTF-8, contains an integer beyond 2^53. Digits within a string can cause a false positive, but
+ * digits of a hash or an identifier do not. Frequent false positives would be slow: exact parsing takes ten times as
+ * long.
  */
 export function hasUnsafeInteger(utf8: Uint8Array): boolean {
   const { length } = utf8;
-  // A run of 16 digits covers one of these places, wherever it begins.
+  // Every run of 16 digits covers one of these positions.
   for (let at = DIGITS - 1; at < length; at += DIGITS) {
     if (!isDigit(utf8[at])) continue;
     let start = at;
@@ -22,7 +23,7 @@ export function hasUnsafeInteger(utf8: Uint8Array): boolean {
     let end = at + 1;
     while (end < length && isDigit(utf8[end])) end += 1;
     if (end - start >= DIGITS && isUnsafe(utf8, start, end)) return true;
-    at += DIGITS * Math.floor((end - at - 1) / DIGITS); // no run is walked through twice
+    at += DIGITS * Math.floor((end - at - 1) / DIGITS); // never scan a run twice
   }
   return false;
 }
@@ -33,7 +34,7 @@ const isDigit = (code: number | undefined): boolean => code !== undefined && cod
 const BEFORE = codesOf(':,[ \n\r\t');
 const BEHIND = codesOf(',]} \n\r\t');
 
-/** With what stands before and behind any text. */
+/** `undefined` is the position before or after the text. */
 function codesOf(characters: string): ReadonlySet<number | undefined> {
   return new Set([undefined, ...Buffer.from(characters)]);
 }
@@ -47,10 +48,10 @@ function isUnsafe(utf8: Uint8Array, start: number, end: number): boolean {
   );
 }
 
-/** Whether containers are nested in one another more than `levels` deep. `text` need not be JSON. */
+/** Whether containers are nested more than `levels` deep. `text` may be invalid JSON. */
 export function isDeeperThan(levels: number, text: string): boolean {
   if (text.length <= levels) return false;
-  // Hardly any text has so many containers in all that it has to be walked through.
+  // Fast path: few texts have more containers than `levels` at all.
   return countOf('{', text, levels) + countOf('[', text, levels) > levels && depthExceeds(levels, text);
 }
 
@@ -76,7 +77,7 @@ function depthExceeds(levels: number, text: string): boolean {
   return false;
 }
 
-/** The place of the closing quote; behind the text where there is none. */
+/** The index of the closing quote; the end of the text if there is none. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -87,10 +88,10 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Whether a key in JSON text is written with an escape, such as `"a\u003cb"`, which is how Go writes `a<b`.
+ * Whether a key in JSON text contains an escape, such as `"a\u003cb"`, which is how Go writes `a<b`.
  *
- * V8's `JSON.parse` (13.6, of Node 24) may take such a key for one that it has seen in its place before: it compares that with the
- * text as it is written. After `{"\\":1}` it reads the key `\` in `{"\"":1}`.
+ * V8's `JSON.parse` (13.6, Node 24) can confuse such a key with an earlier key at the same position, because it
+ * compares with the source text. After `{"\\":1}` it reads the key `\` in `{"\"":1}`.
  */
 export function hasEscapedKey(text: string): boolean {
   // A backslash occurs in strings only.

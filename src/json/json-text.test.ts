@@ -13,7 +13,7 @@ const deep = (levels: number, wrap: (value: JsonValue) => JsonValue): JsonValue 
 test('what is not deep is written as ever', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      expect(toJsonText(value as JsonValue)).toBe(stringifyJson(value)); // fast-check makes JSON
+      expect(toJsonText(value as JsonValue)).toBe(stringifyJson(value)); // fast-check generates JSON
     }),
   );
 });

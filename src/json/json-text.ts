@@ -1,6 +1,6 @@
 import { isJsonArray, isJsonObject, stringifyJson, type JsonObject, type JsonValue } from './json.ts';
 
-/** A container that is being written. */
+/** An unfinished container. */
 interface Open {
   readonly container: JsonObject | readonly JsonValue[];
   /** Undefined for a list. */
@@ -9,12 +9,12 @@ interface Open {
   next: number;
 }
 
-/** As `stringifyJson`, for JSON alone: several times faster where there is no bigint, and however deep. */
+/** Like `stringifyJson`, for JSON values only: several times faster without bigints, and at any depth. */
 export function toJsonText(value: JsonValue): string {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    // A TypeError is a bigint (a cycle is no JSON), a RangeError the end of the stack, some thousand levels down.
+    // TypeError: a bigint, because JSON has no cycles. RangeError: stack overflow, some thousand levels deep.
     if (error instanceof TypeError) return withBigints(value);
     if (error instanceof RangeError) return writeDeep(value);
     throw error;
@@ -58,7 +58,7 @@ function writeDeep(root: JsonValue): string {
     if (next > 0) parts.push(',');
     const key = keys?.[next];
     if (key !== undefined) parts.push(JSON.stringify(key), ':');
-    write(Reflect.get(container, key ?? next) as JsonValue); // what stands in JSON is JSON
+    write(Reflect.get(container, key ?? next) as JsonValue); // a value in JSON is JSON
   }
   return parts.join('');
 }
@@ -86,7 +86,7 @@ function membersOf(object: Readonly<Record<string, JsonValue>>): readonly (reado
     .map(([key, value]) => [{ text: `${JSON.stringify(key)}:` }, { value }]);
 }
 
-/** Pushes in reverse: the stack returns the parts in order. */
+/** Pushes in reverse, because the stack returns the last part first. */
 function pushParts(todo: Todo[], open: string, items: readonly (readonly Todo[])[], close: string): void {
   todo.push({ text: close });
   for (const [index, item] of [...items.entries()].reverse()) {

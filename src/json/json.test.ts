@@ -13,7 +13,7 @@ describe('parseJson', () => {
     ['9007199254740993', 9007199254740993n],
     ['-9007199254740993', -9007199254740993n],
     ['9223372036854775807', 9223372036854775807n],
-    ['9223372036854775808', 2 ** 63], // beyond int64 the API server reads a double as well
+    ['9223372036854775808', 2 ** 63], // beyond int64 the API server also reads a double
     ['0.12345678901234567', Number('0.12345678901234567')],
     ['1e20', 1e20],
     ['1234567890123456e-3', Number('1234567890123456e-3')],
@@ -27,7 +27,7 @@ describe('parseJson', () => {
     'a key that is written with an escape is not taken for another one: %j',
     (character) => {
       const escaped = `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-      const unlike = `before ${character}`; // V8 remembers what stood behind the keys before it
+      const unlike = `before ${character}`; // V8 remembers the text of earlier keys
       const text = (key: string) => `{${JSON.stringify(unlike)}:0,"${key}" : 1}`;
       for (const poison of ['\\\\', '\\\\u0', `\\\\${escaped.slice(1)}`]) JSON.parse(text(poison));
       for (const key of [escaped, JSON.stringify(character).slice(1, -1)]) {
@@ -64,7 +64,7 @@ describe('parseJson', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(4), (text, indent) => {
         const spaced = JSON.stringify(JSON.parse(text), undefined, indent);
-        // Integers beyond 2^53 are the one difference, and the point of it: written again they read the same.
+        // Only integers beyond 2^53 differ, as intended: after stringifyJson and JSON.parse they are equal.
         expect(JSON.parse(stringifyJson(parseExact(spaced)))).toEqual(JSON.parse(spaced));
       }),
     );

@@ -1,7 +1,7 @@
 import { parseExact } from './json-exact.ts';
 import { hasEscapedKey, hasUnsafeInteger } from './json-scan.ts';
 
-/** A JSON value. An integer beyond 2^53 is a bigint, so that it keeps the value that was written. */
+/** A JSON value. Integers beyond 2^53 are bigint, to keep their exact value. */
 export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
 export type JsonArray = readonly JsonValue[];
 /** Read a key with {@link ownValue}: `object['constructor']` would read the prototype. */
@@ -17,23 +17,23 @@ export function isJsonArray(value: unknown): value is JsonArray {
   return Array.isArray(value);
 }
 
-/** The value of a key that the object itself has; undefined when it has none, whatever its prototype says. */
+/** The value of an own key of the object; undefined if the object has no such own key. */
 export function ownValue(object: object, key: string): unknown {
-  return Object.hasOwn(object, key) ? (object as Readonly<Record<string, unknown>>)[key] : undefined; // it has that key
+  return Object.hasOwn(object, key) ? (object as Readonly<Record<string, unknown>>)[key] : undefined; // own key
 }
 
 /**
- * Text → value, without loss. The keys `__proto__` and `constructor` are plain data.
+ * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
  *
  * @param utf8 the same text as UTF-8, if the caller has it
- * @throws SyntaxError when `text` is not JSON.
+ * @throws SyntaxError if `text` is not JSON
  */
 export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): JsonValue {
-  const value: unknown = JSON.parse(text); // also where the exact parser follows: it relies on valid text
+  const value: unknown = JSON.parse(text); // also before the exact parser, which relies on valid text
   return (hasUnsafeInteger(utf8) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
-/** Value → text, the inverse of {@link parseJson}: a bigint is written as the integer that it is. */
+/** The inverse of {@link parseJson}: writes a bigint as an integer. */
 export function stringifyJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'bigint' ? JSON.rawJSON(item.toString()) : item,
@@ -41,10 +41,10 @@ export function stringifyJson(value: unknown): string {
 }
 
 /**
- * Whether two JSON values say the same; the order of keys does not count.
+ * Whether two JSON values are equal. The order of keys does not matter.
  *
- * Iterative: the API server accepts objects 10,000 levels deep, and a stack overflow in a check would be a refusal (or, under
- * `failurePolicy: Ignore`, a way around the policy).
+ * Iterative: the API server accepts objects 10,000 levels deep. A stack overflow in a check would refuse the request
+ * or, under `failurePolicy: Ignore`, bypass the policy.
  */
 export function isEqual(left: unknown, right: unknown): boolean {
   const lefts: unknown[] = [left];
@@ -76,7 +76,7 @@ export function isEqual(left: unknown, right: unknown): boolean {
 
 declare global {
   interface JSON {
-    /** Text that JSON.stringify writes as it stands (in V8 since 11.4, not yet in TypeScript's ES2024 library). */
+    /** Text that JSON.stringify writes unchanged (V8 11.4 and newer; not yet in TypeScript's ES2024 library). */
     rawJSON(text: string): unknown;
   }
 }

@@ -2,7 +2,7 @@ import { isJsonArray, isJsonObject, ownValue } from './json.ts';
 import { isLabelValue, isQualifiedName } from './names.ts';
 import { quote } from './printable.ts';
 
-/** The namespace's own name, as a label that the API server keeps on every Namespace (since 1.22). */
+/** The label with the name of a Namespace, which the API server sets on every Namespace (since 1.22). */
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';
 
 type Labels = Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ interface LabelExpression {
   readonly values?: readonly string[];
 }
 
-/** A LabelSelector in one spelling: sorted, without empty parts, so that equal selectors are written alike. */
+/** A normalised LabelSelector: sorted and without empty parts, so that equal selectors have equal text. */
 export interface NormalSelector {
   readonly matchLabels?: Labels;
   readonly matchExpressions?: readonly LabelExpression[];
@@ -48,8 +48,8 @@ export function matchesSelector(selector: NormalSelector, labels: Labels): boole
 }
 
 /**
- * The selector in normal form, or what is wrong with it. The schema lets any object pass here, and a selector that the API server
- * refuses would keep it from taking any policy's webhook.
+ * The normalised selector, or what is wrong with it. The schema accepts any object here, but a selector that the API
+ * server rejects would block the webhook configuration of all policies.
  *
  * @see https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/label-selector/
  */

@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
 /**
- * The object with a JSON Merge Patch applied (RFC 7386): null removes, objects merge, everything else replaces. The object itself
- * does not change. Keys such as `__proto__` are plain data.
+ * Applies a JSON Merge Patch (RFC 7386): null removes, objects merge, every other value replaces. Does not change
+ * `object`. Keys such as `__proto__` are plain data.
  */
 export function mergeInto(object: JsonObject, patch: JsonObject): JsonObject {
   const entries = new Map(Object.entries(object));

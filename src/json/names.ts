@@ -24,7 +24,7 @@ export function isQualifiedName(name: string): boolean {
     : isDnsSubdomain(name.slice(0, slash)) && isSimpleName(name.slice(slash + 1));
 }
 
-/** The key of a label without its prefix, and all that an audit annotation of a webhook may have as a key. */
+/** The key of a label without its prefix. Keys of audit annotations of a webhook have the same form. */
 export function isSimpleName(name: string): boolean {
   return name.length <= 63 && QUALIFIED_NAME.test(name);
 }
@@ -34,8 +34,8 @@ export function isLabelValue(value: string): boolean {
 }
 
 /**
- * Whether an object of this resource can have this name. Asked before a name becomes a part of a URL: a hostile one must not
- * lead to another object.
+ * Whether an object of this resource can have this name. Call this before a name becomes part of a URL: a hostile name
+ * must not lead to another object.
  */
 export function isObjectName(
   target: { readonly group: string; readonly resource: string },
@@ -44,14 +44,14 @@ export function isObjectName(
   return hasLooseNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
 }
 
-/** Two kinds of names need more than DNS has: `system:node` and `fd00::1`. */
+/** Whether the API server accepts names that are not DNS names here, such as `system:node` and `fd00::1`. */
 function hasLooseNames({ group, resource }: { readonly group: string; readonly resource: string }): boolean {
   return (
     group === 'rbac.authorization.k8s.io' || (group === 'networking.k8s.io' && resource === 'ipaddresses')
   );
 }
 
-/** Everything printable in ASCII but `/`, `%` and what starts another part of a URL. */
+/** All printable ASCII except `/`, `%` and delimiters of a URL. */
 const PATH_SEGMENT = /^[A-Za-z0-9:._~!$&'()*+,;=@-]{1,253}$/;
 
 function isPathSegment(name: string): boolean {

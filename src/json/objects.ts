@@ -1,6 +1,6 @@
 /**
- * Gives an object a key of its own, whatever its name: an assignment to `__proto__` would change the prototype. All other keys
- * are assigned, because V8 turns an object into a slow dictionary when properties are defined one by one.
+ * Sets an own key of an object, whatever its name: an assignment to `__proto__` would change the prototype. Assigns all
+ * other keys, because V8 turns an object into a slow dictionary if its properties are defined one by one.
  */
 export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
   if (key === '__proto__') {
@@ -16,12 +16,12 @@ export function pick<T extends object, Key extends keyof T>(
   ...keys: readonly Key[]
 ): Pick<T, Key> {
   const entries = keys.flatMap((key) => (object[key] === undefined ? [] : [[key, object[key]] as const]));
-  return Object.fromEntries(entries) as Pick<T, Key>; // only fields that the type declares optional are absent
+  return Object.fromEntries(entries) as Pick<T, Key>; // only optional fields are absent
 }
 
 /**
- * Freezes a value and everything in it, and returns it. A frozen object counts as deeply frozen, so a second call is free.
- * Iterative: users can nest objects ten thousand levels deep, which overflows the stack.
+ * Freezes a value and everything in it, and returns it. A frozen object counts as deeply frozen, so a second call is
+ * free. Iterative: users can nest objects ten thousand levels deep, which would overflow the stack.
  */
 export function deepFreeze<T>(value: T): T {
   const pending: unknown[] = [value];

@@ -1,6 +1,6 @@
-/** Untrusted values in messages and output: short, on one line, without characters that change how text is shown. */
+/** Formats untrusted values for messages and output: short, on one line, without characters that affect the display. */
 
-/** Line breaks, control characters, invisible and direction-changing ones, halves of surrogate pairs. */
+/** Line breaks, control characters, invisible and direction-changing characters, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /** Enough to recognise a value. */
@@ -11,7 +11,7 @@ export function shorten(text: string, limit: number): string {
   return escape(cut(text, limit));
 }
 
-/** A value in a message: strings in quotes, `a list` and `an object` for the others. */
+/** Formats a value for a message: a string in quotes, a list as `a list`, an object as `an object`. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
     return `"${escape(cut(value, LONGEST_VALUE).replace(/["\\]/g, '\\$&'))}"`;
@@ -35,7 +35,7 @@ function escape(text: string): string {
   });
 }
 
-/** Characters that terminals and line-based readers take for a command, a change of direction or the end of a line. */
+/** Characters that terminals and line-based readers interpret as a command, a change of direction or a line end. */
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 /** Text for one cell of a table. */
@@ -44,8 +44,8 @@ export function printable(text: string): string {
 }
 
 /**
- * JSON or YAML with control characters escaped: it still parses to the same values. Line breaks and tabs stay, because those in
- * strings are escaped already.
+ * Escapes control characters in JSON or YAML, so that it still parses to the same values. Keeps line breaks and tabs,
+ * because those in strings are escaped already.
  */
 export function escapeControls(text: string): string {
   return text.replaceAll(CONTROLS, (character) =>

@@ -1,4 +1,4 @@
-/** What the log says of each admission: who, what, and how it went. Objects never. */
+/** The log fields of an admission review: user, object and outcome. The log never contains objects. */
 import type { Decision } from '../admission/review/decision.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import type { Outcome } from './metrics/metrics.ts';
@@ -31,7 +31,7 @@ export function toLogFields(
   return dryRun ? { ...fields, dryRun } : fields;
 }
 
-/** Whether nobody will ask about it: the request passes, as it is or with its defaults, and there is nothing to say to anyone. */
+/** Whether the decision is not worth an `info` line: allowed, without warnings or audit annotations. */
 export function isRoutine(decision: Decision): boolean {
   return (
     decision.kind === 'allow' &&
@@ -40,7 +40,7 @@ export function isRoutine(decision: Decision): boolean {
   );
 }
 
-/** What only some decisions have to say. */
+/** The log fields that only some decisions have. */
 export function detailOf(decision: Decision): object {
   switch (decision.kind) {
     case 'allow': {

@@ -18,7 +18,7 @@ import type { Metrics, Outcome } from './metrics/metrics.ts';
 import { type Pressure, refuseUnderPressure, toBusy } from './limits/pressure.ts';
 import { endAnswered, outcomeAttribute, reviewAttributes, type ServerTracing } from './tracing.ts';
 
-/** At once where nothing has to be waited for. The signal aborts when the time to answer is over. */
+/** Decides without a promise if nothing has to be awaited. The signal aborts when the response is due. */
 type Decide = (entry: string, request: AdmissionRequest, signal: AbortSignal) => Decision | Promise<Decision>;
 
 export interface AdmissionDeps {
@@ -26,7 +26,7 @@ export interface AdmissionDeps {
   readonly mutate: Decide;
   readonly validate: Decide;
   readonly pressure: Pressure;
-  /** Without `debug` nothing is said of what is routine: there is one for each write to the cluster. */
+  /** Without `debug`, routine reviews are not logged: there is one for every write to the cluster. */
   readonly log: Omit<Log, 'debug'> & { readonly debug?: Log['debug'] | undefined };
   readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
   readonly tracing?: ServerTracing | undefined;
@@ -41,7 +41,7 @@ interface ReviewRoute {
 
 /**
  * @param bodyLimit in bytes
- * @param isLast whether no further request should come over a connection that is answered now
+ * @param isLast whether the server should close a connection after the response that it sends now
  */
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
@@ -70,7 +70,7 @@ export function addAdmissionRoutes(
         abortInTime(controller, request.query.timeout, reply);
       };
       const answer = answerTo(question, onWait, request);
-      // What need not wait is answered in this turn of the event loop: a later one costs.
+      // Fast path: a decision without I/O is answered in this turn of the event loop, because another turn costs time.
       if (answer instanceof Promise) void answer.then(end);
       else end(answer);
     });
@@ -82,20 +82,21 @@ interface Question {
   readonly entry: string;
   readonly version: ReviewVersion;
   readonly request: AdmissionRequest;
-  /** By the clock of `performance`. */
+  /** As `performance.now()` returns it. */
   readonly started: number;
 }
 
-/** Never fails. `onWait` is told what to abort in time, if the answer has to be waited for. */
+/** Never throws. Calls `onWait` with the controller to abort at the deadline, if the answer is asynchronous. */
 type Answerer = (
   question: Question,
   onWait: (controller: AbortController) => void,
-  /** Asked for its headers only by who needs them: Node makes them when they are asked for. */
+  /** Read `headers` only if needed: Node parses them on the first access. */
   request: Pick<FastifyRequest<ReviewRoute, Server>, 'headers'>,
 ) => Answer | Promise<Answer>;
 
 function createAnswerer(deps: AdmissionDeps): Answerer {
-  // Nobody holds on to the signal of what was decided at once, which is nearly everything: the next one has it too.
+  // A synchronous decision, which is the usual case, does not retain the signal: reuse its controller for the next
+  // request.
   let controller = new AbortController();
   return (question, onWait) => {
     try {
@@ -114,7 +115,7 @@ function createAnswerer(deps: AdmissionDeps): Answerer {
   };
 }
 
-/** The same answers, each in a span of its own. */
+/** The same answers, each within a span. */
 function createTracedAnswerer(deps: AdmissionDeps, tracing: ServerTracing): Answerer {
   const answerTo = createAnswerer({
     ...deps,
@@ -139,11 +140,11 @@ function createTracedAnswerer(deps: AdmissionDeps, tracing: ServerTracing): Answ
   };
 }
 
-/** How a question ends: with an answer, a metric and a line in the log. */
+/** Completes a question: records the metric, writes the log line and returns the answer. */
 function conclude(question: Question, decision: Decision, deps: AdmissionDeps): Answer {
   let answer: Answer;
   try {
-    answer = toAnswer(question, decision); // before it is reported: this too can fail
+    answer = toAnswer(question, decision); // before metrics and log: this can throw too
   } catch (error) {
     return fail(question, error, deps);
   }
@@ -158,11 +159,11 @@ function conclude(question: Question, decision: Decision, deps: AdmissionDeps): 
 function fail(question: Question, err: unknown, { log, metrics }: AdmissionDeps): Answer {
   const seconds = measure(question, 'error', metrics);
   log.error({ ...toLogFields(question, 'error', seconds), err }, 'admission');
-  // Which handler it was helps its user; why is for the log.
+  // The user sees which handler failed. Only the log contains the cause.
   return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
 }
 
-/** @returns how long it took, in seconds */
+/** @returns the duration in seconds */
 function measure(
   { webhook, request: { operation }, started }: Question,
   outcome: Outcome,
@@ -173,7 +174,7 @@ function measure(
   return seconds;
 }
 
-/** A dry run lets nothing in. */
+/** Does not count dry runs: they store nothing. */
 function countDeferred(
   { request: { dryRun } }: Question,
   decision: Decision,

@@ -1,4 +1,4 @@
-/** What goes back to the API server: JSON, whatever happens. */
+/** Responses to the API server. The body is always JSON, also for errors. */
 import type { Server } from 'node:https';
 import type { FastifyReply, RouteGenericInterface } from 'fastify';
 import { Readable } from 'node:stream';
@@ -10,16 +10,16 @@ export interface Answer {
   readonly code: number;
   /** JSON. */
   readonly body: string;
-  /** Has the API server ask again within the webhook's own timeout (k8s.io/client-go rest/with_retry.go). */
+  /** The API server retries after this time, within the webhook's timeout (k8s.io/client-go rest/with_retry.go). */
   readonly retryAfterSeconds?: number;
 }
 
-/** @throws TypeError when a bigint stands in `review`, which no field of an answer is. */
+/** @throws TypeError if `review` contains a bigint; no field of an AdmissionReview does */
 export function okay(review: object): Answer {
   return { code: 200, body: JSON.stringify(review) };
 }
 
-/** No review, but a Status of the API, for people to read. */
+/** A Kubernetes Status instead of a review. Users read the message. */
 export function failure(code: number, message: string): Answer {
   const status = { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, message };
   return { code, body: JSON.stringify(status) };
@@ -29,21 +29,21 @@ export function retry(message: string, retryAfterSeconds: number): Answer {
   return { ...failure(503, message), retryAfterSeconds };
 }
 
-/** The sooner they come back the better; whole seconds are all that the header can say. */
+/** The minimum: Retry-After takes whole seconds, and an early retry is best. */
 const BUSY_SECONDS = 1;
 
 export function busy(message: string): Answer {
   return { ...failure(429, message), retryAfterSeconds: BUSY_SECONDS };
 }
 
-/** What went wrong inside is for the log; the API server's failurePolicy judges the rest. */
+/** Hides the cause, which is only in the log. The API server applies the webhook's failurePolicy. */
 export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse says more');
 
 /**
- * To a request that has been read to its end, without the stages that Fastify has for answers: they take as long as all else that
- * an answer costs.
+ * Responds to a request whose body is read completely. Bypasses Fastify's reply lifecycle, which costs as much as the
+ * rest of the response.
  *
- * @param isLast whether no other request should come over this connection
+ * @param isLast whether to close the connection after this response
  */
 export function sendAtOnce(reply: Reply, { code, body, retryAfterSeconds }: Answer, isLast: boolean): void {
   reply.hijack();
@@ -62,8 +62,8 @@ export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): R
 }
 
 /**
- * Aborts when the time to answer is over, or when the API server has hung up.
- * @param timeout as it stands in the query, e.g. `10s`
+ * Aborts when the response is due, or when the API server closes the connection.
+ * @param timeout the query parameter, e.g. `10s`
  */
 export function answerSignal(timeout: string | undefined, reply: Reply): AbortSignal {
   const controller = new AbortController();
@@ -71,7 +71,7 @@ export function answerSignal(timeout: string | undefined, reply: Reply): AbortSi
   return controller.signal;
 }
 
-/** Has `controller` abort as the signal of {@link answerSignal} does. */
+/** Makes `controller` abort as the signal of {@link answerSignal} does. */
 export function abortInTime(controller: AbortController, timeout: string | undefined, reply: Reply): void {
   const timer = setTimeout(() => {
     controller.abort(new Error('the time to answer is over'));
@@ -82,12 +82,12 @@ export function abortInTime(controller: AbortController, timeout: string | undef
   });
 }
 
-/** So much is written at a time. */
+/** The size of one write. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
 /**
- * Sends JSON that is there in many texts, in order. What is short goes as one; a long one as a stream, because to join it would
- * take its size in memory twice more.
+ * Sends JSON that consists of several texts, in order. A short response is joined. A long one is streamed, because
+ * joining would need twice its size in additional memory.
  */
 export function sendInChunks(reply: Reply, texts: readonly string[]): Reply {
   void reply.code(200).type('application/json; charset=utf-8');
@@ -112,8 +112,8 @@ function* chunksOf(texts: readonly string[]): Generator<Buffer> {
 }
 
 /**
- * How long an answer may take. The API server says how long it waits in `?timeout=`, rounded up to a whole second
- * (k8s.io/apiserver pkg/util/webhook/client.go), so up to a second of what it says may not exist.
+ * The time reserved for rounding. The API server sends its timeout as `?timeout=`, rounded up to a whole second
+ * (k8s.io/apiserver pkg/util/webhook/client.go), so its real timeout can be up to one second shorter.
  */
 const ROUNDING_MS = 1_000;
 const FALLBACK_MS = 10_000;
@@ -121,12 +121,12 @@ const FALLBACK_MS = 10_000;
 const LONGEST_MS = 30_000;
 
 /**
- * The time to answer in, in whole milliseconds. A `timeout` that cannot be read counts as the API server's default of 10 s, one
- * that no API server sends as the longest that one does.
+ * The time until the response is due, in whole milliseconds. An unreadable `timeout` counts as the API server's default
+ * of 10 s. A longer one than any API server sends counts as the maximum of 30 s.
  */
 export function answerWithin(timeout: string | undefined): number {
   const seconds = /^(\d+(?:\.\d+)?)s$/.exec(timeout ?? '')?.[1];
   const waitsMs = seconds === undefined ? FALLBACK_MS : Math.min(Number(seconds) * 1_000, LONGEST_MS);
-  // Of a single second half is left: late is as bad as never, but so is giving up at once.
+  // Keep at least half of a very short timeout: without any time, the review fails immediately.
   return Math.floor(Math.max(waitsMs - ROUNDING_MS, waitsMs / 2));
 }

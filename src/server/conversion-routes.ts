@@ -1,7 +1,7 @@
 /**
- * Conversion has routes, limits and turns of its own: a webhook that does not convert breaks every read of a kind, the garbage
- * collector and the deletion of namespaces, and there is no failurePolicy to soften that. So nothing that goes wrong with
- * admission may reach it.
+ * Conversion has its own routes, limits and time slices. A failing conversion webhook breaks every read of a kind, the
+ * garbage collector and the deletion of namespaces, and has no failurePolicy. Problems with admission must not affect
+ * it.
  */
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify';
@@ -20,7 +20,7 @@ import { createTimeSlices } from './limits/time-slices.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
 export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
-  /** Bytes of the largest review that is taken. */
+  /** The largest accepted review, in bytes. */
   readonly bodyLimit: number;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'conversion'>;
@@ -33,18 +33,18 @@ interface ConvertRoute {
 
 type ConvertRequest = FastifyRequest<ConvertRoute, Server>;
 
-/** A turn of this length delays what else is to be done by no more than a garbage collection does. */
+/** Delays other work on the event loop no longer than a garbage collection does. */
 const SLICE_MS = 10;
-/** Conversions under way; what is over half of them may not be of a single kind. */
+/** Conversions at a time. A single kind can use at most half of the total. */
 const MOST_AT_A_TIME = 64;
-/** A body of up to so many bytes counts as a conversion alone. */
+/** Bodies up to this size do not count against the memory budget. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The API server asks again after this time, in seconds; a watch that is behind needs a fraction of it. */
+/** The API server retries after this time, in seconds. A delayed watch usually catches up sooner. */
 const CATCH_UP_SECONDS = 1;
-/** The API server gives a conversion 30 s (k8s.io/apiserver pkg/util/webhook), and not all releases say so. */
+/** The API server waits 30 s (k8s.io/apiserver pkg/util/webhook), and some releases send no `?timeout=`. */
 const DEFAULT_TIMEOUT = '30s';
 
-/** `/convert` finds the kind by the objects; `/convert/servers.infra.example.com` says which it has to be. */
+/** `/convert` finds the kind by the objects; `/convert/servers.infra.example.com` names the definition. */
 export function addConversionRoutes(
   app: FastifyInstance<Server>,
   serving: ConversionServing,
@@ -54,7 +54,7 @@ export function addConversionRoutes(
   const deps: ConversionDeps = { lookUp: serving.lookUp, breathe };
   const onRequest = refuseTooMuch(serving.bodyLimit);
   const routes: FastifyPluginCallback<object, Server> = (scope, _options, done) => {
-    // As text: whoever parses tens of megabytes at once does nothing else meanwhile.
+    // Keep the body as text: parsing tens of megabytes at once would block the event loop.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, parsed) => {
       parsed(null, body);
@@ -71,7 +71,7 @@ export function addConversionRoutes(
   void app.register(routes);
 }
 
-/** Before the body is read. A 429 with Retry-After has the API server ask again, up to ten times. */
+/** Runs before the body is read. On 429 with Retry-After the API server retries, up to ten times. */
 function refuseTooMuch(bodyLimit: number) {
   const conversions = createFairShare(MOST_AT_A_TIME);
   const bytes = createFairShare(2 * bodyLimit);

@@ -1,13 +1,13 @@
 /** Named checks behind `/healthz` and `/readyz`, in the format of the API server's own endpoints. */
 
-/** What is wrong, in a few words; undefined while all is well. */
+/** Returns what is wrong, in a few words, or undefined if the check passes. */
 export type HealthCheck = () => string | undefined;
 
 export type HealthChecks = Readonly<Record<string, HealthCheck>>;
 
 /**
- * A check of the start: once passed it is not asked again. A replica that serves must not drop out of its Service, together
- * with all others, because a policy was created a moment ago and its targets are still being listed.
+ * A startup check: after it passes once, it is not evaluated again. A new policy whose targets are still being listed
+ * must not remove all replicas from their Service at the same time.
  */
 export function untilPassed(check: HealthCheck): HealthCheck {
   let passed = false;
@@ -21,7 +21,7 @@ export function untilPassed(check: HealthCheck): HealthCheck {
 
 export interface HealthReport {
   readonly ok: boolean;
-  /** `[+]name ok` or `[-]name failed: why`, one line a check. */
+  /** One line per check: `[+]name ok` or `[-]name failed: why`. */
   readonly text: string;
 }
 

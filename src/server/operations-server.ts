@@ -1,4 +1,7 @@
-/** The second port: health, readiness and metrics, in plain HTTP, for the kubelet and Prometheus; and the status page, if wanted. */
+/**
+ * The operations port: health, readiness and metrics over plain HTTP, for the kubelet and Prometheus. Optionally the
+ * status page.
+ */
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import { runChecks, type HealthChecks } from './health.ts';
@@ -7,16 +10,16 @@ import { prefersOpenMetrics } from './metrics/open-metrics.ts';
 import { addStatusPage, type StatusPageDeps } from './status-page/status-page.ts';
 
 export interface OperationsDeps {
-  /** The process is up. A failure here has the kubelet restart it. */
+  /** Liveness. The kubelet restarts the process after a failure. */
   readonly live: HealthChecks;
-  /** Requests may be sent here. */
+  /** Readiness. */
   readonly ready: HealthChecks;
   readonly metrics: Pick<Metrics, 'contentType' | 'text' | 'openMetrics'>;
-  /** Undefined: there is none. */
+  /** Undefined: no status page. */
   readonly statusPage?: StatusPageDeps | undefined;
 }
 
-/** Wires the routes and listens to nothing. */
+/** Registers the routes. The caller calls `listen`. */
 export function buildOperationsServer({ live, ready, metrics, statusPage }: OperationsDeps): FastifyInstance {
   const app = Fastify({ logger: false, forceCloseConnections: true });
   for (const [path, checks] of [
@@ -27,7 +30,7 @@ export function buildOperationsServer({ live, ready, metrics, statusPage }: Oper
       const { verbose, exclude } = request.query;
       const report = runChecks(checks, exclude === undefined ? [] : [exclude].flat());
       void reply.type('text/plain; charset=utf-8').code(report.ok ? 200 : 503);
-      // As the API server does: details when asked for, and always when something is wrong.
+      // As in the API server: return details on request, and always after a failure.
       return report.ok && verbose === undefined ? 'ok' : report.text;
     });
   }

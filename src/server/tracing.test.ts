@@ -9,7 +9,7 @@ import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
 
 const quiet = () => undefined;
 
-/** The spans that end, with what was noted in their course. */
+/** Collects ended spans with the attributes noted on them. */
 async function start(deps: Partial<WebhookDeps> = {}) {
   const now = new Date();
   const { chain, keyPair } = await serverOf(await firstAuthority(now), now);

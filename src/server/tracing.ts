@@ -1,4 +1,4 @@
-/** The part of the tracing that this room uses. Where it is undefined, nobody asked for traces. */
+/** The slice of tracing that the server uses. Undefined where tracing is disabled. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { groupResourceName } from '../json/kube-object.ts';
@@ -8,16 +8,16 @@ import type { Outcome } from './metrics/metrics.ts';
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 interface ServerSpan {
-  /** What `work` begins, at once or later, lies within this span. */
+  /** Runs `work`. Spans that it starts, now or later, are children of this span. */
   readonly run: <T>(work: () => T) => T;
-  /** @param failure one word: why nothing was decided */
+  /** @param failure one word: why there is no decision */
   readonly end: (attributes: Attributes, failure?: string) => void;
 }
 
 export interface ServerTracing {
-  /** Goes on with the trace that the headers name. */
+  /** Continues the trace that the headers name. */
   readonly server: (name: string, headers: IncomingHttpHeaders, attributes: Attributes) => ServerSpan;
-  /** Adds to the span in whose course it is called. */
+  /** Adds attributes to the current span. */
   readonly note: (attributes: Attributes) => void;
 }
 
@@ -28,14 +28,14 @@ export const httpAttributes = (route: string): Attributes => ({
   'url.scheme': 'https',
 });
 
-/** Ends the span of a request that was answered with this HTTP status: 500 and above is our failure. */
+/** Ends the span of a request that received this HTTP status. A status of 500 and above counts as our failure. */
 export function endAnswered(span: ServerSpan, status: number, found: Attributes = {}): void {
   span.end({ 'http.response.status_code': status, ...found }, status >= 500 ? String(status) : undefined);
 }
 
 /**
- * What a trace says of a review. Who asked, and for which object, is for the log, which has a line with the same uid: whoever may
- * look at traces need not be one who may know that.
+ * The attributes of a review in a trace. User and object name are only in the log, under the same uid: people with
+ * access to traces may not have access to that data.
  */
 export function reviewAttributes(webhook: 'mutate' | 'validate', entry: string, request: AdmissionRequest) {
   const { uid, operation, resource, subResource, namespace, dryRun } = request;

@@ -1,4 +1,4 @@
-/** The HTTPS server that the API server talks to. */
+/** The HTTPS server for requests of the API server. */
 import type { Server } from 'node:https';
 import Fastify, {
   type FastifyError,
@@ -22,57 +22,58 @@ import { secureOptions, type ServingCertificate } from './listener/serving-certi
 export type WebhookServer = FastifyInstance<Server>;
 
 export interface WebhookDeps extends AdmissionDeps {
-  /** Whether no further request should come over a connection that is answered now. */
+  /** Whether to close a connection after the response that is sent now. */
   readonly turnsAway: () => boolean;
   readonly conversion: ConversionServing;
   readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'> &
     Pick<Metrics, 'crowdedOut' | 'webhookConnections'>;
 }
 
-/** A review carries the object twice, as it was and as it will be; the API server takes writes of up to 3 MiB. */
+/** A review contains the old and the new object. The API server accepts writes of up to 3 MiB. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /**
- * The API server takes objects of 10,000 levels (sigs.k8s.io/json) and wraps them in reviews. What is nested deeper comes from
- * somebody else, and JSON.parse would need a second for some megabytes of brackets.
+ * The API server accepts objects 10,000 levels deep (sigs.k8s.io/json) and wraps them in reviews. Deeper input comes
+ * from other clients, and JSON.parse would need a second for a few megabytes of brackets.
  */
 const DEEPEST = 10_100;
 
-/** How many clients there may be, and how long they may take, in milliseconds. */
+/** Limits on connections and on the time that clients take, in milliseconds. */
 export interface WebhookLimits {
   /** Connections at a time. */
   readonly connections: number;
   /** For a handshake. */
   readonly handshakeMs: number;
-  /** For the first request to begin, and for each to arrive in whole. */
+  /** For the first request to start, and for each request to arrive completely. */
   readonly requestMs: number;
   /** Between two requests. */
   readonly idleMs: number;
-  /** For what a client still sends when it has been answered already. */
+  /** For the rest of a request that is already answered. */
   readonly lingerMs: number;
-  /** For what is still to come when the server closes. */
+  /** For open requests when the server closes. */
   readonly closeMs: number;
 }
 
 export const WEBHOOK_LIMITS: WebhookLimits = {
   connections: 1_500,
   handshakeMs: 10_000,
-  // The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: we close later. That
-  // holds for those that it has never used too, which Node cannot tell from those whose first request is slow to come.
+  // The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: close later
+  // than that. The same applies to its unused connections, which Node cannot tell from connections with a slow first
+  // request.
   requestMs: 120_000,
   idleMs: 120_000,
   lingerMs: 5_000,
-  // The longest `timeoutSeconds` of a webhook is 30: after that no one waits for an answer.
+  // The maximum `timeoutSeconds` of a webhook is 30: after that the API server no longer waits.
   closeMs: 30_000,
 };
 
-/** A client that has vanished without a word is found out so long after its last one, in milliseconds. */
+/** TCP keep-alive detects a vanished client this long after its last packet, in milliseconds. */
 const KEEP_ALIVE_MS = 30_000;
 
 /**
- * Wires the routes and listens to nothing: tests inject requests, `serve` calls `listen`.
+ * Registers the routes without listening: tests inject requests, `serve` calls `listen`.
  *
- * @param gate who may come in; undefined: whoever reaches the port.
+ * @param gate authenticates clients; undefined: accept every client
  */
 export function buildWebhookServer(
   certificate: ServingCertificate,
@@ -84,7 +85,7 @@ export function buildWebhookServer(
     logger: false,
     https: {
       ...secureOptions(certificate, gate?.trust().ca),
-      // What comes of it is the gate's to judge: conversions may do without.
+      // The gate checks the certificate: conversions may not need one.
       ...(gate === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,
@@ -95,7 +96,7 @@ export function buildWebhookServer(
     bodyLimit: BODY_LIMIT_BYTES,
     keepAliveTimeout: limits.idleMs,
     requestTimeout: limits.requestMs,
-    return503OnClosing: false, // a request that still reaches us gets its verdict
+    return503OnClosing: false, // answer requests that still arrive
     forceCloseConnections: 'idle',
   });
 
@@ -123,8 +124,8 @@ export function buildWebhookServer(
 }
 
 /**
- * Fastify's own JSON parser refuses objects with a key `__proto__`, which is a legal key of a ConfigMap: under
- * `failurePolicy: Ignore` that would be a way around every policy.
+ * Fastify's JSON parser rejects objects with the key `__proto__`, which is a valid key of a ConfigMap. Under
+ * `failurePolicy: Ignore`, users could bypass every policy with it.
  */
 function readBodiesOurselves(app: WebhookServer): void {
   app.removeAllContentTypeParsers();
@@ -140,7 +141,10 @@ function readBodiesOurselves(app: WebhookServer): void {
   });
 }
 
-/** Every answer at the end of the process says that no further request should come this way. @returns whether it has come */
+/**
+ * During shutdown, closes each connection after its response. @returns whether a response sent now is the last of its
+ * connection
+ */
 function closeConnectionsAtTheEnd(
   app: WebhookServer,
   { turnsAway }: WebhookDeps,
@@ -161,7 +165,7 @@ function closeConnectionsAtTheEnd(
       done(null, payload);
       return;
     }
-    // An answer that does not wait for the whole request, as to a body over the limit.
+    // A response to an incomplete request, e.g. to a body over the limit.
     void reply.header('content-length', Buffer.byteLength(payload));
     done(null, drainAfter(payload, raw, lingerMs));
   });

@@ -9,7 +9,7 @@ import { compiled, definitionOf, GROUP, server } from '../../../test/support/adm
 
 const atOnce = () => undefined;
 
-/** Renames `spec.a` to `spec.b` on the way to v2, and back. */
+/** Renames `spec.a` to `spec.b` in v2, and back. */
 const renaming: Converter = {
   name: 'handler widgets',
   target: { group: 'foo', resource: 'widgets' },
@@ -17,7 +17,7 @@ const renaming: Converter = {
   convert: (object, to) => {
     const { spec: { a, b } = {} } = object as {
       readonly spec?: { readonly a?: string; readonly b?: string };
-    }; // the tests make no others
+    }; // the tests create no other fields
     return { ...object, spec: to === 'v2' ? { b: a ?? b ?? '' } : { a: b ?? a ?? '' } };
   },
 };
@@ -47,7 +47,7 @@ const ask = (
 ): Promise<AnsweredReview> =>
   answerReview(text, definition, { lookUp: () => lookup, breathe: atOnce }, signal);
 
-/** The response, and what is reported of it. */
+/** The response and its report. */
 async function answer(...args: Parameters<typeof ask>) {
   const answered = await ask(...args);
   if (answered.kind !== 'answered') throw new Error(answered.message);
@@ -62,7 +62,7 @@ async function answer(...args: Parameters<typeof ask>) {
   };
   return { ...written, report: answered.report };
 }
-/** What is sent. */
+/** The response text. */
 async function sent(...args: Parameters<typeof ask>): Promise<string> {
   const answered = await ask(...args);
   return answered.kind === 'answered' ? answered.texts.join('') : answered.message;
@@ -323,7 +323,7 @@ test('others get their turn between two objects', async () => {
     { lookUp: () => found(), breathe },
     new AbortController().signal,
   );
-  expect(breaths).toBe(10); // once to find each, once to convert it
+  expect(breaths).toBe(10); // two per object: one to find it, one to convert it
 });
 
 describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
@@ -335,7 +335,7 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
     .split('\n')
     .map(
       (line) => JSON.parse(line) as { readonly step: string; readonly path: string; readonly body: string },
-    ) // the file is ours
+    ) // the file is part of this repository
     .filter(({ path }) => path.startsWith('/convert'));
   const definition = definitionOf([{ name: 'v1' }, { name: 'v1beta1' }]);
   const { converter } = compiled({ hub: 'v1', versions: [{ name: 'v1beta1' }] }, definition);

@@ -1,4 +1,7 @@
-/** A ConversionReview from text to text: object by object, so that others get their turn in between. */
+/**
+ * Answers a ConversionReview, from text to text. Works object by object, so that the event loop can serve other work in
+ * between.
+ */
 import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { InvalidReview } from '../review/request.ts';
@@ -23,30 +26,30 @@ export interface ConversionDeps {
 export type AnsweredReview =
   | {
       readonly kind: 'answered';
-      /** The ConversionReview that answers: JSON, to be sent one after the other. */
+      /** The ConversionReview of the response: JSON, to be sent in this order. */
       readonly texts: readonly string[];
       readonly report: ConversionReport;
     }
-  /** This replica cannot answer yet; the API server asks again. */
+  /** This replica cannot answer yet. The API server retries. */
   | { readonly kind: 'unready'; readonly message: string };
 
 /** For metrics and the log. */
 export interface ConversionReport {
   readonly uid: string;
-  /** The converter; undefined when there is none for the kind. */
+  /** The converter; undefined if the kind has none. */
   readonly converter: Converter | undefined;
   readonly to: string;
   readonly objects: number;
-  /** What the user is told; undefined when all were converted. */
+  /** The message for the user; undefined if all objects were converted. */
   readonly failure: string | undefined;
-  /** What went wrong inside, for the log alone. */
+  /** The internal error, for the log only. */
   readonly cause: unknown;
 }
 
 /**
- * @param definition the name of the CustomResourceDefinition, if the path of the request has it
- * @param signal aborts when the API server no longer waits, or the time to answer is over
- * @throws InvalidReview when the text is no ConversionReview that could be answered
+ * @param definition the name of the CustomResourceDefinition, if the request path contains it
+ * @param signal aborts when the API server no longer waits, or when the response is due
+ * @throws InvalidReview if the text is not a ConversionReview that can be answered
  */
 export async function answerReview(
   text: string,
@@ -115,7 +118,7 @@ function objectAt(text: string, { start, end }: Span, index: number): JsonObject
 
 interface Task {
   readonly question: ConversionQuestion;
-  /** Of the first object, and so of all of them. */
+  /** The kind of the first object, which all objects share. */
   readonly kind: string;
   readonly converter: Converter;
 }
@@ -173,7 +176,7 @@ async function convertOne(object: JsonObject, task: Task, signal: AbortSignal): 
   );
 }
 
-/** A converter that never ends must not hold the API server up. */
+/** Bounds a converter that never ends: the API server must not wait for it. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const abort = () => {
@@ -188,7 +191,7 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** No user can do anything about what they do not understand, and nothing internal is theirs to see. */
+/** Users see the text of a ConversionFailure only: internal errors would not help them, and may contain internals. */
 function failed(object: JsonObject, { question, converter }: Task, error: unknown): Outcome {
   const known = error instanceof ConversionFailure;
   const why = known ? error.message : 'internal error; the log of Gatehouse says more';
@@ -198,7 +201,7 @@ function failed(object: JsonObject, { question, converter }: Task, error: unknow
   return { kind: 'failed', message: shorten(message, LONGEST_MESSAGE), ...(known ? {} : { cause: error }) };
 }
 
-/** Of a message for people. */
+/** The length limit of a message for users. */
 const LONGEST_MESSAGE = 1024;
 
 /** e.g. `Server "store/db"` */

@@ -10,7 +10,7 @@ import { moveStep, removeStep, writeStep, type RunStep, type StepValue } from '.
 import { parseStepPath, type StepPath } from './step-path.ts';
 import { schemaAt } from './structural-schema.ts';
 
-/** A step that compiles, and the paths that it takes from and writes to. */
+/** A compiled step with the paths that it reads and writes. */
 export interface CompiledStep {
   /** e.g. `spec.versions[0].toHub[1]` */
   readonly where: string;
@@ -23,7 +23,7 @@ export interface CompiledStep {
  * Compiles the steps of one direction.
  *
  * @param where e.g. `spec.versions[0].toHub`
- * @param target the schema of the version that they lead to
+ * @param target the schema of the version that the steps produce
  */
 export function compileSteps(
   steps: readonly ConversionStep[],
@@ -86,7 +86,7 @@ function moveProblem(from: StepPath, to: StepPath): string | undefined {
     : undefined;
 }
 
-/** Empty parents go, unless the other version has them too, and perhaps requires them. */
+/** Removes empty parents, except those that the target version has too: it may require them. */
 function parentsToKeep({ list, fields }: StepPath, target: JsonObject | undefined): number {
   const parents = fields.slice(0, -1);
   if (list.length === 0 && (target === undefined || fields[0] === 'metadata')) return 1;
@@ -168,7 +168,7 @@ function tryStepPath(text: string, where: string, problems: ConversionProblem[])
   }
 }
 
-/** Steps that cannot make or drop elements of lists. */
+/** Parses the path of a step that cannot add or remove list elements. */
 function tryFieldPath(text: string, where: string, problems: ConversionProblem[]): StepPath | undefined {
   const path = tryStepPath(text, where, problems);
   if (path === undefined || path.fields.length > 0) return path;
@@ -195,7 +195,7 @@ function tryExpression(
   }
 }
 
-/** @throws ConversionFailure that says which step */
+/** @throws ConversionFailure that names the step */
 export function runSteps(steps: readonly CompiledStep[], object: JsonObject, budget: CelBudget): JsonObject {
   let current = object;
   for (const { where, run } of steps) {

@@ -24,7 +24,10 @@ const compile = (spec: Partial<ConversionPolicySpec>, definition = threeVersions
 const problemsOf = (...args: Parameters<typeof compile>) =>
   compile(...args).problems.map(({ reason, where, message }) => `${reason} ${where}: ${message}`);
 
-/** Problems of these steps from v1 to the hub, which take and make fields that are there unless the test says otherwise. */
+/**
+ * The problems of these steps from v1 to the hub. The fields that they read and write exist, unless the test says
+ * otherwise.
+ */
 const problemsOfSteps = (toHub: readonly ConversionStep[], fromHub: readonly ConversionStep[] = []) =>
   problemsOf({ versions: [{ name: 'v1', toHub, fromHub }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
 

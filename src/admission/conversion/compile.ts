@@ -1,4 +1,4 @@
-/** ConversionPolicy → what converts. A policy that does not compile says everything that is wrong with it at once. */
+/** Compiles a ConversionPolicy into a converter. Reports all problems of a policy at once. */
 import type {
   ConversionPolicy,
   ConversionStep,
@@ -16,20 +16,20 @@ import { convertByPlan, type Spoke } from './policy-converter.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 
 export interface CompiledConversion {
-  /** Of the policy. */
+  /** The name of the policy. */
   readonly name: string;
   readonly generation: number;
-  /** As written, for `status.inForce`. */
+  /** The spec as written, for `status.inForce`. */
   readonly spec: ConversionPolicy['spec'];
-  /** As it was when this was compiled. */
+  /** The definition at compile time. */
   readonly definition: Definition;
   readonly converter: Converter;
 }
 
 export interface CompilationResult {
-  /** Undefined when the steps themselves are wrong. With `problems`, it converts what it can. */
+  /** Undefined if the steps are invalid. With `problems`, it converts between the versions without problems. */
   readonly usable: CompiledConversion | undefined;
-  /** None: it converts between all versions there are. */
+  /** Empty: it converts between all versions of the definition. */
   readonly problems: readonly ConversionProblem[];
 }
 
@@ -41,7 +41,7 @@ export function compileConversion(policy: ConversionPolicy, definition: Definiti
   const spokes = new Map<string, Spoke>();
   for (const [index, version] of spec.versions.entries()) {
     const where = `spec.versions[${index}]`;
-    if (!schemas.has(version.name) || version.name === spec.hub) continue; // one of the problems of coverage
+    if (!schemas.has(version.name) || version.name === spec.hub) continue; // coverageProblems reports it
     const spoke = compileSpoke(
       version,
       where,
@@ -82,7 +82,7 @@ function compileSpoke(
   const fromHub = stepsOf(version, 'fromHub', where, problems);
   const spoke = {
     toHub: compileSteps(toHub, `${where}.toHub`, schemas.hub, problems),
-    // Derived steps have no place of their own: what is wrong with them is wrong with those that they come from.
+    // Derived steps have no location in the policy: report their problems only where the steps that they invert are.
     fromHub: compileSteps(
       fromHub,
       `${where}.fromHub`,
@@ -93,7 +93,7 @@ function compileSpoke(
   return problems.length === before ? spoke : undefined;
 }
 
-/** As written, or the inverse of the other direction. */
+/** The steps as written, or the inverse of the other direction. */
 function stepsOf(
   version: VersionSteps,
   direction: 'toHub' | 'fromHub',
@@ -116,8 +116,8 @@ function stepsOf(
 }
 
 /**
- * Whether the policy and the CustomResourceDefinition have the same versions. These problems may mend themselves: whichever of
- * the two is changed first, the other follows.
+ * Compares the versions of the policy with those of the CustomResourceDefinition. Such a problem can be temporary: the
+ * user cannot update both objects at the same time.
  */
 export function coverageProblems(
   { hub, versions }: ConversionPolicySpec,

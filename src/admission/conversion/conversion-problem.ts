@@ -1,11 +1,13 @@
-/** Why a ConversionPolicy does not convert, in one word for its `Ready` condition; the gravest first. */
+/** Why a ConversionPolicy does not convert, as the reason of its `Ready` condition. The most severe reason is first. */
 export const CONVERSION_REASONS = [
   'InvalidPath',
   'InvalidExpression',
   'InvalidPolicy',
-  /** A path that leads nowhere: nothing would happen there, or the API server would drop what is written. */
+  /**
+   * A path that the schema does not have: the step would do nothing, or the API server would drop the written value.
+   */
   'UnknownField',
-  /** A field that two versions spell alike and mean differently. */
+  /** A field with the same name but a different type in two versions. */
   'TypeChange',
   /** The CustomResourceDefinition has no such version (yet). */
   'UnknownVersion',

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { GroupResource } from '../../json/kube-object.ts';
 import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 
-/** What conversion needs to know of a CustomResourceDefinition. */
+/** The parts of a CustomResourceDefinition that conversion needs. */
 export interface Definition extends GroupResource {
   readonly kind: string;
   readonly versions: readonly DefinitionVersion[];
@@ -13,16 +13,16 @@ export interface Definition extends GroupResource {
 export interface DefinitionVersion {
   readonly name: string;
   readonly served: boolean;
-  /** Whether objects are or may be stored in it. */
+  /** Whether objects are stored, or may be stored, in this version. */
   readonly stored: boolean;
-  /** Structural. Undefined when the API server keeps whatever an object holds. */
+  /** The structural schema. Undefined if the API server keeps all fields. */
   readonly schema: JsonObject | undefined;
 }
 
-/** Whom the API server asks. */
+/** The conversion webhook of the definition. */
 export interface ConversionStanza {
   readonly strategy: string;
-  /** Undefined when it is reached by URL, or not at all. */
+  /** Undefined if the webhook is given by URL, or missing. */
   readonly service:
     | { readonly namespace: string; readonly name: string; readonly path: string; readonly port: number }
     | undefined;
@@ -31,7 +31,7 @@ export interface ConversionStanza {
   readonly reviewVersions: readonly string[];
 }
 
-/** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1; undefined when it is none. */
+/** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1. Returns undefined for anything else. */
 export function readDefinition(crd: unknown): Definition | undefined {
   const spec = recordIn(crd, 'spec');
   const names = recordIn(spec, 'names');
@@ -84,7 +84,7 @@ function stanzaOf(conversion: JsonObject | undefined): ConversionStanza {
   };
 }
 
-/** Whether the steps of a policy mean the same for both. */
+/** Whether the steps of a policy have the same meaning for both definitions. */
 export function sameForConversion(one: Definition, other: Definition): boolean {
   return one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);
 }

@@ -1,10 +1,10 @@
-/** Changes to JSON that leave the original as it is: only what changes is copied, the rest is shared. */
+/** Copy-on-write edits of JSON: copies only what changes and shares the rest with the original. */
 import type { ConcretePath, Segment } from '../../json/field-path.ts';
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 
-/** The value of a field; undefined when it is absent, or when this is no object. */
+/** The value of a field; undefined if it is absent, or if `value` is not an object. */
 export function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  return isJsonObject(value) ? (ownValue(value, name) as JsonValue | undefined) : undefined; // of JSON, so JSON
+  return isJsonObject(value) ? (ownValue(value, name) as JsonValue | undefined) : undefined; // a value in JSON is JSON
 }
 
 export function fieldAt(value: JsonValue | undefined, names: readonly string[]): JsonValue | undefined {
@@ -14,12 +14,12 @@ export function fieldAt(value: JsonValue | undefined, names: readonly string[]):
 /** `undefined` removes the field. */
 export function withField(object: JsonObject, name: string, value: JsonValue | undefined): JsonObject {
   if (fieldIn(object, name) === value && (value !== undefined || !Object.hasOwn(object, name))) return object;
-  // A computed key and fromEntries define a property, whatever its name: an assignment would not for `__proto__`.
+  // A computed key and fromEntries define the property `__proto__`. An assignment would set the prototype.
   if (value !== undefined) return { ...object, [name]: value };
   return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name));
 }
 
-/** Several fields at once; `undefined` removes one. */
+/** Sets several fields; `undefined` removes one. */
 export function withFields(
   object: JsonObject,
   changes: ReadonlyMap<string, JsonValue | undefined>,
@@ -33,10 +33,10 @@ export function withFields(
   return Object.fromEntries(entries);
 }
 
-/** A parent that is there and can hold no fields. */
+/** Thrown if a parent exists but is not an object. */
 export class NoPlace extends Error {
   override readonly name = 'NoPlace';
-  /** Where it stands, below the object that was to be changed. */
+  /** The path of the parent within the changed object. */
   readonly parent: readonly string[];
   readonly found: JsonValue;
 
@@ -48,7 +48,7 @@ export class NoPlace extends Error {
 }
 
 /**
- * Writes a field; missing parents are made. A parent that is null counts as missing.
+ * Writes a field and creates missing parents. A parent that is null counts as missing.
  *
  * @throws NoPlace
  */
@@ -65,7 +65,7 @@ export function withFieldAt(object: JsonObject, names: readonly string[], value:
   return isJsonObject(written) ? written : object;
 }
 
-/** Without the field, and without those of its parents that it leaves empty, but for the first `keep`. */
+/** Removes the field and the parents that it leaves empty, except the first `keep` parents. */
 export function withoutFieldAt(
   object: JsonObject,
   names: readonly string[],
@@ -81,7 +81,7 @@ export function withoutFieldAt(
   return withField(object, name, isEmptied ? undefined : left);
 }
 
-/** Changes each value that the path leads to; what it does not lead to stays. Without segments: the value itself. */
+/** Changes each value at the path and keeps everything else. An empty path changes the value itself. */
 export function mapAt(
   value: JsonValue,
   segments: readonly Segment[],

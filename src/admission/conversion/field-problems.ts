@@ -1,4 +1,4 @@
-/** Whether steps and schemas agree: a misspelt path would silently do nothing. */
+/** Checks steps against the schemas: a misspelt path would silently do nothing. */
 import type { Segment } from '../../json/field-path.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { CompiledStep } from './compile-steps.ts';
@@ -33,7 +33,10 @@ export function fieldProblems(
   ];
 }
 
-/** What a step takes has to be in the version it comes from, or made by a step before; what it writes must stay, or be taken. */
+/**
+ * A step must read a field of either version, or one that an earlier step wrote. What it writes must be a field of the
+ * target version, or be read by a later step.
+ */
 function pathProblems(steps: readonly CompiledStep[], from: Side, to: Side): readonly ConversionProblem[] {
   return steps.flatMap(({ where, reads, writes }, index) => {
     const madeBefore = steps.slice(0, index).flatMap((step) => step.writes);
@@ -64,7 +67,7 @@ function unknownField(where: string, { text }: StepPath, { name }: Side, why: st
   };
 }
 
-/** Whether one of the paths leads to the other, or into it. */
+/** Whether one path is equal to the other or a prefix of it. */
 function overlap(one: StepPath, other: StepPath): boolean {
   const length = Math.min(one.segments.length, other.segments.length);
   return JSON.stringify(one.segments.slice(0, length)) === JSON.stringify(other.segments.slice(0, length));
@@ -84,7 +87,7 @@ function typeChanges(
     if (whole.has(key)) return;
     const [before, after] = [typeOf(one), typeOf(other)];
     if (!isCompatible(before, after)) {
-      if (touches.has(key)) return; // a step looks into it, and knows
+      if (touches.has(key)) return; // a step handles this field
       problems.push({
         reason: 'TypeChange',
         where,
@@ -109,7 +112,7 @@ function typeChanges(
   return problems;
 }
 
-/** Every beginning of a path, as text. */
+/** All prefixes of a path, as text. */
 function prefixes(segments: readonly Segment[]): readonly string[] {
   return segments.map((_segment, index) => JSON.stringify(segments.slice(0, index + 1)));
 }
@@ -126,7 +129,10 @@ function sharedProperties(
   });
 }
 
-/** An integer is a number; a schema without a type takes anything. */
+/**
+ * Whether a value of type `before` is valid for `after`: an integer is a number, and a schema without a type accepts
+ * anything.
+ */
 function isCompatible(before: string | undefined, after: string | undefined): boolean {
   if (before === undefined || after === undefined || before === after) return true;
   const numbers = ['integer', 'number'];

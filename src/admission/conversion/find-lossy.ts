@@ -1,4 +1,4 @@
-/** What does not come back when an object is converted and converted back. */
+/** Finds the values that a round trip through another version loses. */
 import {
   isEqual,
   isJsonArray,
@@ -14,9 +14,9 @@ import { fieldOf, itemOf, listKeysOf, type SchemaAt } from './structural-schema.
 const OPEN: SchemaAt = { kind: 'open' };
 
 /**
- * The values of `truth` that `derived`, which the steps made of it there and back, does not have.
+ * The values of `truth` that differ in `derived`, the result of a round trip.
  *
- * @param schema of the version that both are in: it says how to tell the elements of a list apart
+ * @param schema the schema of both objects, which names the key fields of lists
  */
 export function lostValues(
   truth: JsonObject,
@@ -70,7 +70,7 @@ function compare(
   lost: KeptValue[],
 ): void {
   if (value === derived) return;
-  const goesOn = path.length < LONGEST_KEPT_PATH; // deeper down, values are compared as a whole
+  const goesOn = path.length < LONGEST_KEPT_PATH; // below this depth, compare whole values
   if (goesOn && isJsonObject(value) && isJsonObject(derived)) {
     compareFields(value, derived, at, path, lost);
   } else if (goesOn && isJsonArray(value) && isJsonArray(derived)) {
@@ -98,7 +98,10 @@ function compareLists(
   }
 }
 
-/** What tells each element of both lists from all others; undefined when nothing does, or when they differ in that. */
+/**
+ * Selectors that identify each element of both lists. Undefined if the elements have no unique keys, or if the keys of
+ * the lists differ.
+ */
 function selectorsOf(
   list: readonly JsonValue[],
   derived: readonly JsonValue[],
@@ -127,7 +130,7 @@ function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | unde
   return values.length === 0 ? undefined : Object.fromEntries(values);
 }
 
-/** Whether an element of a list is the one that a {@link KeptKey} names. */
+/** Whether a list element matches the selector of a {@link KeptKey}. */
 export function isSelected(item: JsonValue | undefined, selector: JsonObject): boolean {
   const keys = Object.keys(selector);
   return (

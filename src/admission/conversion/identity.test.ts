@@ -1,4 +1,4 @@
-/** The cases of TestRestoreObjectMeta (k8s.io/apiextensions-apiserver pkg/apiserver/conversion), seen from the webhook's side. */
+/** The cases of TestRestoreObjectMeta (k8s.io/apiextensions-apiserver pkg/apiserver/conversion), for the webhook. */
 import { describe, expect, test } from 'vitest';
 
 import type { JsonObject, JsonValue } from '../../json/json.ts';

@@ -1,4 +1,7 @@
-/** What a conversion must leave as it is. @see k8s.io/apiextensions-apiserver pkg/apiserver/conversion (restoreObjectMeta) */
+/**
+ * The metadata that a conversion must not change. @see k8s.io/apiextensions-apiserver pkg/apiserver/conversion
+ * (restoreObjectMeta)
+ */
 import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
@@ -8,16 +11,16 @@ import { fieldIn, withField } from './edit.ts';
 const MARKS = ['labels', 'annotations'] as const;
 
 /**
- * The converted object with the kind and metadata of the original and the version asked for. Of the metadata only labels and
- * annotations are taken from it.
+ * The converted object with the kind and metadata of the original, and with the requested version. Only labels and
+ * annotations come from the converted object.
  *
- * @throws ConversionFailure when it is no longer the same object, or has labels or annotations that the API server refuses
+ * @throws ConversionFailure if the identity changed, or if a label or annotation is invalid for the API server
  */
 export function keepIdentity(original: JsonObject, converted: JsonObject, apiVersion: string): JsonObject {
   const kind = fieldIn(converted, 'kind') ?? fieldIn(original, 'kind');
   if (!isEqual(kind, fieldIn(original, 'kind'))) throw changed('kind', original, converted);
   const before = metadataOf(original, {});
-  // The API server never sends an object without metadata, and does not take one back.
+  // The API server never sends an object without metadata, and rejects a response without it.
   const after = metadataOf(converted, Object.hasOwn(original, 'metadata') ? undefined : {});
   for (const field of ['name', 'namespace', 'uid']) {
     if (!isEqual(fieldIn(after, field) ?? '', fieldIn(before, field) ?? '')) {
@@ -46,7 +49,7 @@ function changed(what: string, before: JsonObject, after: JsonObject, field = wh
   );
 }
 
-/** Labels or annotations; the API server takes null for none. */
+/** Labels or annotations. The API server accepts null for an empty map. */
 function marksOf(map: (typeof MARKS)[number], before: JsonObject, after: JsonObject): JsonObject | undefined {
   const marks = fieldIn(after, map) ?? undefined;
   if (marks === undefined) return undefined;

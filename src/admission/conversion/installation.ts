@@ -1,4 +1,6 @@
-/** Whether the API server asks Gatehouse to convert, and what to write into the CustomResourceDefinition so that it does. */
+/**
+ * Checks whether a CustomResourceDefinition uses Gatehouse for conversion, and says what to write into it otherwise.
+ */
 import { groupResourceName } from '../../json/kube-object.ts';
 import { quote } from '../../json/printable.ts';
 import type { Definition } from './definition.ts';

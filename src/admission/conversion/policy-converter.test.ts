@@ -27,7 +27,7 @@ const keptIn = (object: JsonObject, version: string): unknown => {
   return typeof text === 'string' ? (JSON.parse(text) as unknown) : undefined;
 };
 
-/** The same object with another spec, as a user writes it. */
+/** The object after a user has changed its spec. */
 const withSpec = (object: JsonObject, change: (spec: JsonObject) => JsonValue): JsonObject => {
   const spec = ownValue(object, 'spec');
   return { ...object, spec: change(isJsonObject(spec) ? spec : {}) };
@@ -451,7 +451,7 @@ test('values are told apart by the keys that the schema names', async () => {
   expect(v1.apiVersion).toBe(`${GROUP}/v1`);
 });
 
-/** Throws on every write to anything below. */
+/** Deep-freezes a value: every write throws. */
 function freeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null) {
     Object.values(value).forEach(freeze);
@@ -460,7 +460,7 @@ function freeze<T>(value: T): T {
   return value;
 }
 
-/** For JSON.stringify: the order of keys says nothing; a bigint is shown as one. */
+/** A replacer for JSON.stringify: sorts keys and formats bigints. */
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return `${value}n`;
   return isJsonObject(value) ? Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)) : value;

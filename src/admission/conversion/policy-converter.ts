@@ -1,4 +1,4 @@
-/** Spoke → hub → spoke, with what each version cannot hold kept on the way. */
+/** Converts spoke → hub → spoke, and preserves what a version cannot hold. */
 import { createCelBudget, type CelBudget } from '../../cel/frame.ts';
 import { isJsonObject, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
@@ -19,35 +19,35 @@ export interface Spoke {
 export interface ConversionPlan {
   readonly group: string;
   readonly hub: string;
-  /** By version; all but the hub. */
+  /** Keyed by version, without the hub. */
   readonly spokes: ReadonlyMap<string, Spoke>;
-  /** By version. Undefined: the API server keeps whatever an object of it holds. */
+  /** Keyed by version. Undefined: the API server keeps all fields. */
   readonly schemas: ReadonlyMap<string, JsonObject | undefined>;
   readonly roundTrip: 'Preserve' | 'Lossy';
 }
 
-/** What all expressions of one conversion may cost, there and back: a list has thousands of objects, and each has its own. */
+/** The CEL cost limit of one object, for both directions: a list has thousands of objects, each with its own budget. */
 const COST_LIMIT = 2_000_000;
 
-/** An object on its way, without the annotations that are ours. */
+/** An object during conversion, without our annotations. */
 interface Travelling {
   readonly object: JsonObject;
-  /** Values of other versions, as text. */
+  /** Preserved values of other versions, as text. */
   readonly kept: Map<string, string>;
 }
 
 /**
- * Converts by a plan. The object itself stays as it is.
+ * Converts an object by a plan. Does not change `object`.
  *
- * What a version cannot hold shows when the result is converted back: as the API server will store it, by the same steps. What is
- * missing or different then goes into an annotation, and is put back on the way back.
+ * To find what a version cannot hold, it prunes the result as the API server would, converts it back with the same
+ * steps and compares. Values that are missing or different go into an annotation. The conversion back restores them.
  */
 export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: string): JsonObject {
   const from = versionOf(object);
   if (from === to) return object;
   const { clean, kept } = takeKept(object);
   const own = new Map(kept);
-  own.delete(from); // what an object of this version does not hold is not in it
+  own.delete(from); // an object of this version already holds all of its values
   const budget = createCelBudget(COST_LIMIT);
   const start: Travelling = { object: clean, kept: own };
   const inHub = from === plan.hub ? start : travel(plan, start, from, plan.hub, budget);
@@ -57,7 +57,7 @@ export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: stri
   return result;
 }
 
-/** Between a spoke and the hub, in either direction. */
+/** Converts between a spoke and the hub, in either direction. */
 function travel(
   plan: ConversionPlan,
   { object, kept }: Travelling,
@@ -71,7 +71,7 @@ function travel(
   const stillKept = new Map(kept);
   stillKept.delete(to);
   if (plan.roundTrip === 'Preserve') {
-    // The result is sent whole: the API server drops what it does not know, and may know more than this replica does yet.
+    // Sends the unpruned result: the API server drops unknown fields, and may know a newer schema than this replica.
     const stored = pruneObject(arrived, plan.schemas.get(to));
     const schema = plan.schemas.get(from);
     const back = pruneObject(stepBack(plan, stored, to, from, budget), schema);
@@ -96,7 +96,7 @@ function stepTo(
   return withField(runSteps(spoke[direction], object, budget), 'apiVersion', `${group}/${to}`);
 }
 
-/** An object that could not come back would be lost to everybody who asks for this version. */
+/** Rejects an object without a way back: clients of this version could no longer read it. */
 function stepBack(
   plan: ConversionPlan,
   object: JsonObject,
@@ -119,7 +119,7 @@ export function versionOf(object: JsonObject): string {
   return typeof apiVersion === 'string' ? apiVersion.slice(apiVersion.indexOf('/') + 1) : '';
 }
 
-/** What the annotations of an object may take together, in bytes. @see k8s.io/apimachinery pkg/api/validation */
+/** The total size limit of an object's annotations, in bytes. @see k8s.io/apimachinery pkg/api/validation */
 const MOST_ANNOTATIONS_BYTES = 256 * 1024;
 
 function checkSize(object: JsonObject, versions: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** The annotations in which an object carries what its version cannot hold. */
+/** The annotations that preserve what the version of an object cannot hold. */
 import {
   isJsonArray,
   isJsonObject,
@@ -10,34 +10,34 @@ import {
 import { toJsonText } from '../../json/json-text.ts';
 import { fieldAt, fieldIn, withField } from './edit.ts';
 
-/** One step from an object to a value in it: a field, or the element of a list with these values in its key fields. */
+/** One key of a path: a field name, or an object of key fields that selects a list element. */
 export type KeptKey = string | JsonObject;
 
 /** A value of another version that the steps alone do not restore. */
 export interface KeptValue {
   /** Its path in that version. */
   readonly path: readonly KeptKey[];
-  /** Undefined: nothing stands there. */
+  /** Undefined: the field is absent. */
   readonly value: JsonValue | undefined;
   /**
-   * What the steps alone give there on the way back, undefined for nothing. As long as they still do, nobody has changed what it
-   * is made of, and `value` holds; afterwards the newer value does.
+   * The value that the steps alone produce on the way back; undefined for none. While they still produce it, the object
+   * has not changed and `value` applies. Otherwise the newer value applies.
    */
   readonly derived: JsonValue | undefined;
 }
 
-/** By the name of the version whose values they are, as text. */
+/** The values as text, keyed by the name of their version. */
 export type KeptTexts = ReadonlyMap<string, string>;
 
 const PREFIX = 'conversion.gatehouse.dev/';
 const ANNOTATIONS = ['metadata', 'annotations'] as const;
-/** Paths are walked recursively: deeper than any API is, and far less deep than a stack. */
+/** Recursion follows these paths: deeper than any API, and far below the stack limit. */
 export const LONGEST_KEPT_PATH = 64;
 
 export const keptKey = (version: string): string => `${PREFIX}${version}`;
 export const isKeptKey = (key: string): boolean => key.startsWith(PREFIX);
 
-/** Takes the annotations out of an object, so that steps do not see them. */
+/** Removes the annotations from an object, so that steps do not see them. */
 export function takeKept(object: JsonObject): { readonly clean: JsonObject; readonly kept: KeptTexts } {
   const annotations = fieldAt(object, ANNOTATIONS);
   const keys = isJsonObject(annotations) ? Object.keys(annotations).filter(isKeptKey) : [];
@@ -78,7 +78,7 @@ export function writeKept(values: readonly KeptValue[]): string {
   );
 }
 
-/** Users who may write the object may write its annotations: an unreadable one counts as absent. */
+/** Users who can write the object can write its annotations: an unreadable annotation counts as absent. */
 export function readKept(text: string): readonly KeptValue[] {
   let entries: unknown;
   try {
@@ -97,7 +97,7 @@ function toKeptValue(entry: JsonValue): readonly KeptValue[] {
   return [{ path: keys, value: fieldIn(entry, 'value'), derived: fieldIn(entry, 'derived') }];
 }
 
-/** The same that steps may change. */
+/** Allows the same fields that steps may change. */
 function isOpenToConversion([first, map, key, ...more]: readonly KeptKey[]): boolean {
   if (typeof first !== 'string' || first === 'apiVersion' || first === 'kind') return false;
   if (first !== 'metadata') return true;

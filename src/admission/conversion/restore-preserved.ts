@@ -9,11 +9,11 @@ import { fieldOf, fits, itemOf, prune, type SchemaAt } from './structural-schema
 const OPEN: SchemaAt = { kind: 'open' };
 
 /**
- * The object with each value put back, as long as the steps alone give there what they gave when it was kept. Otherwise
- * somebody has changed what it is made of, and the change holds. The same goes for a value whose parent is gone.
+ * Restores each value, unless the steps alone no longer produce the value recorded with it. In that case a user has
+ * changed the source fields, and the change takes precedence. A value whose parent is gone is not restored either.
  *
- * The values are those of an annotation, which users can write: none may make of the object what its schema rules out, because
- * one object that cannot be converted fails every list that it is in.
+ * Users can write the annotation that contains the values. No value may make the object violate its schema, because one
+ * object that cannot be converted fails every list that contains it.
  */
 export function putBack(
   object: JsonObject,
@@ -28,9 +28,9 @@ export function putBack(
 }
 
 /**
- * All values below one place at once, so that each object and list is copied once, however many values return to it.
+ * Restores all values below one path at once, so that each object and list is copied once.
  *
- * @param depth how many keys of their paths lead to `current`
+ * @param depth the number of path keys that lead to `current`
  */
 function putBackIn(current: JsonValue, values: readonly KeptValue[], depth: number, at: SchemaAt): JsonValue {
   if (values.length === 0) return current;
@@ -72,7 +72,7 @@ function putBackItems(
   return changed.every((item, index) => item === list[index]) ? list : changed;
 }
 
-/** A node of the tree of paths: a value for the path itself, and values below it. */
+/** A node of the path tree: its own value, and the values below it. */
 function putBackAt(
   before: JsonValue | undefined,
   group: readonly KeptValue[],
@@ -84,7 +84,7 @@ function putBackAt(
   return before === undefined ? undefined : putBackIn(before, group, depth + 1, at);
 }
 
-/** Labels and annotations are known by their keys, so a map that has become empty is no parent that is gone. */
+/** Restores a label or an annotation. The map may be missing: an empty map of labels or annotations does not exist. */
 function putBackMark(object: JsonObject, kept: KeptValue): JsonObject {
   const [, map, key] = kept.path;
   if (typeof map !== 'string' || typeof key !== 'string') return object;
@@ -114,7 +114,7 @@ function newest(
   { value, derived }: KeptValue,
   at: SchemaAt,
 ): JsonValue | undefined {
-  // What the API server drops does not count: it was not there when the value was kept.
+  // Ignore what the API server drops: it was absent when the value was preserved.
   const stored = current === undefined ? undefined : prune(current, at);
   if (isEqual(stored, derived)) return value === undefined || fits(value, at) ? value : current;
   if (!isJsonArray(current) || !isJsonArray(stored)) return current;
@@ -123,13 +123,13 @@ function newest(
   return fits(merged, at) ? merged : current;
 }
 
-/** Of the elements between a common start and end, so many are looked for. */
+/** The limit of elements to compare between the common start and the common end. */
 const MOST_COMPARED = 64;
 
 /**
- * The elements that are as they were when the list was kept become what they were made from; new and changed ones stay.
+ * Restores the source of each element that is unchanged since the list was preserved. Keeps new and changed elements.
  *
- * @param stored `current` as the API server keeps it
+ * @param stored `current` as the API server stores it
  */
 function mergeLists(
   current: readonly JsonValue[],

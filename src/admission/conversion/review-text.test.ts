@@ -6,7 +6,7 @@ import { splitReview } from './review-text.ts';
 
 const atOnce = () => undefined;
 
-/** What the parts of a text say, put together again. */
+/** Parses the parts of a split text and puts them together again. */
 async function reassembled(text: string): Promise<unknown> {
   const { envelope, objects } = await splitReview(text, atOnce);
   const review: unknown = JSON.parse(envelope);
@@ -46,7 +46,7 @@ test('the parts of a review are what JSON.parse makes of the whole', async () =>
   );
 });
 
-/** A character goes, comes or changes: then it is mostly no JSON any more, and never may pass for it. */
+/** Deletes, inserts or replaces one character: the text is then usually invalid JSON and must not be accepted. */
 test('what is no JSON is found out, at the latest when its parts are parsed', async () => {
   const whole = '{"kind":"R","request":{"objects":[{"a":"\\"]}"},[1,{"b":null}], -1.5e3 ,true],"uid":"u"}}';
   const broken = fc

@@ -1,23 +1,26 @@
 /**
- * Finds the objects in the text of a ConversionReview without parsing it as a whole: a list of all objects of a kind may have
- * tens of megabytes, and whoever parses that at once does nothing else for a second.
+ * Finds the objects in the text of a ConversionReview without parsing the whole text. A list of all objects of a kind
+ * can have tens of megabytes, and parsing them at once would block the event loop for a second.
  */
 
 /** A range of a text. */
 export interface Span {
   readonly start: number;
-  /** Behind its last character. */
+  /** Exclusive. */
   readonly end: number;
 }
 
 export interface ReviewText {
-  /** The text with an empty list in the place of `request.objects`. It is JSON if and only if the text around them is. */
+  /**
+   * The text with `request.objects` replaced by an empty list. It is valid JSON if and only if the text around the
+   * objects is.
+   */
   readonly envelope: string;
   /** The elements of `request.objects`; each still has to be parsed. */
   readonly objects: readonly Span[];
 }
 
-/** Called between two objects: a promise to wait for, or undefined to go on at once. */
+/** Called between two objects. Returns a promise to await, or undefined to continue at once. */
 export type Breathe = () => Promise<void> | undefined;
 
 interface Cursor {
@@ -25,7 +28,10 @@ interface Cursor {
   at: number;
 }
 
-/** @throws SyntaxError when the text is no JSON; what is wrong within an element or around the list shows when that is parsed */
+/**
+ * @throws SyntaxError if the text is not JSON; errors within an element or the envelope appear when the caller parses
+ * those
+ */
 export async function splitReview(text: string, breathe: Breathe): Promise<ReviewText> {
   const cursor: Cursor = { text, at: 0 };
   let list: { readonly span: Span; readonly objects: readonly Span[] } | undefined;
@@ -39,7 +45,7 @@ export async function splitReview(text: string, breathe: Breathe): Promise<Revie
       if (inner === 'objects' && startsWith(cursor, '[')) {
         const start = cursor.at;
         const objects = await readElements(cursor, breathe);
-        list = { span: { start, end: cursor.at }, objects }; // of a key that is there twice the last one counts, as in JSON.parse
+        list = { span: { start, end: cursor.at }, objects }; // for duplicate keys the last one wins, as in JSON.parse
       } else {
         skipValue(cursor);
       }
@@ -82,11 +88,11 @@ async function readElements(cursor: Cursor, breathe: Breathe): Promise<readonly 
 }
 
 const STRUCTURE = /["[\]{}]/g;
-/** Numbers and words; whether they are any shows when they are parsed. */
+/** Numbers and literals. JSON.parse validates them later. */
 const SCALAR = /[^\s,\]}]+/y;
 const SPACE = /[ \t\n\r]*/y;
 
-/** By counting brackets outside of strings: whether they match in kind shows when the value is parsed. */
+/** Skips a value by counting brackets outside of strings. JSON.parse checks later that they match. */
 function skipValue(cursor: Cursor): void {
   skipSpace(cursor);
   const { text } = cursor;

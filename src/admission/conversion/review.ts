@@ -5,21 +5,21 @@ import { quote } from '../../json/printable.ts';
 
 export type ConversionReviewVersion = 'v1' | 'v1beta1';
 
-/** A ConversionReview that asks, without its objects. */
+/** A ConversionReview request without its objects. */
 export interface ConversionQuestion {
   readonly version: ConversionReviewVersion;
   readonly uid: string;
-  /** Of the version asked for, e.g. `infra.example.com` and `v1`. */
+  /** The requested version, e.g. `infra.example.com` and `v1`. */
   readonly group: string;
   readonly desiredVersion: string;
 }
 
 export type ConversionResult =
-  /** As many objects as were asked for, in the same order, all in the desired version; each as JSON text. */
+  /** The objects as JSON text: same number, same order, all in the desired version. */
   | { readonly kind: 'converted'; readonly objects: readonly string[] }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** @throws InvalidReview when the body is no ConversionReview that could be answered. */
+/** @throws InvalidReview if the body is not a ConversionReview that can be answered */
 export function parseQuestion(value: unknown): ConversionQuestion {
   if (!isJsonObject(value)) throw new InvalidReview('the body is not a JSON object');
   const kind = ownValue(value, 'kind');
@@ -37,7 +37,7 @@ export function parseQuestion(value: unknown): ConversionQuestion {
   return { version, uid, ...splitApiVersion(desired) };
 }
 
-/** `group/version`; the core group, whose objects are never converted by webhooks, is written without a slash. */
+/** Splits `group/version`. The core group has no slash, but webhooks never convert its objects. */
 function splitApiVersion(text: string): { readonly group: string; readonly desiredVersion: string } {
   const slash = text.indexOf('/');
   return slash === -1
@@ -58,7 +58,7 @@ function versionOf(apiVersion: unknown): ConversionReviewVersion {
   }
 }
 
-/** The answer in the version of the question: JSON, in as many texts as it is made of, to be sent one after the other. */
+/** Writes the response in the review version of the request: JSON in several texts, to be sent in this order. */
 export function writeAnswer(
   { version, uid }: Pick<ConversionQuestion, 'version' | 'uid'>,
   result: ConversionResult,

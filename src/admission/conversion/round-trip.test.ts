@@ -1,4 +1,4 @@
-/** An object survives every way through the versions, whatever it holds and whatever the steps do. */
+/** An object survives every conversion path, whatever its content and the steps are. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
@@ -28,7 +28,7 @@ import { pruneObject } from './structural-schema.ts';
 
 const NEVER = new AbortController().signal;
 
-/** What the API server makes of an object on the wire: unknown fields are dropped, keys are sorted, the rest is text. */
+/** Simulates the API server: drops unknown fields, sorts keys and serialises the object. */
 function throughApi(object: JsonObject, { definition }: CompiledConversion): JsonObject {
   const version = versionOf(object);
   const schema = definition.versions.find(({ name }) => name === version)?.schema;
@@ -37,7 +37,7 @@ function throughApi(object: JsonObject, { definition }: CompiledConversion): Jso
   return parsed;
 }
 
-/** As Go writes maps. Not below what no schema knows: what nobody looks into may be deep. */
+/** Sorts keys as Go does. Stops below this depth, because values without a schema can be very deep. */
 function sorted(value: JsonValue, levels = 8): JsonValue {
   if (levels === 0) return value;
   if (isJsonArray(value)) return value.map((item) => sorted(item, levels - 1));
@@ -46,7 +46,7 @@ function sorted(value: JsonValue, levels = 8): JsonValue {
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item, levels - 1)]));
 }
 
-/** Vitest's own comparison trips over keys such as `constructor`, and over what is very deep. */
+/** Vitest's comparison fails for keys such as `constructor`, and for very deep values. */
 function expectSame(actual: unknown, expected: unknown): void {
   if (isEqual(actual, expected)) return;
   expect(stringifyJson(actual)).toBe(stringifyJson(expected));
@@ -101,7 +101,7 @@ const anyFields = fc
   .array(fc.tuple(names, anything), { maxLength: 4 })
   .map((entries) => Object.fromEntries(entries));
 
-/** Values that fit a schema, now and then with a null where nothing is said against it. */
+/** Values that fit a schema, sometimes with a null where the schema allows it. */
 function valuesOf(schema: JsonObject): fc.Arbitrary<JsonValue> {
   const [properties, items] = [ownValue(schema, 'properties'), ownValue(schema, 'items')];
   switch (ownValue(schema, 'type')) {
@@ -123,7 +123,7 @@ function valuesOf(schema: JsonObject): fc.Arbitrary<JsonValue> {
               ),
               { requiredKeys: [] },
             )
-            .map((fields) => fields as JsonObject) // a record has no key whose value is undefined
+            .map((fields) => fields as JsonObject) // a record has no undefined values
         : anyFields;
   }
 }
@@ -197,7 +197,7 @@ describe.each([
   });
 });
 
-/** Steps that make no sense, of paths that overlap and meet what is no object. */
+/** Nonsensical steps: paths that overlap or lead through values that are not objects. */
 const paths = fc.constantFrom(
   'spec.a',
   'spec.b',

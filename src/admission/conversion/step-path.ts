@@ -1,4 +1,4 @@
-/** The paths of conversion steps: where they may lead, and in which form steps use them. */
+/** The paths of conversion steps: their allowed targets, and their parsed form. */
 import { InvalidPath, parsePath, type Segment } from '../../json/field-path.ts';
 import { isQualifiedName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
@@ -6,19 +6,19 @@ import { isKeptKey } from './preserved-annotation.ts';
 
 /** `spec.disks[*].size.bytes` is the list `spec.disks[*]` and below each element the fields `size`, `bytes`. */
 export interface StepPath {
-  /** As the policy spells it. */
+  /** As written in the policy. */
   readonly text: string;
   readonly segments: readonly Segment[];
-  /** Up to the last `[*]`; empty without one. */
+  /** The path up to the last `[*]`; empty if there is none. */
   readonly list: readonly Segment[];
-  /** Below that. */
+  /** The fields below `list`. */
   readonly fields: readonly string[];
 }
 
 /**
- * Parses a path and checks that a conversion may change what it leads to.
+ * Parses a path and checks that a conversion may change its target.
  *
- * @throws InvalidPath with what to write instead
+ * @throws InvalidPath that says what to write instead
  */
 export function parseStepPath(text: string): StepPath {
   const { segments } = parsePath(text);

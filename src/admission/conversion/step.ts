@@ -1,4 +1,4 @@
-/** The four things that a step does to an object. */
+/** The four operations of a conversion step. */
 import type { CelBudget } from '../../cel/frame.ts';
 import { CelError, type CelProgram } from '../../cel/cel.ts';
 import { valueOfOptional, celToJson } from '../../cel/values/cel-to-json.ts';
@@ -11,10 +11,10 @@ import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts'
 import type { StepPath } from './step-path.ts';
 import type { ConversionStep } from '../../api/conversion-policy.ts';
 
-/** Never changes the object it is given. @throws ConversionFailure with what to do; the caller says which step and object */
+/** Does not change its input. @throws ConversionFailure with what to do; the caller adds the step and the object */
 export type RunStep = (object: JsonObject, budget: CelBudget) => JsonObject;
 
-/** What a field is to hold: always the same, or what an expression yields; and when. */
+/** The value of a field: a constant or the result of an expression, and an optional condition. */
 export interface StepValue {
   readonly source:
     | { readonly kind: 'literal'; readonly value: JsonValue }
@@ -23,7 +23,7 @@ export interface StepValue {
   readonly when: CelProgram | undefined;
 }
 
-/** @param keep how many of the parents of `from` stay when they are left empty: those that the other version has too */
+/** @param keep how many parents of `from` to keep when they become empty: those that the other version has too */
 export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
   return changing(
     from,
@@ -37,14 +37,14 @@ export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
 }
 
 export function removeStep(path: StepPath): RunStep {
-  // The API server has no empty maps of labels or annotations.
+  // The API server stores no empty map of labels or annotations.
   const keep = path.fields[0] === 'metadata' && path.list.length === 0 ? 1 : path.fields.length;
   return changing(path, (container) =>
     isJsonObject(container) ? withoutFieldAt(container, path.fields, keep) : container,
   );
 }
 
-/** Writes the value: everywhere, or only where nothing stands. An expression that yields no value changes nothing. */
+/** Writes the value everywhere, or only where the field is absent. An expression without a value changes nothing. */
 export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' | 'where absent'): RunStep {
   return (object, budget) => {
     const valueFor = (item: JsonValue | undefined) => valueOf(value, object, item, budget);
@@ -60,7 +60,7 @@ export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' 
   };
 }
 
-/** The object with each container of the path changed: the object itself, or the elements of the list that the path is in. */
+/** Changes each container of the path: the object itself, or the elements of the list that the path contains. */
 function changing(
   { list, text }: StepPath,
   change: (container: JsonValue, item: JsonValue | undefined) => JsonValue,
@@ -102,7 +102,7 @@ function valueOf(
   return source.kind === 'literal' ? source.value : evaluate(source.program, bindings, budget);
 }
 
-/** Undefined when the expression yields no value. */
+/** Returns undefined if the expression has no value. */
 function evaluate(
   program: CelProgram,
   bindings: Readonly<Record<string, JsonValue>>,
@@ -121,7 +121,7 @@ function evaluate(
   }
 }
 
-/** The API server refuses labels and annotations that are no texts. */
+/** The API server rejects labels and annotations that are not strings. */
 function checkMark({ segments, text }: StepPath, value: JsonValue): void {
   const [first, map] = segments;
   if (first?.kind !== 'field' || first.name !== 'metadata' || map?.kind !== 'field') return;
@@ -139,12 +139,12 @@ function checkMark({ segments, text }: StepPath, value: JsonValue): void {
 
 export type Inversion =
   | { readonly kind: 'inverse'; readonly steps: readonly ConversionStep[] }
-  /** A step whose inverse only the author can write. */
+  /** A step that has no derived inverse: the policy author must write it. */
   | { readonly kind: 'none'; readonly index: number; readonly verb: 'set' | 'remove' };
 
 /**
- * The steps that undo `steps`: moves backwards, in the opposite order. A default needs no undoing: it fills what was absent,
- * and that it was is kept like everything else that would not come back.
+ * The inverse of `steps`: moves in reverse, in the opposite order. A default needs no inverse: it fills an absent
+ * field, and the absence is preserved like any other value that a round trip loses.
  */
 export function invert(steps: readonly ConversionStep[]): Inversion {
   const inverse: ConversionStep[] = [];

@@ -9,7 +9,7 @@ import { v2Schema } from '../../../test/support/admission/conversion.ts';
 import { fits, listKeysOf, pruneObject, schemaAt } from './structural-schema.ts';
 
 describe('pruning', () => {
-  /** What it keeps of the metadata of embedded resources is of no interest here. */
+  /** Without embedded resources, whose metadata has its own rules. */
   const plain = anySchema.map(
     (schema) =>
       parseJson(

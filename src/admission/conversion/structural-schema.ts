@@ -1,12 +1,12 @@
-/** What the structural schema of a CustomResourceDefinition says of a place in its objects. */
+/** Looks up paths in the structural schema of a CustomResourceDefinition. */
 import type { Segment } from '../../json/field-path.ts';
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 export type SchemaAt =
   | { readonly kind: 'known'; readonly schema: JsonObject }
-  /** Anything may stand there. */
+  /** Any value is valid here. */
   | { readonly kind: 'open' }
-  /** The API server drops what stands there. */
+  /** The API server drops the value. */
   | { readonly kind: 'unknown' };
 
 const OPEN: SchemaAt = { kind: 'open' };
@@ -18,7 +18,7 @@ const preserves = (schema: JsonObject): boolean => ownValue(schema, PRESERVE) ==
 const isEmbedded = (schema: JsonObject): boolean =>
   ownValue(schema, 'x-kubernetes-embedded-resource') === true;
 
-/** @param schema of a whole object; undefined when the API server has none, and takes anything */
+/** @param schema of a whole object; undefined if the API server has no schema and keeps everything */
 export function schemaAt(schema: JsonObject | undefined, segments: readonly Segment[]): SchemaAt {
   const [first] = segments;
   if (schema === undefined) return OPEN;
@@ -38,7 +38,7 @@ export function fieldOf(schema: JsonObject, name: string): SchemaAt {
   if (isEmbedded(schema) && OF_EVERY_OBJECT.has(name)) return OPEN;
   const additional = ownValue(schema, 'additionalProperties');
   if (isJsonObject(additional)) return { kind: 'known', schema: additional };
-  // Of `true` the API server keeps the values, and drops all that they would hold.
+  // For `true`, the API server keeps the values but drops the fields in them.
   if (additional === true) return { kind: 'known', schema: {} };
   return preserves(schema) ? OPEN : UNKNOWN;
 }
@@ -50,7 +50,8 @@ export function itemOf(schema: JsonObject): SchemaAt {
 }
 
 /**
- * What the API server keeps of an object in this version. The object itself when that is all of it; untouched parts are shared.
+ * Prunes an object as the API server does for this version. Returns the same object if nothing is dropped, and shares
+ * unchanged parts.
  * @see k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning
  */
 export function pruneObject(object: JsonObject, schema: JsonObject | undefined): JsonObject {
@@ -59,10 +60,13 @@ export function pruneObject(object: JsonObject, schema: JsonObject | undefined):
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Nested lists without a schema can be deeper than the stack. */
+/** Nested lists without a schema can be too deep for recursion. */
 const DEEPEST = 100;
 
-/** The same for a value at a place. As deep as the schema, which is finite: below it nothing is looked at but lists in lists. */
+/**
+ * Prunes a value. The recursion is as deep as the schema, which is finite; below the schema, it follows only lists in
+ * lists.
+ */
 export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
   if (at.kind !== 'known' || depth > DEEPEST) return value;
   if (isJsonObject(value)) {
@@ -93,7 +97,7 @@ function pruneItems(list: readonly JsonValue[], at: SchemaAt, depth: number): Js
   return pruned.every((item, index) => item === list[index]) ? list : pruned;
 }
 
-/** Whether the value has the types that the schema wants, all the way down. Patterns, limits and required fields do not count. */
+/** Whether the value has the types of the schema, at every level. Ignores patterns, limits and required fields. */
 export function fits(value: JsonValue, at: SchemaAt): boolean {
   if (at.kind === 'unknown') return false;
   if (at.kind === 'open') return true;
@@ -109,7 +113,7 @@ export function fits(value: JsonValue, at: SchemaAt): boolean {
   );
 }
 
-/** What the API server drops does no harm. */
+/** Accepts fields that the API server drops. */
 function fitsField(name: string, value: JsonValue, schema: JsonObject): boolean {
   const at = fieldOf(schema, name);
   return at.kind === 'unknown' || fits(value, at);
@@ -136,7 +140,7 @@ function hasType(value: JsonValue, schema: JsonObject): boolean {
   }
 }
 
-/** The fields that tell the elements of a list apart; undefined where the schema names none. */
+/** The key fields of the elements of a list; undefined if the schema names none. */
 export function listKeysOf(at: SchemaAt): readonly string[] | undefined {
   if (at.kind !== 'known' || ownValue(at.schema, 'x-kubernetes-list-type') !== 'map') return undefined;
   const keys = ownValue(at.schema, 'x-kubernetes-list-map-keys');

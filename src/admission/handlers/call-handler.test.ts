@@ -54,7 +54,7 @@ describe('mutate', () => {
   test.each([
     ['CREATE', {}, 1],
     ['UPDATE', { oldObject: testServer() }, 1],
-    // Pepr P12: there they run, and their result is dropped.
+    // Pepr P12: Pepr runs mutations on DELETE and drops their result.
     ['DELETE', { object: null, oldObject: testServer() }, 0],
     ['CONNECT', { object: { kind: 'PodExecOptions' } }, 0],
   ])('on %s it is called %3$s times', async (operation, fields, calls) => {
@@ -200,7 +200,7 @@ describe('what a handler is given', () => {
   });
 });
 
-// Pepr P11: there validators share one object that any of them can change, and wait for each other.
+// Pepr P11: in Pepr, validators share one mutable object and wait for each other.
 test('two requests at once do not see each other', async () => {
   const handler = compiled({
     mutate: async (draft, { warn }) => {

@@ -1,4 +1,4 @@
-/** One handler, one request. */
+/** Runs one handler for one request. */
 import { isBeingDeleted } from '../policy/object-metadata.ts';
 import { ALLOWED } from '../review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
@@ -19,7 +19,7 @@ import {
 } from './handler-decision.ts';
 import { createReader, type Reader } from './reader.ts';
 
-/** Runs the handler and never throws: whatever it does becomes a decision or a failure. */
+/** Runs the handler. Never throws: every result becomes a decision or a failure. */
 export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
   const act = call.handler[call.phase];
   const object = call.object ?? call.request.object;
@@ -85,7 +85,10 @@ function contextFor(
   });
 }
 
-/** The result of `work`, or the reason of `signal` if that comes first: an endless promise is left behind. */
+/**
+ * Resolves with the result of `work`, or rejects with the reason of `signal` if it aborts first. An endless promise is
+ * abandoned.
+ */
 async function within<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   const { promise: over, reject } = Promise.withResolvers<never>();
@@ -100,7 +103,7 @@ async function within<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T
   }
 }
 
-/** The draft as it will be sent, safe from whatever the handler has left running. */
+/** A copy of the draft, as it will be sent: work that the handler left running cannot change it. */
 function changed(draft: object, before: JsonObject): JsonObject {
   const after = copyJson(draft);
   const problem = shapeProblem(before, after);
@@ -108,7 +111,7 @@ function changed(draft: object, before: JsonObject): JsonObject {
   return after;
 }
 
-/** Handlers answer with nothing or with a refusal; one that gives back its draft means well. */
+/** A handler returns nothing or a refusal. Returning its own draft from `mutate` counts as nothing. */
 function isSilence(answer: unknown, argument: object, phase: HandlerPhase): boolean {
   return answer === undefined || answer === null || (phase === 'mutate' && answer === argument);
 }

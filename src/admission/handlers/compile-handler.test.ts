@@ -137,7 +137,7 @@ describe('reads', () => {
       version: 'v2',
       metadataOnly: false,
     });
-    expect(readKindOf(reads, 'events')).toMatchObject({ group: '' }); // the whole name of the core group's
+    expect(readKindOf(reads, 'events')).toMatchObject({ group: '' }); // the full name in the core group
     expect(readKindOf(reads, 'events.events.k8s.io')).toMatchObject({ group: 'events.k8s.io' });
     expect(readKindOf(reads, 'pods')).toContain('add it there');
     expect(readKindOf([], 'pods')).toContain('no kinds');

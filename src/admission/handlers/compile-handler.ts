@@ -16,24 +16,24 @@ import { createHandlerConverter } from './handler-converter.ts';
 
 /** A kind that a handler may read. */
 export interface ReadKind extends GroupResource {
-  /** Undefined: the one that the API server prefers. */
+  /** Undefined: the version that the API server prefers. */
   readonly version: string | undefined;
   readonly metadataOnly: boolean;
 }
 
 export type HandlerFunction = (object: object, context: HandlerContext<object>) => HandlerAnswer;
 
-/** A handler that can be run: its scope is known to be safe, and the API server takes it. */
+/** A valid handler: its scope is safe, and the API server accepts its webhook. */
 export interface CompiledHandler {
   readonly name: string;
-  /** The webhook entry in which it stands, and nothing else does. */
+  /** The webhook entry of this handler alone. */
   readonly entryId: string;
   readonly match: CompiledMatch;
   readonly onError: OnError;
   readonly reads: readonly ReadKind[];
-  /** Whether the author named what it reads: then it is watched from the start. */
+  /** Whether the author named the kinds it reads. If so, they are watched from the start. */
   readonly namesReads: boolean;
-  /** Of the objects of its one kind between their versions. */
+  /** Converts the objects of its only kind between versions. */
   readonly converter: Converter | undefined;
   readonly mutate: HandlerFunction | undefined;
   readonly validate: HandlerFunction | undefined;
@@ -48,10 +48,10 @@ export interface HandlerEnvironment {
 
 export type CompiledHandlerResult =
   | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
-  /** All problems at once, so that the author fixes them in one go. */
+  /** All problems at once, so that the author can fix them together. */
   | { readonly kind: 'rejected'; readonly problems: readonly string[] };
 
-/** No entry of policies begins so: theirs begin with their failurePolicy. */
+/** Unique to handlers: the entries of policies begin with their failurePolicy. */
 const ENTRY_PREFIX = 'handler-';
 
 /** The name of the handler whose entry this is; undefined for an entry of policies. */
@@ -59,7 +59,7 @@ export function handlerOfEntry(entryId: string): string | undefined {
   return entryId.startsWith(ENTRY_PREFIX) ? entryId.slice(ENTRY_PREFIX.length) : undefined;
 }
 
-/** @param name what the handler calls itself, or the name of its file */
+/** @param name the name in the definition, or the name of the file */
 export function compileHandler(
   name: string,
   handler: Handler<never>,
@@ -89,12 +89,12 @@ export function compileHandler(
     reads: handler.reads === undefined ? governed(match) : handler.reads.map(toReadKind),
     namesReads: handler.reads !== undefined,
     converter: handler.convert === undefined ? undefined : converterFor(name, match, handler.convert),
-    // The API server sends objects of the kinds in `match`; that these are of type T is the author's to say.
+    // The API server sends only kinds in `match`. The author guarantees that these have the type T.
     mutate: handler.mutate as HandlerFunction | undefined,
     validate: handler.validate as HandlerFunction | undefined,
   };
   const all = [
-    // A problem names the field of the module, not that of a policy.
+    // Problems name the field of the module: remove the prefix of policies.
     ...problems.map(({ where, message }) => `${where.replace(/^spec\./, '')}: ${message}`),
     ...(compiled.mutate !== undefined && mutatedOperations(compiled).length === 0
       ? ['mutate: it would never be called, as match.operations has neither CREATE nor UPDATE']
@@ -106,17 +106,17 @@ export function compileHandler(
   return all.length > 0 ? { kind: 'rejected', problems: all } : { kind: 'compiled', handler: compiled };
 }
 
-/** The operations on which it may change the object. */
+/** The operations for which `mutate` runs. */
 export function mutatedOperations({ mutate, match }: CompiledHandler): readonly Operation[] {
   return mutate === undefined ? [] : match.operations.filter(writes);
 }
 
-/** The operations on which it judges the object. */
+/** The operations for which `validate` runs. */
 export function validatedOperations({ validate, match }: CompiledHandler): readonly Operation[] {
   return validate === undefined ? [] : match.operations;
 }
 
-/** Whether a request is one that the handler asked for. */
+/** Whether the handler matches the request. */
 export function isGoverned(
   { match }: CompiledHandler,
   { resource, subResource, operation }: Pick<AdmissionRequest, 'resource' | 'subResource' | 'operation'>,
@@ -155,7 +155,7 @@ function toReadKind(kind: ReadableKind): ReadKind {
   return { group: apiGroup, resource, version: apiVersion, metadataOnly };
 }
 
-/** The kind that a handler calls `text`, or what is wrong with the name. */
+/** The kind that `text` names, or what is wrong with the name. */
 export function readKindOf(reads: readonly ReadKind[], text: string): ReadKind | string {
   const [exact] = reads.filter((kind) => groupResourceName(kind) === text);
   if (exact !== undefined) return exact;

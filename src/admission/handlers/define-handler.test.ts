@@ -5,7 +5,7 @@ import type { HandlerDefinition } from './handler.ts';
 import { MATCH } from '../../../test/support/admission/handler.ts';
 
 const validate = () => undefined;
-/** As JavaScript lets an author write it. */
+/** Calls defineHandler without types, as a JavaScript author can. */
 const define = (definition: unknown) => defineHandler(definition as HandlerDefinition);
 
 test('what is defined is known as a handler, and cannot be changed any more', () => {

@@ -30,29 +30,10 @@ const MATCH_KNOWN: readonly (keyof HandlerDefinition['match'])[] = [
 ];
 const ON_ERROR: readonly OnError[] = ['deny', 'failurePolicy', 'allow'];
 const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'];
-/** `handler-` and this become a label of the webhook's name, which holds 63 characters. */
+/** `handler-` and the name form a label of the webhook's name, which has at most 63 characters. */
 const LONGEST_NAME = 40;
 
-/**
- * A handler: TypeScript that mutates, validates or converts objects, for what no AdmissionPolicy can say.
- *
- * Export it as the default of a module in the folder that `gatehouse serve --handlers` names:
- *
- * ```ts
- * export default defineHandler<Server>({
- *   match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'] },
- *   mutate(draft) { draft.spec.tier ??= 'standard'; },
- *   validate(server, context) {
- *     if (server.spec.units > 4) context.deny('at most 4 units', { field: 'spec.units' });
- *   },
- * });
- * ```
- *
- * Handlers run in the process that serves all webhooks: they must not block it (nothing can interrupt an endless loop), and have no
- * side effects, as the API server may ask more than once, and for dry runs too.
- *
- * @throws TypeError that names everything wrong with the definition
- */
+/** A handler: TypeScript that mutates, validates or converts objects, where an AdmissionPolicy is not enough. */
 export function defineHandler<T extends object = UntypedObject>(
   definition: HandlerDefinition<T>,
 ): Handler<T> {
@@ -65,7 +46,7 @@ export function isHandler(value: unknown): value is Handler {
   return typeof value === 'object' && value !== null && Reflect.get(value, HANDLER) === true;
 }
 
-/** Authors may write JavaScript, so nothing is taken from the types. */
+/** Checks everything at runtime: authors may write JavaScript, without types. */
 function problemsOf(definition: unknown): readonly string[] {
   if (!isRecord(definition)) return ['write an object with match, and with mutate, validate or convert'];
   const { name, match, failurePolicy, timeoutSeconds, onError, reads, mutate, validate, convert } =

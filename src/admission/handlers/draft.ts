@@ -1,22 +1,22 @@
-/** Drafts: copies of objects for handlers to change, and what came of them. */
+/** Drafts: copies of objects that handlers may change, and checks of the result. */
 import { formatPath } from '../../json/field-path.ts';
 import { type JsonObject, type JsonValue, isJsonObject, ownValue } from '../../json/json.ts';
 import { setOwn } from '../../json/objects.ts';
 import { quote } from '../../json/printable.ts';
 
-/** A draft that is no JSON any more. The message names the field. */
+/** Thrown for a draft that is no longer JSON. The message names the field. */
 export class InvalidDraft extends Error {
   override readonly name = 'InvalidDraft';
 }
 
-/** As deep as the API server reads JSON. */
+/** The depth limit of the API server's JSON parser. */
 const DEEPEST = 10_000;
-/** The API server takes writes of up to 3 MiB: even `[0,0,…]` has fewer values. One that is shared counts each time. */
+/** The API server accepts writes of up to 3 MiB: even `[0,0,…]` has fewer values. A shared value counts each time. */
 const MOST_VALUES = 1_600_000;
 
 type OpenContainer = JsonValue[] | Record<string, JsonValue>;
 
-/** A container on the way from the root to where the copy is being made. */
+/** A container on the path from the root to the current value. */
 interface Level {
   readonly source: object;
   readonly copy: OpenContainer;
@@ -25,10 +25,10 @@ interface Level {
 }
 
 /**
- * A copy that shares nothing with `value`, for as long as it is JSON: plain objects, lists, strings, finite numbers, int64 as
- * bigint, booleans and null. By a list of its own rather than by recursion, as objects can be ten thousand levels deep.
+ * Copies a JSON value completely: plain objects, lists, strings, finite numbers, int64 as bigint, booleans and null.
+ * Keeps its own stack instead of recursing, because objects can be ten thousand levels deep.
  *
- * @throws InvalidDraft for anything else, with the field and what to do
+ * @throws InvalidDraft for other values, with the field and what to do
  */
 export function copyJson(value: object): JsonObject {
   const levels: Level[] = [];
@@ -64,7 +64,7 @@ export function copyJson(value: object): JsonObject {
   return root;
 }
 
-/** An error about the value that is being copied. */
+/** Creates an error about the current value. */
 type Fail = (what: string) => InvalidDraft;
 
 function levelOf(source: object, fail: Fail): Level {
@@ -113,15 +113,15 @@ function pathTo(levels: readonly Level[]): readonly (string | number)[] {
 }
 
 function invalid(path: readonly (string | number)[], what: string): InvalidDraft {
-  // The end of a path a thousand levels long says nothing.
+  // Cut the path: the end of a very long path is not useful.
   const shown = path.length > 64 ? `${formatPath(path.slice(0, 64))}…` : formatPath(path);
   return new InvalidDraft(`${path.length === 0 ? 'the draft' : shown}: ${what}`);
 }
 
 /**
- * What is wrong with an object that a handler made, as far as every kind has it in common; undefined when nothing is.
+ * What is wrong with the fields of a changed object that all kinds share; undefined if they are valid.
  *
- * The API server cannot decode such an object, and fails the request even under `failurePolicy: Ignore`.
+ * The API server cannot decode an invalid object, and fails the request even under `failurePolicy: Ignore`.
  */
 export function shapeProblem(before: JsonObject, after: JsonObject): string | undefined {
   for (const field of ['apiVersion', 'kind']) {

@@ -2,7 +2,7 @@
 export type FailureReason =
   /** It threw, or its promise was rejected. */
   | 'exception'
-  /** It was still running when the time to answer was over. */
+  /** It was still running when the response was due. */
   | 'timeout'
   /** It returned a value that is not an answer. */
   | 'result'
@@ -13,9 +13,7 @@ export type FailureReason =
   /** A read is impossible: Gatehouse lacks the permission, or the kind does not exist. */
   | 'unreadable';
 
-/**
- * A handler that gave no answer. The message is for users and says nothing of what went wrong inside; `cause` is for the log.
- */
+/** A handler that returned no answer. The message is for users and contains no internals. `cause` is for the log. */
 export class HandlerFailure extends Error {
   override readonly name = 'HandlerFailure';
   readonly handler: string;
@@ -33,17 +31,17 @@ export class HandlerFailure extends Error {
   }
 }
 
-/** Thrown to a handler by `context.get` and `context.list` when the API server gives no answer. */
+/** Thrown by `context.get` and `context.list` if the API server does not answer. */
 export class ReadError extends Error {
   override readonly name = 'ReadError';
 }
 
-/** Thrown by a HandlerWorld when it would not help to ask again; the cause of a {@link ReadError}. */
+/** Thrown by a HandlerWorld if a retry would not help. It is the cause of a {@link ReadError}. */
 export class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** The kind of failed read that caused a thrown value, also below errors of the handler; undefined for other causes. */
+/** The kind of failed read behind a thrown value, also if the handler wrapped it. Undefined for other causes. */
 export function readFailureOf(thrown: unknown): 'read' | 'unreadable' | undefined {
   let found: 'read' | undefined;
   let error = thrown;
@@ -62,26 +60,27 @@ export function toError(thrown: unknown): Error {
   try {
     shown = typeof thrown === 'string' ? JSON.stringify(thrown.slice(0, 256)) : String(thrown).slice(0, 256);
   } catch {
-    // an object without toString, for example
+    // e.g. an object without toString
   }
   return new Error(`threw ${shown}, which is no Error: there is no stack to show`);
 }
 
 /** Details of a refusal. */
 export interface DenialOptions {
-  /** The field to blame, e.g. `spec.disks[1].size`. It stands before the message and in `status.details.causes`. */
+  /** The invalid field, e.g. `spec.disks[1].size`. It precedes the message, and appears in `status.details.causes`. */
   readonly field?: string;
   /** One CamelCase word, the `reason` of the Status. Default: `Forbidden`. */
   readonly reason?: string;
   /**
-   * The HTTP status of the refusal, 400 to 599. Default: 403. Avoid 409 and 422: clients take them for their own conflict or
-   * mistake, and `kubectl apply --force` answers 422 by deleting the object.
+   * The HTTP status of the refusal, 400 to 599. Default: 403. Avoid 409 and 422: clients treat these as a conflict or
+   * an error of their own, and `kubectl apply --force` reacts to 422 by deleting the object.
    */
   readonly code?: number;
 }
 
 /**
- * A refusal, made by `context.deny(…)`. To make one is to refuse: returning or throwing it only ends the handler there.
+ * A refusal, created by `context.deny(…)`. The call itself refuses the request. Returning or throwing the refusal only
+ * ends the handler.
  */
 export class Denial extends Error {
   override readonly name = 'Denial';
@@ -92,7 +91,7 @@ export class Denial extends Error {
   constructor(message: string, { field, reason, code }: DenialOptions = {}) {
     super(typeof message === 'string' && message.trim() !== '' ? message : 'refused without a reason');
     this.field = typeof field === 'string' && field !== '' ? field : undefined;
-    // A mistake in the options must not turn a refusal into a failure, which may let the request pass.
+    // Ignore invalid options: an error here would turn the refusal into a failure, which may allow the request.
     this.reason = typeof reason === 'string' && REASON.test(reason) ? reason : 'Forbidden';
     this.code = isRefusal(code) ? code : 403;
   }

@@ -49,7 +49,7 @@ const object = (version: string, spec: object): JsonObject =>
 const convert = (from: JsonObject, to: string) => converter.convert(from, to, signal);
 const specOf = (converted: unknown) => (converted as { spec: unknown }).spec;
 
-// controller-runtime's cases of pkg/webhook/conversion: spoke to hub, hub to spoke, spoke to spoke.
+// The cases of controller-runtime's pkg/webhook/conversion: spoke to hub, hub to spoke, spoke to spoke.
 describe('conversion', () => {
   test.each([
     ['spoke to hub', 'v1', { size: '2x4' }, 'v2', { cpu: 2, memory: 4 }],

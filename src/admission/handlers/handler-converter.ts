@@ -6,7 +6,7 @@ import { quote } from '../../json/printable.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 import type { HandlerConversion, VersionConversion } from './handler.ts';
 
-/** A handler's `convert` as what answers ConversionReviews. */
+/** Wraps a handler's `convert` as a converter. */
 export function createHandlerConverter(
   handler: string,
   { group, resource }: GroupResource,
@@ -27,7 +27,7 @@ export function createHandlerConverter(
       const from = versionIn(object);
       const atHub =
         from === hub ? object : changed(handler, object, (copy) => conversionOf(from).toHub(copy));
-      // What the hub's objects are is the author's to say, who has written the conversions to it.
+      // The author guarantees the type of hub objects, because the author writes the conversions to the hub.
       return to === hub ? atHub : changed(handler, atHub, (copy) => conversionOf(to).fromHub(copy as never));
     },
   };
@@ -38,7 +38,7 @@ function versionIn(object: JsonObject): string {
   return typeof apiVersion === 'string' ? apiVersion.slice(apiVersion.indexOf('/') + 1) : '';
 }
 
-/** @throws ConversionFailure when what came of it is no JSON */
+/** @throws ConversionFailure if the result is not JSON */
 function changed(handler: string, object: JsonObject, act: (copy: object) => unknown): JsonObject {
   const copy = copyJson(object);
   const answer = act(copy);

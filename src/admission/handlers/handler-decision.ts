@@ -15,40 +15,40 @@ export interface HandlerCall {
   readonly handler: CompiledHandler;
   readonly phase: HandlerPhase;
   readonly request: AdmissionRequest;
-  /** As it is by now, where others changed it before. Default: as it was sent. */
+  /** The object after earlier changes. Default: the object of the request. */
   readonly object?: JsonObject;
   readonly world: HandlerWorld;
-  /** Ends the wait for the handler. */
+  /** Aborts the wait for the handler. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;
 }
 
 export interface HandlerOutcome {
-  /** Undefined: the handler failed, and the API server's failurePolicy is to judge. */
+  /** Undefined: the handler failed, and the API server applies its failurePolicy. */
   readonly decision: Decision | undefined;
-  /** What became of the object. */
+  /** The object after the handler. */
   readonly object: JsonObject | undefined;
-  /** Whatever was decided in spite of it. */
+  /** Set for every failed handler, also if there is a decision. */
   readonly failure: HandlerFailure | undefined;
 }
 
 /** How one run of the function ended. */
 export interface Run {
   readonly said: Said;
-  /** The object as it is to be. */
+  /** The object after the run. */
   readonly object: JsonObject | undefined;
   readonly failure: HandlerFailure | undefined;
 }
 
-/** Users read messages of a line or two; a hostile object can make many. */
+/** The length limit of a message: users read one or two lines, and a hostile object can cause a huge message. */
 const LONGEST_MESSAGE = 8192;
 const LONGEST_FIELD = 256;
-/** Live reads fail for moments: an API server that restarts, a leader election. */
+/** Live reads fail briefly, e.g. while an API server restarts or a leader election runs. */
 const RETRY_SECONDS = 1;
-/** Of an audit annotation: the name of the handler that failed, where the request went on without it. */
+/** The key of an audit annotation that names the failed handler, if the request continued without it. */
 export const FAILED_KEY = 'handler-failed';
 
-/** What a run comes to: a refusal wins over a failure, and a failure is judged as its author said. */
+/** Turns a run into an outcome. A refusal takes precedence over a failure. `onError` decides about a failure. */
 export function toHandlerDecision(call: HandlerCall, { said, object, failure }: Run): HandlerOutcome {
   const before = call.object ?? call.request.object;
   const { warnings, auditAnnotations } = said;
@@ -98,7 +98,7 @@ function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision 
         auditAnnotations: { [FAILED_KEY]: handler.name },
       };
     case 'failurePolicy':
-      // The API server asks again within the webhook's timeout, and the read may succeed then.
+      // The API server retries within the webhook's timeout, and the read may succeed then.
       return failure.reason === 'read'
         ? {
             kind: 'retry',

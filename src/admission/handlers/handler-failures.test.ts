@@ -40,7 +40,7 @@ describe('a handler that fails', () => {
     expect(failed(await call(handler)).cause).toContain(message);
   });
 
-  // Pepr P5: there the text of an exception is {}. Here users get no text at all, and the log has the stack.
+  // Pepr P5: in Pepr, the text of an exception is {}. Here users see no text, and the log contains the stack.
   test('tells its author what was thrown, and its user only that', async () => {
     const thrown = new Error('password=hunter2');
     const handler = compiled({ onError: 'deny', validate: () => Promise.reject(thrown) });
@@ -68,7 +68,7 @@ describe('a handler that fails', () => {
     },
   );
 
-  // Pepr P4: there a mutation that was half done is let through.
+  // Pepr P4: Pepr accepts an incomplete mutation.
   test.each(['throws', 'rejects', 'hangs'] as const)(
     'and %s: with allow the request goes on with the object as it was, and a warning',
     async (how) => {
@@ -95,7 +95,7 @@ describe('a handler that fails', () => {
       return how === 'rejects' ? Promise.reject(new Error('half way')) : new Promise(() => undefined);
     };
 
-  /** Time to answer that is over in a moment. */
+  /** A deadline that passes almost at once. */
   function soon(): AbortSignal {
     const controller = new AbortController();
     setImmediate(() => {

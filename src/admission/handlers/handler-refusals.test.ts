@@ -16,7 +16,7 @@ import {
 type Definition = Partial<HandlerDefinition<TestServer>>;
 
 describe('a refusal', () => {
-  // Pepr P3: there the message is lost on its way, and users read "denied the request without explanation".
+  // Pepr P3: Pepr loses the message, and users read "denied the request without explanation".
   test.each<[string, Definition]>([
     ['returned', { validate: (_object, { deny }) => deny('too large', { field: 'spec.units' }) }],
     [
@@ -38,7 +38,7 @@ describe('a refusal', () => {
           try {
             throw deny('too large', { field: 'spec.units' });
           } catch {
-            // as some libraries do
+            // some libraries swallow errors
           }
         },
       },
@@ -139,7 +139,7 @@ describe('warnings and audit annotations', () => {
     });
   });
 
-  // controller-runtime and the API server: "illegal annotation format" is dropped without a word.
+  // The API server and controller-runtime silently drop such a key ("illegal annotation format").
   test.each(['a/b', '', '-a', 'x'.repeat(64), '__proto__'])(
     'the key %j is refused where it is used',
     async (key) => {

@@ -4,37 +4,40 @@ import { isJsonObject, ownValue } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
 import { deepFreeze } from '../../json/objects.ts';
 
-/** One object of a known kind; the namespace of a cluster-scoped one is undefined. */
+/** Identifies one object of a known kind. The namespace of a cluster-scoped object is undefined. */
 export interface Place {
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
 export interface Query {
-  /** Undefined: all. */
+  /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
   /** As the API writes it, e.g. `tier=gold,rack in (a,b)`; undefined: all. */
   readonly labelSelector: string | undefined;
 }
 
 /**
- * The only door from handlers to the cluster: stores that may be behind, and live reads that may not. What is live throws
- * Unreadable where it would not help to ask again.
+ * The only access of handlers to the cluster: stores that may be behind, and live reads that are current. Live reads
+ * throw Unreadable if a retry would not help.
  */
 export interface HandlerWorld {
-  /** Throws when the API server does not serve the kind, or does not say. */
+  /** Throws if the API server does not serve the kind or does not answer. */
   readonly isNamespaced: (kind: ReadKind, signal: AbortSignal) => Promise<boolean>;
-  /** From the store. Undefined: it does not hold it, which says nothing. */
+  /** Reads from the store. Undefined proves nothing: the store may be behind. */
   readonly find: (kind: ReadKind, place: Place) => object | undefined;
-  /** From the store. Undefined: it has not been filled yet. */
+  /** Reads from the store. Undefined: the store is not synced yet. */
   readonly select: (kind: ReadKind, namespace: string | undefined) => readonly object[] | undefined;
-  /** Live; undefined only when there certainly is none. Throws when the API server does not say. */
+  /** Reads live. Undefined means that the object does not exist. Throws if the API server does not answer. */
   readonly read: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<object | undefined>;
-  /** Live. Throws as `read`. */
+  /** Lists live. Throws like `read`. */
   readonly query: (kind: ReadKind, query: Query, signal: AbortSignal) => Promise<readonly object[]>;
 }
 
-/** A cluster of the objects given, by kind such as `datacenters.infra.example.com`: every kind is served, and nothing is cached. */
+/**
+ * A world that contains the given objects, by kind such as `datacenters.infra.example.com`. It serves every kind and
+ * caches nothing.
+ */
 export function worldOf(objects: Readonly<Record<string, readonly object[]>>): HandlerWorld {
   const byKind = new Map(
     Object.entries(objects).map(([kind, list]) => [kind, list.map((object) => deepFreeze(copyJson(object)))]),

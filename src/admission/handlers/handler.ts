@@ -1,10 +1,10 @@
-/** What a handler is: the types of `defineHandler`. */
+/** The types of `defineHandler`. */
 import type { LabelSelector } from '../../api/policy-match.ts';
 import type { Operation, AdmissionRequest, UserInfo } from '../review/request.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Denial, DenialOptions } from './errors.ts';
 
-/** An object whose type the author does not give. */
+/** The object type if the author gives none. */
 export interface UntypedObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -17,7 +17,7 @@ export interface UntypedObject {
   readonly [field: string]: unknown;
 }
 
-/** A type with everything in it read-only, as what a handler is given but may not change. */
+/** The type with all fields read-only, at every level: for input that a handler must not change. */
 export type Frozen<T> = T extends (...args: never[]) => unknown
   ? T
   : T extends readonly (infer Item)[]
@@ -26,34 +26,36 @@ export type Frozen<T> = T extends (...args: never[]) => unknown
       ? { readonly [Key in keyof T]: Frozen<T[Key]> }
       : T;
 
-/** Which requests the API server sends to a handler; as `spec.match` of an AdmissionPolicy. */
+/** Which requests the API server sends to a handler, as in `spec.match` of an AdmissionPolicy. */
 export interface HandlerMatch {
-  /** e.g. `infra.example.com`; empty for the core group. Wildcards are refused. */
+  /** e.g. `infra.example.com`; empty for the core group. Wildcards are invalid. */
   readonly apiGroups: readonly string[];
   /**
-   * Default: all. With one version, the API server converts objects of all others to it before it asks: then the type that the
-   * handler is written for is the type that it gets.
+   * Default: all. With one version, the API server first converts objects of all other versions to it. The handler then
+   * receives the type that it is written for.
    */
   readonly apiVersions?: readonly string[];
   /** Plurals such as `servers`, or subresources such as `servers/status`. */
   readonly resources: readonly string[];
-  /** Default: CREATE and UPDATE. `mutate` is called on these two alone. */
+  /** Default: CREATE and UPDATE. `mutate` runs on these two only. */
   readonly operations?: readonly Operation[];
   /** Only objects in namespaces with these labels. */
   readonly namespaceSelector?: LabelSelector;
-  /** Only objects with these labels, before or after the change. Not a security boundary: users can label their way out. */
+  /** Only objects with these labels, before or after the change. Not a security boundary: users can remove labels. */
   readonly objectSelector?: LabelSelector;
-  /** CEL that the API server evaluates before it asks (Kubernetes 1.28 and newer). */
+  /** CEL that the API server evaluates before it calls the webhook (Kubernetes 1.28 and newer). */
   readonly matchConditions?: readonly MatchCondition[];
 }
 
-/** What becomes of a request whose handler throws, hangs or makes something of the object that cannot be sent. */
+/** What happens to a request if its handler throws, hangs, or produces an object that cannot be sent. */
 export type OnError =
   /** The request is refused with code 500, whatever the failurePolicy. */
   | 'deny'
-  /** HTTP 500, which the API server judges by `failurePolicy`: `Fail` refuses, `Ignore` goes on without the handler. */
+  /**
+   * HTTP 500, so that the API server applies `failurePolicy`: `Fail` refuses, `Ignore` continues without the handler.
+   */
   | 'failurePolicy'
-  /** The request goes on with the object as it was, and the user sees a warning. */
+  /** The request continues with the unchanged object, and the user sees a warning. */
   | 'allow';
 
 /** A kind that a handler reads: `datacenters.infra.example.com`, `secrets`, or in full. */
@@ -66,19 +68,22 @@ export type ReadableKind =
       readonly apiVersion?: string;
       /** The plural. */
       readonly resource: string;
-      /** Whether only apiVersion, kind and metadata are read and kept: a fraction of the memory. Default: false. */
+      /**
+       * Whether to read and store only apiVersion, kind and metadata, which needs a fraction of the memory. Default:
+       * false.
+       */
       readonly metadataOnly?: boolean;
     };
 
-/** Nothing, or a refusal. Anything else is a mistake and fails the handler: `false` refuses nothing. */
+/** Nothing, or a refusal. Any other value is a mistake and fails the handler: `false` does not refuse. */
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a function without a return gives
 export type HandlerAnswer = Denial | undefined | void | Promise<Denial | undefined | void>;
 
-/** What a conversion gives back: another object, or nothing after it has changed the one that it was given. */
+/** The result of a conversion: a new object, or nothing if it changed the given object in place. */
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a function without a return gives
 export type Converted = object | undefined | void;
 
-/** How objects of one version become those of the hub, and back. Both are given a copy, which they may change. */
+/** Converts objects of one version to the hub and back. Both functions receive a copy, which they may change. */
 export interface VersionConversion<Hub extends object> {
   // Methods and not properties, so that an author can give the parameter the type of the version.
   toHub(object: object): Converted;
@@ -86,70 +91,73 @@ export interface VersionConversion<Hub extends object> {
 }
 
 /**
- * Conversion between the versions of one CustomResourceDefinition, each by way of the hub. It has to be pure, and lossless there and
- * back: what a version has no field for goes into an annotation. `apiVersion`, and metadata but labels and annotations, are looked
- * after by Gatehouse. A thrown `ConversionFailure` is shown to the user; the text of other errors is not.
+ * Converts between the versions of one CustomResourceDefinition, always through the hub. It must be pure, and lossless
+ * there and back: keep a value in an annotation if a version has no field for it. Gatehouse sets `apiVersion` and all
+ * metadata except labels and annotations. Users see the message of a thrown `ConversionFailure`, but not of other
+ * errors.
  */
 export interface HandlerConversion<Hub extends object = UntypedObject> {
   /** The version of the objects that the handler works on, e.g. `v2`. */
   readonly hub: string;
-  /** All others that are served, by name. */
+  /** All other served versions, by name. */
   readonly versions: Readonly<Record<string, VersionConversion<Hub>>>;
 }
 
-/** What `defineHandler` is given. */
+/** The argument of `defineHandler`. */
 export interface HandlerDefinition<T extends object = UntypedObject> {
   /**
-   * A DNS label of at most 40 characters, unique among the handlers: it stands in messages, metrics and the name of the webhook.
-   * Default: the name of the file.
+   * A DNS label of at most 40 characters, unique among the handlers. It appears in messages, metrics and the name of
+   * the webhook. Default: the name of the file.
    */
   readonly name?: string;
   readonly match: HandlerMatch;
   /** What the API server does when it cannot reach Gatehouse. Default: `Fail`. */
   readonly failurePolicy?: 'Fail' | 'Ignore';
-  /** How long the API server waits for an answer, 1 to 30. Default: 5. */
+  /** How long the API server waits for an answer, in seconds from 1 to 30. Default: 5. */
   readonly timeoutSeconds?: number;
   /** Default: `failurePolicy`. */
   readonly onError?: OnError;
   /**
-   * The kinds that `context.get` and `context.list` may read. Each is watched from the start; Gatehouse needs permission to get, list and
-   * watch it (`gatehouse manifests` prints the ClusterRole). Default: the kinds in `match`, watched from their first use on.
+   * The kinds that `context.get` and `context.list` may read. Gatehouse watches them from the start, and needs
+   * permission to get, list and watch them (`gatehouse manifests` prints the ClusterRole). Default: the kinds in
+   * `match`, watched from their first use.
    */
   readonly reads?: readonly ReadableKind[];
   /**
-   * Changes `draft`, a copy of the object, in place. On CREATE and UPDATE alone, and not once the object is being deleted. Called again with the result, it must change
-   * nothing more: the API server may ask twice.
+   * Changes `draft`, a copy of the object, in place. Runs on CREATE and UPDATE, but not if the object is being deleted.
+   * Must be idempotent, because the API server may call it twice: a second run on its result changes nothing.
    */
   readonly mutate?: (draft: T, context: HandlerContext<T>) => HandlerAnswer;
-  /** Judges `object`, which is the one that goes on DELETE and the options on CONNECT. */
+  /** Validates `object`: the deleted object on DELETE, the options on CONNECT. */
   readonly validate?: (object: Frozen<T>, context: HandlerContext<T>) => HandlerAnswer;
   /**
-   * Converts between versions; then `match` names one group and one resource. Point `spec.conversion.webhook` of the
-   * CustomResourceDefinition to the Service of Gatehouse, path `/convert/<name of the definition>`.
+   * Converts between versions. `match` must then name one group and one resource. Point `spec.conversion.webhook` of
+   * the CustomResourceDefinition to the Service of Gatehouse, path `/convert/<name of the definition>`.
    */
   readonly convert?: HandlerConversion<T>;
 }
 
-/** Marks what `defineHandler` has checked; the same for every copy of this package in a process. */
+/** Marks a definition that `defineHandler` has checked. All copies of this package in a process share the symbol. */
 export const HANDLER: unique symbol = Symbol.for('gatehouse.dev/handler');
 
-/** A handler: what a module exports as default. Made by `defineHandler`. */
+/** A handler, created by `defineHandler`: the default export of a module. */
 export interface Handler<T extends object = UntypedObject> extends HandlerDefinition<T> {
   readonly [HANDLER]: true;
 }
 
-/** The request that is judged, as the API server describes it. Frozen. */
+/** The request as the API server describes it. Frozen. */
 export interface HandlerRequest extends Omit<AdmissionRequest, 'object' | 'oldObject' | 'userInfo'> {
   /**
-   * The name of the object, wherever the API server has put it: also on `deletecollection`, where the request itself names none.
-   * Undefined only while a name is still to be generated (`metadata.generateName`), as `mutate` sees it on CREATE.
+   * The name of the object, from wherever the API server puts it. On `deletecollection`, for example, the request
+   * itself has no name. Undefined only if the API server has not generated the name yet (`metadata.generateName`), as
+   * in `mutate` on CREATE.
    */
   readonly name: string | undefined;
-  /** Undefined for cluster-scoped objects, Namespaces among them. */
+  /** Undefined for cluster-scoped objects, including Namespaces. */
   readonly namespace: string | undefined;
-  /** Who asks. */
+  /** The user who makes the request. */
   readonly user: UserInfo;
-  /** Whether nothing will be stored. A handler has no side effects, so it need not look. */
+  /** Whether the API server will discard the result. A handler has no side effects, so it can ignore this. */
   readonly dryRun: boolean;
   /** The CreateOptions, UpdateOptions, … of the request. */
   readonly options: AdmissionRequest['options'];
@@ -157,23 +165,23 @@ export interface HandlerRequest extends Omit<AdmissionRequest, 'object' | 'oldOb
 
 export interface GetOptions {
   readonly name: string;
-  /** Default: the namespace of the request. Without meaning for cluster-scoped kinds. */
+  /** Default: the namespace of the request. Ignored for cluster-scoped kinds. */
   readonly namespace?: string;
-  /** Whether to ask the API server whatever the cache holds. Default: false. */
+  /** Whether to read from the API server and bypass the cache. Default: false. */
   readonly live?: boolean;
 }
 
 export interface ListOptions {
-  /** Default: the namespace of the request, or all for a request without one. Without meaning for cluster-scoped kinds. */
+  /** Default: the namespace of the request, or all namespaces if it has none. Ignored for cluster-scoped kinds. */
   readonly namespace?: string;
   /** Whether to list all namespaces. Default: false. */
   readonly allNamespaces?: boolean;
   readonly labelSelector?: LabelSelector;
-  /** Whether to ask the API server instead of the cache. Default: false. */
+  /** Whether to list from the API server and bypass the cache. Default: false. */
   readonly live?: boolean;
 }
 
-/** Writes to the log of Gatehouse, together with the name of the handler and the uid of the request. */
+/** Writes to the log of Gatehouse, with the name of the handler and the uid of the request. */
 export interface HandlerLog {
   readonly debug: (message: string, fields?: object) => void;
   readonly info: (message: string, fields?: object) => void;
@@ -184,50 +192,51 @@ export interface HandlerLog {
 export interface HandlerContext<T extends object = UntypedObject> {
   readonly request: HandlerRequest;
   /**
-   * What the request is about, as the API server sent it and before any handler changed it: the new object on CREATE and UPDATE,
-   * the one that goes on DELETE, the options on CONNECT. Frozen: a change to it is an exception.
+   * The object as the API server sent it, before any handler changed it. On CREATE and UPDATE the new object, on DELETE
+   * the deleted object, on CONNECT the options. Frozen: a change throws.
    */
   readonly original: Frozen<T>;
-  /** The object as it is stored now; undefined on CREATE and CONNECT. Frozen. */
+  /** The stored object; undefined on CREATE and CONNECT. Frozen. */
   readonly oldObject: Frozen<T> | undefined;
   /**
-   * Refuses the request. The call is what refuses: return or throw what it gives to end the handler there, or go on and refuse
-   * more fields; the user is shown all of them. Changes to the draft are dropped.
+   * Refuses the request. The call itself refuses: return or throw its result to end the handler, or continue and refuse
+   * more fields. The user sees all refusals. Gatehouse discards changes to the draft.
    *
-   * When the handler read from the cache before it refused, it is run a second time with live reads, and that run counts: a cache
-   * may be some milliseconds behind, and must not be the reason of a refusal.
+   * If the handler read from the cache before it refused, Gatehouse runs it a second time with live reads, and uses
+   * that result. The cache may be some milliseconds behind, and must not cause a refusal.
    */
   readonly deny: (message: string, options?: DenialOptions) => Denial;
-  /** Shows the user a warning, whatever becomes of the request. Line breaks make several; each is cut at 256 characters. */
+  /** Shows the user a warning, whatever the decision is. Each line is a separate warning, cut at 256 characters. */
   readonly warn: (text: string) => void;
   /**
-   * Adds an annotation to the API server's audit event, under `<name of the webhook>/<key>`.
+   * Adds an annotation to the API server's audit event, under `<name of the webhook>/<key>`. A key has at most 63
+   * letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
    *
-   * @throws TypeError when the key is not of letters, digits, `-`, `_` and `.` (63 at most, letter or digit at both ends): the API
-   * server would drop it with no more than a line in its log.
+   * @throws TypeError if the key is invalid: the API server would drop it and only write a line to its log
    */
   readonly audit: (key: string, value: string) => void;
   /**
-   * Reads one object of a kind in `reads`: `datacenters.infra.example.com`, or `datacenters` for short when no two kinds in `reads`
-   * are called that. From the cache when it is there, else live: undefined means that there certainly is none. Frozen.
+   * Reads one object of a kind in `reads`: `datacenters.infra.example.com`, or `datacenters` if that is unique in
+   * `reads`. Reads from the cache if the object is there, otherwise live: undefined means that the object does not
+   * exist. Frozen.
    *
-   * @throws ReadError when the API server does not say. Let it pass: the API server is then told to ask again.
+   * @throws ReadError if the API server does not answer. Do not catch it: Gatehouse then tells the API server to retry.
    */
   readonly get: <Found extends object = UntypedObject>(
     resource: string,
     options: GetOptions,
   ) => Promise<Frozen<Found> | undefined>;
   /**
-   * Lists the objects of a kind in `reads`, in one namespace by default. From the cache, which may be some milliseconds behind;
-   * with `live`, from the API server. Frozen.
+   * Lists the objects of a kind in `reads`, by default in one namespace. Reads from the cache, which may be some
+   * milliseconds behind; with `live`, from the API server. Frozen.
    *
-   * @throws ReadError as `get`
+   * @throws ReadError like `get`
    */
   readonly list: <Found extends object = UntypedObject>(
     resource: string,
     options?: ListOptions,
   ) => Promise<readonly Frozen<Found>[]>;
-  /** Aborts when the time to answer is over, which is about a second before `timeoutSeconds`. Give it to whatever waits. */
+  /** Aborts when the answer is due, about a second before `timeoutSeconds`. Pass it to all asynchronous work. */
   readonly signal: AbortSignal;
   readonly log: HandlerLog;
 }

@@ -1,13 +1,13 @@
-/** What a handler says while it runs. */
+/** Collects warnings, refusals and audit annotations while a handler runs. */
 import type { AuditAnnotations } from '../review/decision.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import type { HandlerContext } from './handler.ts';
 import { Denial, type DenialOptions } from './errors.ts';
 
-/** More would not be shown: the API server keeps 4 KiB of warnings. */
+/** The API server keeps only 4 KiB of warnings. */
 const MOST_WARNINGS = 64;
-/** As many as the messages of policies list. */
+/** The same limit as for the messages of policies. */
 const MOST_DENIALS = 16;
 const LONGEST_ANNOTATION = 1024;
 
@@ -18,9 +18,9 @@ export interface Said {
 }
 
 export interface Notes extends Pick<HandlerContext<object>, 'deny' | 'warn' | 'audit'> {
-  /** Takes note of a refusal that was returned or thrown; most are known already. */
+  /** Adds a refusal that the handler returned or threw, unless it is known already. */
   readonly add: (denial: Denial) => void;
-  /** What was said. Nothing more is taken: `onLate` is told of refusals that come now. */
+  /** Returns the notes and ignores later ones. Reports later refusals to `onLate`. */
   readonly close: () => Said;
 }
 

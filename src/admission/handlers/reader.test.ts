@@ -18,7 +18,7 @@ interface Datacenter {
 
 const datacenter = (capacity: number): Datacenter => ({ metadata: { name: 'fra1' }, spec: { capacity } });
 
-/** What the store holds, and what the API server does; undefined: it does not answer. */
+/** The content of the store and the behaviour of the API server; undefined: it does not answer. */
 interface Cluster {
   readonly stored?: readonly object[] | undefined;
   readonly live?: readonly object[] | undefined;
@@ -54,7 +54,7 @@ const READS: NonNullable<HandlerDefinition['reads']> = [
   { apiGroup: 'other.example.com', resource: 'racks', metadataOnly: true },
 ];
 
-/** Runs `ask` in a handler, and gives what came of it. */
+/** Runs `ask` in a handler and returns its result. */
 async function ask<T>(
   cluster: Cluster,
   act: (context: HandlerContext<TestServer>) => Promise<T>,

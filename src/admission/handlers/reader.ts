@@ -11,7 +11,7 @@ import { deepFreeze } from '../../json/objects.ts';
 import type { HandlerWorld } from './handler-world.ts';
 
 export interface Reader extends Pick<HandlerContext<object>, 'get' | 'list'> {
-  /** Whether anything was answered from a store. */
+  /** Whether a store answered any read. */
   readonly hasUsedCache: () => boolean;
 }
 
@@ -20,7 +20,7 @@ export interface ReaderParts {
   /** The namespace of the request. */
   readonly namespace: string | undefined;
   readonly world: HandlerWorld;
-  /** `live`: nothing comes from a store. */
+  /** `live`: never read from a store. */
   readonly from: 'cache' | 'live';
   readonly signal: AbortSignal;
 }
@@ -34,7 +34,7 @@ export function createReader(parts: ReaderParts): Reader {
     const { name, live = parts.from === 'live' } = options;
     if (typeof name !== 'string')
       throw new TypeError(`get ${resource}: name is ${quote(name)}, not a string`);
-    // A name that no object can have must not lead to another object by way of a URL.
+    // Rejects invalid names: in a URL, such a name could lead to another object.
     if (!isObjectName(kind, name)) return undefined;
     const namespace = await namespaceOf(parts, kind, options.namespace);
     if (namespace === ALL) throw new Error(`get ${resource}: it lives in namespaces: say in which`);
@@ -63,7 +63,7 @@ export function createReader(parts: ReaderParts): Reader {
   };
 
   return {
-    // What an object of another resource holds is the author's to say: nothing here knows its type.
+    // The author guarantees the type of objects of other resources.
     get: get as Reader['get'],
     list: list as Reader['list'],
     hasUsedCache: () => usedCache,
@@ -76,10 +76,13 @@ function kindOf({ handler }: ReaderParts, resource: string): ReadKind {
   return kind;
 }
 
-/** No namespace is called that. */
+/** Not a valid name of a namespace. */
 const ALL = '*';
 
-/** Undefined for cluster-scoped kinds; {@link ALL} for others when neither the author nor the request names one. */
+/**
+ * Undefined for cluster-scoped kinds. {@link ALL} for namespaced kinds if neither the author nor the request names a
+ * namespace.
+ */
 async function namespaceOf(
   { world, namespace, signal }: ReaderParts,
   kind: ReadKind,
@@ -90,7 +93,7 @@ async function namespaceOf(
   return isNamespaced ? (wanted ?? namespace ?? ALL) : undefined;
 }
 
-/** @throws ReadError when the API server does not say */
+/** @throws ReadError if the API server does not answer */
 async function reading<T>(kind: ReadKind, what: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -112,7 +115,7 @@ function labelsOf(object: object): Readonly<Record<string, string>> {
   return isJsonObject(labels) ? (labels as Readonly<Record<string, string>>) : {}; // the API server stores no other labels
 }
 
-/** As the query parameter of the API has it; undefined: everything. */
+/** The selector as a query parameter of the API; undefined if it selects everything. */
 export function selectorText({
   matchLabels = {},
   matchExpressions = [],

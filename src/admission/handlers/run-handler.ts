@@ -1,4 +1,4 @@
-/** A handler without a cluster: for the tests of its author. */
+/** Runs a handler without a cluster, for the author's tests. */
 import type { Cause } from '../review/decision.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
@@ -20,27 +20,27 @@ import { worldOf } from './handler-world.ts';
 
 /** The request to try a handler with. */
 export interface HandlerTrial {
-  /** The object as it is sent. Absent on DELETE. */
+  /** The object of the request. Absent on DELETE. */
   readonly object?: object;
-  /** The object as it is stored. Absent on CREATE. */
+  /** The stored object. Absent on CREATE. */
   readonly oldObject?: object;
   /** Default: UPDATE with both objects, CREATE with the new one, DELETE with the old one. */
   readonly operation?: Operation;
   /** Default: the first in `match.resources`. */
   readonly resource?: string;
-  /** Who asks. */
+  /** The user who makes the request. */
   readonly user?: Partial<UserInfo>;
   readonly dryRun?: boolean;
-  /** What `get` and `list` find, by kind as `reads` spells it: `{ 'datacenters.infra.example.com': [muc1] }`. */
+  /** The objects that `get` and `list` return, by kind as in `reads`: `{ 'datacenters.infra.example.com': [muc1] }`. */
   readonly cluster?: Readonly<Record<string, readonly object[]>>;
-  /** Ends the wait for the handler. */
+  /** Aborts the wait for the handler. */
   readonly signal?: AbortSignal;
 }
 
-/** What the API server would be told. */
+/** The response to the API server. */
 export interface HandlerVerdict {
   readonly allowed: boolean;
-  /** Of the refusal; undefined when the request is allowed. */
+  /** The message of the refusal; undefined if the request is allowed. */
   readonly message: string | undefined;
   /** The HTTP status of the refusal. */
   readonly code: number | undefined;
@@ -48,16 +48,16 @@ export interface HandlerVerdict {
   readonly causes: readonly Cause[];
   readonly warnings: readonly string[];
   readonly auditAnnotations: Readonly<Record<string, string>>;
-  /** What `mutate` made of the object; as it was sent when the request is refused. Undefined on DELETE. */
+  /** The object after `mutate`, or unchanged if the request is refused. Undefined on DELETE. */
   readonly object: JsonObject | undefined;
   readonly patch: readonly PatchOperation[];
 }
 
 /**
- * Runs `mutate`, and `validate` on the result, as Gatehouse does, with a cluster of a few objects.
+ * Runs `mutate`, then `validate` on the result, as Gatehouse does, against a cluster with a few objects.
  *
- * @throws what the handler threw, whatever `onError` says; and an Error when `mutate` changes its own result again, when the API
- * server would not ask about such a request, or when Gatehouse would not take the handler
+ * @throws the error of the handler, whatever `onError` is. Also an Error if the handler is invalid, if `mutate` is not
+ * idempotent, or if the API server would not send such a request.
  */
 export async function runHandler(handler: Handler<never>, trial: HandlerTrial): Promise<HandlerVerdict> {
   const compiled = compiledFor(handler);
@@ -87,7 +87,7 @@ function compiledFor(handler: Handler<never>): CompiledHandler {
   return result.handler;
 }
 
-/** @throws what the handler failed with */
+/** @throws the error of the handler */
 async function decided(call: HandlerCall): Promise<HandlerOutcome> {
   const outcome = await callHandler(call);
   if (outcome.failure !== undefined) throw outcome.failure.cause;

@@ -12,7 +12,7 @@ const target = {
   matchConditions: true,
 };
 
-/** A policy whose entry sorts behind those of handlers. */
+/** A policy whose entry sorts after those of handlers. */
 function ignoredPolicy() {
   const result = compilePolicy(
     {

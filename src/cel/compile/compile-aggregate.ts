@@ -49,7 +49,7 @@ function compileItem({ value, optional }: Item, scope: Scope, compiler: Compiler
 
 const show = (type: CelType, { solver }: Compiler) => showType(solver.resolve(type));
 
-/** The type of all of them. @throws CelError when they differ, and may not */
+/** The common type of all items. @throws CelError if they differ and must not */
 function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Compiler): CelType {
   const [first, ...rest] = items;
   if (first === undefined) return compiler.solver.fresh();
@@ -63,7 +63,7 @@ function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Comp
   }, first.type);
 }
 
-/** One value in a list, or none. */
+/** The value in a list; an empty list for an empty optional. */
 function itemValue(value: unknown, optional: boolean): readonly unknown[] {
   if (!optional) return [value];
   if (!isOptional(value))
@@ -101,7 +101,7 @@ function entryOf(
   return itemValue(value?.step(frame), optional).map((item) => [keyOrFail(written), item]);
 }
 
-/** @throws CelError when it cannot be a key */
+/** @throws CelError if the value cannot be a key */
 export function keyOrFail(key: unknown): unknown {
   const usable = mapKey(key);
   if (usable === undefined) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);

@@ -10,7 +10,7 @@ import { isOptional, typeNameOf } from '../values/values.ts';
 import { compilePattern } from '../regular-expression.ts';
 import { parseDuration, parseTimestamp } from '../values/time.ts';
 
-/** A call of an operator, a function or a method. */
+/** Compiles a call of an operator, a function or a method. */
 export function compileCall(call: Call, scope: Scope, compiler: Compiler): Compiled {
   const { name } = call;
   if (isLogical(name)) return compileLogical(call, name, scope, compiler);
@@ -19,7 +19,7 @@ export function compileCall(call: Call, scope: Scope, compiler: Compiler): Compi
   return compileFunction(inNamespace(call), scope, compiler);
 }
 
-/** `lists.range(3)` looks like a method of a variable `lists`; it is the function `lists.range`. */
+/** `lists.range(3)` parses as a method call on a variable `lists`, but is a call of the function `lists.range`. */
 function inNamespace(call: Call): Call {
   const namespace = call.target === undefined ? undefined : qualifiedName(call.target);
   const name = `${namespace ?? ''}.${call.name}`;
@@ -50,7 +50,7 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   return { type: resolution.type, step: callStep(name, resolution, steps) };
 }
 
-/** The alternative of an optional is looked at only when it has no value. */
+/** Evaluates the alternative only if the optional is empty. */
 function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step {
   return (frame) => {
     charge(frame, 1);
@@ -68,7 +68,10 @@ function alternative(name: 'or' | 'orValue', value: unknown): unknown {
 
 const isPattern = (pattern: string): unknown => compilePattern(pattern);
 
-/** Functions whose argument is checked when it is written as a text: those of cel-go and, of patterns, all. */
+/**
+ * Functions whose literal argument is checked at compile time: the ones that cel-go checks, and all functions with a
+ * pattern.
+ */
 const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, (text: string) => unknown>([
   ['duration', parseDuration],
   ['timestamp', parseTimestamp],
@@ -77,7 +80,7 @@ const CHECKED: ReadonlyMap<string, (text: string) => unknown> = new Map<string, 
   ['findAll', isPattern],
 ]);
 
-/** What is wrong with a literal argument of the call, and where; undefined when there is nothing to say before it runs. */
+/** The problem of a literal argument and its expression; undefined if the argument is valid or not a literal. */
 export function literalProblem({
   name,
   target,
@@ -96,12 +99,12 @@ export function literalProblem({
   }
 }
 
-/** Of compiling one step of a pattern. */
+/** The cost of compiling one step of a pattern. */
 const STEP_COST = 20;
 
 /**
- * The steps of the call's receiver and arguments, where a pattern that only the values tell is charged for being compiled.
- * Whether it is still known from the last time does not count: an evaluation must always cost the same.
+ * The steps of the receiver and the arguments. Charges the compilation of a pattern that is not a literal, even if the
+ * pattern is cached: an evaluation must always cost the same.
  */
 export function withPatternCost(
   { name, target, arguments: parts }: Call,
@@ -124,6 +127,6 @@ function stepsOf(pattern: string): number {
   try {
     return compilePattern(pattern).programSize();
   } catch {
-    return pattern.length; // the call will say what is wrong with it
+    return pattern.length; // the call itself reports the invalid pattern
   }
 }

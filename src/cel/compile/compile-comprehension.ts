@@ -55,7 +55,7 @@ export function compileComprehension(loop: Comprehension, scope: Scope, compiler
 const isOverMap = (type: CelType, { solver }: Compiler) =>
   ['map', 'object'].includes(solver.resolve(type).kind);
 
-/** Of a list the types of indexes and elements, of a map those of keys and values. */
+/** For a list, the types of its indexes and elements. For a map, the types of its keys and values. */
 function rangeTypes(
   given: CelType,
   { range }: Comprehension,
@@ -133,7 +133,7 @@ function resultType(
 
 type Bind = (frame: Frame, range: unknown, item: unknown, index: number) => void;
 
-/** Sets the variables of one round: with two, index and element of a list, or key and value of a map. */
+/** Sets the variables of one iteration. Two variables are index and element of a list, or key and value of a map. */
 function binder(first: number, second: number | undefined): Bind {
   if (second === undefined) {
     return (frame, _range, item) => {
@@ -163,11 +163,14 @@ function itemsOf(frame: Frame, range: unknown): readonly unknown[] {
   if (isList(range)) return range;
   if (!isMap(range)) throw new CelError(`got '${typeNameOf(range)}', expected iterable type`);
   const keys = mapKeys(range);
-  charge(frame, keys.length); // they are listed even if the first one decides
+  charge(frame, keys.length); // all keys are listed, even if the first one decides
   return keys;
 }
 
-/** `optMap(v, …)` is an optional of what is made of the value; `optFlatMap(v, …)` is the optional that is made of it. */
+/**
+ * `optMap(v, …)` wraps the result of its body in an optional. The body of `optFlatMap(v, …)` returns an optional
+ * itself.
+ */
 export function compileOptionalMap(
   { operand, variable, body, flat, at }: OptionalMap,
   scope: Scope,

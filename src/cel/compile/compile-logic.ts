@@ -7,7 +7,10 @@ import { type Called, resolveOverloads } from './overloads.ts';
 import { BOOL } from '../types/type.ts';
 import { parseType } from '../types/type-name.ts';
 
-/** For the checker: what these three take. They do not run as functions do, because they look at their operands one by one. */
+/**
+ * Declares these three operators for the checker. They do not run like functions, because they evaluate their operands
+ * one by one.
+ */
 const declare = (name: string, ...types: readonly string[]): CelFunction => {
   const parameters = types.map(parseType);
   return {
@@ -47,7 +50,7 @@ const never: Step = () => {
   throw noSuchOverload();
 };
 
-/** @param decisive the value that decides, whatever the other operand is, even an error */
+/** @param decisive the value that decides the result, whatever the other operand is, even an error */
 function logicalStep(decisive: boolean, left: Step, right: Step): Step {
   return (frame) => {
     const first = attempt(frame, left);

@@ -9,7 +9,7 @@ import { charge } from '../frame.ts';
 import { BOOL, BYTES, type CelType, DOUBLE, INT, NULL, STRING, UINT } from '../types/type.ts';
 import { isUint } from '../values/values.ts';
 
-/** Checks an expression and makes of it what runs. @throws CelError where it makes no sense */
+/** Checks an expression and compiles it. @throws CelError if it is invalid */
 export function compileNode(expression: Expression, scope: Scope, compiler: Compiler): Compiled {
   switch (expression.kind) {
     case 'literal': {

@@ -18,7 +18,7 @@ import type { CelFunction } from '../library/define.ts';
 import { resolveOverloads } from './overloads.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
 
-/** The dotted name that a chain of selections spells, if it is nothing else. */
+/** The dotted name of an expression that consists of selections only; otherwise undefined. */
 export function qualifiedName(expression: Expression): string | undefined {
   if (expression.kind === 'identifier') return expression.name;
   if (expression.kind !== 'select' || expression.mode !== 'read') return undefined;
@@ -26,7 +26,7 @@ export function qualifiedName(expression: Expression): string | undefined {
   return operand === undefined ? undefined : `${operand}.${expression.field}`;
 }
 
-/** The name of a type where a value is wanted, as in `type(x) == int`. */
+/** A type name used as a value, as in `type(x) == int`. */
 export function compileTypeName(name: string): Compiled | undefined {
   const type = nameableTypes.get(name);
   if (type === undefined) return undefined;
@@ -80,7 +80,7 @@ function noSuchField(container: CelType, field: string): string {
   return undefinedField(container, field);
 }
 
-/** That the schema has no such field, and which one might be meant. */
+/** The message for a field that the schema lacks, with a suggestion. */
 export function undefinedField({ name, fields }: ObjectType, field: string): string {
   const meant = nearest(field, fields.keys());
   return `undefined field '${field}' in ${name}${meant === undefined ? '' : `: did you mean '${meant}'?`}`;
@@ -165,7 +165,7 @@ function indexType(
 const writtenKey = (key: Expression | undefined) =>
   key?.kind === 'literal' && typeof key.value === 'string' ? key.value : undefined;
 
-/** In brackets a property has the name that it has in the object. */
+/** The type of a property accessed in brackets, where its name is unescaped. */
 function propertyType({ fields, open }: ObjectType, property: string): CelType | undefined {
   for (const field of fields.values()) {
     if (field.property === property) return field.type;
@@ -173,7 +173,7 @@ function propertyType({ fields, open }: ObjectType, property: string): CelType |
   return open ? DYN : undefined;
 }
 
-/** The candidate that the author may have meant: at most two letters differ, or a third of them if that is more. */
+/** The closest candidate, as a suggestion: its edit distance is at most 2, or a third of the word if that is more. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Math.min(Math.max(3, Math.floor(word.length / 3) + 1), word.length);
@@ -184,7 +184,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** How many letters must be put in, left out or changed. */
+/** The edit distance: the number of insertions, deletions and substitutions. */
 function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let i = 1; i <= left.length; i += 1) {
@@ -201,10 +201,10 @@ function editDistance(left: string, right: string): number {
 type Coercion = (value: unknown) => unknown;
 
 /**
- * Makes doubles of integers where the schema says `number`: JSON does not tell 3 from 3.0, and a rule that multiplies a
- * ratio by 1.5 must not fail because the user wrote a whole number.
+ * Converts integers to doubles where the schema has type `number`. JSON does not distinguish 3 from 3.0, and a rule
+ * that multiplies a ratio by 1.5 must not fail because the user wrote a whole number.
  *
- * @returns undefined when values of the type need no change
+ * @returns undefined if values of the type need no conversion
  */
 export function coercionTo(type: CelType): Coercion | undefined {
   if (type.kind === 'named') return type.name === 'double' ? toDouble : undefined;

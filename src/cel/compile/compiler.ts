@@ -4,7 +4,7 @@ import type { Step } from '../frame.ts';
 import type { Solver } from '../types/solver.ts';
 import type { CelType } from '../types/type.ts';
 
-/** An expression that was checked: its type, and how it runs. */
+/** A compiled expression: its type and its step. */
 export interface Compiled {
   readonly type: CelType;
   readonly step: Step;
@@ -12,23 +12,23 @@ export interface Compiled {
 
 export interface Variable {
   readonly type: CelType;
-  /** Where its value is in the frame. */
+  /** The index of its value in the frame. */
   readonly slot: number;
 }
 
-/** What a part of an expression can see. */
+/** The variables and options visible to a part of an expression. */
 export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
-  /** Whether literals of lists and maps may hold values of different types; arguments of `format` always may. */
+  /** Whether list and map literals may mix types. Arguments of `format` always may. */
   readonly mixed: boolean;
 }
 
-/** What the parts of the compiler share while they compile one expression. */
+/** The context that the parts of the compiler share while compiling one expression. */
 export interface Compiler {
   readonly solver: Solver;
-  /** An error that points there. */
+  /** Creates an error at this position. */
   readonly fail: (message: string, at: number) => CelError;
-  /** A variable that no other expression sees. */
+  /** Declares a variable in a new slot. */
   readonly declare: (type: CelType) => Variable;
   /** @throws CelError */
   readonly compile: (expression: Expression, scope: Scope) => Compiled;

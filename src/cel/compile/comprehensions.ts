@@ -6,10 +6,10 @@ import { sortByKeys } from '../library/lists.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
 import { isMap } from '../values/values.ts';
 
-/** What a macro does while it walks over a list or a map. Costs are those of the loops that cel-go makes of macros. */
+/** The loop of a macro over a list or a map. Costs are those of the comprehensions into which cel-go expands macros. */
 export interface Fold<State> {
   readonly start: () => State;
-  /** @returns whether it has seen enough */
+  /** @returns whether the loop can stop early */
   readonly visit: (frame: Frame, state: State, item: unknown) => boolean;
   readonly finish: (frame: Frame, state: State) => unknown;
 }
@@ -19,7 +19,7 @@ interface Verdict {
   failure: CelError | undefined;
 }
 
-/** `all` looks for a false, `exists` for a true; when one is found, errors before it do not count. */
+/** `all` searches for false, `exists` for true. If the value is found, errors of earlier items do not count. */
 function quantifier(wanted: boolean, cost: number, body: Step): Fold<Verdict> {
   return {
     start: () => ({ decided: false, failure: undefined }),
@@ -57,7 +57,7 @@ const existsOne = (body: Step): Fold<{ count: number }> => ({
 
 const APPEND_COST = 12;
 
-/** A list of what is made of each item that passes the filter. */
+/** Collects the results for all items that pass the filter. */
 const collect = (
   filter: Step | undefined,
   make: (frame: Frame, item: unknown) => unknown,
@@ -116,13 +116,13 @@ const sorted = (body: Step): Fold<Keyed> => ({
 
 /** The parts of a macro. */
 export interface FoldParts {
-  /** The value of its first variable. */
+  /** The value of the macro's first variable. */
   readonly first: Step;
   readonly filter: Step | undefined;
   readonly body: Step;
 }
 
-/** Calls back with the fold of the macro, whatever the type of its state. */
+/** Calls `use` with the fold of the macro. The callback keeps the type of its state. */
 export function withFold<Result>(
   macro: Comprehension['macro'],
   { first, filter, body }: FoldParts,

@@ -7,22 +7,22 @@ import { isSameType } from '../types/solver.ts';
 import { type CelType, DYN, showType } from '../types/type.ts';
 import { typeNameOf } from '../values/values.ts';
 
-/** The overloads of a function that may be meant by a call, and the type that the call has then. */
+/** The overloads that may match a call, and the resulting type. */
 export interface Resolution {
   readonly type: CelType;
   readonly candidates: readonly CelFunction[];
 }
 
-/** A call as far as it matters for which overload is meant. */
+/** The parts of a call that select the overload. */
 export interface Called {
   readonly name: string;
-  /** Whether the first of the types is that of a receiver. */
+  /** Whether the first type is the type of a receiver. */
   readonly member: boolean;
   readonly types: readonly CelType[];
   readonly at: number;
 }
 
-/** @throws CelError when there is no overload for the types */
+/** @throws CelError if no overload matches the types */
 export function resolveOverloads(
   { name, member, types, at }: Called,
   overloads: readonly CelFunction[],
@@ -43,7 +43,7 @@ export function resolveOverloads(
   throw fail(`found no matching overload for '${name}' applied to '${applied}'`, at);
 }
 
-/** Runs the first of the overloads that the values fit. */
+/** Runs the first overload that matches the values. */
 export function callStep(name: string, { candidates }: Resolution, steps: readonly Step[]): Step {
   const [first, ...others] = candidates;
   const [left, right, ...more] = steps;
@@ -89,6 +89,6 @@ function binaryStep(
   };
 }
 
-/** Of `size` cel-go tells only the name. */
+/** For `size`, the message of cel-go contains only the name. */
 const mismatch = (name: string, parts: readonly unknown[]) =>
   noSuchOverload(name === 'size' ? name : `${name}(${parts.map(typeNameOf).join(', ')})`);

@@ -33,7 +33,7 @@ const everything: readonly CelFunction[] = [
   ...jsonpatch,
 ];
 
-/** All that expressions can call, operators included, by name. */
+/** All functions and operators of expressions, by name. */
 export const functions: ReadonlyMap<string, readonly CelFunction[]> = Map.groupBy(
   everything,
   ({ name }) => name,

@@ -81,7 +81,7 @@ function decode(bytes: Uint8Array): string {
 
 const toNumber = (value: bigint) => Number(value);
 
-/** Between types; a conversion to the type that a value has is that value. */
+/** Type conversions. A conversion to the value's own type returns the value. */
 export const conversions = [
   define('bool(bool): bool', (value) => value),
   define('bool(string): bool', parseBool),
@@ -121,7 +121,7 @@ export const conversions = [
   define('type(A): type<A>', (value) => typeValue(typeNameOf(value))),
 ];
 
-/** The API server asks 1. JavaScript has to look for characters beyond the first plane of Unicode, and to count if there are. */
+/** The API server charges 1. JavaScript has to search for surrogate pairs, and to count characters if there are any. */
 function sizeOfText(frame: Frame, text: string): bigint {
   const size = textSize(text);
   charge(frame, size === text.length ? 1 + Math.floor(text.length / 50) : traversal(text.length));
@@ -134,7 +134,7 @@ function sizeOfMap(frame: Frame, map: CelMap): bigint {
   return BigInt(size);
 }
 
-/** What has a size, and what is asked of texts without the extended strings. */
+/** `size`, and the string functions outside the extended strings library. */
 export const basics = [
   defineWithFrame('size(string): int', sizeOfText),
   define('size(bytes): int', (bytes) => BigInt(bytes.length)),

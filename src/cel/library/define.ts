@@ -16,16 +16,16 @@ import type { CelCidr, CelFormat, CelIp, CelQuantity, CelSemver, CelUrl } from '
 /** One overload of a function of CEL. */
 export interface CelFunction {
   readonly name: string;
-  /** Called `receiver.name(…)`; the receiver is the first parameter then. */
+  /** Called as `receiver.name(…)`: the receiver is the first parameter. */
   readonly member: boolean;
   readonly parameters: readonly CelType[];
   readonly result: CelType;
-  /** One for each parameter: whether a value may stand there. */
+  /** For each parameter, whether it accepts a value. */
   readonly tests: readonly ValueTest[];
   readonly run: Run;
 }
 
-/** Gets as many values as there are parameters, and no function has more than four. @throws CelError */
+/** Receives one value per parameter. No function has more than four. @throws CelError */
 export type Run = (
   frame: Frame,
   first?: unknown,
@@ -79,11 +79,11 @@ type Parts<Signature extends string> =
 const SIGNATURE = /^(?:<(.+)>\.)?([\w.]+)\((.*)\): (.+)$/;
 
 /**
- * A function by its signature, as the documentation of Kubernetes writes it: `<string>.charAt(int): string` is a member,
- * `lists.range(int): list<int>` is not; single capitals are type variables.
+ * Defines a function by a signature in the notation of the Kubernetes documentation. `<string>.charAt(int): string` is
+ * a member, `lists.range(int): list<int>` is not. Single capitals are type variables.
  *
- * @param run gets values of the types that the signature names
- * @param cost charged before it runs; 1 unless said otherwise
+ * @param run receives values of the types in the signature
+ * @param cost charged before the function runs; default 1
  */
 export function define<Signature extends string>(
   signature: Signature,
@@ -97,15 +97,15 @@ export function define<Signature extends string>(
   });
 }
 
-/** The tests guarantee the types of the signature; TypeScript cannot know that. */
+/** The value tests guarantee the types of the signature, which TypeScript cannot know. */
 type Untyped<Result> = (...parts: readonly unknown[]) => Result;
 
-/** A function that does its own charging, because its cost depends on what it finds. */
+/** Defines a function that charges its own cost, because the cost depends on the values. */
 export function defineWithFrame<Signature extends string>(
   signature: Signature,
   run: (frame: Frame, ...parts: Parts<Signature>) => unknown,
 ): CelFunction {
-  return withRun(signature, run as Run); // as above
+  return withRun(signature, run as Run); // the value tests guarantee the types
 }
 
 function withRun(signature: string, run: Run): CelFunction {

@@ -1,4 +1,4 @@
-/** The parts of a URL as Go's net/url sees them; texts are as written but for `host`, which is unescaped. */
+/** The parts of a URL as in Go's net/url. All texts are as written, except `host`, which is unescaped. */
 export interface GoUrl {
   /** In lower case, without its colon. */
   readonly scheme: string;
@@ -11,7 +11,7 @@ export interface GoUrl {
   readonly fragment: string;
 }
 
-/** Why a text is no URL, in Go's words. */
+/** Why a text is not a URL, in Go's words. */
 export class InvalidUrl extends Error {
   override name = 'InvalidUrl';
 
@@ -25,7 +25,7 @@ const CONTROL = /[\x00-\x1f\x7f]/;
 const SCHEME = /^([a-z][a-z0-9+.-]*):/i;
 
 /**
- * A URL as in a request: absolute, or an absolute path.
+ * Parses a URL as in a request: an absolute URL or an absolute path.
  *
  * @param fragments whether `#` starts a fragment; in requests it does not
  * @throws InvalidUrl
@@ -72,7 +72,7 @@ function authorityOf(url: string, authority: string): Pick<GoUrl, 'user' | 'host
 
 const PORT = /^(?::\d*)?$/;
 const BAD_HOST_CHARACTER = /[^A-Za-z0-9._~!$&'()*+,;=:[\]<>"%\x80-\uffff-]/;
-/** Of ASCII nothing but the percent sign of a zone may be escaped in a host. */
+/** In a host, the only ASCII character that may be escaped is the percent sign of a zone. */
 const BAD_HOST_ESCAPE = /%(?![89a-f][0-9a-f]|25).{0,2}/i;
 
 function hostOf(url: string, host: string): string {
@@ -88,7 +88,7 @@ function hostOf(url: string, host: string): string {
   return unescapeUrl(host);
 }
 
-/** Bytes that are no UTF-8 become the replacement character. */
+/** Unescapes percent encoding. Invalid UTF-8 becomes the replacement character. */
 export function unescapeUrl(text: string): string {
   if (!text.includes('%')) return text;
   const bytes = text
@@ -99,7 +99,7 @@ export function unescapeUrl(text: string): string {
 
 const VALID_IN_PATH = /^[A-Za-z0-9._~!$&'()*+,;=:@[\]%/-]*$/;
 
-/** The path as it may stand in a request: as written if that is valid, else with everything escaped that must be. */
+/** The escaped path: unchanged if it is valid, otherwise with all necessary escapes. */
 export function escapedPath(path: string): string {
   if (VALID_IN_PATH.test(path)) return path;
   return Array.from(Buffer.from(unescapeUrl(path)), (byte) => {
@@ -110,7 +110,7 @@ export function escapedPath(path: string): string {
   }).join('');
 }
 
-/** Keys and values in their order; pairs that cannot be read are left out, as Go does. */
+/** Keys and values in order. Omits malformed pairs, as Go does. */
 export function queryPairs(query: string): readonly (readonly [string, string])[] {
   return query
     .split('&')

@@ -9,7 +9,7 @@ import { define, defineWithFrame, type CelFunction } from './define.ts';
 const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
 const SUMMABLE = ['int', 'uint', 'double', 'duration'];
 
-/** One overload for each type that the elements may have. */
+/** Defines one overload for each element type. */
 const forEach = (
   types: readonly string[],
   name: string,
@@ -42,7 +42,10 @@ function zeroLike(item: unknown): unknown {
   return isDuration(item) ? duration(0n) : 0n;
 }
 
-/** The first of the elements that no other is before; `preferred` is the outcome of comparing with a better one. */
+/**
+ * The minimum or maximum; the first one if several are equal. `preferred` is the comparison result when the second
+ * operand is better.
+ */
 function extreme(frame: Frame, name: string, preferred: number, list: CelList): unknown {
   if (list.length === 0) throw new CelError(`${name} called on empty list`);
   return list.reduce((best, item) => (charged(frame, best, item) === preferred ? item : best));
@@ -78,7 +81,7 @@ function flatten(frame: Frame, list: CelList, depth: bigint): CelList {
   return flat;
 }
 
-/** The elements in the order of their keys. @throws CelError when keys are of different types, or have no order */
+/** Sorts the elements by their keys. @throws CelError if the keys have different types or no order */
 export function sortByKeys(frame: Frame, list: CelList, keys: CelList): CelList {
   const type = typeNameOf(keys[0]);
   if (keys.some((key) => typeNameOf(key) !== type))
@@ -87,7 +90,9 @@ export function sortByKeys(frame: Frame, list: CelList, keys: CelList): CelList 
   return order.map((index) => list[index]);
 }
 
-/** Texts, integers and the like are found by themselves, everything else by comparing it with all others. */
+/**
+ * Removes duplicates. Values that can be map keys are found in a set; all other values are compared with each other.
+ */
 function distinct(frame: Frame, list: CelList): CelList {
   const keys = new Set<unknown>();
   const others: unknown[] = [];
@@ -108,13 +113,13 @@ function range(frame: Frame, size: bigint): CelList {
   if (size > LONGEST_RANGE) {
     throw new CelError(`lists.range: size ${size} exceeds maximum allowed (${LONGEST_RANGE})`);
   }
-  charge(frame, 1 + Number(size)); // before it is made
+  charge(frame, 1 + Number(size)); // charge before allocating
   return Array.from({ length: Number(size) }, (_, index) => BigInt(index));
 }
 
 const length = (list: CelList) => 1 + list.length;
 
-/** Kubernetes' lists and cel-go's. */
+/** The list functions of Kubernetes and cel-go. */
 export const lists: readonly CelFunction[] = [
   ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
   ...forEach(SUMMABLE, 'sum', (type) => type, sum),
@@ -161,7 +166,7 @@ function includes(frame: Frame, list: CelList, item: unknown): boolean {
   return list.some((candidate) => isEqual(candidate, item, frame));
 }
 
-/** Lists taken for sets. Each pair of elements is charged, for each may be compared. */
+/** Set functions on lists. Charges every pair of elements, because each may be compared. */
 export const sets = [
   defineWithFrame('sets.contains(list<T>, list<T>): bool', contains),
   defineWithFrame(

@@ -6,20 +6,23 @@ import { CEL_TYPE, NONE, optional } from '../values/values.ts';
 import { define, type CelFunction } from './define.ts';
 import type { CelFormat, Format } from './opaque-values.ts';
 
-// Patterns and wordings are those of k8s.io/apimachinery/pkg/util/validation.
+// Patterns and messages come from k8s.io/apimachinery/pkg/util/validation.
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
 const LABEL_1035 = '[a-z]([-a-z0-9]*[a-z0-9])?';
 const NAME = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 
-/** A pattern without nested repetition of the same characters: JavaScript's own engine is linear for all of them. */
+/**
+ * Matches the whole text. These patterns have no nested repetition of the same characters, so JavaScript's own engine
+ * is linear.
+ */
 const whole = (pattern: string) => new RegExp(`^(?:${pattern})$`);
 const [isLabel, isSubdomain, isLabel1035, isName] = [LABEL, SUBDOMAIN, LABEL_1035, NAME].map(whole) as [
   RegExp,
   RegExp,
   RegExp,
   RegExp,
-]; // as many as patterns
+]; // one for each pattern
 
 const because = (rule: string, pattern: string, ...examples: readonly string[]) =>
   `${rule} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`;
@@ -74,7 +77,7 @@ const dns1035Label: Format = (text) => [
   ...(isLabel1035.test(text) ? [] : [LABEL_1035_PROBLEM]),
 ];
 
-/** The start of a name may end in a dash, because more comes behind it. */
+/** A name prefix may end in a dash, because more characters follow. */
 const prefixOf =
   (format: Format): Format =>
   (text) =>
@@ -133,7 +136,7 @@ function isDatetime(text: string): boolean {
   return isDate(date) && TIME.test(time);
 }
 
-/** By the names that `format.named` knows; for each there is a function, too. */
+/** Keyed by the names that `format.named` accepts. Each format also has its own function. */
 export const FORMATS: Readonly<Record<string, Format>> = {
   dns1123Label: dnsLabel,
   dns1123Subdomain: dnsSubdomain,
@@ -162,10 +165,10 @@ function validate({ format }: CelFormat, text: string) {
   return problems.length === 0 ? NONE : optional(problems);
 }
 
-/** About as long as the patterns of the formats are. */
+/** As long as a typical pattern of the formats, for the cost. */
 const PATTERN = ' '.repeat(60);
 
-/** `format.dns1123Label().validate(text)`: the faults of a text, or none. */
+/** `format.dns1123Label().validate(text)` returns the problems of a text, or none. */
 export const format: readonly CelFunction[] = [
   ...[...named].map(([name, value]) => define(`format.${name}(): format`, () => value)),
   define('format.named(string): optional<format>', (name) => optional(named.get(name))),

@@ -50,13 +50,13 @@ const contains = ({ address, length }: CelCidr, other: CelIp) =>
   address.family === other.family &&
   masked(address.bits, address, length) === masked(other.bits, address, length);
 
-/** The API server compares with the other's address as it is written, not with its network. */
+/** Like the API server, compares with the other's address as written, not with its network address. */
 const containsNetwork = (self: CelCidr, other: CelCidr) =>
   self.length <= other.length &&
   self.address.family === other.address.family &&
   contains(self, other.address);
 
-/** Networks. `string(cidr)` is among the conversions. */
+/** CIDR functions. `string(cidr)` is defined in `conversions.ts`. */
 export const cidr = [
   define('cidr(string): cidr', parseCidr, parsing),
   define('isCIDR(string): bool', succeeds(parseCidr), parsing),
@@ -82,7 +82,7 @@ export const cidr = [
 const OCTET = /^(?:0|[1-9]\d{0,2})$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
-/** @throws CelError also for addresses with a zone, and IPv4 addresses in the spelling of IPv6 */
+/** @throws CelError also for addresses with a zone, and for IPv4 addresses in IPv6 notation */
 export function parseIp(text: string): CelIp {
   if (text.includes('%') && text.includes(':')) {
     throw new CelError(`IP address ${JSON.stringify(text)} with zone value is not allowed`);
@@ -110,7 +110,7 @@ export const ipOf = (bits: bigint, family: 4 | 6): CelIp => ({
 
 const ABOVE_IP4 = 1n << 128n;
 
-/** The one canonical spelling of the address. */
+/** The canonical form of the address. */
 export const showIp = ({ bits, family }: CelIp): string => (family === 4 ? show4(bits) : show6(bits));
 
 function bitsOf4(text: string): bigint | undefined {
@@ -149,7 +149,7 @@ function groupsOf(text: string): readonly bigint[] | undefined {
 
 const show4 = (bits: bigint) => [24n, 16n, 8n, 0n].map((shift) => String((bits >> shift) & 0xffn)).join('.');
 
-/** RFC 5952: the first of the longest runs of zeroes is left out. */
+/** RFC 5952: omits the first of the longest runs of zeroes. */
 function show6(bits: bigint): string {
   const groups = Array.from({ length: 8 }, (_, i) =>
     Number((bits >> BigInt(16 * (7 - i))) & 0xffffn).toString(16),
@@ -166,7 +166,7 @@ function show6(bits: bigint): string {
   return `${before}::${after}`;
 }
 
-/** Whether the first bits of the address are those of the other. */
+/** Whether the address starts with these bits. */
 const startsWith = ({ bits, family }: CelIp, start: bigint, length: number, of: 4 | 6) =>
   family === of && bits >> BigInt((of === 4 ? 32 : 128) - length) === start;
 
@@ -180,7 +180,7 @@ const isLinkLocalMulticast = (ip: CelIp) =>
   (isMulticast(ip) && ip.family === 6 && ((ip.bits >> 112n) & 0xfn) === 2n);
 const isBroadcast = (ip: CelIp) => startsWith(ip, 0xffff_ffffn, 32, 4);
 
-/** IP addresses. `string(ip)` is among the conversions. */
+/** IP address functions. `string(ip)` is defined in `conversions.ts`. */
 export const ip = [
   define('ip(string): ip', parseIp, parsing),
   define('isIP(string): bool', succeeds(parseIp), parsing),

@@ -1,14 +1,14 @@
 import type { CEL_TYPE, CelOpaque } from '../values/values.ts';
 import type { GoUrl } from './go-url.ts';
 
-/** A quantity of Kubernetes, exact: value × 10^scale. Scales go down to nano; what is finer was rounded up. */
+/** An exact Kubernetes quantity: value × 10^scale. The smallest scale is nano; finer values are rounded up. */
 export interface CelQuantity extends CelOpaque {
   readonly [CEL_TYPE]: 'kubernetes.Quantity';
   readonly value: bigint;
   readonly scale: number;
   /**
-   * The API server keeps most quantities as an int64 and a scale, and others (`1.5Gi`) as big decimals. Only of the former does it
-   * say that they are integers.
+   * The API server stores most quantities as an int64 with a scale, and others (`1.5Gi`) as big decimals. Only the
+   * former count as integers.
    */
   readonly small: boolean;
 }
@@ -27,7 +27,7 @@ export interface CelIp extends CelOpaque {
   readonly family: 4 | 6;
 }
 
-/** An address and how many of its bits name the network; the other bits are kept. */
+/** An address and the length of its network prefix. Keeps the other bits. */
 export interface CelCidr extends CelOpaque {
   readonly [CEL_TYPE]: 'net.CIDR';
   readonly identity: bigint;
@@ -35,7 +35,7 @@ export interface CelCidr extends CelOpaque {
   readonly length: number;
 }
 
-/** A version by https://semver.org; build metadata is not kept, for it counts for nothing. */
+/** A version as in https://semver.org. Drops build metadata, which does not affect comparison. */
 export interface CelSemver extends CelOpaque {
   readonly [CEL_TYPE]: 'kubernetes.Semver';
   readonly identity: string;
@@ -43,10 +43,10 @@ export interface CelSemver extends CelOpaque {
   readonly prerelease: readonly string[];
 }
 
-/** The problems of a text in Kubernetes' words. None when it has the format. */
+/** The problems of a text, in Kubernetes' words. None if the format is valid. */
 export type Format = (text: string) => readonly string[];
 
-/** One of Kubernetes' formats of texts, by its name. */
+/** A named text format of Kubernetes. */
 export interface CelFormat extends CelOpaque {
   readonly [CEL_TYPE]: 'kubernetes.NamedFormat';
   readonly identity: string;

@@ -8,12 +8,12 @@ import { parseType } from '../types/type-name.ts';
 import type { ValueTest } from '../types/value-test.ts';
 import { isList, isMap } from '../values/values.ts';
 
-/** For the overloads of operators, which run the same function whatever the values. */
+/** For operator overloads, which run the same function for all values. */
 export const ANY_VALUE: ValueTest = () => true;
 
 /**
- * An operator's overloads, written `int int int` for `int op int → int`. All of them run the same function, which looks at the
- * values itself: for the checker alone do they differ.
+ * The overloads of an operator, written `int int int` for `int op int → int`. All run the same function, which inspects
+ * the values. They differ for the checker only.
  */
 const operator = (name: string, overloads: readonly string[], run: Run): readonly CelFunction[] =>
   overloads.map((overload) => {
@@ -32,7 +32,7 @@ const operator = (name: string, overloads: readonly string[], run: Run): readonl
 
 const equals: Run = (frame, left, right) => {
   if (typeof left !== 'string' || typeof right !== 'string') charge(frame, 1);
-  else if (left.length !== right.length) charge(frame, comparison(left, right)); // as if they were looked at
+  else if (left.length !== right.length) charge(frame, comparison(left, right)); // charge as if the texts were compared
   return isEqual(left, right, frame);
 };
 
@@ -46,7 +46,7 @@ const isIn: Run = (frame, key, container) => {
   throw unsupported('@in', container);
 };
 
-/** Nothing is in any order with NaN. */
+/** NaN has no order. */
 const ordered =
   (holds: (order: number) => boolean): Run =>
   (frame, left, right) => {

@@ -12,7 +12,7 @@ import {
 } from '../values/values.ts';
 import { define } from './define.ts';
 
-/** Whether it is what its type starts with: 0, an empty text, list or map, false, null. */
+/** Whether the value is the zero value of its type: 0, false, null, or an empty text, list or map. */
 function isZero(value: unknown): boolean {
   if (value === null || value === '' || value === false || value === 0 || value === 0n) return true;
   if (isList(value) || value instanceof Uint8Array) return value.length === 0;
@@ -22,7 +22,7 @@ function isZero(value: unknown): boolean {
   return isMap(value) && mapSize(value) === 0;
 }
 
-/** `or` and `orValue` are compiled apart: they look at their argument only when they need it. */
+/** `compile-call.ts` compiles `or` and `orValue`, because they evaluate their argument only if needed. */
 export const optionals = [
   define('optional.of(T): optional<T>', optional),
   define('optional.ofNonZeroValue(T): optional<T>', (value) => (isZero(value) ? NONE : optional(value))),

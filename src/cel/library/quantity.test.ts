@@ -37,7 +37,7 @@ test.each([
   ['50000000G', true],
   ['9999999999999999999999999999999999999G', false],
   ['1.5', false],
-  // As the API server has it: what it keeps as a decimal is no integer for it, whatever its value.
+  // As in the API server: a quantity stored as a decimal is not an integer, whatever its value.
   ['1000m', false],
   ['1.5Gi', false],
 ])('%s is an integer: %s', (text, isInteger) => {

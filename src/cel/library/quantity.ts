@@ -9,9 +9,9 @@ const NANO = -9;
 const MOST_INT64 = 2n ** 63n - 1n;
 const LEAST_INT64 = -(2n ** 63n);
 const isInt64 = (value: bigint) => value <= MOST_INT64 && value >= LEAST_INT64;
-/** Up to this number of digits the API server assumes that a value fits into an int64. */
+/** The API server assumes that a value with at most this many digits fits into an int64. */
 const SURE_DIGITS = 18;
-/** Larger exponents would only cost time. */
+/** Limits the cost of conversion. */
 const MOST_EXPONENT = 300;
 const MOST_DIGITS = 300;
 
@@ -88,13 +88,13 @@ function ofBinary(value: bigint, digits: number, decimals: number, exponent: num
   return make(capped(shifted, -decimals), -decimals, false);
 }
 
-/** Binary quantities stop at the greatest int64. */
+/** Caps binary quantities at the largest int64. */
 function capped(value: bigint, scale: number): bigint {
   const most = MOST_INT64 * tenTo(-scale);
   return value > most ? most : value < -most ? -most : value;
 }
 
-/** Without its last digits; away from zero, because who wants a little should get a little. */
+/** Drops the last digits and rounds away from zero: a small request must not become zero. */
 function roundUp(value: bigint, digits: number): bigint {
   const unit = tenTo(digits);
   const rest = value % unit;
@@ -103,7 +103,7 @@ function roundUp(value: bigint, digits: number): bigint {
 
 export const quantityOf = (value: bigint): CelQuantity => make(value, 0, true);
 
-/** The value as an int64, where the API server has one. */
+/** The value as an int64, if the API server has it as one. */
 export function integerOf({ value, scale, small }: CelQuantity): bigint | undefined {
   if (!small || scale < 0) return undefined;
   const integer = value * tenTo(scale);
@@ -130,10 +130,10 @@ export function compareQuantities(left: CelQuantity, right: CelQuantity): number
 
 const atScale = ({ value, scale }: CelQuantity, wanted: number) => value * tenTo(scale - wanted);
 
-/** As near as a double comes. */
+/** The nearest double. */
 export const approximate = ({ value, scale }: CelQuantity): number => Number(`${value}e${scale}`);
 
-/** Kubernetes' quantities, e.g. of memory and CPU. */
+/** Functions on Kubernetes quantities, e.g. memory and CPU. */
 export const quantity = [
   define('quantity(string): quantity', parseQuantity, parsing),
   define('isQuantity(string): bool', succeeds(parseQuantity), parsing),

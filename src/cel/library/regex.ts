@@ -13,7 +13,7 @@ function compiled(pattern: string) {
 
 const MATCH_COST = 10;
 
-/** An empty match right behind the match before it does not count, as in Go. */
+/** Skips an empty match directly after the previous match, as Go does. */
 function findAll(frame: Frame, text: string, pattern: string, limit = -1n): readonly string[] {
   charge(frame, 1 + matching(text, pattern));
   const matcher = compiled(pattern).matcher(text);

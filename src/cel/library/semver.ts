@@ -28,7 +28,7 @@ function parseSemver(text: string): CelSemver {
   return { [CEL_TYPE]: 'kubernetes.Semver', identity, numbers, prerelease };
 }
 
-/** Without a leading `v` and leading zeroes, and with a minor and a patch version. */
+/** Removes a leading `v` and leading zeroes, and adds a missing minor and patch version. */
 function normalise(text: string): string {
   const [major = '', minor, ...rest] = text.replace(/^v/, '').split('.');
   const parts = [
@@ -52,7 +52,7 @@ function compare(left: CelSemver, right: CelSemver): number {
   return comparePrereleases(left.prerelease, right.prerelease);
 }
 
-/** A release is behind all of its pre-releases; of those the longer one is, when it starts with the shorter. */
+/** A release is greater than its pre-releases. A longer pre-release is greater than its own prefix. */
 function comparePrereleases(left: readonly string[], right: readonly string[]): number {
   if (left.length === 0 || right.length === 0) return Math.sign(right.length - left.length);
   for (const [index, part] of left.entries()) {
@@ -66,12 +66,12 @@ function comparePrereleases(left: readonly string[], right: readonly string[]): 
 
 const DIGITS = /^\d+$/;
 
-/** Numbers are before words. */
+/** Numeric identifiers are less than alphanumeric ones. */
 function compareParts(left: string, right: string): number {
   if (left === right) return 0;
   const numeric = [DIGITS.test(left), DIGITS.test(right)] as const;
   if (numeric[0] !== numeric[1]) return numeric[0] ? -1 : 1;
-  // Without leading zeroes the longer number is the greater one.
+  // Without leading zeroes, the longer number is greater.
   if (numeric[0] && left.length !== right.length) return left.length < right.length ? -1 : 1;
   return left < right ? -1 : 1;
 }

@@ -20,7 +20,7 @@ const CLAUSE = /%(?:(%)|(?:\.(\d+))?(.?))/gsu;
 const DEFAULT_PRECISION = 6;
 const MOST_PRECISION = 100;
 
-/** Puts values in the place of `%s`, `%d`, `%.2f` and their like, as the version of cel-go's strings that Kubernetes has. */
+/** Replaces `%s`, `%d`, `%.2f` and the like, as in the cel-go strings version that Kubernetes uses. */
 function formatText(frame: Frame, template: string, values: CelList): string {
   charge(frame, traversal(template.length));
   let next = 0;
@@ -92,7 +92,7 @@ function doubleOf(value: unknown, clause: string): number {
 
 const fixed = new Map<number, Intl.NumberFormat>();
 
-/** With commas between thousands, which is what the API server prints. */
+/** Adds thousands separators, as the API server does. */
 function fixedText(value: number, precision: number): string {
   const known = fixed.get(precision);
   if (known !== undefined) return known.format(value);
@@ -114,7 +114,7 @@ function scientificText(value: number, precision: number): string {
   return `${mantissa}\u202f×\u202f10${exponent.startsWith('-') ? '⁻' : ''}${digits.join('')}`;
 }
 
-/** What `%s` makes of a value. */
+/** Formats a value for `%s`. */
 function textOf(frame: Frame, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return showDouble(value);
@@ -124,7 +124,7 @@ function textOf(frame: Frame, value: unknown): string {
   return literalOf(frame, value);
 }
 
-/** A value within a list or map. */
+/** Formats a value within a list or map. */
 function literalOf(frame: Frame, value: unknown): string {
   charge(frame, 1);
   if (value === null) return 'null';

@@ -7,12 +7,12 @@ import { codePoints, quoteText, textSize, trimSpace, unitsOf, widthAt } from './
 const once = (text: string) => traversal(text.length);
 const twice = (text: string) => traversal(2 * text.length);
 
-/** Of looking for a text in another, which may take as long as both lengths multiplied. */
+/** The cost of a text search, which may be proportional to the product of both lengths. */
 const search = (text: string, part: string) => traversal(text.length) * Math.max(1, traversal(part.length));
 
 const outOfRange = (index: bigint) => new CelError(`index out of range: ${index}`);
 
-/** Where the character of that number starts, in UTF-16 units. @throws CelError when there is no such character */
+/** The UTF-16 index of a character. @throws CelError if there is no such character */
 function startOf(text: string, index: bigint): number {
   const start = index < 0n ? undefined : unitsOf(text, Number(index));
   if (start === undefined) throw outOfRange(index);
@@ -24,7 +24,7 @@ function charAt(text: string, index: bigint): string {
   return text.slice(start, start + widthAt(text, start));
 }
 
-/** The number of the character that starts there. */
+/** The character index of a UTF-16 index. */
 const indexAt = (text: string, unit: number) => (unit === -1 ? -1n : BigInt(textSize(text.slice(0, unit))));
 
 function indexOf(text: string, part: string, offset = 0n): bigint {
@@ -51,12 +51,15 @@ function substring(text: string, start: bigint, end?: bigint): string {
   return text.slice(from, end === undefined ? undefined : startOf(text, end));
 }
 
-/** At most `limit` times if that is not negative; an empty text stands before, between and behind all characters. */
+/**
+ * Replaces at most `limit` occurrences, or all if `limit` is negative. An empty `old` matches before, between and after
+ * all characters.
+ */
 function replace(frame: Frame, text: string, old: string, fresh: string, limit = -1n): string {
   charge(frame, twice(text));
   const parts = old === '' ? ['', ...codePoints(text), ''] : text.split(old);
   const replaced = limit < 0n || limit > parts.length - 1 ? parts.length - 1 : Number(limit);
-  charge(frame, replaced + traversal(replaced * fresh.length)); // before the result is made, which may be far longer
+  charge(frame, replaced + traversal(replaced * fresh.length)); // charge first: the result may be far longer
   return [...parts.slice(0, replaced), parts.slice(replaced).join(old)].join(fresh);
 }
 
@@ -83,7 +86,7 @@ function joinCost(list: CelList, separator = ''): number {
 const lower = (text: string) => text.replaceAll(/[A-Z]+/g, (run) => run.toLowerCase());
 const upper = (text: string) => text.replaceAll(/[a-z]+/g, (run) => run.toUpperCase());
 
-/** cel-go's extended strings, in the version that Kubernetes has; `format` stands apart. */
+/** The extended strings of cel-go, in the version that Kubernetes uses. `format` is in `string-format.ts`. */
 export const strings = [
   define('<string>.charAt(int): string', charAt, once),
   define('<string>.indexOf(string): int', indexOf, search),
@@ -104,7 +107,7 @@ export const strings = [
   define('strings.quote(string): string', quoteText, once),
 ];
 
-/** For mutations: keys as parts of the path of a JSON patch. */
+/** For mutations: escapes keys for the paths of a JSON Patch. */
 export const jsonpatch = [
   define(
     'jsonpatch.escapeKey(string): string',

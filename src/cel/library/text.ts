@@ -6,7 +6,7 @@ const SURROGATE = /[\ud800-\udfff]/;
 export const codePoints = (text: string): readonly string[] =>
   SURROGATE.test(text) ? Array.from(text) : text.split('');
 
-/** How many code points there are. */
+/** The number of code points. */
 export function textSize(text: string): number {
   if (!SURROGATE.test(text)) return text.length;
   let size = 0;
@@ -14,7 +14,7 @@ export function textSize(text: string): number {
   return size;
 }
 
-/** How many UTF-16 units the first code points take; undefined when there are not as many. */
+/** The number of UTF-16 units of the first `characters` code points; undefined if the text has fewer. */
 export function unitsOf(text: string, characters: number): number | undefined {
   if (!SURROGATE.test(text)) return characters <= text.length ? characters : undefined;
   let unit = 0;
@@ -25,11 +25,11 @@ export function unitsOf(text: string, characters: number): number | undefined {
   return unit;
 }
 
-/** How many units the code point there takes. */
+/** The number of UTF-16 units of the code point at this index. */
 export const widthAt = (text: string, unit: number): number =>
   (text.codePointAt(unit) ?? 0) > 0xffff ? 2 : 1;
 
-/** Unicode's white space, as Go's TrimSpace knows it; JavaScript's trim takes the byte order mark for one. */
+/** Unicode white space as in Go's TrimSpace. JavaScript's trim also removes the byte order mark. */
 const SPACES = new Set(
   '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000',
 );
@@ -54,13 +54,13 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],
 ]);
 
-/** The text as a literal of CEL. */
+/** The text as a CEL literal. */
 export const quoteText = (text: string): string =>
   `"${codePoints(text.toWellFormed())
     .map((character) => ESCAPES.get(character) ?? character)
     .join('')}"`;
 
-/** Whether the text can be parsed, from what throws a CelError when it cannot. */
+/** Turns a parser that throws CelError into a predicate. */
 export const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
@@ -73,13 +73,13 @@ export const succeeds =
     }
   };
 
-/** As Go prints with `%g`: the shortest digits that are this double, with an exponent below 10^-4 and from 10^6 on. */
+/** Formats a double as Go's `%g` does: the shortest exact digits, with an exponent below 10^-4 and from 10^6. */
 export function showDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   if (Object.is(value, -0)) return '-0';
   const [mantissa = '', exponent = '0'] = value.toExponential().split('e');
   const power = Number(exponent);
-  if (power >= -4 && power < 6) return String(value); // JavaScript has an exponent only below 10^-6
+  if (power >= -4 && power < 6) return String(value); // JavaScript uses an exponent only below 10^-6
   return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
 }

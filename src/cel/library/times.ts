@@ -17,7 +17,7 @@ const GETTERS: Readonly<Record<string, (face: ClockFace) => number>> = {
 };
 
 const CLOCK_COST = 5;
-/** What time it is elsewhere takes a calculation through the tables of time zones. */
+/** The cost of a time zone conversion. */
 const ZONE_COST = 100;
 
 const MILLISECOND = 1_000_000n;
@@ -28,7 +28,7 @@ const UNITS = {
   getMilliseconds: MILLISECOND,
 } as const;
 
-/** What clocks show at a timestamp, in UTC or in a time zone, and how many whole units a duration has. */
+/** Getters for timestamps, in UTC or a time zone, and for durations in whole units. */
 export const times: readonly CelFunction[] = [
   ...Object.entries(GETTERS).flatMap(([name, get]) => [
     define(
@@ -47,7 +47,9 @@ export const times: readonly CelFunction[] = [
   ),
 ];
 
-/** What a clock and a calendar show. Months, days of the month and of the year count from 0, days of the week from Sunday. */
+/**
+ * Calendar and clock fields. Months, days of the month and days of the year count from 0, days of the week from Sunday.
+ */
 export interface ClockFace {
   readonly year: number;
   readonly month: number;
@@ -64,10 +66,10 @@ const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
 /**
- * What clocks in the zone show.
+ * The calendar and clock fields of a timestamp in a zone.
  *
  * @param zone an offset such as `+02:00`, or a name such as `Europe/Berlin`
- * @throws CelError when there is no such zone
+ * @throws CelError if the zone does not exist
  */
 export function clockFace({ nanos }: CelTimestamp, zone: string): ClockFace {
   const instant = Number(floorDivide(nanos, 1_000_000n));
@@ -89,7 +91,7 @@ export function clockFace({ nanos }: CelTimestamp, zone: string): ClockFace {
 
 const OFFSET = /^([+-]?)(\d{1,2}):(\d{1,2})$/;
 
-/** In milliseconds, east of Greenwich. */
+/** The offset from UTC in milliseconds, positive to the east. */
 function offsetOf(zone: string, instant: number): number {
   if (zone === 'UTC' || zone === '') return 0;
   const [match, sign, hours, minutes] = OFFSET.exec(zone) ?? [];
@@ -107,7 +109,7 @@ function offsetOf(zone: string, instant: number): number {
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
-/** As many as there are names of zones, about; made-up names do not get in. */
+/** The cache limit: about the number of zone names. Invalid names are not cached. */
 const MOST_FORMATS = 600;
 
 function formatOf(timeZone: string): Intl.DateTimeFormat {

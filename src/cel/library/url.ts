@@ -39,7 +39,7 @@ function query({ parts }: CelUrl): CelMap {
 const ofHost = ({ parts }: CelUrl) => 1 + traversal(parts.host.length);
 const ofQuery = ({ parts }: CelUrl) => 1 + traversal(parts.query.length);
 
-/** URLs as Go reads them, which is not as browsers do. */
+/** URL functions. They parse as Go does, not as browsers do. */
 export const url = [
   define('url(string): url', parseUrl, parsing),
   define('isURL(string): bool', succeeds(parseUrl), parsing),

@@ -1,6 +1,6 @@
 /**
- * A parsed expression, macros expanded. `at` is where messages about it point: at the operator, the opening parenthesis of a
- * call, the first character of anything else, as cel-go does.
+ * A parsed expression with expanded macros. `at` is the position for messages, as in cel-go: the operator, the opening
+ * parenthesis of a call, otherwise the first character.
  */
 export type Expression =
   | { readonly kind: 'literal'; readonly value: unknown; readonly at: number }
@@ -27,7 +27,7 @@ export interface Select {
   readonly at: number;
 }
 
-/** Operators are calls too, of functions with names such as `_+_`. */
+/** A call. Operators are calls of functions with names such as `_+_`. */
 export interface Call {
   readonly kind: 'call';
   readonly name: string;
@@ -38,7 +38,7 @@ export interface Call {
 
 export interface Item {
   readonly value: Expression;
-  /** Written `[?value]`: left out when the optional has no value. */
+  /** Written `[?value]`: omitted if the optional is empty. */
   readonly optional: boolean;
 }
 
@@ -46,13 +46,13 @@ export interface Entry extends Item {
   readonly key: Expression;
 }
 
-/** A macro that walks over a list, or over the keys of a map. */
+/** A macro that iterates over a list or the keys of a map. */
 export interface Comprehension {
   readonly kind: 'comprehension';
   readonly macro:
     'all' | 'exists' | 'existsOne' | 'map' | 'filter' | 'transformMap' | 'transformMapEntry' | 'sortBy';
   readonly range: Expression;
-  /** One, or two: then index and element, or key and value. */
+  /** One variable, or two: index and element, or key and value. */
   readonly variables: readonly string[];
   readonly filter: Expression | undefined;
   readonly body: Expression;

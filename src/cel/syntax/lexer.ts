@@ -2,11 +2,11 @@ import { syntaxError } from '../cel-error.ts';
 import { type CelUint, uint } from '../values/values.ts';
 import { textLiteral } from './text-literal.ts';
 
-/** A word or a sign of an expression. `at` and `end` count UTF-16 units. */
+/** A token of an expression. `at` and `end` count UTF-16 units. */
 export type Token =
   | { readonly kind: 'name' | 'symbol'; readonly text: string; readonly at: number; readonly end: number }
   | { readonly kind: 'literal'; readonly value: unknown; readonly at: number; readonly end: number }
-  /** A literal without its sign. May be out of range: the parser knows the sign. */
+  /** A number without its sign. It may be out of range: the parser knows the sign. */
   | {
       readonly kind: 'number';
       readonly value: number | bigint | CelUint;
@@ -22,7 +22,7 @@ const NUMBER =
   /0[xX]([0-9A-Fa-f]+)([uU]?)|(\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)|(\d+)([uU]?)/y;
 const SYMBOL = /&&|\|\||[=!<>]=|[-+*/%<>!?:.,()[\]{}]/y;
 
-/** The characters with which these can start: a cheap test before a pattern. */
+/** The possible first characters: a cheap test before the pattern. */
 const SPACE_STARTS = new Set(' \t\n\f\r/');
 const TEXT_STARTS = new Set('"\'bBrR');
 const NUMBER_STARTS = new Set('.0123456789');
@@ -34,9 +34,9 @@ const CONSTANTS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
 ]);
 
 /**
- * The next token at or after this place.
+ * The next token at or after this position.
  *
- * @throws CelError where no token can start, or a literal is malformed
+ * @throws CelError if no token can start there, or if a literal is malformed
  * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
  */
 export function tokenAt(source: string, from: number): Token {
@@ -63,7 +63,7 @@ const shownCharacter = (code: number) =>
     ? `'${String.fromCodePoint(code)}'`
     : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 
-/** Where what the pattern matches there ends; `at` when it does not match. */
+/** The end of the pattern's match at `at`; `at` if it does not match. */
 function endOf(pattern: RegExp, source: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(source) ? pattern.lastIndex : at;
@@ -82,7 +82,7 @@ function wordToken(word: string, at: number): Token {
     : { kind: 'name', text: word, at, end };
 }
 
-/** More digits than any 64-bit integer has, and few enough to convert fast. */
+/** More digits than any 64-bit integer has, but few enough for a fast conversion. */
 const LONGEST_INTEGER = 100;
 const OUT_OF_RANGE = 2n ** 64n;
 

@@ -3,11 +3,11 @@ import type { Call, Comprehension, Expression, Identifier } from './expression.t
 
 interface MacroContext {
   readonly fail: (message: string, at: number) => CelError;
-  /** Called with a name that declares a variable, and so does not read one. */
+  /** Called for a name that declares a variable and does not read one. */
   readonly declare: (identifier: Identifier) => void;
 }
 
-/** How to read the arguments of a comprehension, by the name of its macro and their number. */
+/** Describes the arguments of a macro, by its name and their number. */
 interface Form {
   readonly macro: Comprehension['macro'];
   readonly variables: 1 | 2;
@@ -41,7 +41,9 @@ const COMPREHENSIONS: ReadonlyMap<string, Form> = new Map([
   ['sortBy/2', form('sortBy')],
 ]);
 
-/** Expands a call with the name and the number of arguments of a macro; returns all other calls. @throws CelError */
+/**
+ * Expands a call that has the name and argument count of a macro. Returns all other calls unchanged. @throws CelError
+ */
 export function expandMacro(call: Call, context: MacroContext): Expression {
   const { name, target, arguments: parts } = call;
   if (target === undefined) return name === 'has' && parts.length === 1 ? expandHas(call, context) : call;

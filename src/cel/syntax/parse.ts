@@ -5,13 +5,13 @@ import type { Entry, Expression, Identifier, Item } from './expression.ts';
 import { type Token, tokenAt } from './lexer.ts';
 import { expandMacro } from './macros.ts';
 
-/** Users write expressions: longer or deeper ones are refused before they are compiled, not when they run. */
+/** Users write expressions: refuse long or deep ones at compile time, not at runtime. */
 const MOST_NODES = 10_000;
 const MOST_LEVELS = 100;
 
 export interface Parsed {
   readonly expression: Expression;
-  /** The names that it reads, variables of macros among them. */
+  /** The names that the expression reads, including variables of macros. */
   readonly names: ReadonlySet<string>;
 }
 
@@ -25,11 +25,11 @@ interface Parser {
 }
 
 /**
- * Parses an expression by the grammar of the CEL specification, as cel-go does: all comparisons have one precedence, `a ? b : c`
- * takes a conditional as `b` only in parentheses. Not supported, as in the API server's own validation rules: messages such as
- * `Type{field: 1}`. Nor are names with a leading dot.
+ * Parses an expression by the grammar of the CEL specification, as cel-go does: all comparisons have one precedence,
+ * and `b` in `a ? b : c` is a conditional only in parentheses. Two features are missing: messages such as `Type{field:
+ * 1}`, as in the API server's own validation rules, and names with a leading dot.
  *
- * @throws CelError where the text is not an expression, or the expression is too long or too deep
+ * @throws CelError if the text is not an expression, or if the expression is too long or too deep
  * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
  */
 export function parseExpression(source: string): Parsed {
@@ -113,7 +113,7 @@ function parseBranches(parser: Parser): readonly [Expression, Expression] {
   return [whenTrue, parseConditional(parser)];
 }
 
-/** The operators that stand between two operands, each after those that bind less. */
+/** The binary operators, from lowest to highest precedence. */
 const BINARY: ReadonlyMap<string, { readonly precedence: number; readonly name: string }> = new Map(
   [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>=', 'in'], ['+', '-'], ['*', '/', '%']].flatMap(
     (operators, index) =>
@@ -124,7 +124,7 @@ const BINARY: ReadonlyMap<string, { readonly precedence: number; readonly name: 
   ),
 );
 
-/** Operands joined by operators of at least this precedence. Operators of one precedence associate to the left. */
+/** Parses binary operators of at least this precedence. Operators of equal precedence are left-associative. */
 function parseBinary(parser: Parser, least: number): Expression {
   let left = parseUnary(parser);
   for (;;) {
@@ -137,7 +137,7 @@ function parseBinary(parser: Parser, least: number): Expression {
   }
 }
 
-/** `!` or `-` before an operand. Two of them cancel out, as in cel-go. */
+/** Parses `!` or `-` before an operand. Two of the same cancel out, as in cel-go. */
 function parseUnary(parser: Parser): Expression {
   const { at } = parser.token;
   const operator = isSymbol(parser, '!') ? '!' : '-';
@@ -150,7 +150,7 @@ function parseUnary(parser: Parser): Expression {
 
 const isSigned = (token: Token): boolean => token.kind === 'number' && typeof token.value !== 'object';
 
-/** An operand, and all that selects from it: `.field`, `.method(…)`, `[index]`. */
+/** Parses an operand and its selections: `.field`, `.method(…)`, `[index]`. */
 function parseMember(parser: Parser, minusAt?: number): Expression {
   let operand = parsePrimary(parser, minusAt);
   const { level } = parser;
@@ -178,7 +178,7 @@ function parseIndex(parser: Parser, operand: Expression, at: number): Expression
   return call(parser, name, [operand, index], at);
 }
 
-/** The rest of a call, from its opening parenthesis on: messages point there. */
+/** Parses the rest of a call, from its opening parenthesis, which is the position for messages. */
 function parseCall(parser: Parser, name: string, target: Expression | undefined): Expression {
   const { at } = parser.token;
   expectSymbol(parser, '(');
@@ -198,7 +198,7 @@ function parseCall(parser: Parser, name: string, target: Expression | undefined)
   return node(parser, expression);
 }
 
-/** Words that languages around CEL reserve. Fields may have these names, variables and functions may not. */
+/** Reserved words. Fields may have these names; variables and functions may not. */
 const RESERVED = new Set(
   'as break const continue else for function if import let loop package namespace return var void while'.split(
     ' ',
@@ -236,7 +236,7 @@ function identifier(parser: Parser, name: string, at: number): Identifier {
 const MOST_INT = 2n ** 63n - 1n;
 const MOST_UINT = 2n ** 64n - 1n;
 
-/** Only with its minus is the least int within bounds. */
+/** The smallest int is in range only together with its minus sign. */
 function numberLiteral(
   parser: Parser,
   value: number | bigint | CelUint,
@@ -256,7 +256,7 @@ function numberLiteral(
   return { kind: 'literal', value: isNegative ? -value : value, at };
 }
 
-/** A parenthesised expression, a list or a map. */
+/** Parses a parenthesised expression, a list or a map. */
 function parseGroup(parser: Parser, at: number): Expression {
   if (accept(parser, '(')) {
     const expression = parseConditional(parser);
@@ -280,7 +280,7 @@ function parseGroup(parser: Parser, at: number): Expression {
   return node(parser, { kind: 'map', entries, at });
 }
 
-/** Items with commas between them, and perhaps one after the last. */
+/** Parses comma-separated items, with an optional trailing comma. */
 function parseItems<T>(parser: Parser, close: string, parseItem: () => T): readonly T[] {
   const items: T[] = [];
   while (!accept(parser, close)) {

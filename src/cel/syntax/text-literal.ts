@@ -1,9 +1,9 @@
 import { syntaxError } from '../cel-error.ts';
 
-/** The start of a string or bytes literal. Places count UTF-16 units. */
+/** The start of a string or bytes literal. Positions count UTF-16 units. */
 interface TextStart {
   readonly at: number;
-  /** Behind the opening quotes. */
+  /** After the opening quotes. */
   readonly open: number;
   readonly quotes: string;
   readonly isBytes: boolean;
@@ -11,9 +11,9 @@ interface TextStart {
 }
 
 /**
- * The value of a string or bytes literal, and where the literal ends.
+ * The value of a string or bytes literal, and the end of the literal.
  *
- * @throws CelError when it does not end, or an escape is malformed
+ * @throws CelError if it is not terminated, or if an escape is malformed
  */
 export function textLiteral(
   source: string,
@@ -56,7 +56,7 @@ const CHARACTERS: ReadonlyMap<string, string> = new Map([
   ['v', '\v'],
 ]);
 
-/** Plain text, and for each escape its code point: in a bytes literal that is one byte. */
+/** Plain text, and the code point of each escape. In a bytes literal, a code point is one byte. */
 function partsOf(
   source: string,
   { open, quotes, isBytes, isRaw }: TextStart,
@@ -89,5 +89,5 @@ function codePointOf([, character, hex, octal, short, long]: RegExpExecArray): n
 
 const isByteEscape = ([, , , , short, long]: RegExpExecArray) => short === undefined && long === undefined;
 
-/** Unicode has no code points beyond 10FFFF, and halves of surrogate pairs are not characters. */
+/** Unicode ends at 10FFFF, and surrogates are not characters. */
 const isCharacter = (code: number) => code <= 0x10_ffff && !(code >= 0xd800 && code <= 0xdfff);

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, ownValue } from '../../json/json.ts';
 import { BOOL, type CelType, DOUBLE, DYN, INT, listOf, mapOf, type ObjectField, STRING } from './type.ts';
 
-/** Words of CEL that cannot be the name of a field. */
+/** CEL keywords that cannot be field names. */
 const RESERVED = new Set(
   'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
     ' ',
@@ -16,8 +16,9 @@ const ESCAPES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * The name by which expressions call a property where the schema is known: `a-b` is `a__dash__b`, `in` is `__in__`.
- * @see https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules
+ * The escaped name of a property in expressions over a known schema: `a-b` is `a__dash__b`, `in` is `__in__`.
+ * @see
+ * https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules
  */
 export function fieldName(property: string): string {
   if (RESERVED.has(property)) return `__${property}__`;
@@ -25,10 +26,11 @@ export function fieldName(property: string): string {
 }
 
 /**
- * The type of an object by the structural OpenAPI schema of its CRD: `apiVersion`, `kind` and `metadata` are always there.
+ * The type of an object with the structural OpenAPI schema of its CRD. `apiVersion`, `kind` and `metadata` always
+ * exist.
  *
- * Values are JSON as it came, so a text is a string whatever its format, and where the schema lets values of several types pass
- * the type is dyn.
+ * Values are unconverted JSON, so a text is a string whatever its format. Where the schema allows several types, the
+ * type is dyn.
  */
 export function objectType(schema: JsonObject): CelType {
   const type = schemaType(schema, 'the object');
@@ -49,7 +51,7 @@ function schemaType(schema: JsonObject, path: string): CelType {
   if (schema['x-kubernetes-int-or-string'] === true) return DYN;
   if (schema['x-kubernetes-embedded-resource'] === true) return embeddedType(schema, path);
   const type = structureOf(schema, path);
-  // Objects can be null as they are; other values that may be null can be compared with it only as dyn.
+  // An object type includes null. Other nullable values can be compared with null only as dyn.
   return schema.nullable === true && type.kind !== 'object' ? DYN : type;
 }
 
@@ -86,7 +88,7 @@ function objectOf(path: string, properties: JsonObject, open: boolean): CelType 
   for (const property of Object.keys(properties)) {
     const schema = ownValue(properties, property);
     const type = isJsonObject(schema) ? schemaType(schema, below(path, property)) : DYN;
-    // `namespace` and its like are no names for variables, but a field can be read by them.
+    // Words such as `namespace` cannot name variables, but can name fields.
     for (const name of new Set([fieldName(property), property])) fields.set(name, field(property, type));
   }
   return { kind: 'object', name: path, fields, open };
@@ -119,7 +121,7 @@ const owner: CelType = {
   }),
 };
 
-/** What every object has, whatever its schema says. */
+/** The fields of every object, whatever its schema. */
 const METADATA: CelType = {
   kind: 'object',
   name: 'metadata',

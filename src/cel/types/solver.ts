@@ -1,14 +1,14 @@
 import { type CelType, DYN, parameter } from './type.ts';
 
-/** Finds out what the type variables of one expression stand for. */
+/** Resolves the type variables of one expression. */
 export interface Solver {
   /** A free type variable. */
   readonly fresh: () => CelType;
-  /** The types with the variables that functions declare (`A`, `K`, …) replaced by fresh ones, the same one for the same name. */
+  /** Replaces the declared type variables (`A`, `K`, …) by fresh ones, the same one for the same name. */
   readonly instantiate: (types: readonly CelType[]) => readonly CelType[];
-  /** Whether values of the types may stand where the others are wanted; if so, variables are bound to make it true. */
+  /** Whether the given types are assignable to the wanted ones. If so, binds variables accordingly. */
   readonly assign: (wanted: readonly CelType[], given: readonly CelType[]) => boolean;
-  /** The type with what is known of its variables put in. */
+  /** The type with all known variables substituted. */
   readonly resolve: (type: CelType) => CelType;
 }
 
@@ -19,7 +19,7 @@ interface Bindings {
 
 export function createSolver(): Solver {
   const bound = new Map<string, CelType>();
-  /** What the variables that the trial under way has bound stood for before. */
+  /** The previous bindings of the variables bound in the current attempt. */
   let before: (readonly [variable: string, type: CelType | undefined])[] = [];
   const bindings: Bindings = {
     get: (variable) => bound.get(variable),
@@ -80,7 +80,7 @@ function replaceVariables(type: CelType, replacement: (name: string) => CelType)
   };
 }
 
-/** Follows the type checker of CEL, in which a variable takes the more general of the types that it meets. */
+/** Follows the CEL type checker: a variable takes the most general type assigned to it. */
 function isAssignable(bindings: Bindings, given: CelType, wanted: CelType): boolean {
   if (wanted.kind === 'variable') {
     const outcome = bind(bindings, wanted.name, given);
@@ -93,11 +93,11 @@ function isAssignable(bindings: Bindings, given: CelType, wanted: CelType): bool
   if (given.kind === 'object') return isAssignableObject(bindings, given.name, wanted);
   if (wanted.kind === 'object') return isAssignableObject(bindings, wanted.name, given);
   if (!('parameters' in wanted) || given.kind !== wanted.kind) return false;
-  if (given.kind === 'type') return true; // any two types can be compared
+  if (given.kind === 'type') return true; // all type values are comparable
   return given.parameters.every((type, i) => isAssignable(bindings, type, parameter(wanted, i)));
 }
 
-/** An object with a schema is a map when it comes to it: of texts to anything. */
+/** An object with a schema is assignable to a map from string to any type. */
 function isAssignableObject(bindings: Bindings, name: string, other: CelType): boolean {
   if (other.kind === 'object') return name === other.name;
   return (
@@ -111,7 +111,7 @@ const isNull = (type: CelType) => type.kind === 'named' && type.name === 'null';
 
 const NEVER_NULL = new Set(['bool', 'int', 'uint', 'double', 'string', 'bytes']);
 
-/** Objects may be null (`oldObject` is, on create), and so may what the libraries make. */
+/** Objects may be null (`oldObject` on create), and so may values of the libraries. */
 const acceptsNull = (type: CelType) =>
   type.kind === 'object' || type.kind === 'optional' || (type.kind === 'named' && !NEVER_NULL.has(type.name));
 
@@ -149,7 +149,7 @@ function isAtLeastAsGeneral(type: CelType, than: CelType): boolean {
   return type.parameters.every((inner, i) => isAtLeastAsGeneral(inner, parameter(than, i)));
 }
 
-/** Whether the types are the same, but for names of variables. */
+/** Whether the types are equal, except for the names of variables. */
 export function isSameType(left: CelType, right: CelType): boolean {
   if (left.kind !== right.kind) return false;
   if ('parameters' in left)

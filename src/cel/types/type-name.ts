@@ -35,7 +35,7 @@ const NAMED: ReadonlyMap<string, CelType> = new Map<string, CelType>([
   ['type', typeOf(DYN)],
 ]);
 
-/** The types of Kubernetes' libraries, by the name of the function that makes them. */
+/** The types of the Kubernetes libraries, by the name of their constructor function. */
 const KUBERNETES: ReadonlyMap<string, CelType> = new Map<string, CelType>(
   [
     ['quantity', 'kubernetes.Quantity'],
@@ -60,9 +60,9 @@ const PARAMETERISED = /^(list|map|optional|optional_type|type)[<(](.+)[>)]$/;
 const VARIABLE = /^[A-Z]$/;
 
 /**
- * A type as people write it: `string`, `list<int>`, `map<string, dyn>`; parentheses for angle brackets are fine.
+ * Parses a type such as `string`, `list<int>` or `map<string, dyn>`. Accepts parentheses instead of angle brackets.
  *
- * @throws Error when there is no such type
+ * @throws Error if the type does not exist
  */
 export function parseType(text: string): CelType {
   const name = text.trim();
@@ -80,7 +80,7 @@ export function parseType(text: string): CelType {
   throw new Error(`there is no CEL type "${name}"`);
 }
 
-/** Parts between the commas that stand in no brackets; none for empty text. */
+/** Splits at commas outside of brackets. Empty text has no parts. */
 export function splitTopLevel(text: string): readonly string[] {
   if (text.trim() === '') return [];
   const parts: string[] = [];

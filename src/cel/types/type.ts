@@ -1,4 +1,4 @@
-/** What the checker knows of an expression before it runs. */
+/** The static type of an expression. */
 export type CelType = NamedType | ParameterisedType | TypeVariable | ObjectType | { readonly kind: 'dyn' };
 
 /** A type without parameters: `int`, `string`, `kubernetes.Quantity`, … */
@@ -17,14 +17,14 @@ export interface TypeVariable {
   readonly name: string;
 }
 
-/** An object whose fields are known, because there is a schema. At evaluation it is a map like any other. */
+/** An object with known fields, from a schema. During evaluation it is an ordinary map. */
 export interface ObjectType {
   readonly kind: 'object';
   /** For messages, e.g. `Object.spec`. */
   readonly name: string;
-  /** By the name that expressions call them, which is not always the name of the property. */
+  /** Keyed by the name in expressions, which can differ from the property name. */
   readonly fields: ReadonlyMap<string, ObjectField>;
-  /** Whether it may have fields that the schema does not name; their type is dyn. */
+  /** Whether it may have fields outside the schema. Their type is dyn. */
   readonly open: boolean;
 }
 
@@ -51,13 +51,13 @@ export const mapOf = (key: CelType, value: CelType): CelType => ({ kind: 'map', 
 export const optionalOf = (value: CelType): CelType => ({ kind: 'optional', parameters: [value] });
 export const typeOf = (type: CelType): CelType => ({ kind: 'type', parameters: [type] });
 
-/** The type's n-th parameter: of a list its elements, of a map its keys and values, of an optional its value. */
+/** The n-th type parameter: a list has the element type, a map the key and value types, an optional the value type. */
 export const parameter = (type: CelType, index = 0): CelType =>
   ('parameters' in type ? type.parameters[index] : undefined) ?? DYN;
 
 const PARAMETERISED = { list: 'list', map: 'map', optional: 'optional_type', type: 'type' } as const;
 
-/** As the API server writes types in its messages: `map(string, int)`. What is not known is `dyn`. */
+/** Formats a type as the API server does: `map(string, int)`. Unknown types are `dyn`. */
 export function showType(type: CelType): string {
   switch (type.kind) {
     case 'dyn':

@@ -25,7 +25,7 @@ const NAMED: ReadonlyMap<string, ValueTest> = new Map<string, ValueTest>([
   ['duration', isDuration],
 ]);
 
-/** Whether values are of the type, at evaluation: of lists, maps and optionals without a look at what is in them. */
+/** Whether a value has the type at evaluation. Does not inspect the elements of lists, maps and optionals. */
 export function valueTest(type: CelType): ValueTest {
   switch (type.kind) {
     case 'dyn':

@@ -2,7 +2,7 @@ import { CelError } from '../cel-error.ts';
 import { mapGet } from './maps.ts';
 import { isList, isMap, isOptional, isUint, NONE, optional, typeNameOf } from './values.ts';
 
-/** `value.field`, and `value[key]` of maps. @throws CelError */
+/** Reads `value.field`, or `value[key]` of a map. @throws CelError */
 export function read(value: unknown, key: unknown): unknown {
   if (isOptional(value)) return lookUp(value, key);
   const found = find(value, key);
@@ -10,7 +10,7 @@ export function read(value: unknown, key: unknown): unknown {
   throw new CelError(isList(value) ? `index out of bounds: ${showKey(key)}` : `no such key: ${showKey(key)}`);
 }
 
-/** `value.?field`, `value[?key]`: an optional. @throws CelError when a list is asked for something that is no index */
+/** Reads `value.?field` or `value[?key]` as an optional. @throws CelError if the key of a list is not an index */
 export function lookUp(value: unknown, key: unknown): unknown {
   if (isOptional(value)) return value.value === undefined ? NONE : lookUp(value.value, key);
   const found = find(value, key);
@@ -23,7 +23,7 @@ export function hasField(value: unknown, field: string): boolean {
   return find(value, field) !== undefined;
 }
 
-/** Undefined when it is not there; what is neither list nor map has nothing. */
+/** Undefined if the key is absent, or if the value is neither a list nor a map. */
 function find(value: unknown, key: unknown): unknown {
   if (isMap(value)) return mapGet(value, key);
   return isList(value) ? value[indexOf(key)] : undefined;

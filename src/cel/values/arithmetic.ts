@@ -19,13 +19,13 @@ const MOST_UINT = 2n ** 64n - 1n;
 const LEAST_TIMESTAMP = -62_135_596_800_000_000_000n;
 const MOST_TIMESTAMP = 253_402_300_799_999_999_999n;
 
-/** @throws CelError when it does not fit into 64 bits */
+/** @throws CelError if the value does not fit into 64 bits */
 export function intOf(value: bigint): bigint {
   if (value > MOST_INT || value < LEAST_INT) throw new CelError('integer overflow');
   return value;
 }
 
-/** @throws CelError when it does not fit into 64 bits, or is negative */
+/** @throws CelError if the value does not fit into 64 bits, or is negative */
 export function uintOf(value: bigint): CelUint {
   if (value > MOST_UINT || value < 0n) throw new CelError('unsigned integer overflow');
   return uint(value);
@@ -37,7 +37,7 @@ export function durationOf(nanos: bigint) {
   return duration(nanos);
 }
 
-/** @throws CelError outside of the years 1 to 9999 */
+/** @throws CelError outside the years 1 to 9999 */
 export function timestampOf(nanos: bigint) {
   if (nanos > MOST_TIMESTAMP || nanos < LEAST_TIMESTAMP) throw new CelError('timestamp overflow');
   return timestamp(nanos);
@@ -63,7 +63,10 @@ export function add(frame: Frame, left: unknown, right: unknown): unknown {
   throw unsupported('_+_', left);
 }
 
-/** The API server links lists instead of copying them, and asks 1; a copy must cost what it takes. */
+/**
+ * The API server links lists instead of copying them, and charges 1. This implementation copies, so it charges the
+ * length.
+ */
 function addLists(frame: Frame, left: readonly unknown[], right: readonly unknown[]): readonly unknown[] {
   charge(frame, 1 + traversal(left.length + right.length));
   return [...left, ...right];
@@ -103,7 +106,7 @@ export function remainder(frame: Frame, left: unknown, right: unknown): unknown 
   throw unsupported('_%_', left);
 }
 
-/** As in Go: where the quotient does not fit there is no remainder either. */
+/** As in Go: if the quotient overflows, the remainder is an error too. */
 function remainderOf(left: bigint, right: bigint): bigint {
   const rest = left % divisor(right, 'modulus');
   intOf(left / right);
@@ -128,7 +131,7 @@ function charged<T>(frame: Frame, value: T): T {
   return value;
 }
 
-/** cel-go names the operator only where the type of the first operand knows nothing at all of operators. */
+/** cel-go names the operator only if the type of the first operand supports no operators at all. */
 const SILENT = new Set([
   'int',
   'uint',

@@ -16,10 +16,11 @@ import {
 type OpenObject = Record<string, JsonValue>;
 
 /**
- * A CEL value as JSON: int and uint are integers (bigint beyond 2^53), bytes base64, timestamps RFC 3339,
- * durations text as Go writes it, such as `1h30m0s`.
+ * Converts a CEL value to JSON: int and uint become integers (bigint beyond 2^53), bytes become base64, timestamps RFC
+ * 3339, durations text as in Go, such as `1h30m0s`.
  *
- * @throws CelError when JSON has no such value: NaN, a type, a quantity, an optional, a map with keys that are no strings
+ * @throws CelError if JSON has no such value: NaN, a type, a quantity, an optional, a map with keys that are not
+ * strings
  */
 export function celToJson(value: unknown): JsonValue {
   try {
@@ -62,7 +63,7 @@ function objectToJson(value: object): JsonValue {
   if (isOptional(value)) throw new CelError('an optional is not JSON: use orValue(…) or value()');
   if (isTagged(value))
     throw new CelError(`a value of type ${value[CEL_TYPE]} is not JSON: convert it to one that is`);
-  return value instanceof Map ? mapToJson(value) : (value as JsonObject); // it came as JSON, and still is
+  return value instanceof Map ? mapToJson(value) : (value as JsonObject); // an unchanged JSON object
 }
 
 function mapToJson(map: ReadonlyMap<unknown, unknown>): JsonValue {
@@ -78,7 +79,7 @@ function mapToJson(map: ReadonlyMap<unknown, unknown>): JsonValue {
   return object;
 }
 
-/** The value of an expression that may have none: undefined for `optional.none()`; what is no optional is itself. */
+/** Unwraps an optional: undefined for `optional.none()`. Returns other values unchanged. */
 export function valueOfOptional(result: unknown): unknown {
   return isOptional(result) ? result.value : result;
 }

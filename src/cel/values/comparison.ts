@@ -17,14 +17,14 @@ import {
 import { isEqual as isEqualJson } from '../../json/json.ts';
 import { mapGet, mapKeys, mapSize, weightOf } from './maps.ts';
 
-/** Of comparing two values without looking into lists or maps. */
+/** The cost of comparing two values, without the contents of lists and maps. */
 export const comparison = (left: unknown, right: unknown): number =>
   typeof left === 'string' && typeof right === 'string' ? traversal(Math.min(left.length, right.length)) : 1;
 
 /**
- * -1, 0 or 1; undefined when one of them is NaN, which is in no order.
+ * Returns -1, 0 or 1; undefined if either value is NaN, which has no order.
  *
- * @throws CelError when there is no order between the two
+ * @throws CelError if the two types have no order
  */
 export function compare(left: unknown, right: unknown): number | undefined {
   if (typeof left === 'bigint' && typeof right === 'bigint') return sign(left, right);
@@ -49,7 +49,7 @@ function compareNumbers(left: bigint | number, right: bigint | number): number |
 const plain = (value: bigint | number | CelUint): bigint | number =>
   typeof value === 'object' ? value.value : value;
 
-/** Beyond them JavaScript's order of texts, by UTF-16 unit, is not the order by code point. */
+/** JavaScript sorts text by UTF-16 unit. For these units, that differs from the order of code points. */
 const BEYOND_ORDER = /[\ud800-\uffff]/;
 
 export function compareText(left: string, right: string): number {
@@ -61,9 +61,8 @@ export function compareText(left: string, right: string): number {
 }
 
 /**
- * CEL's `==`: numbers are equal across their types, and values of different types are not equal.
- *
- * Walking into lists and maps is charged.
+ * CEL's `==`: numbers are equal across their types, and values of different types are not equal. Charges the traversal
+ * of lists and maps.
  */
 export function isEqual(left: unknown, right: unknown, frame: Frame): boolean {
   switch (typeof left) {
@@ -82,7 +81,7 @@ export function isEqual(left: unknown, right: unknown, frame: Frame): boolean {
   }
 }
 
-/** Texts of different lengths differ without a look. */
+/** Fast path: texts of different lengths are not equal. */
 function isEqualText(left: string, right: unknown, frame: Frame): boolean {
   if (typeof right !== 'string' || left.length !== right.length) return false;
   charge(frame, traversal(left.length));

@@ -2,9 +2,9 @@ import { ownValue, isJsonArray, type JsonArray } from '../../json/json.ts';
 import { type CelMap, isUint } from './values.ts';
 
 /**
- * Keys of one number are one key, whatever its type: 1, 1u and 1.0.
+ * Normalises a key: equal numbers are one key, whatever their type: 1, 1u and 1.0.
  *
- * @returns undefined for what cannot be a key
+ * @returns undefined if the value cannot be a key
  */
 export function mapKey(key: unknown): string | bigint | boolean | undefined {
   switch (typeof key) {
@@ -23,7 +23,7 @@ export function mapKey(key: unknown): string | bigint | boolean | undefined {
   }
 }
 
-/** The value of the key; undefined when the map has no such key. */
+/** The value of the key; undefined if the map lacks the key. */
 export function mapGet(map: CelMap, key: unknown): unknown {
   if (map instanceof Map) return map.get(mapKey(key));
   return typeof key === 'string' ? celValue(ownValue(map, key)) : undefined;
@@ -34,9 +34,9 @@ export function mapHas(map: CelMap, key: unknown): boolean {
 }
 
 /**
- * A map of CEL values that are computed when first read. A read throws the error of the computation.
+ * A map of CEL values that are computed on first access. A read throws the error of the computation.
  *
- * Not for JSON objects: they are maps as they are, and their numbers become ints or doubles as they are read.
+ * Do not use it for JSON objects: they already are maps, and convert their numbers on access.
  */
 export function lazyCelMap(makers: ReadonlyMap<string, () => unknown>): CelMap {
   const made = new Map<unknown, unknown>([...makers.keys()].map((name) => [name, undefined]));
@@ -59,7 +59,7 @@ export const mapSize = (map: CelMap): number => (map instanceof Map ? map.size :
 const MOST_INT64 = 2n ** 63n - 1n;
 const LEAST_INT64 = -(2n ** 63n);
 
-/** An integer of the API is CEL's int as long as it fits into 64 bits; beyond, the API server has a double. */
+/** An API integer is a CEL int if it fits into 64 bits. The API server reads larger ones as double. */
 export function celNumber(value: number | bigint): number | bigint {
   if (typeof value === 'bigint') return value >= LEAST_INT64 && value <= MOST_INT64 ? value : Number(value);
   return Number.isSafeInteger(value) ? BigInt(value) : value;
@@ -68,11 +68,11 @@ export function celNumber(value: number | bigint): number | bigint {
 const converted = new WeakMap<object, readonly unknown[]>();
 
 /**
- * A JSON value as expressions see it: integers are bigint, other numbers double. Values that are not JSON pass as they are.
+ * Converts a JSON value for expressions: integers become bigint, other numbers are doubles. Other values pass
+ * unchanged.
  *
- * An object stays what it is, and its values are converted when an expression reads them: a rule that looks at one field of a
- * large object costs no more than that. Arrays are converted one level deep and remembered by identity: nobody may change
- * them.
+ * An object stays unchanged, and its values are converted on access: a rule that reads one field of a large object
+ * costs no more than that. Arrays are converted one level deep and memoised by identity: callers must not change them.
  */
 export function celValue(value: unknown): unknown {
   if (typeof value === 'object') return isJsonArray(value) ? celList(value) : value;
@@ -93,7 +93,7 @@ const isConverted = (item: unknown) =>
 
 const known = new WeakMap<object, number>();
 
-/** How long it takes to walk through a JSON object: the values that it holds and a part of their texts; counted once. */
+/** The cost of traversing a JSON object: its values and a part of their text length. Memoised. */
 export function weightOf(json: object): number {
   const counted = known.get(json);
   if (counted !== undefined) return counted;

@@ -7,7 +7,7 @@ const MILLISECOND = 1_000_000n;
 
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
-/** @throws CelError unless it is RFC 3339, of a year from 1 to 9999 */
+/** @throws CelError unless the text is RFC 3339, with a year from 1 to 9999 */
 export function parseTimestamp(text: string): CelTimestamp {
   const [
     match,
@@ -41,14 +41,14 @@ export function parseTimestamp(text: string): CelTimestamp {
 export const conversionError = (from: string, to: string) =>
   new CelError(`type conversion error from '${from}' to '${to}'`);
 
-/** RFC 3339 in UTC, with as many decimals as it takes. */
+/** Formats as RFC 3339 in UTC, with the necessary decimals. */
 export function showTimestamp({ nanos }: CelTimestamp): string {
   const seconds = floorDivide(nanos, SECOND);
   const text = new Date(Number(seconds) * 1000).toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
   return `${text}${decimals(nanos - seconds * SECOND, 9)}Z`;
 }
 
-/** With a point before them, and without zeroes at the end; nothing when there are only zeroes. */
+/** The decimals with a leading point and without trailing zeroes. Empty if all are zero. */
 function decimals(value: bigint, digits: number): string {
   const text = value.toString().padStart(digits, '0').replace(/0+$/, '');
   return text === '' ? '' : `.${text}`;
@@ -72,7 +72,7 @@ const UNITS: Readonly<Record<string, bigint>> = {
 const DURATION = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/;
 const PART = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
 
-/** As Go's time.ParseDuration: `1h30m`, `-1.5s`. @throws CelError */
+/** Parses a duration as Go's time.ParseDuration: `1h30m`, `-1.5s`. @throws CelError */
 export function parseDuration(text: string): CelDuration {
   const [match, sign = '', parts = ''] = text.length > LONGEST_DURATION ? [] : (DURATION.exec(text) ?? []);
   if (match === undefined) throw conversionError('string', 'google.protobuf.Duration');
@@ -84,16 +84,16 @@ export function parseDuration(text: string): CelDuration {
   return durationOf(sign === '-' ? -nanos : nanos);
 }
 
-/** Longer texts are hostile: many digits take long to convert. */
+/** Limits the cost of conversion: a hostile text can have many digits. */
 const LONGEST_DURATION = 1000;
 
-/** Seconds, as CEL writes durations: `5400s`, `0.5s`. */
+/** Formats a duration as CEL does, in seconds: `5400s`, `0.5s`. */
 export function showSeconds({ nanos }: CelDuration): string {
   const size = nanos < 0n ? -nanos : nanos;
   return `${nanos < 0n ? '-' : ''}${size / SECOND}${decimals(size % SECOND, 9)}s`;
 }
 
-/** As Go writes durations, and Kubernetes in its objects: `1h30m0s`, `1.5s`, `20ms`. */
+/** Formats a duration as Go and Kubernetes objects do: `1h30m0s`, `1.5s`, `20ms`. */
 export function showDuration({ nanos }: CelDuration): string {
   const size = nanos < 0n ? -nanos : nanos;
   return `${nanos < 0n ? '-' : ''}${size < SECOND ? showFraction(size) : showWhole(size)}`;

@@ -1,4 +1,6 @@
-/** Marks the values that JavaScript has no type for. JSON has no symbols for keys, so no object of a user is mistaken. */
+/**
+ * Marks CEL values without a JavaScript type. JSON has no symbol keys, so a user's object cannot be mistaken for one.
+ */
 export const CEL_TYPE: unique symbol = Symbol('CEL type');
 
 export interface CelUint {
@@ -6,7 +8,7 @@ export interface CelUint {
   readonly value: bigint;
 }
 
-/** A moment, in nanoseconds since 1970. */
+/** A timestamp, in nanoseconds since 1970. */
 export interface CelTimestamp {
   readonly [CEL_TYPE]: 'google.protobuf.Timestamp';
   readonly nanos: bigint;
@@ -17,7 +19,7 @@ export interface CelDuration {
   readonly nanos: bigint;
 }
 
-/** `value` is undefined when there is none. */
+/** `value` is undefined if the optional is empty. */
 export interface CelOptional {
   readonly [CEL_TYPE]: 'optional_type';
   readonly value: unknown;
@@ -28,14 +30,14 @@ export interface CelTypeValue {
   readonly name: string;
 }
 
-/** A value of one of the libraries; its file knows what else it holds. */
+/** A value of a library type. The file of the library declares its other fields. */
 export interface CelOpaque {
   readonly [CEL_TYPE]: string;
-  /** Two values of a type are equal when these are. */
+  /** Values of one type are equal if their identities are. */
   readonly identity: string | bigint;
 }
 
-/** Made by expressions, or a JSON object as it came: then its values are converted when they are read. */
+/** A map that an expression created, or an unchanged JSON object whose values are converted on access. */
 export type CelMap = ReadonlyMap<unknown, unknown> | object;
 export type CelList = readonly unknown[];
 
@@ -71,7 +73,7 @@ export const isMap = (value: unknown): value is CelMap =>
 export const isNumber = (value: unknown): value is bigint | number | CelUint =>
   typeof value === 'bigint' || typeof value === 'number' || isUint(value);
 
-/** The name that `type(x)` has, e.g. `int`, `map`, `google.protobuf.Duration`. */
+/** The name of `type(x)`, e.g. `int`, `map`, `google.protobuf.Duration`. */
 export function typeNameOf(value: unknown): string {
   switch (typeof value) {
     case 'string':

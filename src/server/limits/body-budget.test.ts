@@ -33,7 +33,7 @@ test('who announced a body and does not send it makes way for others, the oldest
   room.reserve('b', 5, () => {
     cutOff('younger');
   });
-  expect(room.reserve('c', 5, never)).toBeUndefined(); // both may still be on their way
+  expect(room.reserve('c', 5, never)).toBeUndefined(); // both bodies may still be arriving
   pass(500);
   expect(room.reserve('c', 5, never)).toBeDefined();
   expect(cutOff.mock.calls).toEqual([['older']]);

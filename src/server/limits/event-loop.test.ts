@@ -21,7 +21,7 @@ function watched() {
   return {
     loop,
     seconds,
-    /** Turns that take so long, one after the other. */
+    /** Turns of these lengths, in sequence. */
     turns: (...took: readonly number[]) => {
       for (const ms of took) {
         now += ms + TICK_MS;
@@ -29,7 +29,7 @@ function watched() {
       }
     },
     pass: (ms: number) => (now += ms),
-    /** Whether it is full so many milliseconds after the begin of a turn, which then ends. */
+    /** Whether the loop is full this many milliseconds after the start of a turn, which then ends. */
     isFullAfter: (ms: number) => {
       expect(loop.isFull()).toBe(false);
       const before = now;
@@ -63,7 +63,7 @@ describe('a loop is full', () => {
   test('from turns of a second on until they are shorter than half of one: it does not flap', () => {
     const { turns, isFullAfter } = watched();
     const full = [999, 1_000, 1_000, 700, 500, 499, 700, 999, 1_000, 1_000].map((ms) => {
-      turns(...(ms < 950 ? [ms, ms] : [ms])); // a second at least
+      turns(...(ms < 950 ? [ms, ms] : [ms])); // at least one second
       return isFullAfter(10_000);
     });
     expect(full).toEqual([false, false, true, true, true, false, false, false, false, true]);
@@ -82,7 +82,7 @@ describe('the problem of a loop', () => {
   test('is that it was blocked, and is over after a second without', () => {
     const { loop, turns, pass } = watched();
     expect(loop.problem()).toBeUndefined();
-    pass(2_550); // nobody has looked yet
+    pass(2_550); // before the next tick
     expect(loop.problem()).toBe(
       'nothing was answered for 2.5 s: something needs all of the CPU, or there is too little of it',
     );

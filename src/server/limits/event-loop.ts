@@ -1,21 +1,26 @@
-/** How late this process is with everything: its one thread does all work in turns, and what comes waits for the next one. */
+/**
+ * Measures the delay of the event loop. The process has one thread, so all work waits for the next turn of the loop.
+ */
 import type { HealthCheck } from '../health.ts';
 
 /** In milliseconds. */
 export interface EventLoopLimits {
-  /** Turns that take so long on average make the loop late … */
+  /** The loop becomes late at this average length of its turns … */
   readonly lateMs: number;
-  /** … until they are as short as this again. A late loop takes on new work for so long in each turn. */
+  /** … and is on time again below this one. A late loop accepts new work for this long in each turn. */
   readonly onTimeMs: number;
-  /** A single turn of this length is one for which no client waits. */
+  /** After a single turn of this length, the readiness check fails: clients have stopped waiting. */
   readonly blockedMs: number;
-  /** What the average is taken over. Two in a row have to be late: one long turn alone delays nothing that comes after it. */
+  /**
+   * The period of the average. The loop is late after two slow windows in a row: a single long turn does not delay
+   * later work.
+   */
   readonly windowMs: number;
 }
 
 /**
- * Whoever is refused comes back after a second, so nobody is who can be answered sooner than that. And the kubelet gives a probe a
- * second: it has seen a blocked loop already, and what the check adds is why.
+ * Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. `blockedMs` exceeds the probe
+ * timeout of 1 s: the kubelet has noticed the blocked loop already, and the check adds the reason.
  */
 export const EVENT_LOOP_LIMITS: EventLoopLimits = {
   lateMs: 1_000,
@@ -25,9 +30,9 @@ export const EVENT_LOOP_LIMITS: EventLoopLimits = {
 };
 
 export interface EventLoop {
-  /** Whether it is late, and has taken on as much in this turn as it can without being later still. */
+  /** Whether the loop is late and has used its time for new work in this turn. */
   readonly isFull: () => boolean;
-  /** For the readiness: fails after a turn in which clients were kept waiting for nothing, until a second was without one. */
+  /** The readiness check. Fails after a turn longer than `blockedMs`, until a whole window passes without one. */
   readonly problem: HealthCheck;
 }
 
@@ -35,13 +40,13 @@ export interface EventLoopDeps {
   /** In milliseconds. */
   readonly now?: () => number;
   readonly limits?: EventLoopLimits;
-  /** Told of the longest turn of each window, in seconds. */
+  /** Receives the longest turn of each window, in seconds. */
   readonly metrics: { readonly eventLoopDelay: (seconds: number) => void };
 }
 
 /**
- * How often the loop is asked how late it is. Not by `monitorEventLoopDelay`: what it is measuring when it is reset is lost, which
- * of a loop that is late is all there is.
+ * The interval of the measurement. Does not use `monitorEventLoopDelay`: its reset discards the measurement in
+ * progress, which is the only one when the loop is late.
  */
 export const TICK_MS = 50;
 

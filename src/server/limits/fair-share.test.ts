@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { createFairShare } from './fair-share.ts';
 
-/** How much of one each takes until it is refused. */
+/** How many units each client takes until it is refused. */
 function fill(limit: number, ...order: readonly string[]) {
   const share = createFairShare(limit);
   const taken = order.map((who) => {

@@ -12,8 +12,8 @@ export interface FairShare {
 }
 
 /**
- * Shares `limit` among clients that are not known in advance: each may hold at most what it leaves for all others. A single
- * client gets at most half, so a new client finds room however slow the others are.
+ * Shares `limit` among clients that are not known in advance. Each client may hold at most as much as it leaves for all
+ * others. A single client gets at most half, so a new client finds room however slow the others are.
  *
  * @see Choudhury, Hahne: Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, IEEE/ACM ToN 6 (2), 1998
  */

@@ -1,4 +1,4 @@
-/** More than this process can do at once: which reviews are refused for a moment, so that the others are answered in time. */
+/** Overload protection: refuses some reviews for a moment, so that the others are answered in time. */
 import { getHeapStatistics } from 'node:v8';
 import { createBodyBudget, type Reservation } from './body-budget.ts';
 import type { EventLoop } from './event-loop.ts';
@@ -9,42 +9,47 @@ import type { FastifyRequest } from 'fastify';
 import { busy, send, type Answer, type Reply } from '../answer.ts';
 
 /**
- * Why a review is refused: `reviews`: as many are under way as may be; `entry`: as many of its own webhook entry, while others
- * find room; `event-loop`: whatever comes now would be answered too late; `bodies`: what is held of large bodies leaves no memory
- * for its own.
+ * Why a review is refused:
+ * - `reviews`: the limit of reviews in flight is reached;
+ * - `entry`: this webhook entry has used its share of that limit, other entries have not;
+ * - `event-loop`: the answer would be late;
+ * - `bodies`: the memory for large bodies is in use.
  *
- * Of several the first counts. What a setting or a policy explains goes before a process that is too slow for some reason.
+ * The first match counts. Causes that a setting or a policy explains precede the general cause, a slow process.
  */
 export const OVERLOADS = ['reviews', 'entry', 'event-loop', 'bodies'] as const;
 export type Overload = (typeof OVERLOADS)[number];
 
 export interface PressureLimits {
-  /** Reviews at a time whose answer is being found, all entries together. */
+  /** Reviews in flight, for all entries together. */
   readonly reviews: number;
-  /** Bytes of large bodies that are held at a time. */
+  /** The total size of large bodies in memory. */
   readonly bodyBytes: number;
 }
 
 export interface Pressure {
   /**
-   * Asked when the head of a request is there: to refuse it now costs next to nothing.
-   * @param cutOff ends its connection; see {@link Reservation}
+   * Called when the request headers have arrived: a refusal costs least at this moment.
+   * @param cutOff closes the connection; see {@link Reservation}
    */
   readonly arrive: (entry: string, bodyBytes: number, cutOff: () => void) => Arrival;
-  /** Asked when its body is there too. Undefined: it is under way now, and {@link leave} is to be called once. */
+  /**
+   * Called when the body has arrived. Undefined: the review is now in flight, and the caller must call {@link leave}
+   * once.
+   */
   readonly enter: (entry: string) => Overload | undefined;
   readonly leave: (entry: string) => void;
 }
 
 type Arrival =
   | { readonly kind: 'refused'; readonly why: Overload }
-  /** With the memory that is kept for a large body. */
+  /** `body` is the reserved memory, for large bodies only. */
   | { readonly kind: 'admitted'; readonly body: Reservation | undefined };
 
 export interface PressureDeps {
   readonly eventLoop: Pick<EventLoop, 'isFull'>;
   readonly metrics: {
-    /** `count` is asked at each scrape. */
+    /** `count` is called at each scrape. */
     readonly reviewsInFlight: (count: () => number) => void;
     readonly refusedReview: (why: Overload) => void;
   };
@@ -54,21 +59,21 @@ export interface PressureDeps {
 }
 
 /**
- * A body of up to so many bytes counts as a review alone: most are smaller, and must not wait for what large ones hold. Nor is a
- * review under way before its body is there, so a client that sends slowly is in nobody's way.
+ * Bodies up to this size count as a review only. Most bodies are smaller and must not wait for the memory of large
+ * ones. A review is in flight only after its body has arrived, so a slow sender does not block others.
  */
 const SMALL_BODY_BYTES = 16 * 1024;
 
 const LEAST_BODY_BYTES = 32 * 1024 * 1024;
-/** As objects, bodies take several times the memory that they take as text; and there is more in it than bodies. */
+/** A parsed body takes several times the memory of its text, and the heap holds other data too. */
 const SHARE_OF_HEAP = 1 / 8;
 
-/** How much of large bodies this process has memory for. */
+/** The memory budget for large bodies, in bytes. */
 export function mostBodyBytes(heapBytes: number = getHeapStatistics().heap_size_limit): number {
   return Math.max(LEAST_BODY_BYTES, Math.floor(heapBytes * SHARE_OF_HEAP));
 }
 
-/** A line in the log for each refusal would be more of what there is too much of already. */
+/** Under overload, a log line for each refusal would add to the load. */
 const QUIET_MS = 10_000;
 
 export function createPressure(limits: PressureLimits, deps: PressureDeps): Pressure {
@@ -126,8 +131,8 @@ interface EntryRoute {
 }
 
 /**
- * Refuses a review before its body is read. Node reads the body all the same, and throws it away, so the connection stays open.
- * @param mostBytes of a body; one without a length may have as many
+ * Refuses a review before its body is read. Node still reads and discards the body, so the connection stays open.
+ * @param mostBytes the size limit of a body; a body without Content-Length counts as this large
  */
 export function refuseUnderPressure(pressure: Pressure, mostBytes: number) {
   return (request: FastifyRequest<EntryRoute, Server>, reply: Reply, done: () => void): void => {
@@ -154,5 +159,5 @@ const MESSAGES = {
   'event-loop': 'there is more to do here than can be done in time',
 } as const satisfies Record<Overload, string>;
 
-/** 429 with Retry-After, on which the API server asks again within the webhook's own timeout. */
+/** 429 with Retry-After: the API server retries within the webhook's timeout. */
 export const toBusy = (why: Overload): Answer => busy(`${MESSAGES[why]}: ask again`);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { createTimeSlices } from './time-slices.ts';
 
-/** A loop whose turns the test makes, and a clock that only work moves. */
+/** An event loop that the test drives, and a clock that advances only with work. */
 function loop() {
   let now = 0;
   const turns: (() => void)[] = [];
@@ -18,7 +18,7 @@ function loop() {
       done.push(`${name}${piece}`);
     }
   };
-  /** Makes one turn; what was done in it. */
+  /** Runs one turn and returns the work done in it. */
   const turn = async (): Promise<readonly string[]> => {
     done.length = 0;
     turns.shift()?.();

@@ -1,4 +1,4 @@
-/** Who a client of the webhook port is, by the certificate that it shows. */
+/** Authenticates clients of the webhook port by their certificate. */
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance, FastifyRequest, RouteGenericInterface } from 'fastify';
@@ -7,26 +7,29 @@ import { busy, failure, send, type Answer, type Reply } from '../answer.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Log } from '../../log.ts';
 
-/** Whom the port lets in. */
+/** Which clients the port accepts. */
 export interface ClientTrust {
-  /** PEM: each of these CAs vouches for clients. */
+  /** PEM: the CAs that sign client certificates. */
   readonly ca: string;
-  /** Subject common names and DNS names, one of which a client has to bear; none: whoever has a certificate of these CAs. */
+  /**
+   * Accepted subject common names and DNS names; a client needs one of them. Empty: accept every certificate of these
+   * CAs.
+   */
   readonly names: readonly string[];
   /**
-   * What takes a certificate. With `admission` conversions do not: kube-apiserver shows none when it has objects converted,
-   * whatever `--admission-control-config-file` says.
+   * Which requests need a client certificate. With `admission`, conversions do not: kube-apiserver sends no client
+   * certificate for conversions, whatever `--admission-control-config-file` contains.
    */
   readonly scope: 'admission' | 'all';
 }
 
 export type Client =
   | { readonly kind: 'anonymous' }
-  /** `until`: when its certificate ends, in milliseconds since 1970. */
+  /** `until`: when the certificate expires, in milliseconds since 1970. */
   | { readonly kind: 'known'; readonly until: number }
   | { readonly kind: 'refused'; readonly reason: 'untrusted' | 'name'; readonly why: string };
 
-/** @throws with a sentence when `text` is not one CA certificate or more, in PEM, each with its issuers up to the root. */
+/** @throws Error unless `text` is one or more CA certificates in PEM, each with its issuers up to the root */
 export function readClientCa(text: string): string {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   const begun = text.split('-----BEGIN CERTIFICATE-----').length - 1;
@@ -35,7 +38,7 @@ export function readClientCa(text: string): string {
   const certificates = blocks.map(parse);
   for (const [index, certificate] of certificates.entries()) {
     if (!certificate.ca) throw new Error(`certificate ${index + 1} in it is not that of a CA`);
-    // Node's servers trust no chain that does not end in a root, whatever `allowPartialTrustChain` says.
+    // Node servers reject a chain without a root, even with `allowPartialTrustChain`.
     if (!certificates.some((issuer) => certificate.checkIssued(issuer)))
       throw new Error(`the issuer of certificate ${index + 1} is missing in it: add those up to the root`);
   }
@@ -50,14 +53,15 @@ function parse(block: string, index: number): X509Certificate {
   }
 }
 
-/** Judges a client whose handshake has just been finished, by a server that asks for certificates and takes any. */
+/** Classifies a client after its handshake. The server requests client certificates but does not verify them itself. */
 export function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
-  // OpenSSL takes a session that goes on for verified, also where nothing was shown when it began, and by the CAs of that day.
+  // OpenSSL reports a resumed session as verified, even if its first handshake had no certificate or used CAs that have
+  // changed since.
   if (socket.isSessionReused()) return untrusted('it resumes a session');
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return { kind: 'anonymous' };
   if (!socket.authorized) return untrusted(reasonOf(socket.authorizationError));
-  // Node gives a list when there are several: no name that could be relied on.
+  // For several common names, Node returns a list. Such a list matches no name.
   const { CN: commonName } = socket.getPeerCertificate().subject as { readonly CN?: unknown };
   const bears = (name: string): boolean =>
     name === commonName || certificate.checkHost(name, { subject: 'never', wildcards: false }) !== undefined;
@@ -69,15 +73,15 @@ export function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
 
 const untrusted = (why: string): Client => ({ kind: 'refused', reason: 'untrusted', why });
 
-/** Node's types say Error; it is the code, such as CERT_HAS_EXPIRED. */
+/** Node declares an Error, but the value is a code such as CERT_HAS_EXPIRED. */
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Lets nobody at the webhooks who does not show a certificate of the operator's choice. */
+/** Authenticates webhook clients by certificate. */
 export interface ClientAuthenticator {
   readonly trust: () => ClientTrust;
-  /** From now on. Connections that are open are asked to begin again. */
+  /** Applies `trust` from now on. Clients with open connections have to reconnect. */
   readonly change: (trust: ClientTrust) => void;
-  /** Has `app` let in only whom this gate does. */
+  /** Makes `app` refuse all other clients. */
   readonly guard: (app: FastifyInstance<Server>) => void;
 }
 
@@ -88,15 +92,15 @@ export interface ClientAuthenticatorDeps {
 
 type Standing = Exclude<Client, { readonly kind: 'refused' }> & { readonly trust: ClientTrust };
 
-/** Nobody fills the log by trying often: one line of a kind in this time, in milliseconds. */
+/** Logs one refusal of each kind per interval, in milliseconds, so that repeated attempts cannot fill the log. */
 const LOG_EVERY_MS = 10_000;
 const CONVERSION_ROUTES: readonly unknown[] = ['/convert', '/convert/:definition'];
 
 const NOTHING_SHOWN = 'it shows no certificate';
 
-/** The connection is refused as long as the certificate is: to try again over this one is of no use. */
+/** Closes the connection: a retry over it would fail for the same reason. */
 const NO_CERTIFICATE = failure(401, 'show a client certificate: Gatehouse runs with --client-ca');
-/** The API server sends the review again, over a new connection, where its certificate is judged anew. */
+/** The API server retries over a new connection, and Gatehouse checks its certificate again. */
 const BEGIN_AGAIN = busy(
   'which client certificates are taken has changed here, or yours has ended: connect again',
 );
@@ -133,7 +137,7 @@ export function createClientAuthenticator(
     return true;
   };
 
-  /** Undefined: `request` may go on. */
+  /** Returns the refusal, or undefined if `request` may continue. */
   const objection = ({
     raw,
     routeOptions,
@@ -166,8 +170,8 @@ export function createClientAuthenticator(
 }
 
 /**
- * Has the HTTP of `server` hear of connections that `admits` likes, and of no other. To destroy one is not enough: what came with
- * the last bytes of the handshake would still be read.
+ * Passes only connections that `admits` accepts to the HTTP parser of `server`. Destroying the socket alone is not
+ * enough: Node would still parse the bytes that arrived with the end of the handshake.
  */
 function handOver(server: Server, admits: (socket: TLSSocket) => boolean): void {
   const listeners = server.listeners('secureConnection');
@@ -178,7 +182,7 @@ function handOver(server: Server, admits: (socket: TLSSocket) => boolean): void 
   });
 }
 
-/** Calls `say` unless it has been called for the same `kind` within `everyMs`. */
+/** Calls `say` at most once per `everyMs` for each `kind`. */
 function throttled(everyMs: number): (kind: string, say: () => void) => void {
   const last = new Map<string, number>();
   return (kind, say) => {

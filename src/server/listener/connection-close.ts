@@ -1,19 +1,19 @@
-/** The end of a connection whose client is still writing. */
+/** Closes connections whose client may still be writing. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
 
-/** Several times the largest request that is taken: whoever is over the limit by mistake can send all of it. */
+/** Several times the body limit: a client that exceeds the limit by mistake can finish sending. */
 const LINGER_BYTES = 32 * 1024 * 1024;
 
 /**
- * `answer` as a body that is sent at once and ends when the rest of `request` has been read and thrown away, or after `lingerMs`
- * milliseconds or 32 MiB. A connection closes with the end of its last answer, and one that closes on unread bytes is reset,
- * which may cost the client the answer (RFC 9112, section 9.6).
+ * A response body that sends `answer` at once. It ends after the rest of `request` is read and discarded, after
+ * `lingerMs` milliseconds, or after 32 MiB. Node closes the connection after the last response. Closing with unread
+ * bytes resets the connection, and the client may lose the response (RFC 9112, section 9.6).
  *
- * Send it with its content length: the client has the whole answer then, and need not wait for the end.
+ * Send it with its content length: then the client has the whole response and does not wait for the end of the body.
  */
 export function drainAfter(answer: string, request: IncomingMessage, lingerMs: number): Readable {
   return Readable.from(inStages(answer, request, lingerMs));
@@ -28,17 +28,16 @@ async function* inStages(answer: string, request: IncomingMessage, lingerMs: num
     if (bytes > LINGER_BYTES) enough.abort();
   });
   const signal = AbortSignal.any([enough.signal, AbortSignal.timeout(lingerMs)]);
-  // Read to its end, hung up or cut short: the connection closes now.
+  // The request is complete, aborted or over a limit: close the connection now.
   await finished(request, { signal }).catch(() => undefined);
 }
 
-/** An end that no client can hold up. */
 /**
- * Prepares `server` for its end. Call the function returned just before the server closes: from then on whoever is silent is
- * cut off at once, and whoever is slow after `graceMs`.
+ * Prepares `server` for shutdown, so that no client can delay it. The caller calls the returned function just before it
+ * closes the server. It destroys unused connections at once, and all others after `graceMs`.
  *
- * A server that closes waits for its connections, and Node stops looking for overdue ones at that moment. It counts a connection
- * as busy that was opened and never used, of which the API server keeps some in reserve.
+ * A closing server waits for its connections, and Node stops its timeout checks at that moment. Node counts a
+ * connection that has never carried a request as busy, and the API server keeps some of those in reserve.
  */
 export function prepareClosing(server: Server, graceMs: number): () => void {
   const unused = new Set<Socket>();

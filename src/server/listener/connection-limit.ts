@@ -1,4 +1,7 @@
-/** A ceiling on connections under which a new client still gets in: somebody who is of less use has to leave. */
+/**
+ * Limits the number of connections. Above this limit, the least useful connection is closed to make room for a new
+ * client.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -6,7 +9,7 @@ import type { Socket } from 'node:net';
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** By performance.now(), in milliseconds. */
+  /** As `performance.now()` returns it, in milliseconds. */
   readonly began: number;
 }
 
@@ -17,28 +20,29 @@ interface Connection {
   room: Room;
 }
 
-/** The one that has been there for longest is first. */
+/** In insertion order: the oldest entry is first. */
 type Room = Map<string, Connection>;
 
-/** The API server writes a request at once. Whoever needs longer may be one who means to stay. In milliseconds. */
+/** The API server writes a request at once. A slower client may hold the connection on purpose. In milliseconds. */
 const AT_ONCE_MS = 5_000;
 
 /**
- * Keeps `server` from holding more than `most` connections. When one more comes, one is closed, in this order:
+ * Limits `server` to `most` connections. Above this limit, closes the first of these:
  *
- * 1. of those that have never had a good answer, the oldest; the API server asks at once, and is among them for a moment;
- * 2. one that has been sending its request, or reading its answer, for more than five seconds;
- * 3. of those that wait between two requests, the one that waits longest;
- * 4. the new one: all others are being answered.
+ * 1. the oldest connection without a successful response; a new connection of the API server is in this group only for
+ *    a moment;
+ * 2. a connection whose client has been sending a request, or reading a response, for more than five seconds;
+ * 3. the connection that has been idle longest;
+ * 4. the new connection: all others are waiting for a response.
  *
- * @param crowdedOut called for each connection that had to leave
- * @returns how many there are
+ * @param crowdedOut called for each connection that is closed
+ * @returns a function that returns the number of connections
  */
 export function limitConnections(server: Server, most: number, crowdedOut: () => void): () => number {
   const unproven: Room = new Map();
   const busy: Room = new Map();
   const waiting: Room = new Map();
-  /** By the encrypted socket: each request looks for it, and addresses are dear. */
+  /** Keyed by the TLS socket: each request looks it up, and reading addresses is slow. */
   const known = new WeakMap<Socket, Connection>();
   const count = () => unproven.size + busy.size + waiting.size;
   const move = (connection: Connection, to: Room) => {
@@ -58,13 +62,13 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
   server.on('connection', (socket: Socket) => {
     const key = keyOf(socket);
     if (key === undefined) {
-      socket.destroy(); // it has gone again
+      socket.destroy(); // the client has disconnected already
       return;
     }
     const connection: Connection = { key, socket, exchanges: new Set(), room: unproven };
     unproven.set(key, connection);
     socket.once('close', () => {
-      // A new connection may have its address by now.
+      // A new connection may use the same address and port by now.
       if (connection.room.get(key) === connection) connection.room.delete(key);
     });
     if (count() <= most) return;
@@ -102,9 +106,9 @@ function leastUseful(
   return longest ?? newcomer;
 }
 
-/** Whether it is the client that the next byte has to come from, or to be read by. */
+/** Whether the server waits for the client to send the request or to read the response. */
 const isTheirTurn = ({ request, response }: Exchange): boolean => !request.complete || response.writableEnded;
 
-/** Both ends of a TLS connection, the socket that was accepted and the one that is encrypted, have the same. */
+/** The TCP socket and the TLS socket of one connection have the same key. */
 const keyOf = ({ remoteAddress, remotePort }: Socket): string | undefined =>
   remoteAddress === undefined || remotePort === undefined ? undefined : `${remoteAddress}|${remotePort}`;

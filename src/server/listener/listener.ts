@@ -13,15 +13,16 @@ import {
 
 export interface Listener {
   /**
-   * Presents `certificate` from now on. The first one opens the port; after {@link close} none does.
-   * @throws when key and certificate do not belong together; what was presented before still is.
+   * Presents `certificate` from now on. The first certificate opens the port. After {@link close} a certificate has no
+   * effect.
+   * @throws if key and certificate do not match; the previous certificate stays in use
    */
   readonly present: (certificate: ServingCertificate) => Promise<void>;
-  /** Lets in clients by `trust` from now on. It takes a listener with a gate. */
+  /** Accepts clients by `trust` from now on. Needs a listener with a gate. */
   readonly trust: (trust: ClientTrust) => Promise<void>;
   /** Why no client can be served; undefined when one can. */
   readonly problem: (now: Date) => string | undefined;
-  /** Lets what is under way finish, then closes. */
+  /** Waits for requests in progress, then closes. */
   readonly close: () => Promise<void>;
 }
 
@@ -30,7 +31,7 @@ export interface ListenerOptions {
   readonly port: number;
   /** Default: `WEBHOOK_LIMITS`. */
   readonly limits?: WebhookLimits;
-  /** Default: whoever reaches the port may come in. */
+  /** Default: accept every client. */
   readonly gate?: ClientAuthenticator | undefined;
   readonly deps: WebhookDeps;
   readonly log: Pick<Log, 'info'>;
@@ -62,7 +63,7 @@ export function createListener({ host, port, limits, gate, deps, log }: Listener
       swapCertificate(app.server, presented.certificate, trust.ca);
     gate?.change(trust);
   };
-  /** One after the other: a second certificate must not find the port taken by the first one's half-opened server. */
+  /** Runs in sequence: a second certificate must not open the port while the first one's server is still opening it. */
   const inTurn = (act: () => void | Promise<void>): Promise<void> => {
     const next = last.then(act);
     last = next.catch(() => undefined);

@@ -1,14 +1,16 @@
-/** The certificate that the listener presents, and what else is agreed on in a handshake: swapped while connections stay open. */
+/**
+ * The serving certificate and TLS options of the listener. A certificate can be swapped while connections stay open.
+ */
 import { constants } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions, type Server } from 'node:tls';
 
-/** PEM: the leaf and what follows it, and its private key. */
+/** PEM: the leaf with its intermediates, and the private key. */
 export interface ServingCertificate {
   readonly chain: string;
   readonly key: string;
 }
 
-/** Of TLS 1.2 only what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 does. */
+/** From TLS 1.2, only suites with forward secrecy and authenticated encryption. All suites of TLS 1.3 have both. */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -18,15 +20,15 @@ const CIPHERS = [
 ].join(':');
 
 /**
- * No renegotiation, with which a client has the server sign again and again. No tickets: who resumes a session is not asked for
- * its certificate again, and the API server never does resume one.
+ * No renegotiation: a client could make the server sign again and again. No session tickets: a resumed session does not
+ * ask for the client certificate again, and the API server never resumes one.
  */
 const NEVER = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
 
 /**
- * All that a swap must say again: what it leaves out falls back to Node's default.
+ * The complete TLS options. A swap must repeat all of them: Node resets missing options to its defaults.
  *
- * @param clientCa PEM of the CAs whose certificates clients show; undefined: nobody asks them.
+ * @param clientCa PEM of the CAs of client certificates; undefined: the server requests no client certificate
  */
 export function secureOptions({ chain, key }: ServingCertificate, clientCa?: string) {
   return {
@@ -40,8 +42,8 @@ export function secureOptions({ chain, key }: ServingCertificate, clientCa?: str
 }
 
 /**
- * Presents `certificate` on new connections; those that are open keep theirs.
- * @throws when key and certificate do not belong together; the server then goes on with what it has.
+ * Presents `certificate` on new connections. Open connections keep theirs.
+ * @throws if key and certificate do not match; the server keeps its current certificate
  */
 export function swapCertificate(
   server: Pick<Server, 'setSecureContext'>,
@@ -49,6 +51,6 @@ export function swapCertificate(
   clientCa?: string,
 ): void {
   const options = secureOptions(certificate, clientCa);
-  createSecureContext(options); // throws before the server has lost what it had
+  createSecureContext(options); // throws before the server changes
   server.setSecureContext(options);
 }

@@ -11,12 +11,12 @@ export interface MetricDefinition {
 
 /** An admission review takes well under a millisecond; a live read adds a few. */
 const REVIEW_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** From a single object to a list of all objects of a kind; handlers that read live. */
+/** For reviews of one object or of all objects of a kind, and for handlers with live reads. */
 const LONG_BUCKETS = [...REVIEW_BUCKETS, 30];
 const WORK_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 const DELAY_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5];
 const HOUR = 3_600;
-/** Up to an hour and a day, then thirds of the usual lifetimes, in days. */
+/** Expired, one hour, then days: from one day to the usual lifetimes and their thirds. */
 const REMAINING_BUCKETS = [0, HOUR, ...[1, 3, 7, 14, 30, 60, 90, 365].map((days) => days * 24 * HOUR)];
 
 const counter = <const L extends readonly string[] = []>(name: string, help: string, labels?: L) => ({

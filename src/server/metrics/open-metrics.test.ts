@@ -54,6 +54,6 @@ test('the text has what OpenMetrics wants, and leaves the plain text as it was',
   expect(new Set(namesOf(text))).toEqual(before);
 });
 
-/** Those of samples, so the same in both formats. */
+/** The names of samples, which both formats share. */
 const namesOf = (text: string): readonly string[] =>
   text.split('\n').flatMap((line) => /^([a-z]\w*)[ {]/.exec(line)?.[1] ?? []);

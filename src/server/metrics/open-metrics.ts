@@ -1,13 +1,13 @@
 /**
- * The text that OpenMetrics wants, exemplars included. prom-client can write it as well, but forgets the end of the names of counters
- * when it does, for every later scrape in the other format too.
+ * Writes the OpenMetrics text format with exemplars. prom-client can write it too, but strips the suffix of counter
+ * names while doing so, and the change persists in later plain-text scrapes.
  * @see https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
  */
 import { Registry, type MetricObjectWithValues, type MetricValueWithName } from 'prom-client';
 
 export const OPEN_METRICS = Registry.OPENMETRICS_CONTENT_TYPE;
 
-/** Whether a scraper that accepts this would rather have OpenMetrics than plain text. */
+/** Whether a scraper with this Accept header prefers OpenMetrics to plain text. */
 export function prefersOpenMetrics(accept: string | undefined): boolean {
   const wanted = (type: string) =>
     Math.max(0, ...(accept ?? '').split(',').map((part) => weightOf(part, type)));
@@ -15,7 +15,7 @@ export function prefersOpenMetrics(accept: string | undefined): boolean {
   return open > 0 && open >= wanted('text/plain');
 }
 
-/** 0 to 1; 0 also where the entry is about something else. */
+/** 0 to 1. Returns 0 if the entry is for another media type. */
 function weightOf(entry: string, type: string): number {
   const [name = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
   if (name !== type) return 0;
@@ -33,13 +33,13 @@ interface Exemplar {
 type Value = MetricValueWithName<string> & { readonly exemplar?: Exemplar | null };
 
 export async function openMetricsText(registry: Registry): Promise<string> {
-  // The declared type leaves the exemplars out.
+  // The declared type lacks the exemplars.
   const families = (await registry.getMetricsAsJSON()) as unknown as readonly MetricObjectWithValues<Value>[];
   return `${families.map(familyText).join('')}# EOF\n`;
 }
 
 function familyText({ name, help, type, values }: MetricObjectWithValues<Value>): string {
-  // The declared type has an enum where the text has words.
+  // The declared type is an enum, but the value is a string.
   const isCounter = String(type) === 'counter';
   const family = isCounter ? name.replace(/_total$/, '') : name;
   const samples = values.map(({ metricName, labels, value, exemplar }) => {

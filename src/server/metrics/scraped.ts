@@ -44,7 +44,7 @@ export function createScrapedMetrics({ gauge, histogram }: Instruments) {
   let connections = () => 0;
   let clockSkewMs: () => number | undefined = () => undefined;
   let windows: () => readonly RestoreWindowFigures[] = () => [];
-  // Absent on replicas that do not lead: a replica that does not look must not report that all is well.
+  // Absent on replicas that do not lead: they do not read this state and must not report it as healthy.
   let servingCerts: ServingCertsView | undefined;
   let caBundles: CaBundleTargets | undefined;
   let violations: (() => readonly { readonly policy: string; readonly total: number }[]) | undefined;

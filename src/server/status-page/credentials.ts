@@ -1,9 +1,9 @@
-/** What a request brings with it. */
+/** The credentials of a status page request. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 export const COOKIE = 'gatehouse-status';
 
-/** RFC 6750. Undefined: there is none. */
+/** RFC 6750. Undefined: the request has no bearer token. */
 export function bearerToken({ authorization = '' }: IncomingHttpHeaders): string | undefined {
   return /^bearer +(\S+)$/i.exec(authorization.trim())?.[1];
 }
@@ -17,13 +17,16 @@ export function sessionId({ cookie = '' }: IncomingHttpHeaders): string | undefi
 }
 
 /**
- * HttpOnly: no script sees it. Strict: no other site's link brings it along. Secure: over HTTPS alone, for which browsers take
- * plain HTTP to this machine, too; that is how `kubectl port-forward` is reached.
+ * HttpOnly: scripts cannot read the cookie. Strict: requests from links on other sites do not include it. Secure: sent
+ * over HTTPS only; browsers also accept plain HTTP to localhost, which `kubectl port-forward` uses.
  */
 export const sessionCookie = (id: string, seconds: number): string =>
   `${COOKIE}=${id}; Path=/status; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`;
 
-/** Whether a form of this page can have sent it: browsers tell where a request comes from, other clients have no sessions to ride. */
+/**
+ * Prevents CSRF: whether the request comes from this page. Browsers send Origin; other clients have no session cookie
+ * to abuse.
+ */
 export function isOfSameOrigin(headers: IncomingHttpHeaders): boolean {
   const { origin, host = '' } = headers;
   const site = headers['sec-fetch-site'];
@@ -32,12 +35,12 @@ export function isOfSameOrigin(headers: IncomingHttpHeaders): boolean {
   return URL.canParse(origin) && new URL(origin).host === host;
 }
 
-/** Whom tokens are made for that open this page, and nothing else. */
+/** The audience of tokens that give access to this page only. */
 export const STATUS_AUDIENCE = 'gatehouse-status';
 
 /**
- * Whom the API server is to be asked about as the audience of `token`: us, where the token itself says so, else the API server.
- * What an unverified token says decides no more than the question.
+ * The audience for the TokenReview of `token`: the status page if the token names it, otherwise the API server. The
+ * token is not verified at this point: its content selects the question, not the answer.
  */
 export function audienceOf(token: string): string | undefined {
   const [, payload = ''] = token.split('.');

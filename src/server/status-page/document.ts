@@ -1,4 +1,4 @@
-/** The page around its content, and the one on which people sign in. */
+/** The HTML documents: the status page and the sign-in page. */
 import { createHash } from 'node:crypto';
 
 import { STATUS_AUDIENCE } from './credentials.ts';
@@ -6,23 +6,23 @@ import { html, trusted, type Html } from './html.ts';
 import { LIVE_SCRIPT } from './live-script.ts';
 import { STYLE_SHEET } from './style-sheet.ts';
 
-/** What there is to see. */
+/** The content of the status page. */
 export interface View {
   /** E.g. the namespace and the API server. */
   readonly subtitle: string;
-  /** Elements with ids, which stay the same from view to view: those that differ are exchanged in open pages. */
+  /** Elements with stable ids. Open pages replace the elements that change. */
   readonly content: Html;
   /** RFC 3339. */
   readonly checkedAt: string;
 }
 
-/** Changes with the content, and not with the time. */
+/** Changes with the content, not with `checkedAt`. */
 export const versionOf = ({ content, subtitle }: View): string =>
   createHash('sha256').update(`${subtitle}\n${content.text}`).digest('base64url').slice(0, 22);
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** Nothing from elsewhere, nobody around it, and of script and style what stands in our own sources. */
+/** Blocks external resources and framing. Allows only our own inline script and style, by hash. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `script-src ${hashOf(LIVE_SCRIPT)}`,
@@ -34,7 +34,7 @@ export const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-// Whole elements: a space more, such as a formatter adds between tags, would make another hash.
+// Interpolate whole elements: whitespace that a formatter adds between the tags would change the hash.
 const STYLE = trusted(`<style>${STYLE_SHEET}</style>`);
 const SCRIPT = trusted(`<script>${LIVE_SCRIPT}</script>`);
 
@@ -84,7 +84,7 @@ const shell = ({ title, head, subtitle, aside, main, end }: Shell): string =>
       </body>
     </html> `.text;
 
-/** Seconds between two loads where scripts do not run. */
+/** The reload interval without scripts, in seconds. */
 const RELOAD_S = 10;
 
 /** @param signsOut whether the viewer has a session that can be closed */
@@ -142,7 +142,7 @@ kubectl create token &lt;service account&gt; --namespace &lt;namespace&gt; --aud
     </main>`,
   });
 
-/** What nothing can be done about but to wait. */
+/** For problems that only waiting can solve. */
 export const retryDocument = (problem: string): string =>
   shell({
     title: 'Gatehouse: not now',

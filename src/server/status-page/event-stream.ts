@@ -1,4 +1,4 @@
-/** Server-Sent Events: what has changed, to pages that are open. */
+/** Server-Sent Events that update open pages. */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -6,21 +6,23 @@ import { versionOf, type View } from './document.ts';
 
 export interface EventStreamDeps {
   readonly view: () => Promise<View>;
-  /** Whether the viewer still may look. */
+  /** Whether the viewer still has access. */
   readonly mayStillLook: () => Promise<boolean>;
-  /** The version that the page shows already. */
+  /** The version that the page already shows. */
   readonly seen: string;
-  /** From one look to the next, in milliseconds. */
+  /** The interval between two reads of the view, in milliseconds. */
   readonly everyMs: number;
 }
 
-/** A browser that takes nothing for so long is gone, or as good as gone. Milliseconds. */
+/** The write timeout: a browser that reads nothing for this time counts as disconnected. In milliseconds. */
 const PATIENCE_MS = 30_000;
 
-/** A browser whose connection broke comes back after so many milliseconds. */
+/** The browser reconnects after this time, in milliseconds. */
 const RETRY_MS = 3_000;
 
-/** Writes until the viewer goes, may look no more, or `signal` aborts; then ends `response`. Never throws. */
+/**
+ * Writes events until the viewer disconnects or loses access, or `signal` aborts. Then ends `response`. Never throws.
+ */
 export async function streamEvents(
   response: ServerResponse,
   { view, mayStillLook, seen, everyMs }: EventStreamDeps,
@@ -30,7 +32,7 @@ export async function streamEvents(
   response.once('close', () => {
     gone.abort();
   });
-  if (response.destroyed) gone.abort(); // it went while somebody found out who it is, and nothing tells of that again
+  if (response.destroyed) gone.abort(); // it disconnected during authentication, and no event reports that later
   const over = AbortSignal.any([signal, gone.signal]);
   let shown = seen;
   try {
@@ -40,12 +42,12 @@ export async function streamEvents(
       const version = versionOf(seenNow);
       if (version !== shown) await write(response, eventOf('content', seenNow.content.text, version), over);
       shown = version;
-      // The sign of life, too: proxies cut what is silent.
+      // Also the heartbeat: proxies close idle connections.
       await write(response, eventOf('checked', seenNow.checkedAt, version), over);
       await sleep(everyMs, undefined, { signal: over });
     }
   } catch {
-    // The viewer went, was too slow, or cannot be shown anything. It comes back by itself, and is told why then.
+    // The viewer disconnected or was too slow, or the view failed. The browser reconnects and then receives the reason.
     if (!signal.aborted) {
       response.destroy();
       return;
@@ -60,7 +62,7 @@ function eventOf(event: string, data: string, id: string): string {
   return `event: ${event}\nid: ${id}\n${lines.join('')}\n`;
 }
 
-/** Resolves when it is on its way; a viewer who does not read costs no more memory than one event. */
+/** Resolves when the socket has taken the text: a viewer that does not read costs the memory of one event at most. */
 async function write(response: ServerResponse, text: string, over: AbortSignal): Promise<void> {
   over.throwIfAborted();
   if (response.write(text)) return;

@@ -1,22 +1,24 @@
-/** Who may look at the status page: a bearer token is judged by the API server, and its answer kept for some seconds. */
+/**
+ * Access control of the status page. The API server checks bearer tokens, and its verdicts are cached for some seconds.
+ */
 import { createHash } from 'node:crypto';
 
 export type Verdict =
   | { readonly kind: 'allowed'; readonly username: string }
-  /** It is nobody's token. */
+  /** The token is not valid. */
   | { readonly kind: 'unauthenticated' }
   | { readonly kind: 'forbidden'; readonly username: string }
-  /** Nobody could say: neither yes nor no. */
+  /** The API server did not answer, so neither allow nor refuse. */
   | { readonly kind: 'undecided'; readonly message: string };
 
 export interface GateDeps<Subject extends { readonly username: string }> {
-  /** Whose token it is; undefined: nobody's. Throws when that cannot be found out. */
+  /** Returns the user of the token, or undefined if it is not valid. Throws if the API server does not answer. */
   readonly authenticate: (token: string) => Promise<Subject | undefined>;
-  /** Throws when that cannot be found out. */
+  /** Throws if the API server does not answer. */
   readonly mayLook: (subject: Subject) => Promise<boolean>;
-  /** Told why nothing could be decided. */
+  /** Receives the error behind an `undecided` verdict. */
   readonly onUndecided: (error: unknown) => void;
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number;
 }
 
@@ -25,13 +27,13 @@ export interface Gate {
   readonly judge: (token: string) => Promise<Verdict>;
 }
 
-/** How long an answer holds, in milliseconds: so long may somebody go on whose permission was taken away. */
+/** How long a verdict is cached, in milliseconds. Revoked access can last this long. */
 export const VERDICT_MS = 10_000;
-/** Tokens whose verdict is kept. */
+/** The number of cached verdicts. */
 const MOST_KEPT = 1_000;
-/** Tokens that the API server is asked about at a time: whoever sends many must not make us a burden to it. */
+/** Concurrent token checks: clients that send many tokens must not overload the API server. */
 export const MOST_AT_ONCE = 8;
-/** Tokens of API servers have one or two kilobytes. */
+/** Tokens of the API server have one or two kilobytes. */
 const LONGEST_TOKEN = 16_384;
 
 /** RFC 6750, section 2.1. */
@@ -87,7 +89,7 @@ async function verdictOn<Subject extends { readonly username: string }>(
     return (await mayLook(subject)) ? { kind: 'allowed', username } : { kind: 'forbidden', username };
   } catch (error) {
     onUndecided(error);
-    // Why is for the log: whoever asks may be anybody.
+    // The client may be unauthenticated: the cause is for the log only.
     return { kind: 'undecided', message: 'the API server did not say who may look' };
   }
 }

@@ -1,7 +1,7 @@
-/** HTML that nobody but the author of a template can write: whatever is put into one is escaped. */
+/** HTML templates. Every inserted value is escaped. */
 import { shorten } from '../../json/printable.ts';
 
-/** Text that is HTML already. Made by {@link html} alone. */
+/** Text that is HTML already. Created by {@link html} and {@link trusted} only. */
 export interface Html {
   readonly kind: 'html';
   readonly text: string;
@@ -9,7 +9,7 @@ export interface Html {
 
 export type Piece = Html | string | number | undefined | readonly Piece[];
 
-/** Longer than any message that helps. */
+/** Longer than any useful message. */
 const LONGEST = 4_000;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -21,8 +21,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * A template whose values become text, between tags and in quoted attributes alike. Invisible and direction-changing characters
- * are shown as escapes: names are what tenants chose, and must not pass for others.
+ * A template whose values are escaped, for text content and quoted attributes. Invisible and direction-changing
+ * characters are shown as escapes: tenants choose names, and one name must not look like another.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Html {
   const text = parts.map((part, index) => (index === 0 ? part : textOf(values[index - 1]) + part)).join('');
@@ -39,5 +39,5 @@ function textOf(value: Piece): string {
 
 const isHtml = (value: Html | readonly Piece[]): value is Html => 'kind' in value;
 
-/** A constant of ours, such as a style sheet. Never for what comes from elsewhere. */
+/** For constants in our own source, such as a style sheet. Never for input. */
 export const trusted = (text: string): Html => ({ kind: 'html', text });

@@ -1,6 +1,6 @@
 /**
- * What keeps an open page true: it takes the parts that have changed from the server's events, and leaves alone what has not, with
- * the reader's place in it. Plain JavaScript for browsers. Where it does not run, the page reloads itself.
+ * Updates an open page: replaces the parts that changed, from server-sent events, and keeps the rest, including the
+ * scroll position. Plain JavaScript for browsers. Without scripts, the page reloads itself.
  */
 export const LIVE_SCRIPT = `
 (() => {

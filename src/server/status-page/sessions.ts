@@ -1,22 +1,25 @@
-/** What a browser keeps in the place of a token: a number that says nothing, and is worth nothing after an hour. */
+/** Sessions: the browser stores a random id instead of the token. The id expires after an hour. */
 import { createHash, randomBytes } from 'node:crypto';
 
 export interface Sessions {
-  /** Remembers `token`. Gives the id of the new session. */
+  /** Stores `token` and returns the id of the new session. */
   readonly open: (token: string) => string;
   readonly tokenOf: (id: string) => string | undefined;
   readonly close: (id: string) => void;
 }
 
-/** In milliseconds, from signing in: as long as a token lives that `kubectl create token` makes. */
+/** The lifetime after sign-in, in milliseconds: the default lifetime of tokens from `kubectl create token`. */
 export const SESSION_MS = 3_600_000;
-/** Tokens can be large; who signs in when there are more costs the oldest its session. */
+/** Limits memory, because tokens can be large. Above this limit, a new session removes the oldest one. */
 export const MOST_SESSIONS = 100;
 
-/** In memory: a replica that restarts has forgotten them. @param now milliseconds that never go back */
+/**
+ * Keeps sessions in memory: a restart ends them.
+ * @param now a monotonic clock, in milliseconds
+ */
 export function createSessions(now: () => number): Sessions {
   const sessions = new Map<string, { readonly token: string; readonly until: number }>();
-  // Found by a hash: how long the search takes says nothing about an id.
+  // Keyed by a hash, so that the lookup time reveals nothing about an id.
   const keyOf = (id: string): string => createHash('sha256').update(id).digest('base64');
 
   const forgetSome = (): void => {

@@ -1,17 +1,17 @@
-/** One look at the cluster for all who watch. */
+/** One view of the cluster, shared by all viewers. */
 
-/** How much longer than a look takes the next one waits: looking takes a tenth of the time at most. */
+/** The minimum pause after a read, as a multiple of its duration: reads take at most a tenth of the time. */
 const REST = 9;
 
 export interface SharedViewDeps<T> {
   readonly look: () => Promise<T>;
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number;
-  /** From the end of a look to the beginning of the next, in milliseconds. */
+  /** The minimum time from the end of a read to the start of the next, in milliseconds. */
   readonly leastMs: number;
 }
 
-/** What was seen last, or a new look where that is too old. Those who come while somebody looks wait for what that one sees. */
+/** Returns the cached view, or reads it again if it is too old. Concurrent callers share one read. */
 export function createSharedView<T>({ look, now, leastMs }: SharedViewDeps<T>): () => Promise<T> {
   let last: { readonly seen: T; readonly until: number } | undefined;
   let looking: Promise<T> | undefined;

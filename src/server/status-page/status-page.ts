@@ -1,4 +1,4 @@
-/** The status page on the operations port: who may look, and what they are sent. It changes nothing in the cluster. */
+/** The status page on the operations port: access and routes. It changes nothing in the cluster. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 import type { Log } from '../../log.ts';
@@ -19,21 +19,21 @@ export interface StatusPageDeps {
   readonly gate: Gate;
   /** Called for every viewer, every few seconds. */
   readonly view: () => Promise<View>;
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
 export interface StatusPageLimits {
-  /** Pages that are kept up to date at a time. */
+  /** Open pages with live updates at a time. */
   readonly viewers: number;
-  /** From one look for an open page to the next, in milliseconds. */
+  /** The interval between two updates of an open page, in milliseconds. */
   readonly everyMs: number;
 }
 
 export const STATUS_PAGE_LIMITS: StatusPageLimits = { viewers: 50, everyMs: 2_000 };
 
-/** A form with one token in it. */
+/** The size limit of a form, which contains one token. */
 const LARGEST_FORM = 64 * 1024;
 
 const HEADERS = {
@@ -41,7 +41,7 @@ const HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-  // Not no-referrer: browsers send `Origin: null` with forms then, and nobody could tell ours from a stranger's.
+  // Not no-referrer: browsers then send `Origin: null` with forms, which would break the same-origin check.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
@@ -49,7 +49,7 @@ const HEADERS = {
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Adds `/status` and what is below it. Streams end when `app` closes. */
+/** Adds `/status` and the routes below it. Event streams end when `app` closes. */
 export function addStatusPage(app: FastifyInstance, deps: StatusPageDeps, limits = STATUS_PAGE_LIMITS): void {
   void app.register((scope, _options, registered) => {
     const ended = new AbortController();
@@ -145,7 +145,7 @@ function addRoutes(
   });
 }
 
-/** @param verdict undefined: nobody has said who they are */
+/** @param verdict undefined: the request has no token and no session */
 function refuse(
   reply: FastifyReply,
   verdict: Exclude<Verdict, { kind: 'allowed' }> | undefined,
@@ -188,7 +188,7 @@ const refuseForeign = (reply: FastifyReply): FastifyReply =>
 const sendRetry = (reply: FastifyReply, problem: string): FastifyReply =>
   reply.type('text/html; charset=utf-8').code(503).header('retry-after', '10').send(retryDocument(problem));
 
-/** What the client did wrong it is told by the status alone; what went wrong here stands in the log alone. */
+/** Client errors return only a status. Internal errors appear only in the log. */
 function sendFault(error: unknown, reply: FastifyReply, { log }: StatusPageDeps): FastifyReply {
   const code =
     error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'

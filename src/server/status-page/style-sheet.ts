@@ -1,4 +1,7 @@
-/** How the page looks: light and dark, wide and narrow, on paper. Colours never carry a meaning alone; a word stands with each. */
+/**
+ * The style sheet: light and dark, wide and narrow, screen and paper. Colour is never the only sign: a word accompanies
+ * each.
+ */
 export const STYLE_SHEET = `
 :root {
   color-scheme: light dark;
