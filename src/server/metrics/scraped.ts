@@ -3,13 +3,13 @@ import { METRICS } from './catalog.ts';
 import type { Instruments } from './instruments.ts';
 
 /** Work in progress in a workqueue at the time of a scrape. */
-interface WorkqueueLoad {
+export interface WorkqueueLoad {
   readonly unfinishedWorkSeconds: number;
   readonly longestRunningProcessorSeconds: number;
 }
 
 /** The serving certs at the time of a scrape. */
-interface ServingCertsView {
+export interface ServingCertsView {
   readonly all: () => readonly { readonly notAfter: Date; readonly generation: string | undefined }[];
   /** Serving certs that are no longer renewed, by reason. */
   readonly stoppedByReason: () => ReadonlyMap<string, number>;
@@ -19,7 +19,7 @@ interface ServingCertsView {
 }
 
 /** The objects that request a CA bundle, at the time of a scrape. */
-interface CaBundleTargets {
+export interface CaBundleTargets {
   readonly targets: () => readonly {
     readonly kind: string;
     readonly state: string;
